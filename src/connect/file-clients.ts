@@ -10,10 +10,9 @@ import {
   everywhere,
   type FileLocations,
   headersOf,
-  keyStep,
   keyVariable,
-  replacePlaceholder,
-  setVariable,
+  REPLACE_PLACEHOLDER,
+  SET_VARIABLE,
   unlessEmpty,
   withWrittenKey,
 } from './kind.ts';
@@ -36,10 +35,10 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       },
       {},
     ),
-    steps: (connection) => [
+    steps: [
       'Open Settings, Developer, Edit Config: the file opens.',
       'Put the snippet into it, or its entry into the existing mcpServers.',
-      ...replacePlaceholder(connection),
+      REPLACE_PLACEHOLDER,
       'Quit the app (not only its window) and start it again.',
       'Open the list of connectors in a new chat: the server is there.',
     ],
@@ -49,7 +48,6 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       '"not logged in" in the log: the key is missing from the snippet.',
     ],
     documentation: ['https://modelcontextprotocol.io/docs/develop/connect-local-servers'],
-    needsKeyInFile: true,
   }),
   fileKind({
     name: 'claude-code',
@@ -59,8 +57,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       stdio: { type: 'stdio' },
       http: { type: 'http' },
     }),
-    steps: (connection) => [
-      ...setVariable(connection),
+    steps: [
+      SET_VARIABLE,
       'Put the snippet into .mcp.json in the root of the project, or its entry into the existing mcpServers.',
       'Start claude in that folder and approve the server.',
       'Type /mcp: the server is listed as connected.',
@@ -80,8 +78,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       { reference: envReference, stdio: { type: 'stdio' }, http: { type: 'http' } },
       ['servers'],
     ),
-    steps: (connection) => [
-      ...setVariable(connection),
+    steps: [
+      SET_VARIABLE,
       'Put the snippet into .vscode/mcp.json of the workspace; for all workspaces run "MCP: Open User Configuration".',
       'Run "MCP: List Servers" from the command palette, choose the server and start it.',
       'Open the chat in agent mode: its tools are under Configure Tools.',
@@ -98,8 +96,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     name: 'cursor',
     title: 'Cursor',
     file: jsonFile(everywhere('~/.cursor/mcp.json'), { reference: envReference }),
-    steps: (connection) => [
-      ...setVariable(connection),
+    steps: [
+      SET_VARIABLE,
       'Put the snippet into ~/.cursor/mcp.json, or into .cursor/mcp.json of one project.',
       'Open Settings, Tools & MCP and switch the server on.',
     ],
@@ -117,8 +115,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       reference: envReference,
       urlName: 'serverUrl',
     }),
-    steps: (connection) => [
-      ...setVariable(connection),
+    steps: [
+      SET_VARIABLE,
       'Put the snippet into ~/.codeium/windsurf/mcp_config.json.',
       'Open the MCP panel of Cascade and press Refresh.',
     ],
@@ -137,10 +135,10 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       http: { type: 'streamableHttp' },
       last: { disabled: false },
     }),
-    steps: (connection) => [
+    steps: [
       'Click the MCP Servers icon, Configure, Configure MCP Servers: the file opens.',
       'Put the snippet into it, or its entry into the existing mcpServers.',
-      ...replacePlaceholder(connection),
+      REPLACE_PLACEHOLDER,
       'Save it: the server appears in the list with a green dot.',
     ],
     troubleshooting: [
@@ -149,7 +147,6 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       'A URL without "type" is treated as HTTP+SSE.',
     ],
     documentation: ['https://docs.cline.bot/mcp/mcp-overview'],
-    needsKeyInFile: true,
   }),
   // Continue: one file per server, with a list of entries; secrets come from .env files.
   fileKind({
@@ -173,13 +170,10 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
         };
       },
     },
-    steps: (connection) => [
+    steps: [
       'Save the snippet as .continue/mcpServers/stagedoor.yaml in the workspace.',
-      ...keyStep(
-        connection,
-        (variable) =>
-          `Put ${variable}=<the key> into .continue/.env of the workspace, or into ~/.continue/.env.`,
-      ),
+      (variable) =>
+        `Put ${variable}=<the key> into .continue/.env of the workspace, or into ~/.continue/.env.`,
       'Reload the window and choose the agent mode: MCP works only there.',
     ],
     troubleshooting: [
@@ -204,10 +198,10 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       {},
       ['context_servers'],
     ),
-    steps: (connection) => [
+    steps: [
       'Run "zed: open settings file" from the command palette.',
       'Put the entry of the snippet into context_servers.',
-      ...replacePlaceholder(connection),
+      REPLACE_PLACEHOLDER,
       'Open the settings of the Agent Panel: the dot beside the server turns green.',
     ],
     troubleshooting: [
@@ -215,17 +209,16 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       'A remote server without headers makes Zed look for OAuth, which the gateway does not have.',
     ],
     documentation: ['https://zed.dev/docs/ai/mcp'],
-    needsKeyInFile: true,
   }),
   // JetBrains IDEs: AI Assistant takes the JSON in its settings, Junie from a file.
   fileKind({
     name: 'jetbrains',
     title: 'JetBrains AI Assistant and Junie',
     file: jsonFile(everywhere('~/.junie/mcp/mcp.json'), {}),
-    steps: (connection) => [
+    steps: [
       'AI Assistant: open Settings, Tools, AI Assistant, Model Context Protocol (MCP), and click Add.',
       'Choose JSON (STDIO) or Streamable HTTP, and paste the snippet.',
-      ...replacePlaceholder(connection),
+      REPLACE_PLACEHOLDER,
       'Apply: the status of the server shows its tools.',
       'Junie, instead: put the snippet into ~/.junie/mcp/mcp.json.',
     ],
@@ -237,15 +230,14 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       'https://www.jetbrains.com/help/ai-assistant/mcp.html',
       'https://www.jetbrains.com/help/junie/model-context-protocol-mcp.html',
     ],
-    needsKeyInFile: true,
   }),
   // Gemini CLI: mcpServers in its settings; the URL of Streamable HTTP is httpUrl.
   fileKind({
     name: 'gemini-cli',
     title: 'Gemini CLI',
     file: jsonFile(everywhere('~/.gemini/settings.json'), { reference: shellReference, urlName: 'httpUrl' }),
-    steps: (connection) => [
-      ...setVariable(connection),
+    steps: [
+      SET_VARIABLE,
       'Put the entry of the snippet into mcpServers of ~/.gemini/settings.json, or of .gemini/settings.json in a project.',
       'Start gemini and type /mcp: the server is listed as ready, with its tools.',
     ],
@@ -277,8 +269,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
         return { command, args, ...named, ...unlessEmpty('env', environmentOf(written)) };
       },
     },
-    steps: (connection) => [
-      ...setVariable(connection),
+    steps: [
+      SET_VARIABLE,
       'Append the snippet to ~/.codex/config.toml; the command line and the IDE extension read the same file.',
       'Start codex and type /mcp: the server is listed with its tools.',
     ],
@@ -316,8 +308,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
         return { ...common, type: 'stdio', cmd, args, envs, ...secrets };
       },
     },
-    steps: (connection) => [
-      ...setVariable(connection),
+    steps: [
+      SET_VARIABLE,
       'Put the entry of the snippet into extensions of the file.',
       'Start a new session: "goose session" lists the extension, or says why it could not be started.',
     ],

@@ -1,6 +1,6 @@
 // Libraries for JavaScript: programs that list the tools of a template.
 
-import { type Connection, type ConnectKind, type ProgramConnection, setVariable } from './kind.ts';
+import { type Connection, type ConnectKind, type ProgramConnection, SET_VARIABLE } from './kind.ts';
 
 export const nodejs: ConnectKind = {
   name: 'nodejs',
@@ -80,10 +80,10 @@ export const vercelAi: ConnectKind = {
 };
 
 function stepsWith(packages: string): ConnectKind['steps'] {
-  return (connection) => [
+  return [
     `Run "npm install ${packages}".`,
     'Save the snippet as client.mjs.',
-    ...setVariable(connection),
+    SET_VARIABLE,
     'Run "node client.mjs": it prints the names of the tools.',
   ];
 }

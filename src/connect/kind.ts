@@ -66,6 +66,9 @@ export interface ConfigFile {
   readonly entry: (connection: Connection) => Readonly<Record<string, unknown>>;
 }
 
+/** A step of the setup; a function makes one that is needed only when the key is in a variable, from the name of that. */
+export type Step = string | ((variable: string) => string);
+
 export interface ConnectKind {
   readonly name: string;
   readonly title: string;
@@ -75,11 +78,9 @@ export interface ConnectKind {
   /** The file that `--write` changes; the snippet is its section. */
   readonly file?: ConfigFile;
   readonly snippet: (connection: Connection) => string;
-  readonly steps: (connection: Connection) => readonly string[];
+  readonly steps: readonly Step[];
   readonly troubleshooting: readonly string[];
   readonly documentation: readonly string[];
-  /** The client reads no variables in its configuration: without `--key` the snippet has a placeholder for the key. */
-  readonly needsKeyInFile?: boolean;
   /** The client sends requests to the HTTP API, no MCP messages. */
   readonly usesApi?: boolean;
 }
@@ -124,22 +125,17 @@ export function withWrittenKey<C extends Connection>(connection: C): C {
   return keyVariable(connection) === undefined ? connection : { ...connection, key: undefined };
 }
 
-/** A step of the setup that is needed only when the key is in a variable. */
-export function keyStep(connection: Connection, text: (variable: string) => string): readonly string[] {
+/** The steps of the setup for this connection. */
+export function stepsOf({ steps }: ConnectKind, connection: Connection): string[] {
   const variable = keyVariable(connection);
-  return variable === undefined ? [] : [text(variable)];
+  return steps.flatMap((step) => {
+    if (typeof step === 'string') return step;
+    return variable === undefined ? [] : step(variable);
+  });
 }
 
-export function setVariable(connection: Connection): readonly string[] {
-  return keyStep(
-    connection,
-    (name) => `Set ${name} to an API key in the environment from which it is started.`,
-  );
-}
+export const SET_VARIABLE: Step = (name) =>
+  `Set ${name} to an API key in the environment from which it is started.`;
 
-export function replacePlaceholder(connection: Connection): readonly string[] {
-  return keyStep(
-    connection,
-    () => `Replace ${KEY_PLACEHOLDER} with an API key, or run connect again with --key.`,
-  );
-}
+export const REPLACE_PLACEHOLDER: Step = () =>
+  `Replace ${KEY_PLACEHOLDER} with an API key, or run connect again with --key.`;

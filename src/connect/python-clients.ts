@@ -1,6 +1,6 @@
 // Libraries for Python: programs that list the tools of a template.
 
-import { type Connection, type ConnectKind, setVariable } from './kind.ts';
+import { type Connection, type ConnectKind, SET_VARIABLE } from './kind.ts';
 
 interface PythonProgram {
   readonly imports: readonly string[];
@@ -169,10 +169,10 @@ function pythonKind({
     transports: ['stdio', 'http'],
     language: 'python',
     snippet: (connection) => textOf(program(connection)),
-    steps: (connection) => [
+    steps: [
       `Run "pip install ${install}" in a virtual environment.`,
       'Save the snippet as client.py.',
-      ...setVariable(connection),
+      SET_VARIABLE,
       'Run "python client.py": it prints the names of the tools.',
     ],
     troubleshooting: [

@@ -1,6 +1,6 @@
 // Tools that send single requests to the HTTP API.
 
-import { type Connection, type ConnectKind, KEY_PLACEHOLDER, keyStep, setVariable } from './kind.ts';
+import { type Connection, type ConnectKind, KEY_PLACEHOLDER, SET_VARIABLE } from './kind.ts';
 
 export const curl: ConnectKind = {
   name: 'curl',
@@ -22,10 +22,7 @@ export const curl: ConnectKind = {
       `#   -H 'Content-Type: application/json' -d '{"name":"...","arguments":{}}'`,
     ].join('\n');
   },
-  steps: (connection) => [
-    ...setVariable(connection),
-    'Paste the lines into a POSIX shell; on Windows into Git Bash or WSL.',
-  ],
+  steps: [SET_VARIABLE, 'Paste the lines into a POSIX shell; on Windows into Git Bash or WSL.'],
   troubleshooting: [
     '"curl: (22) ... 401": the key is missing, not valid or revoked; leave out -f to see the reason.',
     '"404": the template does not exist, or the key may not use it.',
@@ -45,13 +42,10 @@ export const postman: ConnectKind = {
   usesApi: true,
   language: 'json',
   snippet: (connection) => JSON.stringify(collection(connection), null, 2),
-  steps: (connection) => [
+  steps: [
     'Save the snippet as stagedoor.postman_collection.json ("--output" does so).',
     'Click Import in Postman and choose the file.',
-    ...keyStep(
-      connection,
-      () => 'Open the collection, Variables, and set the current value of apiKey, which is not shared.',
-    ),
+    () => 'Open the collection, Variables, and set the current value of apiKey, which is not shared.',
     'Send "List tools".',
   ],
   troubleshooting: [

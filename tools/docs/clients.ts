@@ -1,7 +1,7 @@
 // The setup of each kind of client by `stagedoor connect`, for the template of the demo, from its table.
 
 import { CONNECT_KINDS } from '../../src/connect/index.ts';
-import type { Connection, ConnectKind } from '../../src/connect/kind.ts';
+import { type Connection, type ConnectKind, stepsOf } from '../../src/connect/kind.ts';
 import { code, item, plain, wrap } from './markdown.ts';
 
 const url = 'http://127.0.0.1:8080';
@@ -32,8 +32,7 @@ function section(kind: ConnectKind): string {
     `\`stagedoor connect everything --llm ${name}\``,
     ...snippets,
     ...(file === undefined ? [] : [locationLines(file.locations)]),
-    kind
-      .steps(CONNECTIONS[first])
+    stepsOf(kind, CONNECTIONS[first])
       .map((step, index) => `${index + 1}. ${wrap(plain(step), '   ')}`)
       .join('\n'),
     `If it does not work:\n\n${troubleshooting.map((hint) => item(plain(hint))).join('\n')}`,

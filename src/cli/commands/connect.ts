@@ -3,7 +3,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
-import { type Connection, type ConnectKind, locationText } from '../../connect/kind.ts';
+import { type Connection, type ConnectKind, locationText, stepsOf } from '../../connect/kind.ts';
 import {
   namedEnvironment,
   type RequestCredentials,
@@ -189,7 +189,7 @@ function textOf(
 
 function description({ kind, connection }: Integration, { paint }: Terminal): string {
   const { title, name, documentation, troubleshooting } = kind;
-  const steps = kind.steps(connection).map((step, index) => `${index + 1}. ${step}`);
+  const steps = stepsOf(kind, connection).map((step, index) => `${index + 1}. ${step}`);
   return [
     paint('bold', `${title} (${name}, ${connection.transport})`),
     kind.snippet(connection),
@@ -218,7 +218,7 @@ function recordOf({ kind, connection, outcome }: Integration): object {
     language,
     snippet: kind.snippet(connection),
     ...(file === undefined ? {} : { file: file.locations }),
-    steps: kind.steps(connection),
+    steps: stepsOf(kind, connection),
     troubleshooting,
     documentation,
     ...(outcome && { verified }),

@@ -3,7 +3,13 @@
 
 import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Connection, ConnectKind, FileLocations } from '../../connect/kind.ts';
+import { configText } from '../../connect/file-clients.ts';
+import {
+  type Connection,
+  type ConnectKind,
+  type FileLocations,
+  KEY_PLACEHOLDER,
+} from '../../connect/kind.ts';
 import { codeOf } from '../../domain/errors.ts';
 import { homeFolder } from '../../templates/command-exposure.ts';
 import type { CommandInput } from '../command.ts';
@@ -119,7 +125,7 @@ function linesOf(text: string): string[] {
 
 /** Writes the entry of the connection into the client's file; without a connection removes it. */
 export async function changeEntry(
-  { file, title, needsKeyInFile }: ConnectKind,
+  { file, title }: ConnectKind,
   template: string,
   connection: Connection | undefined,
   input: CommandInput,
@@ -127,8 +133,7 @@ export async function changeEntry(
 ): Promise<void> {
   if (file === undefined)
     throw new UsageError(`${title} has no configuration file: --write and --remove are not possible`);
-  const key = connection?.key;
-  if (needsKeyInFile && key !== undefined && key.value === undefined) {
+  if (connection !== undefined && configText(file, connection).includes(KEY_PLACEHOLDER)) {
     throw new UsageError(
       `${title} reads no variables in its file: give the key with --key, or a gateway with --env`,
     );

@@ -1,7 +1,7 @@
 // The snippets of the command `connect`, which set up an MCP client for a template, for a client on any machine. src/connect makes them.
 
 import Type, { type Static } from 'typebox';
-import { type Connection, type ConnectKind, locationText } from '../../connect/kind.ts';
+import { type Connection, type ConnectKind, locationText, stepsOf } from '../../connect/kind.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { text } from '../schemas.ts';
@@ -55,7 +55,7 @@ function snippetOf(kind: ConnectKind, connections: RemoteConnections): Static<ty
   return {
     ...{ kind: name, title, text: kind.snippet(connection) },
     ...(file === undefined ? {} : { location: locationText(file.locations) }),
-    steps: [...kind.steps(connection)],
+    steps: stepsOf(kind, connection),
     hints: [...troubleshooting],
   };
 }
