@@ -27,6 +27,12 @@ export interface EndpointConnection extends AnyConnection {
   readonly endpoint: string;
 }
 
+/** How a client may reach one template. */
+export interface Connections {
+  readonly stdio: ProgramConnection;
+  readonly http: EndpointConnection;
+}
+
 /** The API key. It is sent as X-API-Key, or handed to the bridge as STAGEDOOR_API_KEY. */
 export interface Key {
   /** The variable in the user's environment that holds the key. */

@@ -3,7 +3,13 @@
 
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
-import { type Connection, type ConnectKind, locationText, stepsOf } from '../../connect/kind.ts';
+import {
+  type Connection,
+  type Connections,
+  type ConnectKind,
+  locationText,
+  stepsOf,
+} from '../../connect/kind.ts';
 import {
   namedEnvironment,
   type RequestCredentials,
@@ -12,7 +18,6 @@ import {
 } from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { type CommandDefinition, type CommandInput, pairsOf } from '../command.ts';
-import type { Connections } from '../connect/find-connection.ts';
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
@@ -130,10 +135,8 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   const environment = name === undefined ? undefined : namedEnvironment(name, terminal.env);
   const value = await keyOf(input, terminal);
   const env = environment === undefined ? terminal.env : withEnvironment(terminal.env, environment);
-  const gateway = await gatewayOf(input, {
-    ...terminal,
-    env: value !== undefined && !env.STAGEDOOR_API_KEY ? { ...env, STAGEDOOR_API_KEY: value } : env,
-  });
+  const envWithKey = value === undefined ? env : { ...env, STAGEDOOR_API_KEY: value };
+  const gateway = await gatewayOf(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
   const variable = environment?.keyVariable ?? 'STAGEDOOR_API_KEY';
   const connections = await findConnections(gateway, {
     template: input.positional(0),
@@ -141,7 +144,7 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
     env: variables,
     ...(name === undefined ? {} : { environment: name }),
   });
-  return { connections, transport, env };
+  return { connections, transport, env: envWithKey };
 }
 
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/s;
@@ -161,13 +164,12 @@ async function keyOf(input: CommandInput, terminal: Terminal): Promise<string | 
 
 function integrationsOf(
   kinds: readonly ConnectKind[],
-  { stdio, http }: Connections,
+  connections: Connections,
   wanted: Connection['transport'] | undefined,
 ): readonly Integration[] {
   const integrations = kinds.flatMap((kind) => {
     const transport = wanted ?? kind.transports[0];
-    if (!kind.transports.includes(transport)) return [];
-    return [{ kind, connection: transport === 'http' ? http : stdio }];
+    return kind.transports.includes(transport) ? [{ kind, connection: connections[transport] }] : [];
   });
   if (integrations.length > 0) return integrations;
   throw new UsageError(`${kinds[0]?.title} cannot use --${wanted}`);

@@ -6,16 +6,11 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { nearest } from '../../config/nearest.ts';
 import { isLoopback } from '../../config.ts';
-import type { EndpointConnection, Key, ProgramConnection } from '../../connect/kind.ts';
+import type { Connections, Key, ProgramConnection } from '../../connect/kind.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
-
-export interface Connections {
-  readonly stdio: ProgramConnection;
-  readonly http: EndpointConnection;
-}
 
 export interface ConnectionChoice {
   readonly template: string;
@@ -33,13 +28,7 @@ export async function findConnections(gateway: GatewayApi, choice: ConnectionCho
   const [instances, needsKey] = await Promise.all([instancesOf(gateway, template), requiresKey(gateway.url)]);
   const key = needsKey ? choice.key : undefined;
   const { url } = gateway;
-  const http: EndpointConnection = {
-    transport: 'http',
-    template,
-    url,
-    key,
-    endpoint: `${url}/mcp/${template}`,
-  };
+  const http = { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` } as const;
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
   if (own !== undefined && (own.program === 'container' || !(await hasVariables(gateway, template))))

@@ -1,7 +1,7 @@
 // Proves that a snippet works: starts its program, or connects to its endpoint, as a client would, and lists the tools. Calls no tool.
 
 import { listTools } from '../../actors/instances/session.ts';
-import type { Connection, Key } from '../../connect/kind.ts';
+import type { Connection } from '../../connect/kind.ts';
 import { settlesWithin } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -36,7 +36,7 @@ const CLIENT = { name: 'stagedoor-connect', version: VERSION };
 /** Of most clients: the era with sessions, and no capabilities. */
 const PROFILE = { protocolVersion: LEGACY_VERSIONS[0], capabilities: {}, clientInfo: CLIENT };
 
-/** Throws CommandFailure with the reason when the snippet does not work. `env` has the key, or there is a login. */
+/** Throws CommandFailure with the reason when the snippet does not work. `env` has the key as STAGEDOOR_API_KEY, or there is a login. */
 export async function verify(
   connection: Connection,
   env: Terminal['env'],
@@ -82,40 +82,30 @@ export async function verify(
 }
 
 /** The same for a client of the HTTP API: lists the tools with one request. */
-export async function verifyApi(
-  { template, url, key }: Pick<Connection, 'template' | 'url' | 'key'>,
-  env: Terminal['env'],
-): Promise<Verification> {
+export async function verifyApi(connection: Connection, env: Terminal['env']): Promise<Verification> {
   const beganAtMs = performance.now();
-  const gateway = new Remote(url, { headers: headersOf(key, url, env), refused: (why) => why }, (_, work) =>
-    work(() => {}),
-  );
-  const answer = await gateway.request(`/mcp/${template}/tools/list`, { timeoutMs: VERIFY_MS });
+  const credentials = { headers: headersOf(connection, env), refused: (why: string) => why };
+  const gateway = new Remote(connection.url, credentials, (_, work) => work(() => {}));
+  const path = `/mcp/${connection.template}/tools/list`;
+  const answer = await gateway.request(path, { timeoutMs: VERIFY_MS });
   const tools = listOf(fields(answer).tools).map(({ name }) => String(name));
   return { tools, ms: Math.round(performance.now() - beganAtMs) };
 }
 
 function definitionOf(connection: Connection, env: Terminal['env']): InstanceDefinition {
-  const { template, url, key } = connection;
+  const { template } = connection;
   const ids = { id: template, serverId: template, template };
   const common = { ...ids, weight: 1, metadata: {}, source: 'api', createdAt: '', updatedAt: '' } as const;
   if (connection.transport === 'http') {
     const { transport, endpoint } = connection;
-    return { ...common, transport, endpoint, args: [], env: {}, headers: headersOf(key, url, env) };
+    return { ...common, transport, endpoint, args: [], env: {}, headers: headersOf(connection, env) };
   }
   const { transport, command, args, env: own } = connection;
-  const value = key && (key.value ?? env[key.variable]);
   // A client passes on its whole environment.
-  const variables = { ...definedFields(env), ...own, ...(value ? { STAGEDOOR_API_KEY: value } : {}) };
+  const variables = definedFields({ ...env, ...own }) as Readonly<Record<string, string>>;
   return { ...common, transport, command, args, env: variables, headers: {} };
 }
 
-function headersOf(
-  key: Key | undefined,
-  url: string,
-  env: Terminal['env'],
-): Readonly<Record<string, string>> {
-  if (key === undefined) return {};
-  const value = key.value ?? env[key.variable];
-  return value ? { 'X-API-Key': value } : requestCredentials(url, env).headers;
+function headersOf({ key, url }: Pick<Connection, 'key' | 'url'>, env: Terminal['env']) {
+  return key === undefined ? {} : requestCredentials(url, env).headers;
 }

@@ -1,7 +1,7 @@
 // The snippets of the command `connect`, which set up an MCP client for a template, for a client on any machine. src/connect makes them.
 
 import Type, { type Static } from 'typebox';
-import { type Connection, type ConnectKind, locationText, stepsOf } from '../../connect/kind.ts';
+import { type Connections, type ConnectKind, locationText, stepsOf } from '../../connect/kind.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { text } from '../schemas.ts';
@@ -37,10 +37,8 @@ export const connectRoutes: readonly Route[] = [
   }),
 ];
 
-type RemoteConnections = Readonly<Record<Connection['transport'], Connection>>;
-
 /** Connections of a client that may run on another machine, where `stagedoor` has to be installed. */
-function connectionsOf(template: string, url: string, needsKey: boolean): RemoteConnections {
+function connectionsOf(template: string, url: string, needsKey: boolean): Connections {
   const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
   const args = ['bridge', template, '--url', url];
   return {
@@ -49,7 +47,7 @@ function connectionsOf(template: string, url: string, needsKey: boolean): Remote
   };
 }
 
-function snippetOf(kind: ConnectKind, connections: RemoteConnections): Static<typeof Snippet> {
+function snippetOf(kind: ConnectKind, connections: Connections): Static<typeof Snippet> {
   const { name, title, transports, file, troubleshooting } = kind;
   const connection = connections[transports.includes('http') ? 'http' : transports[0]];
   return {
