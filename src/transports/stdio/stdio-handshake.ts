@@ -6,7 +6,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Unsubscribable } from 'rxjs';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import type { Channel } from '../channel.ts';
 import type { HandshakeAnswer, HandshakeChannel, HandshakeOptions } from '../handshake.ts';
@@ -65,7 +64,7 @@ export async function openOnPipe(
 ): Promise<void> {
   const { client, profile, mayBeModern } = options;
   const first = probe === undefined ? 'legacy' : 'modern';
-  const pipe = new StdioPipe(channel, probe);
+  const pipe = probe && probing(channel, probe);
   try {
     await boundedHandshake(options, (signal) => {
       signal.addEventListener('abort', () => void channel.close());
@@ -75,52 +74,42 @@ export async function openOnPipe(
     await channel.close();
     throw openingFailed(asGatewayError(error), channel.diagnostics().stderr);
   } finally {
-    pipe.cancelProbe();
+    pipe?.cancelProbe();
   }
 }
 
-/** The channel of one handshake with a program. The first request may be a probe for an era, with its own timeout. */
-class StdioPipe implements HandshakeChannel {
-  readonly #channel: Channel;
-  #probe: Probe | undefined;
-  #sent: Unsubscribable | undefined;
-
-  constructor(channel: Channel, probe: Probe | undefined) {
-    this.#channel = channel;
-    this.#probe = probe;
-  }
-
-  request(request: ExchangeRequest): Promise<HandshakeAnswer> {
-    const probe = this.#probe;
-    this.#probe = undefined;
-    return probe === undefined ? this.#channel.request(request) : this.#ask(request, probe);
-  }
-
-  notify(method: string, params: JsonObject): void {
-    this.#channel.notify(method, params);
-  }
-
-  /** At the end of the handshake: a program that does not know the probe may not accept a cancellation before `initialize`. */
-  cancelProbe(): void {
-    this.#sent?.unsubscribe();
-  }
+/** The channel of a handshake whose first request is a probe for an era, with its own timeout. */
+function probing(channel: Channel, probe: Probe): HandshakeChannel & { cancelProbe(): void } {
+  let isFirst = true;
+  let sent: Unsubscribable | undefined;
 
   /** An unusable answer counts as none; only the end of the program fails the handshake. */
-  #ask(request: ExchangeRequest, probe: Probe): Promise<HandshakeAnswer> {
+  function ask(request: ExchangeRequest): Promise<HandshakeAnswer> {
     const nothing: HandshakeAnswer = { kind: 'none', detail: `it did not answer ${request.method}` };
     const answer = new Promise<HandshakeAnswer>((resolve, reject) => {
       const answered = (given: HandshakeAnswer): void => {
         probe.isAnswered = true;
         resolve(given);
       };
-      this.#sent = this.#channel.send(request, {
+      sent = channel.send(request, {
         next: (event) => {
           if (isFinal(event)) answered(event);
         },
-        error: (error) => (this.#channel.isUsable ? answered(nothing) : reject(error)),
+        error: (error) => (channel.isUsable ? answered(nothing) : reject(error)),
         complete: () => {},
       });
     });
     return Promise.race([answer, delay(probe.timeoutMs, nothing, { ref: false })]);
   }
+
+  return {
+    request: (request) => {
+      if (!isFirst) return channel.request(request);
+      isFirst = false;
+      return ask(request);
+    },
+    notify: (method, params) => channel.notify(method, params),
+    /** At the end of the handshake: a program that does not know the probe may not accept a cancellation before `initialize`. */
+    cancelProbe: () => sent?.unsubscribe(),
+  };
 }
