@@ -8,7 +8,7 @@ import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
-import type { TemplateDefinition } from '../templates/definition.ts';
+import { SCRATCH, type TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import {
   mappedSettings,
@@ -83,9 +83,6 @@ export function declaredVariables(definition: TemplateDefinition | undefined): s
   const mapped = settingsOf(definition).flatMap(({ variable }) => variable ?? []);
   return [...new Set([...Object.keys(definition?.environment ?? {}), ...mapped])];
 }
-
-/** The only placeholder: a folder that `gateway start --demo` creates for each of its servers. */
-const SCRATCH = '${' + 'SCRATCH}';
 
 /** The settings, converted to the types of their schema and validated. */
 function checkedSettings(

@@ -119,8 +119,9 @@ export function parseTemplate(text: string): unknown {
   }
 }
 
-/** The only placeholder with a value: the absolute path of an empty folder for this instance alone. */
-const SCRATCH = `\${SCRATCH}`;
+/** The only placeholder with a value: the absolute path of an empty folder for this instance alone, which
+ *  `gateway start --demo` creates. */
+export const SCRATCH = `\${SCRATCH}`;
 const PLACEHOLDER = /\$\{[A-Z][A-Z0-9_]*\}/g;
 
 /** Fills the placeholders of a text. Other text, such as `$HOME` or `${lower}`, is kept. */
