@@ -18,7 +18,7 @@ async function open(listener: RequestListener) {
   const url = await serve(listener);
   const [lines, said]: [string[], string[]] = [[], []];
   const log = (text: string) => void said.push(text);
-  const link = new GatewayLink(`${url}/mcp/x`, () => ({}), log, 50);
+  const link = new GatewayLink(`${url}/mcp/x`, () => ({ headers: {}, refused: String }), log, 50);
   const bridge = new Bridge({ link, write: async (line) => void lines.push(line), log });
   return { bridge, lines, said };
 }

@@ -11,7 +11,7 @@ const test = suite('the link of the bridge');
 const serve = serverFor(test);
 const ask = { method: 'POST', headers: {}, body: '{}', isRepeatable: false } as const;
 const forever = new AbortController().signal;
-const none = () => ({});
+const none = () => ({ headers: {}, refused: String });
 
 test('waits for a gateway that is away, and reports it once', async () => {
   const port = await freePort();
@@ -65,7 +65,7 @@ test('reads the credentials again when they are refused', async () => {
   let token = 'old';
   const link = new GatewayLink(
     url,
-    () => ({ authorization: `Bearer ${token}` }),
+    () => ({ headers: { authorization: `Bearer ${token}` }, refused: String }),
     () => {},
   );
   assert.is((await link.send({ ...ask, signal: forever })).status, 401);

@@ -16,8 +16,6 @@ export interface BridgeOptions {
   /** Writes one line to the client; resolves when the next line may follow. */
   readonly write: (line: string) => Promise<void>;
   readonly log: (text: string) => void;
-  /** What the user has to do when the gateway answers 401 with this reason. Default: the reason. */
-  readonly refused?: (reason: string) => string;
 }
 
 /** Longest wait at the end for pending answers, and for the end of the session, in ms. */
@@ -308,7 +306,7 @@ export class Bridge {
   async #refuseAs(message: BridgeMessage, response: Response): Promise<void> {
     const { status } = response;
     const { text: reason, code, data } = await refusalIn(response);
-    const text = status === 401 ? (this.#options.refused?.(reason) ?? reason) : reason;
+    const text = status === 401 ? this.#options.link.refused(reason) : reason;
     if (status === 401 || status === 403) this.#options.log(`the gateway refuses the key: ${text}`);
     for (const id of message.ids) await this.#refuse(id, code, text, data);
   }

@@ -3,6 +3,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
+import type { RequestCredentials } from '../accounts/credentials.ts';
 
 /** Longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */
 const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
@@ -21,13 +22,11 @@ export interface LinkRequest {
   readonly isRepeatable: boolean;
 }
 
-type HeaderFields = Readonly<Record<string, string>>;
-
 /** The endpoint of one template, with the credentials for it. */
 export class GatewayLink {
   readonly #endpoint: string;
-  readonly #credentials: () => HeaderFields;
-  #headers: HeaderFields;
+  readonly #credentials: () => RequestCredentials;
+  #headers: RequestCredentials['headers'];
   readonly #log: (text: string) => void;
   readonly #awayMs: number;
   #isAway = false;
@@ -35,13 +34,13 @@ export class GatewayLink {
   /** `credentials` is called again after a 401: the user may have logged in again. */
   constructor(
     endpoint: string,
-    credentials: () => HeaderFields,
+    credentials: () => RequestCredentials,
     log: (text: string) => void,
     awayMs = AWAY_MS,
   ) {
     this.#endpoint = endpoint;
     this.#credentials = credentials;
-    this.#headers = credentials();
+    this.#headers = credentials().headers;
     this.#log = log;
     this.#awayMs = awayMs;
   }
@@ -73,9 +72,14 @@ export class GatewayLink {
     }
   }
 
+  /** What the user has to do when the gateway answers 401 with this reason. */
+  refused(reason: string): string {
+    return this.#credentials().refused(reason);
+  }
+
   #hasOtherCredentials(): boolean {
     const before = JSON.stringify(this.#headers);
-    this.#headers = this.#credentials();
+    this.#headers = this.#credentials().headers;
     return JSON.stringify(this.#headers) !== before;
   }
 

@@ -10,12 +10,7 @@ import {
   locationText,
   stepsOf,
 } from '../../connect/kind.ts';
-import {
-  namedEnvironment,
-  type RequestCredentials,
-  requestCredentials,
-  withEnvironment,
-} from '../accounts/credentials.ts';
+import { namedEnvironment, requestCredentials, withEnvironment } from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { type CommandDefinition, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
@@ -281,27 +276,25 @@ export const bridge: CommandDefinition = {
       name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
     const named = namedUrl(input.text('url'), env);
     const url = named ?? (await answeringUrl(terminal)) ?? DEFAULT_URLS[0];
-    return runBridge(input.positional(0), url, () => requestCredentials(url, env), terminal);
+    return runBridge(input.positional(0), url, { ...terminal, env });
   },
 };
 
-/** Resolves with 0 when the input ends or a signal comes. `credentials`: the present ones. Only messages go to standard output. */
+/** Resolves with 0 when the input ends or a signal comes. Only messages go to standard output. */
 async function runBridge(
   template: string,
   url: string,
-  credentials: () => RequestCredentials,
-  terminal: Pick<Terminal, 'complain'>,
+  { env, complain }: Pick<Terminal, 'env' | 'complain'>,
 ): Promise<number> {
   const [{ LineDecoder }, { Bridge }, { GatewayLink }] = await Promise.all([
     import('../../transports/stdio/line-decoder.ts'),
     import('../bridge/bridge.ts'),
     import('../bridge/gateway-link.ts'),
   ]);
-  const log = (text: string) => terminal.complain(`stagedoor bridge ${template}: ${text}`);
+  const log = (text: string) => complain(`stagedoor bridge ${template}: ${text}`);
   const endpoint = `${url}/mcp/${encodeURIComponent(template)}`;
-  const link = new GatewayLink(endpoint, () => credentials().headers, log);
-  const refused = (reason: string) => credentials().refused(reason);
-  const bridge = new Bridge({ link, write: writeLine, log, refused });
+  const link = new GatewayLink(endpoint, () => requestCredentials(url, env), log);
+  const bridge = new Bridge({ link, write: writeLine, log });
   const lines = new LineDecoder({
     onLine: (line) => {
       if (isUtf8(line)) bridge.receive(line.toString('utf8'));
