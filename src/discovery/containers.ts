@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import type Docker from 'dockerode';
-import type { ContainerInfo, ContainerInspectInfo } from 'dockerode';
+import type { ContainerInspectInfo } from 'dockerode';
 import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
 import { commandWords, type WrittenCommand } from '../domain/command.ts';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
@@ -72,50 +72,48 @@ function containerSource(address: string, { hintsOf, signal }: DiscoveryContext)
   };
 }
 
-interface InspectedContainer {
-  readonly info: ContainerInfo;
-  readonly details: ContainerInspectInfo;
-}
-
-async function inspectAll(address: string, abortSignal: AbortSignal): Promise<readonly InspectedContainer[]> {
+async function inspectAll(
+  address: string,
+  abortSignal: AbortSignal,
+): Promise<readonly ContainerInspectInfo[]> {
   const engine = await connect(address);
   const lists = await Promise.all(
     [TEMPLATE, MANAGED.label].map((label) =>
       engine.listContainers({ filters: { label: [label] }, abortSignal }),
     ),
   );
-  const infos = [...new Map(lists.flat().map((info) => [info.Id, info])).values()];
-  const inspect = async (info: ContainerInfo): Promise<InspectedContainer | undefined> => {
+  const ids = new Set(lists.flat().map(({ Id: id }) => id));
+  const inspect = async (id: string): Promise<ContainerInspectInfo | undefined> => {
     try {
-      return { info, details: await engine.getContainer(info.Id).inspect({ abortSignal }) };
+      return await engine.getContainer(id).inspect({ abortSignal });
     } catch (thrown) {
       if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404) return undefined; // just removed
       throw thrown;
     }
   };
-  const inspected = await lastValueFrom(from(infos).pipe(mergeMap(inspect, INSPECTED_AT_A_TIME), toArray()));
+  const inspected = await lastValueFrom(from(ids).pipe(mergeMap(inspect, INSPECTED_AT_A_TIME), toArray()));
   return inspected.filter((container) => container !== undefined);
 }
 
 function listingOf(
-  containers: readonly InspectedContainer[],
+  containers: readonly ContainerInspectInfo[],
   engine: string,
   hintsOf: DiscoveryContext['hintsOf'],
 ): Omit<Listing, 'origin'> {
   const deployments: Deployment[] = [];
   const skipped: SkippedDeployment[] = [];
-  for (const { info, details } of containers) {
-    const labels = info.Labels ?? {};
+  for (const details of containers) {
+    const labels = details.Config?.Labels ?? {};
     const template = labels[TEMPLATE] ?? labels[MANAGED.template] ?? '';
-    const name = details.Name?.replace(/^\//, '') || info.Id.slice(0, 12);
+    const name = details.Name?.replace(/^\//, '') || details.Id.slice(0, 12);
     const reason = isTemplateId(template) ? reasonAgainst(details) : 'its label names no template';
-    const input = reason ?? inputOf(details, labels, hintsOf(template) ?? {}, engine);
+    const input = reason ?? inputOf(details, hintsOf(template) ?? {}, engine);
     if (typeof input === 'string') {
       skipped.push({ template, name, reason: input });
       continue;
     }
-    const id = instanceIdOf(template, info.Id);
-    deployments.push({ template, id, name, input, container: { engine, id: info.Id } });
+    const id = instanceIdOf(template, details.Id);
+    deployments.push({ template, id, name, input, container: { engine, id: details.Id } });
   }
   return { deployments, skipped };
 }
@@ -126,15 +124,12 @@ function reasonAgainst({ State: state }: ContainerInspectInfo): string | undefin
   return state.Health?.Status === 'unhealthy' ? 'its health check fails' : undefined;
 }
 
-type ContainerLabels = Readonly<Record<string, string>>;
-
 function inputOf(
   details: ContainerInspectInfo,
-  labels: ContainerLabels,
   hints: TemplateHints,
   engine: string,
 ): InstanceInput | string {
-  const { [COMMAND]: command, [PORT]: labelled } = labels;
+  const { [COMMAND]: command, [PORT]: labelled } = details.Config?.Labels ?? {};
   if (command !== undefined) return programOf({ command }, `the label ${COMMAND}`);
   if (labelled !== undefined && !isPort(labelled)) return `its label ${PORT} is not a port`;
   const port = labelled === undefined ? hints.ports?.[0] : Number(labelled);
