@@ -3,17 +3,15 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import type { ConnectionOptions } from 'node:tls';
+import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 
 export interface ClusterAccess {
   /** Without a slash at its end. */
   readonly server: string;
-  readonly ca?: string | undefined;
-  readonly cert?: string | undefined;
-  readonly key?: string | undefined;
-  readonly isVerified: boolean;
+  readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized'>;
   /** Read for each request, because tokens of pods are renewed. Undefined: none. */
   readonly token: () => string | undefined;
 }
@@ -40,8 +38,7 @@ export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterA
     const address = host.includes(':') ? `[${host}]` : host;
     return {
       server: `https://${address}:${env.KUBERNETES_SERVICE_PORT || 443}`,
-      ca: readFileSync(join(ACCOUNT, 'ca.crt'), 'utf8'),
-      isVerified: true,
+      tls: { ca: readFileSync(join(ACCOUNT, 'ca.crt'), 'utf8') },
       token: () => readFileSync(join(ACCOUNT, 'token'), 'utf8').trim(),
     };
   }
@@ -81,23 +78,25 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
     return typeof path === 'string' ? readFileSync(resolve(dirname(from.file), path), 'utf8') : undefined;
   };
   const { token, tokenFile } = user.fields;
-  const access = {
-    server: server.replace(/\/+$/, ''),
+  const tls = definedFields({
     ca: text(cluster, 'certificate-authority'),
     cert: text(user, 'client-certificate'),
     key: text(user, 'client-key'),
-    isVerified: cluster.fields['insecure-skip-tls-verify'] !== true,
+    rejectUnauthorized: cluster.fields['insecure-skip-tls-verify'] !== true,
+  });
+  if (token === undefined && tokenFile === undefined && tls.cert === undefined && user.fields.exec)
+    throw new SourceError(
+      `${server}: its user logs in with a program (exec), which is not supported: use a token or a client certificate`,
+    );
+  return {
+    server: server.replace(/\/+$/, ''),
+    tls,
     token: () => {
       if (typeof token === 'string') return token;
       if (typeof tokenFile !== 'string') return undefined;
       return readFileSync(resolve(dirname(user.file), tokenFile), 'utf8').trim();
     },
   };
-  if (token === undefined && tokenFile === undefined && access.cert === undefined && user.fields.exec)
-    throw new SourceError(
-      `${server}: its user logs in with a program (exec), which is not supported: use a token or a client certificate`,
-    );
-  return access;
 }
 
 type Query = Readonly<Record<string, string>>;
@@ -224,10 +223,8 @@ export class Cluster {
 }
 
 /** Makes the function that sends requests, with the certificates of the cluster, until `closing`. Redirects are not followed. */
-async function clientOf({ ca, cert, key, isVerified, token }: ClusterAccess, closing: AbortSignal) {
+async function clientOf({ tls, token }: ClusterAccess, closing: AbortSignal) {
   const { Agent, fetch } = await import('undici');
-  const given = Object.entries({ ca, cert, key }).filter(([, text]) => text !== undefined);
-  const tls = { ...Object.fromEntries(given), rejectUnauthorized: isVerified };
   const dispatcher = new Agent({ connect: { ...tls, signal: closing }, bodyTimeout: SILENCE_MS });
   return async (url: string, signal: AbortSignal): Promise<Response> => {
     const bearer = token();
