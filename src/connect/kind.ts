@@ -33,6 +33,16 @@ export interface Connections {
   readonly http: EndpointConnection;
 }
 
+/** Connections of a client that may run on another machine, where `stagedoor` has to be installed. */
+export function remoteConnections(template: string, url: string, needsKey: boolean): Connections {
+  const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
+  const args = ['bridge', template, '--url', url];
+  return {
+    http: { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` },
+    stdio: { transport: 'stdio', template, url, key, program: 'bridge', command: 'stagedoor', args, env: {} },
+  };
+}
+
 /** The API key. It is sent as X-API-Key, or handed to the bridge as STAGEDOOR_API_KEY. */
 export interface Key {
   /** The variable in the user's environment that holds the key. */

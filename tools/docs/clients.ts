@@ -1,19 +1,10 @@
 // The setup of each kind of client by `stagedoor connect`, for the template of the demo, from its table.
 
 import { CONNECT_KINDS } from '../../src/connect/index.ts';
-import { type Connections, type ConnectKind, stepsOf } from '../../src/connect/kind.ts';
+import { type ConnectKind, remoteConnections, stepsOf } from '../../src/connect/kind.ts';
 import { code, item, plain, wrap } from './markdown.ts';
 
-const url = 'http://127.0.0.1:8080';
-const base = { template: 'everything', url, key: { variable: 'STAGEDOOR_API_KEY' } } as const;
-const CONNECTIONS: Connections = {
-  stdio: {
-    ...base,
-    ...{ transport: 'stdio', program: 'bridge', command: 'stagedoor', env: {} },
-    args: ['bridge', 'everything', '--url', url],
-  },
-  http: { ...base, transport: 'http', endpoint: `${url}/mcp/everything` },
-};
+const CONNECTIONS = remoteConnections('everything', 'http://127.0.0.1:8080', true);
 
 export function clientSnippets(): string {
   const list = CONNECT_KINDS.map(({ title, name }) => `[${title}](#${anchorOf(title)}) (${code(name)})`);

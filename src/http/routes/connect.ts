@@ -1,7 +1,13 @@
 // The snippets of the command `connect`, which set up an MCP client for a template, for a client on any machine. src/connect makes them.
 
 import Type, { type Static } from 'typebox';
-import { type Connections, type ConnectKind, locationText, stepsOf } from '../../connect/kind.ts';
+import {
+  type Connections,
+  type ConnectKind,
+  locationText,
+  remoteConnections,
+  stepsOf,
+} from '../../connect/kind.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { text } from '../schemas.ts';
@@ -31,25 +37,15 @@ export const connectRoutes: readonly Route[] = [
       const { template } = params;
       gateway.requireTemplate(template);
       const { CONNECT_KINDS } = await import('../../connect/index.ts');
-      const connections = connectionsOf(template, request.gatewayUrl, auth.isEnabled);
+      const connections = remoteConnections(template, request.gatewayUrl, auth.isEnabled);
       return json(200, { snippets: CONNECT_KINDS.map((kind) => snippetOf(kind, connections)) });
     },
   }),
 ];
 
-/** Connections of a client that may run on another machine, where `stagedoor` has to be installed. */
-function connectionsOf(template: string, url: string, needsKey: boolean): Connections {
-  const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
-  const args = ['bridge', template, '--url', url];
-  return {
-    http: { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` },
-    stdio: { transport: 'stdio', template, url, key, program: 'bridge', command: 'stagedoor', args, env: {} },
-  };
-}
-
 function snippetOf(kind: ConnectKind, connections: Connections): Static<typeof Snippet> {
   const { name, title, transports, file, troubleshooting } = kind;
-  const connection = connections[transports.includes('http') ? 'http' : transports[0]];
+  const connection = connections[transports.includes('http') ? 'http' : 'stdio'];
   return {
     ...{ kind: name, title, text: kind.snippet(connection) },
     ...(file === undefined ? {} : { location: locationText(file.locations) }),
