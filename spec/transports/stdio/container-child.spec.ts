@@ -73,15 +73,6 @@ test('sends input from before the start in order, and passes on the output', asy
   assert.equal(seen.slice(1, 3), ['write a', 'write b']);
 });
 
-test('reports why it could not be started, in `exited` and to writers', async () => {
-  const run: RunInContainer = () => Promise.reject(new Error('(HTTP code 409) container stopped'));
-  const child = new Child(PROGRAM, { runInContainer: run });
-  const written = new Promise((resolve) => child.write('a', resolve));
-  assert.is(await child.exited, 'could not be started: (HTTP code 409) container stopped');
-  assert.instance(await written, Error);
-  await child.stop();
-});
-
 test('stops a program that starts only after `stop` was called', async () => {
   const { run, seen } = engine('TERM', 200);
   const child = new Child(PROGRAM, {
