@@ -40,13 +40,13 @@ export class Bridge {
   readonly #work = new Set<Promise<void>>();
   #session: BridgeSession | undefined;
   #initializeRequest: BridgeMessage | undefined;
-  #initialized: BridgeMessage | undefined;
   #capabilities: Readonly<Record<string, unknown>> = {};
   /** The opening of the session; later messages of the era with sessions wait for it. */
   #opening: Promise<unknown> = Promise.resolve();
   #reopening: Promise<void> | undefined;
   #listening = new AbortController();
-  /** The client's messages that set state on its server: log level and subscriptions. A new session gets them again. */
+  /** The client's messages that set state on its server, in order: `initialized`, log level, subscriptions. A new session gets them
+   *  again. */
   readonly #remembered = new Map<string, BridgeMessage>();
 
   constructor(options: BridgeOptions) {
@@ -213,7 +213,7 @@ export class Bridge {
 
   async #notify(message: BridgeMessage): Promise<void> {
     const { method } = message;
-    if (method === INITIALIZED) this.#initialized = message;
+    if (method === INITIALIZED) this.#remembered.set(method, message);
     const { signal } = this.#ended;
     const response = await this.#options.link.send(this.#post(message, this.#session, signal));
     await response.arrayBuffer();
@@ -260,8 +260,7 @@ export class Bridge {
     if (!response.ok) throw new Error((await refusalIn(response)).text);
     this.#startSession(response);
     await readMessages(response, async (data) => this.#readInitializeResult(data));
-    for (const message of [this.#initialized, ...this.#remembered.values()]) {
-      if (message === undefined) continue;
+    for (const message of this.#remembered.values()) {
       const answer = await this.#options.link.send(this.#post(message, this.#session, signal));
       await readMessages(answer, async () => {}); // the client has had its answer
     }

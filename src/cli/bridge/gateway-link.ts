@@ -1,6 +1,7 @@
 // Sends HTTP requests to the MCP endpoint, and repeats a request while the gateway is unreachable and certainly did not get it.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { codeOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
@@ -53,21 +54,17 @@ export class GatewayLink {
       const pastMs = performance.now() + waitMs - beganAtMs;
       if (reason instanceof Response) {
         // Retry-After and 401 mean that nothing was done. A gateway that has just started has no healthy instances yet.
-        if (reason.status === 401 && this.#hasOtherCredentials()) {
-          await reason.body?.cancel();
-          continue;
-        }
-        const mayRetry = reason.status === 503 && reason.headers.has('retry-after') && pastMs < BUSY_MS;
-        if (!mayRetry) return reason;
+        const isRefused = reason.status === 401 && this.#hasOtherCredentials();
+        const isBusy = reason.status === 503 && reason.headers.has('retry-after') && pastMs < BUSY_MS;
+        if (!isRefused && !isBusy) return reason;
         await reason.body?.cancel();
-        await delay(waitMs, undefined, { signal: request.signal });
-        continue;
+        if (isRefused) continue;
+      } else {
+        if (pastMs > this.#awayMs)
+          throw new Error(`the gateway at ${this.#endpoint} cannot be reached: ${reason}`);
+        if (!this.#isAway) this.#log(`the gateway is unreachable (${reason}); waiting for it`);
+        this.#isAway = true;
       }
-      if (pastMs > this.#awayMs) {
-        throw new Error(`the gateway at ${this.#endpoint} cannot be reached: ${reason}`);
-      }
-      if (!this.#isAway) this.#log(`the gateway is unreachable (${reason}); waiting for it`);
-      this.#isAway = true;
       await delay(waitMs, undefined, { signal: request.signal });
     }
   }
@@ -99,7 +96,7 @@ export class GatewayLink {
     } catch (error) {
       signal.throwIfAborted();
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-      const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown reason';
+      const code = codeOf(cause) ?? 'unknown reason';
       if (isRepeatable || NOT_DELIVERED.includes(code)) return code;
       throw new LostRequest(`the connection to the gateway broke (${code})`, { cause: error });
     }
