@@ -8,11 +8,17 @@ export const nodejs: ConnectKind = {
   transports: ['stdio', 'http'],
   language: 'js',
   snippet: (connection) => {
-    const { imports, expression } = transportOf(connection);
+    const isHttp = connection.transport === 'http';
+    const headers = `{ 'X-API-Key': ${jsKey(connection)} }`;
+    const options = connection.key === undefined ? '' : `, {\n  requestInit: { headers: ${headers} },\n}`;
+    const transport = isHttp
+      ? `new StreamableHTTPClientTransport(new URL(${jsString(connection.endpoint)})${options})`
+      : `new StdioClientTransport(${jsProgram(connection)})`;
     return [
-      imports,
+      `import { Client${isHttp ? ', StreamableHTTPClientTransport' : ''} } from '@modelcontextprotocol/client';`,
+      ...(isHttp ? [] : [`import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';`]),
       '',
-      `const transport = ${expression};`,
+      `const transport = ${transport};`,
       `const client = new Client({ name: 'my-client', version: '1.0.0' });`,
       'await client.connect(transport);',
       'const { tools } = await client.listTools();',
@@ -27,26 +33,6 @@ export const nodejs: ConnectKind = {
   ],
   documentation: ['https://github.com/modelcontextprotocol/typescript-sdk'],
 };
-
-function transportOf(connection: Connection): { imports: string; expression: string } {
-  if (connection.transport === 'http') {
-    const options =
-      connection.key === undefined
-        ? ''
-        : `, {\n  requestInit: { headers: { 'X-API-Key': ${jsKey(connection)} } },\n}`;
-    return {
-      imports: `import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';`,
-      expression: `new StreamableHTTPClientTransport(new URL(${jsString(connection.endpoint)})${options})`,
-    };
-  }
-  return {
-    imports: [
-      `import { Client } from '@modelcontextprotocol/client';`,
-      `import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';`,
-    ].join('\n'),
-    expression: `new StdioClientTransport(${jsProgram(connection)})`,
-  };
-}
 
 export const vercelAi: ConnectKind = {
   name: 'vercel-ai',

@@ -21,21 +21,16 @@ export const PYTHON_CLIENTS: readonly ConnectKind[] = [
     name: 'python',
     title: 'Python (official SDK)',
     program: (connection) => {
-      if (connection.transport === 'stdio') {
-        return {
-          imports: ['from mcp import Client, StdioServerParameters'],
-          main: [
-            `server = StdioServerParameters(${pyArguments(connection)})`,
-            'async with Client(server) as client:',
-            ...LIST_TOOLS,
-          ],
-        };
-      }
       const { url = '', headers } = membersOf(connection);
       if (headers === undefined) {
+        const isHttp = connection.transport === 'http';
         return {
-          imports: ['from mcp import Client'],
-          main: [`async with Client(${url}) as client:`, ...LIST_TOOLS],
+          imports: [`from mcp import Client${isHttp ? '' : ', StdioServerParameters'}`],
+          main: [
+            ...(isHttp ? [] : [`server = StdioServerParameters(${pyArguments(connection)})`]),
+            `async with Client(${isHttp ? url : 'server'}) as client:`,
+            ...LIST_TOOLS,
+          ],
         };
       }
       return {
