@@ -82,9 +82,9 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
   };
 }
 
-function programOf({ command = '', args, workingDir, env, endpoint = '' }: InstanceDefinition): Program {
+function programOf({ command = '', env, endpoint = '', ...definition }: InstanceDefinition): Program {
   const { port } = new URL(endpoint);
-  return { command, args, workingDir, env: port === '' ? env : { PORT: port, ...env } };
+  return { ...definition, command, env: port === '' ? env : { PORT: port, ...env } };
 }
 
 /** Tries until the program listens, at growing intervals; any other failure is final. */

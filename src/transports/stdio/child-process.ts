@@ -8,19 +8,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { settlesWithin } from '../../domain/clock.ts';
 import { PASS_ENV, type ProgramUser } from '../../domain/command.ts';
 import type { ContainerProgram, ProgramOutput } from '../../domain/deployment.ts';
-import type { ContainerRef } from '../../domain/instance.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { OpenOptions } from '../transport.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
 
-/** A program to run. Arguments are passed unchanged: there is no shell. */
-export interface Program {
+/** A program to run. Arguments are passed unchanged: there is no shell. `env`: see childEnvironment. */
+export type Program = Pick<InstanceDefinition, 'args' | 'workingDir' | 'container' | 'env'> & {
   readonly command: string;
-  readonly args: readonly string[];
-  readonly workingDir?: string | undefined;
-  readonly container?: ContainerRef | undefined;
-  /** Added to the variables that every program gets; see childEnvironment. */
-  readonly env: Readonly<Record<string, string>>;
-}
+};
 
 /** A program that was started, here or in a container. */
 export interface RunningProgram extends ContainerProgram {
