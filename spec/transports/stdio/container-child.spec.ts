@@ -68,7 +68,7 @@ test('sends input from before the start in order, and passes on the output', asy
   });
   output()?.onOutput(Buffer.from('line'));
   output()?.onError(Buffer.from('trouble\n'));
-  assert.equal([done, received, child.lastLines], ['undefined', ['line'], ['trouble']]);
+  assert.equal([done, received, child.tail.lines], ['undefined', ['line'], ['trouble']]);
   await child.exited;
   assert.equal(seen.slice(1, 3), ['write a', 'write b']);
 });

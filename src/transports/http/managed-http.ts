@@ -43,7 +43,7 @@ async function openManaged(
   if (options.signal.aborted) throw openingCancelled();
   const { reaper, passEnv, user } = options;
   const child = new Child(programOf(definition), { ladder: LADDER, reaper, passEnv, user });
-  options.onStarted?.(() => ({ pid: child.pid, stderr: child.lastLines }));
+  options.onStarted?.(() => ({ pid: child.pid, stderr: child.tail.lines }));
   const over = new AbortController();
   void child.exited.then((reason) => over.abort(reason));
   try {
@@ -53,7 +53,7 @@ async function openManaged(
     await child.stop();
     await child.exited; // by then all its output was read
     const failure = hasExited ? backendUnavailable(reason, { delivered: 'no', cause: thrown }) : thrown;
-    throw openingFailed(asGatewayError(failure), child.lastLines);
+    throw openingFailed(asGatewayError(failure), child.tail.lines);
   }
 }
 
@@ -74,7 +74,7 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
     exchange: (request) => inner.exchange(request),
     notify: (method, params) => inner.notify(method, params),
     openUpstream: (...client) => inner.openUpstream(...client),
-    diagnostics: () => ({ ...inner.diagnostics(), pid: child.pid, stderr: child.lastLines }),
+    diagnostics: () => ({ ...inner.diagnostics(), pid: child.pid, stderr: child.tail.lines }),
     close: async () => {
       await inner.close();
       await child.stop();

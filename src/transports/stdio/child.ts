@@ -42,8 +42,9 @@ export class Child {
    * there is no program ...". By then all its output has been read. It resolves when `stop` gives up, at the latest. Never rejects.
    */
   readonly exited: Promise<string>;
+  /** The last lines of its stderr, and lines of stdout that are added: some programs write there why they do not run. */
+  readonly tail = new LineTail();
   readonly #ladder: KillLadder;
-  readonly #tail = new LineTail();
   readonly #givenUp = Promise.withResolvers<string>();
   /** Ends what is left of its pipes, or of the connections to its engine. */
   readonly #over = new AbortController();
@@ -75,16 +76,6 @@ export class Child {
     return this.#hasExited ? null : (this.#program?.pid ?? null);
   }
 
-  /** The last lines of its stderr, and those of `addLine`, oldest first; bounded by LIMITS. */
-  get lastLines(): readonly string[] {
-    return this.#tail.lines;
-  }
-
-  /** Adds a line of stdout to `lastLines`: some programs write there why they do not run. */
-  addLine(line: Buffer): void {
-    this.#tail.add(line);
-  }
-
   /** Writes to stdin. `done` is called once: without an error when all of it was written. Never throws. */
   write(text: string, done: (error?: Error | null) => void): void {
     if (this.#program !== undefined) {
@@ -106,7 +97,7 @@ export class Child {
   #start(program: Program, options: ChildOptions): RunningProgram | Promise<RunningProgram> {
     const { onPipeClosed, runInContainer } = options;
     const { container, command, args } = program;
-    const onError = (chunk: Buffer): void => this.#tail.write(chunk);
+    const onError = (chunk: Buffer): void => this.tail.write(chunk);
     const output = { onOutput: options.onOutput ?? onError, onError };
     const report: ProcessListener['onPipeClosed'] = (pipe) => {
       if (this.#stopping === undefined) onPipeClosed?.(pipe);

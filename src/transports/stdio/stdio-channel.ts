@@ -97,7 +97,7 @@ export class StdioChannel extends Channel {
   }
 
   override diagnostics(): TransportDiagnostics {
-    return { pid: this.#child.pid, stderr: this.#child.lastLines, unmatchedLines: this.#unmatchedLines };
+    return { pid: this.#child.pid, stderr: this.#child.tail.lines, unmatchedLines: this.#unmatchedLines };
   }
 
   close(): Promise<void> {
@@ -124,7 +124,7 @@ export class StdioChannel extends Channel {
   #receiveUnusable(line: Buffer): void {
     this.#unmatchedLines += 1;
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
-    if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#child.addLine(line);
+    if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#child.tail.add(line);
     else if (line.includes('"jsonrpc"')) {
       const ids = idsAtEdges(line.subarray(0, EDGE_BYTES), line.subarray(-EDGE_BYTES)) ?? [];
       for (const id of ids) this.fail(id, 'it answered with something that is not a JSON-RPC answer');
