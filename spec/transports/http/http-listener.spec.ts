@@ -6,7 +6,7 @@ import type { ServerMessage } from '../../../src/domain/client.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { HttpListener } from '../../../src/transports/http/http-listener.ts';
 import { HttpSession } from '../../../src/transports/http/http-session.ts';
-import { callTool, see, textOf, until } from '../../conformance/transport.ts';
+import { callTool, openOptions, see, textOf, until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';
 import { type Answers, result, serving, status } from '../scripted-server.ts';
@@ -34,8 +34,7 @@ async function listening(
   };
   await withRawServer(serving(answers), async ({ url }) => {
     const connection = new HttpConnection({ endpoint: url, headers: {} }, { deniedNetworks: [] });
-    const client = { name: 'spec', version: '0' };
-    const session = new HttpSession(connection, { client, handshakeTimeoutMs: 5_000 });
+    const session = new HttpSession(connection, openOptions());
     await session.open(new AbortController().signal);
     const received: unknown[] = [];
     const waits = { firstMs: 5, longestMs: 20 };

@@ -1,7 +1,6 @@
 // The conversations that single clients have with one HTTP backend: how many are being opened at a time, and how many sessions are
 // being deleted. The transport opens one conversation, and its caller bounds their number.
 
-import { ANONYMOUS } from '../../domain/account.ts';
 import { openingCancelled } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -24,8 +23,7 @@ export function sessionDeletes(
     maxWaitMs: LIMITS.backgroundMs,
     scheduler,
   });
-  return (session) =>
-    queue.take({ ownerId: ANONYMOUS.id, start: () => session.end() }).catch(() => undefined); // it waited too long
+  return (session) => queue.take({ start: () => session.end() }).catch(() => undefined); // it waited too long
 }
 
 /** A conversation that ends alone, or with its transport. */
@@ -51,7 +49,7 @@ export class HttpOpenings<U extends EndableUpstream> {
 
   /** Runs `start`, which rejects when its signal aborts, and resolves with its conversation, if any. Rejects like StartQueue.take. */
   async open(
-    ownerId: string,
+    ownerId: string | undefined,
     signal: AbortSignal,
     start: (signal: AbortSignal) => Promise<U | undefined>,
   ): Promise<U | undefined> {

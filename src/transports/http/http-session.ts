@@ -9,7 +9,9 @@ import type { JsonObject } from '../../domain/json.ts';
 import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
-import { type ClientInfo, eraHeaders, NO_PEER, shakeHands } from '../handshake.ts';
+import { boundedHandshake } from '../bounded-handshake.ts';
+import { eraHeaders, NO_PEER, shakeHands } from '../handshake.ts';
+import type { OpenOptions } from '../transport.ts';
 import type { RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { HttpHandshake, sendUnawaited } from './http-handshake.ts';
@@ -17,9 +19,7 @@ import { HttpHandshake, sendUnawaited } from './http-handshake.ts';
 /** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;
 
-export interface SessionOptions {
-  readonly client: ClientInfo;
-  readonly handshakeTimeoutMs: number;
+export interface SessionOptions extends Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'scheduler'> {
   /** The client; absent for the session of the transport itself. */
   readonly profile?: ClientProfile;
   readonly known?: Era;
@@ -68,8 +68,12 @@ export class HttpSession {
     return peer.era === 'modern' ? eraHeaders(request, peer) : headers;
   }
 
-  /** Shakes hands. Rejects with GatewayError; `signal` aborts the handshake. */
-  async open(signal: AbortSignal): Promise<void> {
+  /** Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`; `signal` aborts the handshake. */
+  open(signal: AbortSignal): Promise<void> {
+    return boundedHandshake({ ...this.#options, signal }, (bound) => this.#open(bound));
+  }
+
+  async #open(signal: AbortSignal): Promise<void> {
     const { known, handshakeTimeoutMs } = this.#options;
     const discoverMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
     const channel = new HttpHandshake(this.#connection, { signal, discoverMs, known });
@@ -151,9 +155,8 @@ export class HttpSession {
 
   async #openAgain(): Promise<void> {
     this.#closing = new AbortController();
-    const timeout = AbortSignal.timeout(Math.ceil(this.#options.handshakeTimeoutMs));
     try {
-      await this.open(AbortSignal.any([timeout, this.#closing.signal]));
+      await this.open(this.#closing.signal);
     } finally {
       this.#reopening = undefined;
     }

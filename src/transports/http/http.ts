@@ -2,15 +2,13 @@
 // refuses it and speaks the older transport, HTTP+SSE, gets that (sse/sse.ts). A transport has the connections to one backend, its
 // own conversation and those of single clients (http-conversation.ts); managed-http.ts runs the program behind an endpoint.
 
-import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import { boundedHandshake } from '../bounded-handshake.ts';
 import { isRefusal } from '../handshake.ts';
 import { openSse } from '../sse/sse.ts';
-import type { Closed, OpenOptions, OpenTransport, TransportDiagnostics, Upstream } from '../transport.ts';
+import type { Closed, OpenOptions, OpenTransport, TransportDiagnostics } from '../transport.ts';
 import { HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
@@ -33,11 +31,11 @@ export async function openHttp(
   options: OpenOptions,
 ): Promise<EndpointTransport> {
   const startedAtMs = performance.now();
-  const { client, handshakeTimeoutMs } = options;
+  const { client, scheduler, handshakeTimeoutMs } = options;
   const connection = new HttpConnection(definition, options);
-  const session = new HttpSession(connection, { client, handshakeTimeoutMs });
+  const session = new HttpSession(connection, { client, scheduler, handshakeTimeoutMs });
   try {
-    await boundedHandshake(options, (signal) => session.open(signal));
+    await session.open(options.signal);
     return new HttpTransport(connection, session, options);
   } catch (thrown) {
     await connection.destroy();
@@ -67,11 +65,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     this.#openings = new HttpOpenings(handshakeTimeoutMs, scheduler);
   }
 
-  openUpstream(
-    profile: ClientProfile,
-    signal: AbortSignal,
-    ownerId: string = ANONYMOUS.id,
-  ): Promise<Upstream | undefined> {
+  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
     return this.#openings.open(ownerId, signal, (anySignal) => this.#openFor(profile, anySignal));
   }
 
@@ -90,13 +84,13 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   /** Undefined when the backend keeps no sessions of single clients, which another opening may have found out meanwhile. */
   async #openFor(profile: ClientProfile, signal: AbortSignal): Promise<HttpConversation | undefined> {
     if (this.#hasNoSessions) return undefined;
-    const { client, handshakeTimeoutMs } = this.#options;
+    const { client, scheduler, handshakeTimeoutMs } = this.#options;
     const { era } = this.peer;
     const intern = (peer: Peer) => this.#intern(peer);
-    const options = { client, handshakeTimeoutMs, profile, intern, known: era };
+    const options = { client, scheduler, handshakeTimeoutMs, profile, intern, known: era };
     const session = new HttpSession(this.backend.connection, options);
     try {
-      await boundedHandshake({ ...this.#options, signal }, (bound) => session.open(bound));
+      await session.open(signal);
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
     }

@@ -1,14 +1,13 @@
 // Transport to a backend that only speaks the first transport of MCP for HTTP (2024-11-05): a stream and posts. Each client with a
 // dedicated conversation has its own stream. sse-channel.ts is a stream with its posts.
 
-import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { HttpConnection } from '../http/http-connection.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';
-import type { OpenOptions, OpenTransport, Upstream } from '../transport.ts';
+import type { OpenOptions, OpenTransport } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
 export const sse: OpenTransport = managed(openSse);
@@ -37,11 +36,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
     this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler);
   }
 
-  openUpstream(
-    profile: ClientProfile,
-    signal: AbortSignal,
-    ownerId: string = ANONYMOUS.id,
-  ): Promise<Upstream | undefined> {
+  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
     return this.#openings.open(ownerId, signal, async (anySignal) => {
       if (this.peer.era !== 'legacy') return undefined;
       const channel = new SseChannel(this.#connection, profile);

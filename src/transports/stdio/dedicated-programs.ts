@@ -52,7 +52,7 @@ export class DedicatedPrograms {
   async open(
     profile: ClientProfile,
     signal: AbortSignal,
-    ownerId: string,
+    ownerId: string | undefined,
     mayBeModern: boolean,
   ): Promise<Channel> {
     const start = async (): Promise<Channel> => {

@@ -16,7 +16,8 @@ export interface StartQueueOptions {
 }
 
 export interface QueuedOpening<T> {
-  readonly ownerId: string;
+  /** Default: ANONYMOUS. */
+  readonly ownerId?: string | undefined;
   /** Ends the wait. Default: only `maxWaitMs` does. */
   readonly signal?: AbortSignal;
   readonly start: () => Promise<T>;
@@ -57,7 +58,7 @@ export class StartQueue {
    * Runs `start` as soon as there is a slot, and settles as it does. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`, when the
    * wait gets too long, and whenever it fails after `signal` was aborted.
    */
-  async take<T>({ ownerId, signal, start }: QueuedOpening<T>): Promise<T> {
+  async take<T>({ ownerId = ANONYMOUS.id, signal, start }: QueuedOpening<T>): Promise<T> {
     if (signal?.aborted) throw openingCancelled();
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
     if (this.#starting < this.#options.atOnce && this.#mayStart(ownerId, share)) {

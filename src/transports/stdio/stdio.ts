@@ -1,11 +1,10 @@
 // Transport to a program that speaks MCP on its standard input and output, and to the programs that the instance dedicates to single
 // clients (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the program child.ts.
 
-import { ANONYMOUS } from '../../domain/account.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import type { OpenOptions, OpenTransport, Transport, Upstream } from '../transport.ts';
+import type { OpenOptions, OpenTransport, Transport } from '../transport.ts';
 import type { KillLadder } from './child.ts';
 import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
@@ -46,11 +45,7 @@ class StdioTransport extends StdioChannel implements Transport {
   }
 
   /** The new conversation is independent, and legacy if the program speaks that. The caller bounds their number. */
-  async openUpstream(
-    profile: ClientProfile,
-    signal: AbortSignal,
-    ownerId: string = ANONYMOUS.id,
-  ): Promise<Upstream | undefined> {
+  async openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
     const { era } = this.peer;
     return era === 'bare' ? undefined : this.#dedicated.open(profile, signal, ownerId, era === 'modern');
   }
