@@ -19,10 +19,9 @@ export class InstanceSupervisor {
   readonly #onCrash: (ref: InstanceRef, error: unknown) => void;
   /** The children of the root would not do: they are a plain object, in which a template cannot be named `constructor`. */
   readonly #supervisors = new Map<string, TemplateActor>();
-  /** By the id of the actor: instances that have not ended. */
-  readonly #running = new Map<string, InstanceRef>();
   /** Ids of ended actors, which are reused: xstate keeps every id for ever. */
   readonly #freeIds: string[] = [];
+  #ids = 0;
 
   /** `onCrash` is called for an actor that crashed through a fault of the gateway; its backend still runs. */
   constructor(onCrash: (ref: InstanceRef, error: unknown) => void, { alarm, inspect }: ActorSystemOptions) {
@@ -37,13 +36,13 @@ export class InstanceSupervisor {
 
   start(input: InstanceActorInput): InstanceRef {
     const { template, id } = input.definition;
-    const actorId = this.#freeIds.pop() ?? `instance-${this.#running.size + 1}`; // all lower numbers are in use
+    const actorId = this.#freeIds.pop() ?? this.#newId();
     const supervisor = this.#supervisor(template);
     supervisor.send({ type: 'instance.add', actorId, input });
     const actor = supervisor.getSnapshot().children[actorId];
     if (actor === undefined) throw new Error(`the supervisor of ${template} did not start ${id}`);
     const ref = new InstanceRef(actor);
-    this.#running.set(actorId, ref);
+    actor.subscribe({ error: (error) => this.#onCrash(ref, error) });
     return ref;
   }
 
@@ -52,9 +51,9 @@ export class InstanceSupervisor {
     this.#root.stop();
   }
 
-  #release(actorId: string): void {
-    this.#running.delete(actorId);
-    this.#freeIds.push(actorId);
+  #newId(): string {
+    this.#ids += 1;
+    return `instance-${this.#ids}`;
   }
 
   #supervisor(template: string): TemplateActor {
@@ -64,12 +63,7 @@ export class InstanceSupervisor {
     const supervisor = this.#root.getSnapshot().children[template];
     if (supervisor === undefined) throw new Error(`the root did not start a supervisor for ${template}`);
     this.#supervisors.set(template, supervisor);
-    supervisor.on('instance.ended', ({ actorId }) => this.#release(actorId));
-    supervisor.on('instance.crashed', ({ actorId, error }) => {
-      const ref = this.#running.get(actorId);
-      this.#release(actorId);
-      if (ref !== undefined) this.#onCrash(ref, error);
-    });
+    supervisor.on('instance.ended', ({ actorId }) => this.#freeIds.push(actorId));
     return supervisor;
   }
 }

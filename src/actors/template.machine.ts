@@ -11,11 +11,9 @@ import {
   type ActorRefFrom,
   type DoneActorEvent,
   type ErrorActorEvent,
-  emit,
   enqueueActions,
   setup,
   spawnChild,
-  stopChild,
 } from 'xstate';
 import { instanceMachine } from './instances/instance.machine.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
@@ -25,16 +23,20 @@ type TemplateEvent =
   | DoneActorEvent
   | ErrorActorEvent;
 
-/** The id may be used again. `crashed`: through a fault of the gateway, not of the backend. */
-type TemplateEmission =
-  | { readonly type: 'instance.ended'; readonly actorId: string }
-  | { readonly type: 'instance.crashed'; readonly actorId: string; readonly error: unknown };
+/** The actor ended or crashed, and its id may be used again. */
+type TemplateEmission = { readonly type: 'instance.ended'; readonly actorId: string };
 
 export type TemplateActor = ActorRefFrom<typeof templateMachine>;
 
 const templateMachine = setup({
   types: { events: {} as TemplateEvent, emitted: {} as TemplateEmission },
   actors: { instance: instanceMachine },
+  actions: {
+    release: enqueueActions(({ event: { actorId }, enqueue }) => {
+      enqueue.stopChild(actorId);
+      enqueue.emit({ type: 'instance.ended', actorId });
+    }),
+  },
 }).createMachine({
   id: 'template',
   initial: 'supervising',
@@ -46,22 +48,8 @@ const templateMachine = setup({
             enqueue.spawnChild('instance', { id: event.actorId, input: event.input });
           }),
         },
-        'xstate.done.actor.*': {
-          actions: [
-            stopChild(({ event }) => event.actorId),
-            emit(({ event }) => ({ type: 'instance.ended' as const, actorId: event.actorId })),
-          ],
-        },
-        'xstate.error.actor.*': {
-          actions: [
-            stopChild(({ event }) => event.actorId),
-            emit(({ event }) => ({
-              type: 'instance.crashed' as const,
-              actorId: event.actorId,
-              error: event.error,
-            })),
-          ],
-        },
+        'xstate.done.actor.*': { actions: 'release' },
+        'xstate.error.actor.*': { actions: 'release' },
       },
     },
   },
