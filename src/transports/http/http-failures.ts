@@ -3,7 +3,7 @@
 // texts.
 
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import { GatewayError } from '../../domain/errors.ts';
+import { codeOf, GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
 
@@ -17,7 +17,7 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
     return backendUnavailable('connection refused', { delivered: 'no', cause: error, unreachable: true });
   }
   const what = sent ? 'the connection broke before the answer' : 'the connection could not be made';
-  return backendUnavailable(code === '' ? what : `${what} (${code})`, {
+  return backendUnavailable(code === undefined ? what : `${what} (${code})`, {
     delivered: sent ? 'unknown' : 'no',
     cause: error,
     suspicious: true,
@@ -61,11 +61,7 @@ export function mayBeStarting(thrown: unknown): boolean {
 }
 
 function isBroken({ facts: { cause } }: GatewayError): boolean {
-  return cause instanceof Error && BROKEN_CODES.has(codeOf(cause));
+  return BROKEN_CODES.has(codeOf(cause) ?? '');
 }
 
 const BROKEN_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
-
-function codeOf(error: Error): string {
-  return 'code' in error && typeof error.code === 'string' ? error.code : '';
-}
