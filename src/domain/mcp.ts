@@ -27,7 +27,7 @@ export interface Peer {
   /** Both are `''` before the handshake; the name is `unnamed` where the server gave none. */
   readonly serverInfo: ServerInfo;
   /** Capabilities as the server announced them; for a bare backend `{ tools: {} }`. */
-  readonly capabilities: Readonly<Record<string, unknown>>;
+  readonly capabilities: JsonObject;
   /** The result of `initialize` or `server/discover`; empty for a bare backend. */
   readonly greeting: JsonObject;
 }
@@ -149,13 +149,13 @@ export function changedList(method: string): ListField | undefined {
 }
 
 /** True when a server with these capabilities notifies of changes of the list. */
-export function announcesChanges(capabilities: Readonly<Record<string, unknown>>, list: ListField): boolean {
+export function announcesChanges(capabilities: JsonObject, list: ListField): boolean {
   const offered = capabilities[list];
   return isJsonObject(offered) && offered.listChanged === true;
 }
 
 /** True when a server with these capabilities offers subscriptions to resources. */
-export function announcesUpdates({ resources }: Readonly<Record<string, unknown>>): boolean {
+export function announcesUpdates({ resources }: JsonObject): boolean {
   return isJsonObject(resources) && resources.subscribe === true;
 }
 

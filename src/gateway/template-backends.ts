@@ -5,7 +5,7 @@ import { filter, map, type Observable } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
@@ -39,7 +39,7 @@ export class TemplateBackends implements Backends {
         map(({ list }) => list),
       ),
       hasPeers: () => this.peers().length > 0,
-      isThere: (instanceId) => this.#isHealthy(instanceId),
+      isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
       now: deps.now,
       memory: deps.memory,
     });
@@ -82,11 +82,6 @@ export class TemplateBackends implements Backends {
 
   close(): void {
     this.#lists.close();
-  }
-
-  #isHealthy(instanceId: string): boolean {
-    const member = this.#deps.fleet.find(this.#template, instanceId);
-    return member instanceof InstanceRef && member.state === 'healthy';
   }
 
   get #healthy(): readonly InstanceRef[] {

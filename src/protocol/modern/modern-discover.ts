@@ -27,11 +27,8 @@ export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): ServerInf
 
 /** The capabilities that all instances have; one instance is enough for `listChanged`. Without `tasks`: it differs between eras. */
 export function commonCapabilities(peers: readonly Peer[]): JsonObject {
-  const [first, ...others] = peers.map(({ capabilities }) =>
-    isJsonObject(capabilities) ? capabilities : {},
-  );
-  const common = others.reduce<JsonObject>((common, next) => inBoth(common, next), first ?? {});
-  const { tasks: _, ...capabilities } = common;
+  const [first = {}, ...others] = peers.map(({ capabilities }) => capabilities);
+  const { tasks: _, ...capabilities } = others.reduce((a, b) => inBoth(a, b), first);
   return capabilities;
 }
 
