@@ -80,6 +80,7 @@ export class MessageLog {
 
 /** A stream whose client has probably received all events. Only the bound of spare streams applies to it. */
 export interface SpareStream {
+  readonly sessionId: string;
   /** Constant while it is spare. */
   readonly bytes: number;
   /** Discards its events; it is not spare any more. */
@@ -101,8 +102,9 @@ export class EventMemory {
     this.needed = new ByteBudget({ totalBytes: most - this.#mostSpareBytes, ownerBytes: MOST_SESSION_BYTES });
   }
 
-  /** Adds a stream; the oldest ones are discarded to make room for it. */
+  /** The bytes of the stream count as spare from now on; the oldest streams are discarded to make room for it. */
   addSpare(stream: SpareStream): void {
+    this.needed.add(stream.sessionId, -stream.bytes);
     this.#spare.add(stream);
     this.#spareBytes += stream.bytes;
     for (const oldest of this.#spare) {
@@ -111,10 +113,10 @@ export class EventMemory {
     }
   }
 
-  /** False for a stream that is not spare. */
-  deleteSpare(stream: SpareStream): boolean {
-    const isSpare = this.#spare.delete(stream);
-    if (isSpare) this.#spareBytes -= stream.bytes;
-    return isSpare;
+  /** The bytes of the stream count for its session again. No effect for a stream that is not spare. */
+  deleteSpare(stream: SpareStream): void {
+    if (!this.#spare.delete(stream)) return;
+    this.#spareBytes -= stream.bytes;
+    this.needed.add(stream.sessionId, stream.bytes);
   }
 }

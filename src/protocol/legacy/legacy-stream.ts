@@ -53,6 +53,10 @@ export class LegacyStream implements SpareStream {
     return this.#deps.key;
   }
 
+  get sessionId(): string {
+    return this.#deps.sessionId;
+  }
+
   get isLive(): boolean {
     return this.#socket !== undefined;
   }
@@ -86,7 +90,7 @@ export class LegacyStream implements SpareStream {
   resume(reply: McpReply, after: number): void {
     const hasEnded = this.isFinished;
     this.#detach()?.end();
-    this.#need();
+    this.#deps.memory.deleteSpare(this);
     this.#stage = 'open';
     this.#attach(reply);
     for (const { number, data } of this.#log.messages) {
@@ -133,7 +137,7 @@ export class LegacyStream implements SpareStream {
   /** Ends the connection and discards the events. */
   discard(): void {
     if (this.isDiscarded) return;
-    this.#need();
+    this.#deps.memory.deleteSpare(this);
     this.#stage = 'discarded';
     this.#detach()?.end();
     this.#log.clear();
@@ -150,7 +154,7 @@ export class LegacyStream implements SpareStream {
   }
 
   #connectionLost(): void {
-    if (this.isFinished) this.#need();
+    if (this.isFinished) this.#deps.memory.deleteSpare(this);
     else if (this.#detach() !== undefined) this.#deps.onLost?.();
   }
 
@@ -161,17 +165,7 @@ export class LegacyStream implements SpareStream {
     socket?.end();
     const canResume = this.#hasFirstId || this.#lastNumber > 1;
     if (!canResume || this.#log.bytes === 0) this.discard();
-    else if (socket !== undefined) {
-      const { memory, sessionId } = this.#deps;
-      memory.needed.add(sessionId, -this.#log.bytes);
-      memory.addSpare(this);
-    }
-  }
-
-  /** Its events count in the budget of the session again. */
-  #need(): void {
-    const { memory, sessionId } = this.#deps;
-    if (memory.deleteSpare(this)) memory.needed.add(sessionId, this.#log.bytes);
+    else if (socket !== undefined) this.#deps.memory.addSpare(this);
   }
 
   #detach(): McpStream | undefined {
