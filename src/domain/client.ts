@@ -82,8 +82,8 @@ export interface SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
-  /** Of a session with all templates: ids of its sessions with single templates, which are in the table, too. */
-  readonly innerSessionIds: readonly string[];
+  /** Of a session with all templates only: ids of its sessions with single templates, which are in the table, too. */
+  readonly innerSessionIds?: readonly string[];
   readonly isListened: boolean;
   readonly calls: number;
   /** In ms of the gateway's monotonic clock, as `usedAtMs`. */
@@ -92,8 +92,8 @@ export interface SessionRecord {
   isParked: boolean;
   /** Releases resources that an idle session does not need. False while it is busy and may not expire. */
   park(): boolean;
-  /** Ends the calls that wait between two rounds. */
-  dismiss(error: GatewayError): void;
+  /** Ends the calls that wait between two rounds. Default: it has none of its own. */
+  dismiss?(error: GatewayError): void;
   /** Ends the session. Resolves when nothing is left of it. `reason` is a clause. */
   close(reason?: string): Promise<void>;
 }

@@ -317,7 +317,6 @@ class AggregateSession implements SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   readonly profile = PLAIN;
-  readonly innerSessionIds = [];
   readonly isListened = false;
   openedAtMs = 0;
   usedAtMs = 0;
@@ -335,8 +334,6 @@ class AggregateSession implements SessionRecord {
   park(): boolean {
     return true;
   }
-
-  dismiss(): void {}
 
   async close(reason = 'closed'): Promise<void> {
     this.endReason ??= reason;

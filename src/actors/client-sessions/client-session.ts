@@ -226,11 +226,6 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   // --- for its supervisor ----------------------------------------------------------------------------------------------
 
-  /** None: only a session with all templates has parts. */
-  get innerSessionIds(): readonly string[] {
-    return [];
-  }
-
   /** Calls under way, including those between two rounds. */
   get calls(): number {
     return this.#calls.size + this.#reservations.size;

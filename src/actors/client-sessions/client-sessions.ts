@@ -133,7 +133,7 @@ export class ClientSessions implements SessionSupervisor {
   /** The open sessions; the parts of a session with all templates are its bindings. */
   list(): ClientSessionView[] {
     const records = [...this.#open.values()];
-    const innerIds = new Set(records.flatMap((record) => record.innerSessionIds));
+    const innerIds = new Set(records.flatMap(({ innerSessionIds = [] }) => innerSessionIds));
     const startMs = Date.now() - this.deps.now();
     return records.filter(({ id }) => !innerIds.has(id)).map((record) => this.#viewOf(record, startMs));
   }
@@ -161,7 +161,7 @@ export class ClientSessions implements SessionSupervisor {
     const disarm = alarm(graceMs, resolve);
     const refusal = shuttingDown();
     await scheduler.each(this.#all(), (session) => {
-      session.dismiss(refusal); // no next round is taken
+      session.dismiss?.(refusal); // no next round is taken
       if (session.calls === 0) void this.#end(session, SHUT_DOWN);
     });
     if (this.size > 0) await ready;
@@ -218,7 +218,7 @@ export class ClientSessions implements SessionSupervisor {
     const bound =
       record instanceof ClientSession
         ? [record]
-        : record.innerSessionIds.flatMap((innerId) => this.find(innerId) ?? []);
+        : (record.innerSessionIds ?? []).flatMap((innerId) => this.find(innerId) ?? []);
     return {
       id: sessionFingerprint(record.id),
       ownerId: record.ownerId,

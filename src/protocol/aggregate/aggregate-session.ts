@@ -108,9 +108,6 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#holds === 0;
   }
 
-  /** The sessions with single templates are in the table, too, and dismiss their own calls. */
-  dismiss(): void {}
-
   get messages$(): Observable<ServerMessage> {
     const sessions$ = defer(() => merge(from([...this.#open.values()]), this.#opened));
     const messages$ = sessions$.pipe(mergeMap(heldWhileSubscribed));
