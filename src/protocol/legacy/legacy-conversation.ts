@@ -159,12 +159,13 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#questions?.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
     this.#streams?.expire(nowMs);
     this.#listener?.expire(nowMs);
-    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size)
+    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size) {
       this.#idleSinceMs = undefined;
-    else this.#idleSinceMs ??= nowMs;
-    if (this.#idleSinceMs !== undefined && nowMs - this.#idleSinceMs >= IDLE_MS) this.#stopReceiving();
-    if (this.#calls.size > 0 || this.#messages !== undefined || this.#listener?.isOpen) return false;
-    return !(this.#streams?.size || this.#questions?.size || this.#listener?.hasWaiting);
+      return false;
+    }
+    this.#idleSinceMs ??= nowMs;
+    if (nowMs - this.#idleSinceMs >= IDLE_MS) this.#stopReceiving();
+    return !(this.#messages || this.#streams?.size || this.#listener?.hasWaiting);
   }
 
   #checkClient(nowMs: number): void {
