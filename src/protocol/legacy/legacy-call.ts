@@ -110,7 +110,7 @@ export class LegacyCall {
         if (event.method === 'notifications/cancelled') return;
         // Only the gateway asked for this progress, to restart its deadline. Source: basic/utilities/progress.
         if (event.method === 'notifications/progress' && event.params.progressToken === undefined) return;
-        this.post.notify(notificationMessage(event.method, event.params));
+        this.post.open()?.notify(notificationMessage(event.method, event.params));
         return;
       case 'request':
         this.#deps.ask(event, this);

@@ -35,14 +35,14 @@ export class LegacyPost {
     return this.#stream?.isLive ?? !this.#isGone;
   }
 
-  /** Begins its event stream without a message. */
-  open(): void {
-    this.#streamBegun();
-  }
-
-  /** Sends a notification about one of its requests, before the answer. */
-  notify(message: string): void {
-    this.#streamBegun()?.notify(message);
+  /** Its event stream, begun if need be; undefined when the client has left before. */
+  open(): LegacyStream | undefined {
+    if (this.#stream !== undefined || this.#isGone) return this.#stream;
+    const stream = this.#openStream();
+    this.#isGone = !stream.begin(this.#reply, this.#canPoll);
+    if (this.#isGone) stream.discard();
+    else this.#stream = stream;
+    return this.#stream;
   }
 
   /** Sends a notification only if the stream has begun. */
@@ -52,14 +52,14 @@ export class LegacyPost {
 
   /** Sends a request of the server. False when it cannot reach the client here. */
   ask(message: string): boolean {
-    const stream = this.#streamBegun();
+    const stream = this.open();
     stream?.send(message);
     return stream !== undefined;
   }
 
   /** The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream is kept open. */
   interrupted(retryMs: number | undefined): void {
-    const stream = this.#streamBegun();
+    const stream = this.open();
     if (this.#canPoll) stream?.suspend(retryMs);
   }
 
@@ -69,7 +69,7 @@ export class LegacyPost {
     const isLast = this.#awaited === 0;
     if (!isLast || this.#stream !== undefined || this.#isGone) {
       this.#hasAnswered = true;
-      this.#streamBegun()?.answer(message, id, isLast);
+      this.open()?.answer(message, id, isLast);
     } else if (status === 200) {
       this.#reply.event(message);
     } else {
@@ -88,15 +88,5 @@ export class LegacyPost {
     // A client that gets no answer must not find a stream to resume, or it resumes it for ever.
     else if (this.#hasAnswered) this.#stream.finish();
     else this.#stream.discard();
-  }
-
-  /** The stream, begun if need be; undefined when the client has left before. */
-  #streamBegun(): LegacyStream | undefined {
-    if (this.#stream !== undefined || this.#isGone) return this.#stream;
-    const stream = this.#openStream();
-    this.#isGone = !stream.begin(this.#reply, this.#canPoll);
-    if (this.#isGone) stream.discard();
-    else this.#stream = stream;
-    return this.#stream;
   }
 }
