@@ -34,13 +34,11 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly onAdminPasswordChanged?: (() => void) | undefined;
 }
 
-/** As AuthOptions. `redisUrl`: Redis that counts requests for all gateways; without it each gateway counts alone. */
-export interface OpenAuthOptions extends AuthOptions {
-  readonly redisUrl?: string | undefined;
-}
-
-/** Opens authentication on an open store. Waits for Redis for at most 2 s. ConfigError for an invalid Redis URL. */
-export async function createAuth(options: OpenAuthOptions): Promise<Auth> {
+/**
+ * Opens authentication on an open store. With a `redisUrl`, Redis counts requests for all gateways, for which it waits for at
+ * most 2 s; else each gateway counts alone. ConfigError for an invalid URL.
+ */
+export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>): Promise<Auth> {
   const { redisUrl, log, now = Date.now } = options;
   if (redisUrl === undefined) return new Auth(options);
   const { openRedisCounter } = await import('./redis-counter.ts');
