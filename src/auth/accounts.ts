@@ -14,9 +14,10 @@ import type { Passwords } from './passwords.ts';
 /** Name of the user that the first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
 
+/** `templates`: null for all. */
 export type NewUser = Pick<User, 'username' | 'email' | 'role'> & {
   readonly password: string;
-  readonly templates?: readonly string[] | undefined;
+  readonly templates?: readonly string[] | null | undefined;
 };
 
 /** As UserChange. */
@@ -25,9 +26,9 @@ export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'templates' | 'isAc
 };
 
 export type NewApiKey = Pick<ApiKey, 'name' | 'permissions'> & {
-  readonly templates?: readonly string[] | undefined;
-  /** ISO 8601 with an offset or `Z`, in the future. */
-  readonly expiresAt?: string | undefined;
+  readonly templates?: readonly string[] | null | undefined;
+  /** ISO 8601 with an offset or `Z`, in the future; null for never. */
+  readonly expiresAt?: string | null | undefined;
   /** The user that creates it; absent for the operator without an account. */
   readonly ownerId?: string | undefined;
 };
@@ -134,14 +135,14 @@ export class Accounts {
   /** Only this result contains the key itself. VALIDATION_ERROR. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
     const nowMs = this.#options.now();
-    const expiresAt = input.expiresAt === undefined ? undefined : checkedExpiry(input.expiresAt, nowMs);
+    const expiresAt = checkedExpiry(input.expiresAt ?? undefined, nowMs);
     const owner = input.ownerId === undefined ? undefined : await this.user(input.ownerId);
     const { key, id, secretHash } = newKey();
     const apiKey: ApiKey = {
       id,
       name: input.name,
       permissions: [...new Set(input.permissions)],
-      ...definedFields({ templates: input.templates, expiresAt, ownerId: owner?.id }),
+      ...definedFields({ templates: input.templates ?? undefined, expiresAt, ownerId: owner?.id }),
       secretHash,
       createdAt: new Date(nowMs).toISOString(),
     };
@@ -185,7 +186,7 @@ export function newUser(input: Omit<NewUser, 'password'>, passwordHash: string, 
     username,
     email,
     role,
-    ...definedFields({ templates }),
+    ...definedFields({ templates: templates ?? undefined }),
     isActive: true,
     passwordHash,
     credentialsChangedAt: at,
@@ -201,7 +202,8 @@ function viewOf(apiKey: ApiKey, owner: User | undefined, nowMs: number): ApiKeyV
 }
 
 /** The time of expiry in UTC. VALIDATION_ERROR. `nowMs`: since 1970. */
-function checkedExpiry(text: string, nowMs: number): string {
+function checkedExpiry(text: string | undefined, nowMs: number): string | undefined {
+  if (text === undefined) return undefined;
   const atMs = timestampOf(text);
   if (atMs > nowMs) return new Date(atMs).toISOString();
   const loc = ['body', 'expires_at'];

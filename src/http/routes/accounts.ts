@@ -195,12 +195,7 @@ export const userRoutes: readonly Route[] = [
     answers: { 201: { description: 'The user', body: UserRecord, headers: LOCATION } },
     errors: ['DUPLICATE_USERNAME', 'TOO_MANY_ATTEMPTS'],
     handler: async ({ body }, { auth }) => {
-      const { username, email, password, templates } = body;
-      const role = roleOf(body) ?? 'user';
-      const user = await auth.accounts.createUser({
-        ...{ username, email, password, role },
-        templates: templates ?? undefined,
-      });
+      const user = await auth.accounts.createUser({ ...body, role: roleOf(body) ?? 'user' });
       return located(201, `/auth/users/${user.id}`, userRecord(user));
     },
   }),
@@ -305,14 +300,9 @@ export const apiKeyRoutes: readonly Route[] = [
     request: { body: NewApiKeyBody },
     answers: { 201: { description: 'The key and its record', body: NewApiKey } },
     handler: async ({ body, principal }, { auth }) => {
-      const { name, permissions, templates, expires_at: expiresAt } = body;
-      const { apiKey, key } = await auth.accounts.createApiKey({
-        name,
-        permissions,
-        templates: templates ?? undefined,
-        expiresAt: expiresAt ?? undefined,
-        ownerId: principal.userId,
-      });
+      const { expires_at: expiresAt, ...fields } = body;
+      const input = { ...fields, expiresAt, ownerId: principal.userId };
+      const { apiKey, key } = await auth.accounts.createApiKey(input);
       const subject = `/auth/api-keys/${apiKey.apiKey.id}`;
       return json(201, { ...apiKeyRecord(apiKey), key }, { trail: { subject } });
     },
