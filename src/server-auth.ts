@@ -5,10 +5,12 @@ import type { Observable } from 'rxjs';
 import { createAuth } from './auth/auth.ts';
 import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from './auth/first-admin.ts';
 import { Passwords } from './auth/passwords.ts';
-import { secretWarning } from './auth/signing-secret.ts';
 import type { Config } from './config.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
+
+const OPEN_SECRET =
+  'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
 
 export async function openServerAuth(
   config: Config,
@@ -37,15 +39,14 @@ export async function openServerAuth(
         ),
       ),
   });
-  const warnings = [secretWarning(signing)].filter((warning) => warning !== undefined);
   /** Creates the first admin if there is none; does nothing while authentication is off. Throws ConfigError. */
   const ensureAdmin = async (): Promise<Announcements> => {
     if (!config.authEnabled) return { warnings: [], notices: [] };
     const configuredPassword = config.adminPassword;
     const { accounts } = store;
     const request = { accounts, passwords, configuredPassword, isTerminal, passwordFile, now: Date.now };
-    const { notices, ...announced } = await ensureFirstAdmin(request);
-    return { warnings: [...warnings, ...announced.warnings], notices };
+    const { warnings, notices } = await ensureFirstAdmin(request);
+    return { warnings: signing.source === 'database' ? [OPEN_SECRET, ...warnings] : warnings, notices };
   };
   /** Also deletes the first password of accounts in memory, which end with this process. */
   const close = async (): Promise<void> => {

@@ -57,12 +57,6 @@ export async function sharedSecret({
   return { secret: checkedSecret(kept, `the setting ${SETTING_NAME} of the database`), source: 'database' };
 }
 
-/** The warning at start when read access to the database is enough to sign tokens; else undefined. */
-export function secretWarning({ source }: SigningSecret): string | undefined {
-  if (source !== 'database') return undefined;
-  return 'the signing secret is kept in the database: read access to it is enough to sign tokens; set GATEWAY_SECRET_KEY';
-}
-
 /** 256 random bits, as text for a file or a setting. */
 function newSecret(): string {
   return randomBytes(LIMITS.secretBytes).toString('base64url');
