@@ -74,19 +74,13 @@ type LoginOrigin = Omit<LoginAttempt, 'password'>;
 export class LoginThrottle {
   readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
   readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
-  readonly #now: () => number;
-
-  /** `now`: milliseconds since 1970. */
-  constructor(now: () => number = Date.now) {
-    this.#now = now;
-  }
 
   /**
    * Counts the attempt. TOO_MANY_ATTEMPTS; a refused attempt is not counted. The returned function subtracts
    * an attempt that succeeded, or whose password was never checked.
    */
   countAttempt(attempt: LoginOrigin): () => void {
-    const nowMs = this.#now();
+    const nowMs = Date.now();
     const pair = counted(this.#pairs, pairOf(attempt), nowMs, PER_USER_AND_ADDRESS);
     const address = counted(this.#addresses, networkOf(attempt.address), nowMs, PER_ADDRESS);
     const uncount = () => {
