@@ -1,7 +1,7 @@
 // A template: the name that clients call, and the settings for its instances as they are written. policy.ts has the settings as the
 // gateway uses them; src/templates reads the definition file template.json.
 
-import Type, { type Static, type TSchema } from 'typebox';
+import Type, { type Static } from 'typebox';
 import { definedFields } from './json.ts';
 import {
   type BalancerPolicy,
@@ -44,19 +44,19 @@ export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), {
 });
 export type LoadBalancerSettings = Static<typeof LoadBalancerSettings>;
 
-/** A change of settings: null removes one, so that the default of the gateway applies again. */
-export const LoadBalancerChange = Type.Partial(
-  Type.Object({
-    strategy: orNull(FIELDS.strategy),
-    health_check_interval: orNull(FIELDS.health_check_interval),
-    max_retries: orNull(FIELDS.max_retries),
-    timeout: orNull(FIELDS.timeout),
-    session: orNull(FIELDS.session),
-    session_failover: orNull(FIELDS.session_failover),
-  }),
-  { ...CLOSED, schemaName: 'LoadBalancerChange', examples: [EXAMPLE] },
+const NULLABLE = Object.fromEntries(
+  Object.entries(FIELDS).map(([name, field]) => [name, Type.Union([field, Type.Null()])]),
 );
-export type LoadBalancerChange = Static<typeof LoadBalancerChange>;
+
+/** A change of settings: null removes one, so that the default of the gateway applies again. */
+export type LoadBalancerChange = { [Name in keyof LoadBalancerSettings]?: LoadBalancerSettings[Name] | null };
+export const LoadBalancerChange = Type.Unsafe<LoadBalancerChange>(
+  Type.Partial(Type.Object(NULLABLE), {
+    ...CLOSED,
+    schemaName: 'LoadBalancerChange',
+    examples: [EXAMPLE],
+  }),
+);
 
 /** Settings after a change; an undefined field changes nothing. */
 export function changedSettings(
@@ -86,8 +86,4 @@ export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolic
     session: session ?? defaults.session,
     sessionFailover: session_failover ?? defaults.sessionFailover,
   };
-}
-
-function orNull<S extends TSchema>(schema: S) {
-  return Type.Union([schema, Type.Null()]);
 }
