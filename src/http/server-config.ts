@@ -19,9 +19,7 @@ import {
   withDefaults,
 } from '../templates/settings.ts';
 
-const { endpoint, command, args, working_dir, env_vars, headers, transport, force, metadata } =
-  InstanceInput.properties;
-const ownFields = { endpoint, command, args, working_dir, env_vars, headers, transport, force };
+const { id, weight, metadata, ...ownFields } = InstanceInput.properties;
 
 /** The connection to the server; other keys are settings of the template, mapped by its `config_schema`. */
 export const ServerConfig = Type.Object(ownFields, {
