@@ -6,7 +6,7 @@ import type { CallVerdict, SentCall } from '../../balancing/outliers.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { type ClientReply, type ServerRequest, serverRequest } from '../../domain/client.ts';
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
-import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
 import { type AttemptTrace, type ExchangeEvent, isFinal, type RequestTrace } from '../../domain/exchange.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -215,6 +215,5 @@ const TOO_MANY_WAIT: ClientReply = {
 /** A failure without `delivered` counts as `unknown`, so that only a request that is safe to repeat is repeated. */
 function callFailureOf(thrown: unknown): GatewayError {
   const error = asGatewayError(thrown);
-  if (error.facts.delivered !== undefined) return error;
-  return new GatewayError(error.code, error.message, { ...error.facts, delivered: 'unknown' });
+  return error.facts.delivered === undefined ? perhapsDelivered(error) : error;
 }
