@@ -17,7 +17,7 @@ import type { Auth } from './auth/auth.ts';
 import { availableMemoryBytes } from './config/memory.ts';
 import { programUser } from './config/program-user.ts';
 import { type Config, isLoopback } from './config.ts';
-import type { SkippedDeployment } from './domain/deployment.ts';
+import type { SyncReport } from './domain/deployment.ts';
 import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { Gateway } from './gateway.ts';
@@ -26,7 +26,7 @@ import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { describeDatabase } from './persistence/database-url.ts';
 import { fileExposureOf } from './persistence/open.ts';
-import { type RegistryContents, readRegistryFile } from './persistence/registry-file.ts';
+import { readRegistryFile } from './persistence/registry-file.ts';
 import { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage } from './storage.ts';
@@ -165,8 +165,16 @@ async function start(
   options.onEvents?.(gateway.events$);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {
-    if (document !== undefined) problems.push(...(await applyFile(document, gateway, log)));
-    if (config.sync.isEnabled) problems.push(...(await follow(gateway, log)));
+    if (document !== undefined) {
+      const report = await gateway.importFile(document);
+      log.info({ ...countsOf(report), problems: document.problems.length }, 'registry file applied');
+      problems.push(...linesOf('registry file', document.problems, report));
+    }
+    if (config.sync.isEnabled) {
+      const report = await gateway.followDeployments();
+      log.info(countsOf(report), 'deployments synced');
+      problems.push(...linesOf('sync', report.warnings, report));
+    }
   });
   loaded.catch(() => {
     // Awaited below.
@@ -281,29 +289,13 @@ function foreignPrograms(gateway: Gateway): string[] {
   });
 }
 
-/** Synchronizes the registry with the deployments, now and at their changes; returns a line for each unusable entry. */
-async function follow(gateway: Gateway, log: Logger): Promise<readonly string[]> {
-  const { added, changed, removed, unchanged, skipped, warnings } = await gateway.followDeployments();
-  log.info(lengthsOf({ added, changed, removed, unchanged, skipped }), 'deployments synced');
-  return [...warnings, ...skipped.map(lineOf)].map((line) => `sync: ${line}`);
+function countsOf({ added, changed, removed, unchanged, skipped }: SyncReport): Record<string, number> {
+  const lists = Object.entries({ added, changed, removed, unchanged, skipped });
+  return Object.fromEntries(lists.map(([name, { length }]) => [name, length]));
 }
 
-function lineOf({ template, name, reason }: SkippedDeployment): string {
-  return `${template}/${name} is skipped: ${reason}`;
-}
-
-/** Synchronizes the registry with the file; returns a line for each unusable entry. */
-async function applyFile(
-  document: RegistryContents,
-  gateway: Gateway,
-  log: Logger,
-): Promise<readonly string[]> {
-  const { added, changed, removed, unchanged, skipped } = await gateway.importFile(document);
-  const { problems } = document;
-  log.info(lengthsOf({ added, changed, removed, unchanged, skipped, problems }), 'registry file applied');
-  return [...problems, ...skipped.map(lineOf)].map((line) => `registry file: ${line}`);
-}
-
-function lengthsOf(lists: Readonly<Record<string, readonly unknown[]>>): Record<string, number> {
-  return Object.fromEntries(Object.entries(lists).map(([name, { length }]) => [name, length]));
+/** One for each unusable entry, and for each problem of the source. */
+function linesOf(source: string, problems: readonly string[], { skipped }: SyncReport): string[] {
+  const skips = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
+  return [...problems, ...skips].map((line) => `${source}: ${line}`);
 }
