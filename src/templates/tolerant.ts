@@ -1,7 +1,6 @@
 // Converts definitions of other platforms to the form of this schema (`ports` as an object, `capabilities` as descriptions,
 // `docker_image` with `docker_tag`, `transport` as an object and so on) and reports each conversion. Source: ADR 57.
 
-import { posix } from 'node:path';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import { isTemplateId } from '../domain/template.ts';
 
@@ -126,14 +125,14 @@ function settings(definition: JsonObject, note: Note): JsonObject {
   const needed: string[] = [];
   const properties = Object.entries(schema.properties).map(([name, property]) => {
     if (!isJsonObject(property)) return [name, property];
+    const at = pointerTo('config_schema/properties', name);
     if (property.sensitive === true && property.command_arg !== undefined && property.command_arg !== false)
-      note(pointer(name), 'is sensitive: its value is never a word of the command');
-    if (property.volume_mount === true)
-      note(pointer(name), 'is a path of this machine: no volume is mounted');
+      note(at, 'is sensitive: its value is never a word of the command');
+    if (property.volume_mount === true) note(at, 'is a path of this machine: no volume is mounted');
     if (typeof property.required !== 'boolean') return [name, property];
     const { required, ...rest } = property;
     if (required) needed.push(name);
-    note(pointer(name), required ? 'is required' : 'is not required');
+    note(at, required ? 'is required' : 'is not required');
     return [name, rest];
   });
   const required = Array.isArray(schema.required) ? [...new Set([...schema.required, ...needed])] : needed;
@@ -147,8 +146,9 @@ function settings(definition: JsonObject, note: Note): JsonObject {
   };
 }
 
-function pointer(setting: string): string {
-  return posix.join('config_schema/properties', setting.replaceAll('~', '~0').replaceAll('/', '~1'));
+/** The JSON pointer of a member. */
+export function pointerTo(parent: string, name: string): string {
+  return `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
 
 function category(definition: JsonObject, note: Note): JsonObject {

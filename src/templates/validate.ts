@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import type { ErrorObject } from 'ajv';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { parseTemplate, readTemplate, TemplateError } from './definition.ts';
-import { type Remark, tolerated } from './tolerant.ts';
+import { pointerTo, type Remark, tolerated } from './tolerant.ts';
 
 /** The published schema; templates name it as `$schema`. */
 export const TEMPLATE_SCHEMA = fileURLToPath(new URL('../../schemas/template.schema.json', import.meta.url));
@@ -72,8 +72,4 @@ function remarksOn({ keyword, params, message, propertyName, ...error }: ErrorOb
   const pointer = propertyName === undefined ? instancePath : pointerTo(instancePath, propertyName);
   const values = keyword === 'enum' ? `: ${params.allowedValues.join(', ')}` : '';
   return [{ pointer, message: (message ?? keyword) + values }];
-}
-
-function pointerTo(parent: string, name: string): string {
-  return `${parent}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
 }
