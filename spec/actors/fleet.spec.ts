@@ -100,6 +100,17 @@ test('restarts a crashed instance after half a second', async () => {
   assert.is(harness.fleet.byServerId('a'), harness.ref('a'));
 });
 
+test('emits an event for a changed list of tools, and none for another list', async () => {
+  await harness.add('a');
+  harness.events.length = 0;
+  const backend = harness.backend('a');
+  backend.sendNotification('notifications/tools/list_changed');
+  backend.sendNotification('notifications/prompts/list_changed');
+  const [event] = harness.events;
+  const fields = { atMs: event?.atMs, template: 't', instanceId: 'a', serverId: 'a' };
+  assert.equal(harness.events, [{ type: 'tools.changed', ...fields }]);
+});
+
 test('reports the crash of an instance and its reason, without a stack', async () => {
   await harness.add('a', silent);
   await crash('a');

@@ -207,9 +207,10 @@ export class Fleet {
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
     if (this.#hasSuccessor(ref)) return;
-    const event = emissionEvent(ref, emission);
-    if (event !== undefined) this.#options.emit(event);
-    if (emission.type === 'list.changed') {
+    const fields = eventOf(ref);
+    if (emission.type !== 'list.changed') this.#options.emit({ ...emission, ...fields });
+    else {
+      if (emission.list === 'tools') this.#options.emit({ type: 'tools.changed', ...fields });
       this.#listChanges.next({ template: ref.template, list: emission.list });
     }
   }
@@ -302,11 +303,4 @@ function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
     return { type: 'instance.unhealthy', ...fields, reason: reason ?? 'unknown', isPlanned };
   }
   return { type: `instance.${state}`, ...fields };
-}
-
-/** The event for an emission besides a state; undefined for an emission that is not published. */
-export function emissionEvent(ref: InstanceRef, emission: InstanceEmission): GatewayEvent | undefined {
-  const fields = eventOf(ref);
-  if (emission.type !== 'list.changed') return { ...emission, ...fields };
-  return emission.list === 'tools' ? { type: 'tools.changed', ...fields } : undefined;
 }

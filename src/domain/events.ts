@@ -4,7 +4,7 @@
 import type { ErrorCode } from './errors.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS, type TransportKind } from './instance.ts';
 
-interface InstanceFields {
+export interface InstanceFields {
   /** Wall-clock time, in ms since 1970. */
   readonly atMs: number;
   readonly template: string;

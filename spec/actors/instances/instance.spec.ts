@@ -2,11 +2,9 @@
 
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { emissionEvent } from '../../../src/actors/fleet.ts';
 import { snapshotOf } from '../../../src/actors/instances/instance-view.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
-import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { HTTP, openOwn, STDIO, settled } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -16,7 +14,6 @@ import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance');
 const check = onHarness(test);
-const WHO = { template: 't', instanceId: 'a', serverId: 'a' };
 /** The wait after the tenth opening that failed. */
 async function longestWait(harness: Harness): Promise<number> {
   for (let round = 0; round < 10; round += 1) {
@@ -112,26 +109,6 @@ check('answers a question itself when too many calls wait for that client', asyn
   assert.is(harness.ref.inFlight, 1);
 });
 
-check('maps emissions to events of the gateway', async ({ ref }) => {
-  const probed = { passed: true, durationMs: 3 };
-  const restarting = { reason: 'exited', delayMs: 500, isPlanned: false };
-  assert.equal(
-    [
-      emissionEvent(ref, { type: 'probe.finished', ...probed }),
-      emissionEvent(ref, { type: 'instance.restarting', ...restarting }),
-      emissionEvent(ref, { type: 'list.changed', list: 'tools' }),
-      emissionEvent(ref, { type: 'tool.omitted', tool: 'x', reason: 'it is bad' }),
-    ].map((event) => event && timeless(event)),
-    [
-      { type: 'probe.finished', ...WHO, ...probed },
-      { type: 'instance.restarting', ...WHO, ...restarting },
-      { type: 'tools.changed', ...WHO },
-      { type: 'tool.omitted', ...WHO, tool: 'x', reason: 'it is bad' },
-    ],
-  );
-  assert.is(emissionEvent(ref, { type: 'list.changed', list: 'prompts' }), undefined);
-});
-
 for (const [kind, fields, waitMs] of [
   ['an endpoint', HTTP, 7_000],
   ['a program', STDIO, 30_000],
@@ -216,11 +193,6 @@ check('bounds reservations, except for a continued call', async (harness) => {
 });
 
 test.run();
-
-function timeless({ atMs, ...fields }: GatewayEvent): object {
-  assert.type(atMs, 'number');
-  return fields;
-}
 
 function subscribed(count: number, reservation: () => Observable<never>) {
   return Array.from({ length: count }, () => reservation().subscribe());

@@ -4,7 +4,7 @@
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
 import { reasonOf } from '../../domain/errors.ts';
-import type { GatewayEvent } from '../../domain/events.ts';
+import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
@@ -72,17 +72,13 @@ export type InstanceEvent =
   | { readonly type: 'end' }
   | SessionChange;
 
-/** Events besides states. Everything else is read from the snapshot. */
+/** Events besides states, without the fields of every event. Everything else is read from the snapshot. */
 export type InstanceEmission =
-  | { readonly type: 'probe.finished'; readonly passed: boolean; readonly durationMs: number }
-  /** `isPlanned`: it was requested. */
-  | {
-      readonly type: 'instance.restarting';
-      readonly reason: string;
-      readonly delayMs: number;
-      readonly isPlanned: boolean;
-    }
+  | OwnFields<'probe.finished'>
+  | OwnFields<'instance.restarting'>
   | Extract<SessionChange, { type: 'list.changed' | 'tool.omitted' }>;
+
+type OwnFields<N extends EventName> = { readonly type: N } & Omit<GatewayEvents[N], keyof InstanceFields>;
 
 export const instanceSetup = setup({
   types: {
