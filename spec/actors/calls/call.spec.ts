@@ -2,6 +2,7 @@
 // are cancelled. What else may happen to calls is in call-stress.spec.ts.
 
 import { mock } from 'node:test';
+import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
@@ -15,6 +16,7 @@ import {
   type Script,
   settled,
   silent,
+  toolCall,
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -167,6 +169,12 @@ test('makes no second attempt when the caller disconnects while the retry is rep
   harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
   assert.equal([harness.asked('b'), harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0, 0]);
   await nothingIsLeft();
+});
+
+test('is cancelled at the backend when the caller leaves at a message that came at once', async () => {
+  await harness.add('a', (exchange) => exchange.notify('notifications/progress'));
+  await firstValueFrom(harness.dispatcher.exchange('t', toolCall('write')));
+  assert.equal([harness.backend('a').last.isCancelled, harness.ref('a').inFlight], [true, 0]);
 });
 
 test.run();

@@ -97,6 +97,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       if (conversation === undefined) throw notConnected();
       if (upstream?.isIndependent !== true) this.#onMessage = link?.noteMessage;
       this.#source = conversation.exchange(trace ? { ...request, trace } : request).subscribe(this);
+      if (this.#hasEnded) this.#source.unsubscribe(); // the caller left at a message that came at once
     } catch (thrown) {
       this.error(thrown); // a fault of the transport costs one call
     }
@@ -127,7 +128,7 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** Messages after the answer are not passed on. */
   next(event: ExchangeEvent): void {
-    if (this.#isAnswered) return;
+    if (this.#isAnswered || this.#hasEnded) return;
     this.#onMessage?.();
     if (event.kind === 'request') {
       this.#ask(event);
@@ -141,6 +142,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   }
 
   error(thrown: unknown): void {
+    if (this.#hasEnded) return;
     if (this.#isAnswered) {
       this.complete();
       return;
