@@ -29,6 +29,8 @@ export interface SessionNeeds {
 }
 
 export interface SearchOptions {
+  /** The instance to begin with. Default: the strategy chooses. */
+  readonly first?: InstanceRef | undefined;
   /** The only instance that is tried. */
   readonly only?: InstanceRef | undefined;
   /** The instance that is tried only if there is no other. */
@@ -50,8 +52,14 @@ export class Binder {
     this.#deps = deps;
   }
 
+  /** The instance for a new session, if there is one. */
+  choose(template: string): InstanceRef | undefined {
+    const { fleet } = this.#deps;
+    return fleet.has(template) ? pick(fleet.group(template), NO_IDS) : undefined;
+  }
+
   /** The binding at this instance, if nothing has to be opened for it. */
-  #at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
+  at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
     const { peer } = ref;
     const { policy } = this.#deps.fleet.group(needs.template);
     if (peer === undefined) return undefined;
@@ -66,7 +74,7 @@ export class Binder {
    */
   async findBinding(
     needs: SessionNeeds,
-    { only, last, withinMs }: SearchOptions,
+    { first, only, last, withinMs }: SearchOptions,
     signal: AbortSignal,
   ): Promise<Binding> {
     const { fleet, now } = this.#deps;
@@ -75,7 +83,7 @@ export class Binder {
     const endsAtMs = now() + withinMs;
     const tried = new Set<string>();
     let failure: GatewayError | undefined;
-    let ref = only ?? pickWithLast(group, tried, last);
+    let ref = only ?? first ?? pickWithLast(group, tried, last);
     while (ref !== undefined) {
       tried.add(ref.id);
       const mayRetry = tried.size <= retries;
@@ -110,7 +118,7 @@ export class Binder {
   }
 
   async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {
-    const present = this.#at(ref, needs);
+    const present = this.at(ref, needs);
     if (present !== undefined) return present;
     const { peer } = ref;
     if (peer === undefined) throw notConnected();
@@ -122,7 +130,7 @@ export class Binder {
     const upstream = leased?.conversation.upstream;
     if (upstream === undefined) {
       this.#sharedOnly.add(peer);
-      const shared = this.#at(ref, needs); // the instance may have a new session meanwhile
+      const shared = this.at(ref, needs); // the instance may have a new session meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
     }
@@ -174,6 +182,8 @@ export class Binder {
     return noneHealthy(template, this.#deps.fleet.members(template));
   }
 }
+
+const NO_IDS: ReadonlySet<string> = new Set();
 
 /** Of an open conversation; without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(

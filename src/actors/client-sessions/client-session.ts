@@ -2,7 +2,7 @@
 // session-binding.ts has its binding, expiring-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
-import { AsyncSubject, firstValueFrom, Observable, Subject, Subscription } from 'rxjs';
+import { AsyncSubject, Observable, Subject, Subscription } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { backendUnavailable, callCutOff, sessionLost } from '../../domain/error-catalogue.ts';
@@ -84,7 +84,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** Binds the session to an instance; for errors see ClientSessions.open. */
   async open(): Promise<void> {
-    await firstValueFrom(this.#sessionBinding.untilBound(false));
+    await this.#sessionBinding.open();
   }
 
   get #binding(): Binding {

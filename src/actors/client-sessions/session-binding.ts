@@ -1,7 +1,7 @@
 // The binding of a session, the state of its client, and the requests that wait for a binding. Driven by the machine of the
 // session (client-session.machine.ts).
 
-import { Observable, type Subscriber } from 'rxjs';
+import { firstValueFrom, Observable, type Subscriber } from 'rxjs';
 import { createActor } from 'xstate';
 import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -42,6 +42,8 @@ export class SessionBinding implements ClientSessionDeps {
   #binding: Binding | undefined;
   /** The binding that is given up although it is usable, because its instance fails calls. */
   #abandoned: Binding | undefined;
+  /** The instance that was chosen for the opening. */
+  #first: InstanceRef | undefined;
   #clientState: ClientState | undefined;
   #waiting: Waiter[] = [];
   /** Why the session has no usable binding: the error of the next refusal. */
@@ -90,6 +92,19 @@ export class SessionBinding implements ClientSessionDeps {
   }
   get uris(): ResourceUris {
     return this.#clientState?.uris ?? NONE;
+  }
+
+  /** Binds to a first instance: at once if nothing has to be opened there, else as the machine finds it. */
+  async open(): Promise<void> {
+    const ref = this.#binder.choose(this.template);
+    const binding = ref && this.#binder.at(ref, this.#needs);
+    if (binding === undefined) {
+      this.#first = ref;
+      await firstValueFrom(this.untilBound(false));
+    } else {
+      this.#take(binding);
+      this.wake();
+    }
   }
 
   /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
@@ -181,7 +196,7 @@ export class SessionBinding implements ClientSessionDeps {
   async bind(signal: AbortSignal): Promise<void> {
     const from = this.#binding?.ref;
     const only = this.#needsDedicated && this.isServed() ? from : undefined;
-    const options = { only, last: from, withinMs: this.bindTimeoutMs() };
+    const options = { first: this.#first, only, last: from, withinMs: this.bindTimeoutMs() };
     try {
       const binding = await this.#binder.findBinding(this.#needs, options, signal);
       if (signal.aborted) {
@@ -296,6 +311,7 @@ export class SessionBinding implements ClientSessionDeps {
   #take(binding: Binding): void {
     const before = this.#binding;
     this.#binding = binding;
+    this.#first = undefined;
     if (before !== undefined) this.#movedAtMs = this.deps.now();
     this.#clientState?.moved(binding);
     this.#owner.moved(binding, before?.ref);
