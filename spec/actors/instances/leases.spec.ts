@@ -131,6 +131,7 @@ test('refuses questions of the backend during a request of the gateway itself', 
   const { conversation } = lease(Promise.resolve(upstream), 60_000);
   await conversation.opened;
   const { answer } = conversation.feed?.subscribe('x:1') ?? {};
+  await settled(); // requests about one resource are sent in turn
   upstream.last.ask('roots/list');
   assert.equal(upstream.last.replies, [NO_SUBSCRIBER]);
   upstream.last.result();
