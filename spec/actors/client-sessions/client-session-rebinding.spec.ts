@@ -398,6 +398,18 @@ for (const failover of ['never', 'auto'] as const) {
   }
 }
 
+test('calls of a finishing session that are cut off in their own process get the error of the process', async () => {
+  const session = await openOnA('never', { ...SILENT, fields: STDIO }, undefined, ASKABLE);
+  listenTo(session);
+  const callers = [ask(session, 'write'), ask(session, 'write')];
+  harness.ref('a').drain();
+  await settled();
+  const removed = harness.fleet.remove('t', 'a', 0);
+  await pass(1_000);
+  await removed;
+  for (const { end } of callers) assert.is(codeOf(await end), 'BACKEND_UNAVAILABLE');
+});
+
 for (const [era, own] of Object.entries({ shared: null, own: FULL_MODERN })) {
   for (const failover of ['never', 'always'] as const) {
     test(`with failover ${failover}, a call between two rounds continues after a drain in its ${era} conversation`, async () => {

@@ -101,6 +101,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   #leases = 0;
   #usedAtMs: number;
   #isRetired = false;
+  #isOver = false;
   #isGone = false;
   #disarm: (() => void) | undefined;
   #level: string | undefined;
@@ -152,9 +153,9 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
-  /** True from its end on, though something may be left of it. */
+  /** True from its end on, though something may be left of it; not before its calls have got the error of their conversation. */
   get isOver(): boolean {
-    return this.#ending.signal.aborted;
+    return this.#isOver;
   }
   get usedAtMs(): number {
     return this.#usedAtMs;
@@ -209,6 +210,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   // --- observer of the end of its upstream ------------------------------------------------------------------------------
 
   next(closed: Closed): void {
+    this.#isOver = true;
     this.#listener.ended(this, closed);
     void this.close();
   }
