@@ -128,15 +128,16 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
   const { cache, changes$ } = caching();
   const messages = new Subject<ServerMessage>();
   const capabilities = { tools: { listChanged: true }, prompts: {} };
-  const received: string[] = [];
+  const received: unknown[] = [];
   cache.withNotices(messages, { ...PEER, capabilities }).subscribe({
-    next: ({ method }) => received.push(method),
+    next: ({ method, params }) => received.push({ method, params }),
     complete: () => received.push('over'),
   });
-  messages.next({ kind: 'notification', method: 'notifications/tools/list_changed', params: {} });
+  const method = 'notifications/tools/list_changed';
   for (const list of ['tools', 'prompts', 'tools'] as const) changes$.next(list);
+  messages.next({ kind: 'notification', method, params: { _meta: { theirs: 1 } } });
   mock.timers.tick(5_000);
-  assert.equal(received, ['notifications/tools/list_changed'], 'once, whatever its source');
+  assert.equal(received, [{ method, params: {} }], 'once, whatever its source, without params of others');
   messages.complete();
   assert.is(received.at(-1), 'over');
 });

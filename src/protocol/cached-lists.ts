@@ -256,7 +256,7 @@ const THROTTLE_MS = 1_000;
 
 /**
  * The messages and a notice for each change; at most one notice of each list per THROTTLE_MS, and the last change always leads to
- * one. Completes with the messages.
+ * one. Notices have no params: those of a backend may be meant for another client. Completes with the messages.
  */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
@@ -266,11 +266,12 @@ export function withListNotices<M extends ServerMessage>(
     connect((shared$) =>
       merge(shared$, changes$.pipe(map(listNotice))).pipe(
         groupBy(({ method }) => changedList(method)),
-        mergeMap((same$) =>
-          same$.key === undefined
-            ? same$
-            : same$.pipe(auditTime(AUDIT_MS), throttleTime(THROTTLE_MS, undefined, BOTH)),
-        ),
+        mergeMap((same$) => {
+          const { key: list } = same$;
+          if (list === undefined) return same$;
+          const limited$ = same$.pipe(auditTime(AUDIT_MS), throttleTime(THROTTLE_MS, undefined, BOTH));
+          return limited$.pipe(map(() => listNotice(list)));
+        }),
         takeUntil(shared$.pipe(ignoreElements(), endWith(true))),
       ),
     ),
