@@ -35,11 +35,11 @@ export class LegacyPost {
     return this.#stream?.isLive ?? !this.#isGone;
   }
 
-  /** Its event stream, begun if need be; undefined when the client has left before. */
-  open(): LegacyStream | undefined {
+  /** Its event stream, begun if need be, by default with the usual first event; undefined when the client has left before. */
+  open(hasFirstEvent = this.#canPoll): LegacyStream | undefined {
     if (this.#stream !== undefined || this.#isGone) return this.#stream;
     const stream = this.#openStream();
-    this.#isGone = !stream.begin(this.#reply, this.#canPoll);
+    this.#isGone = !stream.begin(this.#reply, hasFirstEvent);
     if (this.#isGone) stream.discard();
     else this.#stream = stream;
     return this.#stream;
@@ -59,7 +59,7 @@ export class LegacyPost {
 
   /** The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream is kept open. */
   interrupted(retryMs: number | undefined): void {
-    const stream = this.open();
+    const stream = this.open(false); // one event has the id and the waiting time
     if (this.#canPoll) stream?.suspend(retryMs);
   }
 

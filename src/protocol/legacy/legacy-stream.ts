@@ -124,6 +124,7 @@ export class LegacyStream implements SpareStream {
   /** Ends the connection, not the stream: the client shall resume it for the rest. */
   suspend(retryMs: number | undefined): void {
     const socket = this.#detach();
+    this.#hasFirstId = true;
     const id = this.#idOf(this.#lastNumber);
     socket?.send(retryMs === undefined ? { data: '', id } : { data: '', id, retryMs });
     socket?.end();
