@@ -135,6 +135,10 @@ test('answers the calls of a crashed instance, which is stopped and refuses new 
   await crash('a');
   assert.equal(errorView(await running.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   assert.equal([states, backend.isClosed], [['healthy', 'stopped', 'completed'], true]);
+  const types = harness.events
+    .map(({ type }) => type)
+    .filter((type) => /stopped|crashed|exchange.finished/.test(type));
+  assert.equal(types, ['instance.stopped', 'instance.crashed', 'exchange.finished', 'exchange.finished']);
   for (const command of [() => ref.drain(), () => ref.resume(), () => ref.restart(), () => ref.leave(0)])
     command();
   assert.equal([ref.state, ref.inFlight, ref.link], ['stopped', 0, undefined]);

@@ -38,7 +38,7 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#supervisor = new InstanceSupervisor((ref, error) => this.#afterCrash(ref, error), options);
+    this.#supervisor = new InstanceSupervisor(options);
   }
 
   /** The parent of the actors of client sessions. */
@@ -111,6 +111,8 @@ export class Fleet {
       this.#options.emit(stateEvent(ref, state));
       this.#checkLists(template, id);
     });
+    // After `state$`: a crashed instance has left the pool when its calls are repeated.
+    ref.onCrash((error) => this.#afterCrash(ref, error));
     this.#added.next(ref);
     return ref;
   }

@@ -1,5 +1,4 @@
-// Starts the actors of instances under the supervisor of their template, and reports crashes. The fleet has the definitions, and
-// restarts after crashes.
+// Starts the actors of instances under the supervisor of their template. The fleet has the definitions, and restarts after crashes.
 
 import { type Actor, type AnyActorRef, createActor } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
@@ -16,16 +15,13 @@ export interface ActorSystemOptions extends Pick<Clock, 'alarm'> {
 
 export class InstanceSupervisor {
   readonly #root: Actor<typeof rootMachine>;
-  readonly #onCrash: (ref: InstanceRef, error: unknown) => void;
   /** The children of the root would not do: they are a plain object, in which a template cannot be named `constructor`. */
   readonly #supervisors = new Map<string, TemplateActor>();
   /** Ids of ended actors, which are reused: xstate keeps every id for ever. */
   readonly #freeIds: string[] = [];
   #ids = 0;
 
-  /** `onCrash` is called for an actor that crashed through a fault of the gateway; its backend still runs. */
-  constructor(onCrash: (ref: InstanceRef, error: unknown) => void, { alarm, inspect }: ActorSystemOptions) {
-    this.#onCrash = onCrash;
+  constructor({ alarm, inspect }: ActorSystemOptions) {
     this.#root = createActor(rootMachine, { clock: clockOf(alarm), ...(inspect && { inspect }) });
     this.#root.start();
   }
@@ -41,9 +37,7 @@ export class InstanceSupervisor {
     supervisor.send({ type: 'instance.add', actorId, input });
     const actor = supervisor.getSnapshot().children[actorId];
     if (actor === undefined) throw new Error(`the supervisor of ${template} did not start ${id}`);
-    const ref = new InstanceRef(actor);
-    actor.subscribe({ error: (error) => this.#onCrash(ref, error) });
-    return ref;
+    return new InstanceRef(actor);
   }
 
   /** Stops the root. All instances must have ended before. */

@@ -204,6 +204,11 @@ export class InstanceRef implements Candidate {
     this.#actor.send({ type: 'setPolicy', policy });
   }
 
+  /** Its actor crashed through a fault of the gateway; its backend still runs. Called after earlier subscribers of `state$`. */
+  onCrash(listener: (error: unknown) => void): void {
+    this.#actor.subscribe({ error: listener });
+  }
+
   onEmission(listener: (emission: InstanceEmission) => void): void {
     this.#actor.on('*', listener);
   }
