@@ -244,6 +244,28 @@ test('legacy: subscribes once for all clients, and unsubscribes after the last',
   assert.is(asked().at(-1), 'subscribe x:1', 'only after the answer');
 });
 
+test('legacy: subscribes a client that comes soon after others have left', async () => {
+  for (let steps = 0; steps < 30; steps += 1) {
+    const uri = `x:${steps}`;
+    if (steps % 2 === 0) {
+      const first = shared.subscribe(uri);
+      await settled();
+      legacy.last.result();
+      await settled();
+      first.release();
+      await settled();
+    }
+    shared.subscribe(uri).release();
+    if (steps % 2 === 0) legacy.last.result();
+    for (let step = 0; step < steps / 2; step += 1) await undefined;
+    const late = shared.subscribe(uri);
+    await settled();
+    legacy.last.result();
+    assert.equal(await kinds(late.answer), ['result'], uri);
+    assert.equal(await kinds(shared.subscribe(uri).answer), ['result'], uri);
+  }
+});
+
 test('legacy: reports a refusal to all clients, and does not unsubscribe', async () => {
   const first = shared.subscribe('x:1');
   await settled();

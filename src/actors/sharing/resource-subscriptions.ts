@@ -70,13 +70,14 @@ export class ResourceSubscriptions {
     const answer = entry.requests.take(() => this.#subscribe(uri, entry));
     entry.answer = answer;
     answer.catch(() => {
-      entry.answer = undefined;
+      if (entry.answer === answer) entry.answer = undefined;
       this.#retries.add(timer(RETRY_MS).subscribe(() => entry.clients > 0 && this.#answerFor(uri, entry)));
     });
     return answer;
   }
 
   async #subscribe(uri: string, entry: ResourceEntry): Promise<FinalEvent> {
+    if (entry.clients === 0) entry.answer = undefined; // a client that comes before the failure is seen asks again
     if (entry.clients === 0 || this.#retries.closed) throw notConnected();
     const answer = await this.#ask(uri, 'resources/subscribe');
     entry.isSubscribed = answer.kind === 'result';
@@ -90,7 +91,7 @@ export class ResourceSubscriptions {
     entry.isSubscribed = false;
     entry.answer = undefined;
     if (isSubscribed) await this.#ask(uri, 'resources/unsubscribe').catch(() => undefined);
-    if (entry.clients === 0) this.#entries.delete(uri);
+    if (entry.clients === 0 && this.#entries.get(uri) === entry) this.#entries.delete(uri);
   }
 
   /** It ends with the conversation. */
