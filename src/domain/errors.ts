@@ -202,5 +202,7 @@ export function messageOf(thrown: unknown): string {
 
 /** The code of an error of the system or a library, such as ENOENT, if any. */
 export function codeOf(thrown: unknown): string | undefined {
-  return thrown instanceof Error && 'code' in thrown ? String(thrown.code) : undefined;
+  return thrown instanceof Error && 'code' in thrown && typeof thrown.code === 'string'
+    ? thrown.code
+    : undefined;
 }

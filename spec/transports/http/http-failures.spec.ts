@@ -94,7 +94,9 @@ test('names the cause of a failure, and never repeats the text of an error', () 
     summary(connectionFailed(withCode('EODD'), true))[0],
     'the connection broke before the answer (EODD)',
   );
-  assert.is(summary(connectionFailed(new Error('secret'), false))[0], 'the connection could not be made');
+  const unparsed = Object.assign(new Error('secret'), { code: undefined }); // as undici's HTTPParserError
+  for (const error of [new Error('secret'), unparsed, withCode('')])
+    assert.is(summary(connectionFailed(error, false))[0], 'the connection could not be made');
 });
 
 test('only a refused or broken connection looks like a program that is starting', () => {

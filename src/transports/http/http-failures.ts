@@ -17,7 +17,7 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
     return backendUnavailable('connection refused', { delivered: 'no', cause: error, unreachable: true });
   }
   const what = sent ? 'the connection broke before the answer' : 'the connection could not be made';
-  return backendUnavailable(code === undefined ? what : `${what} (${code})`, {
+  return backendUnavailable(code ? `${what} (${code})` : what, {
     delivered: sent ? 'unknown' : 'no',
     cause: error,
     suspicious: true,
