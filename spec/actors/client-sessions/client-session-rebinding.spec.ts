@@ -292,6 +292,25 @@ test('another session finds out the eras of a program when the first one is abor
   await Promise.all(codes);
 });
 
+test('a session that may wait long waits for the probe of another one, however long that takes', async () => {
+  await harness.add('a', { peer: FULL_MODERN, fields: STDIO });
+  const { signals } = harness.freeze('a');
+  const { binder } = harness.sessions;
+  const ends = ['first', 'second'].map((ownerId) => {
+    const end = new AbortController();
+    const needs = { template: 't', ownerId, profile: ASKABLE, asksForLog: false };
+    void binder.findBinding(needs, { withinMs: LIMITS.callLongestMs }, end.signal).catch(codeOf);
+    return end;
+  });
+  await settled();
+  mock.timers.tick(LIMITS.handshakeMs);
+  for (const [n, end] of ends.entries()) {
+    await settled();
+    assert.is(signals.length, n + 1);
+    end.abort();
+  }
+});
+
 test('closes a new conversation in which the client state cannot be restored', async () => {
   await harness.add('a', { peer: FULL, fields: HTTP });
   const { binder } = harness.sessions;

@@ -157,7 +157,8 @@ export class Binder {
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
     const { scheduler } = this.#deps;
-    const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.handshakeMs, scheduler };
+    // `signal` ends the wait earlier.
+    const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callLongestMs, scheduler };
     const probes = this.#eraProbes.get(peer) ?? new StartQueue(options);
     this.#eraProbes.set(peer, probes);
     const start = async (): Promise<Lease | undefined> => {
