@@ -1,5 +1,6 @@
 // GET /metrics over real sockets: the format, the numbers, what each caller sees, and the separate listener.
 
+import { connect, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { createGateway } from '../../src/gateway.ts';
 import { createMetricsApp } from '../../src/http/app.ts';
@@ -144,12 +145,15 @@ test('counts calls that are made before the first scrape', async () => {
 test('is the only path of its own listener, without credentials; on loopback a foreign Host gets 403', async () => {
   const faults: unknown[] = [];
   let text: (() => Promise<string>) | undefined;
-  const listenOn = (host: string) =>
-    startRawServer(
-      createMetricsApp({ host, allowedHosts: ['proxy.example'] }, () => text && { text }, {
-        error: (fault: unknown) => faults.push(fault),
-      }),
-    );
+  let socket: Socket | undefined;
+  const log = { error: (fault: unknown) => faults.push(fault) };
+  const listenOn = (host: string) => {
+    const answer = createMetricsApp({ host, allowedHosts: ['proxy.example'] }, () => text && { text }, log);
+    return startRawServer((request, response) => {
+      socket = request.socket;
+      answer(request, response);
+    });
+  };
   const [local, open] = [await listenOn('127.0.0.1'), await listenOn('0.0.0.0')];
   for (const [{ port }, host, status] of [
     ...['localhost', '127.0.0.1:9464', '[::1]:1', 'proxy.example'].map((own) => [local, own, 503] as const),
@@ -170,6 +174,22 @@ test('is the only path of its own listener, without credentials; on loopback a f
     assert.is((await ask(path)).status, 404);
   text = () => Promise.reject(new Error('broken'));
   assert.equal([(await ask('/metrics')).status, faults.length], [500, 1]);
+  const { error: write } = console;
+  console.error = (line) => faults.push(line);
+  const asked = Promise.withResolvers<void>();
+  text = () => {
+    asked.resolve();
+    return new Promise(() => {}); // it is never answered
+  };
+  const scraper = connect(local.port, '127.0.0.1', () =>
+    scraper.write(head('GET /metrics', { Host: 'localhost' })),
+  );
+  await asked.promise;
+  const closed = new Promise((resolve) => socket?.once('close', resolve));
+  scraper.resetAndDestroy();
+  await closed;
+  console.error = write;
+  assert.is(faults.length, 1, 'a scrape that is given up is no fault');
   for (const server of [local, open]) await server.close();
 });
 

@@ -135,17 +135,12 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   app.use(plainCalls(rows));
   app.use(router.routes());
   app.use(unmatched(router, auth));
-  // Like app.callback(), but without listeners for the end of the connection (1.5 us per request) and without
-  // koa's answers: respond.ts and sse/ write every reply. It rejects only when the answer to an error fails.
-  const run = compose(app.middleware);
+  const listener = listenerOf(app, log);
   return {
     metrics,
     callback: () => (request, response) => {
       if (arrivals.hasSubscribers) arrivals.publish({ request, response });
-      run(app.createContext<RequestState>(request, response), nothing).catch((thrown: unknown) => {
-        log.error({ err: thrown }, 'request failed');
-        response.destroy();
-      });
+      listener(request, response);
     },
     closeStreams: () => streams.close(),
   };
@@ -186,7 +181,24 @@ export function createMetricsApp(
     const text = await source.text();
     respond(context, { ...bytes(200, text, { headers: NOT_STORED }), type: METRICS_TYPE });
   });
-  return app.callback();
+  return listenerOf(app, log);
+}
+
+/**
+ * Like app.callback(), but without listeners for the end of the connection (1.5 us per request), without koa's lines on standard
+ * error and its answers: respond.ts and sse/ write every reply. Logs, and disconnects, only when the answer to an error fails.
+ */
+function listenerOf(
+  app: Koa<RequestState, Record<never, never>>,
+  log: Pick<Logger, 'error'>,
+): RequestListener {
+  const run = compose(app.middleware);
+  return (request, response) => {
+    run(app.createContext<RequestState>(request, response), nothing).catch((thrown: unknown) => {
+      log.error({ err: thrown }, 'request failed');
+      response.destroy();
+    });
+  };
 }
 
 /** `next` of the last step, which does not call it. */
