@@ -172,6 +172,7 @@ test('is the only path of its own listener, without credentials; on loopback a f
   assert.is((await ask('/metrics', { method: 'POST' })).status, 405);
   for (const path of ['/', '/gateway/registry', '/metrics/', '/mcp'])
     assert.is((await ask(path)).status, 404);
+  assert.match(await (await ask('/')).text(), 'Only /metrics is served here.');
   text = () => Promise.reject(new Error('broken'));
   assert.equal([(await ask('/metrics')).status, faults.length], [500, 1]);
   const { error: write } = console;

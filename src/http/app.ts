@@ -7,8 +7,8 @@ import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { isLoopback } from '../config.ts';
-import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
-import { gatewayStarting } from '../domain/errors.ts';
+import { methodNotAllowed } from '../domain/error-catalogue.ts';
+import { GatewayError, gatewayStarting } from '../domain/errors.ts';
 import type { ByteBounds } from '../domain/held-bytes.ts';
 import type { Gateway } from '../gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
@@ -174,7 +174,7 @@ export function createMetricsApp(
   app.use(hostOriginCheck(hosts));
   app.use(async (context) => {
     const { path, method } = context;
-    if (path !== '/metrics') throw routeNotFound(method, path.slice(0, HTTP_LIMITS.loggedPathCharacters));
+    if (path !== '/metrics') throw new GatewayError('NOT_FOUND', 'Only /metrics is served here.');
     if (method !== 'GET' && method !== 'HEAD') throw methodNotAllowed(method, path, ['GET', 'HEAD']);
     const source = metrics();
     if (source === undefined) throw gatewayStarting();
