@@ -189,6 +189,8 @@ test('has a fingerprint of the meaning of the entry, not of its notation', () =>
   assert.match(written ?? '', /^[0-9a-f]{64}$/);
   assert.is(written, otherwise);
   assert.is.not(written, print({ id: 'one', url: 'http://h', metadata: { a: 2, b: { c: 2, d: 3 } } }));
+  const stored = '7d0a846df3b80b77372d108a4acc2ddcfd9c3180d2497593f3955b37f431058f';
+  assert.is(print({ url: 'http://127.0.0.1:1', command: [] }), stored, 'as an earlier version stored it');
 });
 
 test.run();

@@ -86,9 +86,10 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
 
   const locate = (field?: string): string =>
     field === undefined ? path : (fields.get(field)?.path ?? pathTo(path, field));
+  const translated = translate(fields);
   let input: InstanceInput;
   try {
-    input = checkedInput(translate(fields), instanceShape, ['body']);
+    input = checkedInput(translated, instanceShape, ['body']);
     const masked = maskedIn(input, locate);
     if (masked.length > 0) return { problems: [...problems, ...masked] };
     defineInstance(template, input, PROBE);
@@ -99,7 +100,8 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
     return { problems: [...problems, ...refusals] };
   }
 
-  const fingerprint = hash('sha256', canonicalText({ template, input }));
+  // Not of the copy, which has no undefined fields, and dates as text: instances in the database have these fingerprints.
+  const fingerprint = hash('sha256', canonicalText({ template, input: translated }));
   const id = input.id ?? instanceIdOf(template, fingerprint);
   const { server_id } = value;
   const written = typeof server_id === 'string' ? { serverId: server_id } : {};
