@@ -103,8 +103,8 @@ export async function importDocument(store: Store, contents: RegistryContents, c
   const protectedPaths = [...(file === undefined ? [] : protectedDatabase(file)), ...context.protectedPaths];
   const [added, replaced]: [string[], string[]] = [[], []];
   const problems = [...contents.problems];
-  const isServerIdTaken = (serverId: string) =>
-    [...known.values()].some((each) => each.serverId === serverId);
+  const serverIds = new Set(Array.from(known.values(), ({ serverId }) => serverId));
+  const isServerIdTaken = (serverId: string) => serverIds.has(serverId);
   for (const { template, input, serverId = '' } of contents.entries) {
     const name = `${template}/${input.id}`;
     const isOwn = [`${template}.${input.id}`, `${template}~${input.id}`].includes(serverId);
@@ -124,6 +124,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       await store.saveInstance(definition);
       (known.has(name) ? replaced : added).push(name);
       known.set(name, definition);
+      serverIds.add(definition.serverId);
     } catch (thrown) {
       const error = asGatewayError(thrown);
       // All further changes would fail, too.
