@@ -16,7 +16,7 @@ import {
   MAX_WEIGHT,
   type TransportKind,
 } from './instance.ts';
-import { definedFields, isJsonObject } from './json.ts';
+import { canonicalText, definedFields, isJsonObject } from './json.ts';
 import { LIMITS } from './limits.ts';
 import { compileShape, inspect, locatedAt, refuse, type Shape } from './validation.ts';
 
@@ -150,7 +150,8 @@ function readProgram(
 
 /** The weight after a change. One in the metadata counts if it differs from the one there before. VALIDATION_ERROR. */
 export function changedWeight(change: InstanceChange, before: InstanceDefinition): number {
-  const isOther = (change.metadata?.weight ?? before.metadata.weight) !== before.metadata.weight;
+  const written = before.metadata.weight;
+  const isOther = canonicalText(change.metadata?.weight ?? written) !== canonicalText(written);
   return isOther ? readWeight(change, ['body']) : (change.weight ?? before.weight);
 }
 

@@ -29,6 +29,8 @@ test('take the weight from the metadata when it changes there', async () => {
     [{ weight: 7 }, 7],
     [{ metadata: { weight: 3, note: 'x' } }, 7],
     [{ metadata: { weight: 'much' } }, undefined],
+    [{ weight: 2, metadata: { weight: { kg: 1 } } }, 2],
+    [{ metadata: { weight: { kg: 1 }, note: 'y' } }, 2],
   ] as const)
     assert.is((await app.ask('PATCH', '/gateway/instances/demo/one', { body })).body.weight, expected);
 });
