@@ -337,9 +337,7 @@ export class Gateway {
   health(template: string): TemplateHealth {
     const { strategy } = this.#deps.fleet.group(template).policy;
     const instances = this.#snapshots(template);
-    const { total, healthy } = countHealth(instances);
-    const healthPercentage = total === 0 ? 0 : Math.round((healthy / total) * 1000) / 10;
-    return { template, strategy, instances, total, healthy, healthPercentage };
+    return { template, strategy, instances, ...countHealth(instances) };
   }
 
   /**

@@ -191,5 +191,7 @@ export interface InstanceSnapshot {
 /** Counts all instances except draining and stopped ones. */
 export function countHealth(instances: readonly Pick<InstanceSnapshot, 'state' | 'healthy'>[]) {
   const counted = instances.filter(({ state }) => state !== 'draining' && state !== 'stopped');
-  return { total: counted.length, healthy: counted.filter(({ healthy }) => healthy).length };
+  const total = counted.length;
+  const healthy = counted.filter((instance) => instance.healthy).length;
+  return { total, healthy, healthPercentage: total === 0 ? 0 : Math.round((healthy / total) * 1000) / 10 };
 }

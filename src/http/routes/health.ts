@@ -105,10 +105,13 @@ export const healthRoutes: readonly Route[] = [
     },
     answers: { 200: { description: 'Counts, and each instance', body: TemplateHealth } },
     handler: ({ params: { template }, query, principal }, { gateway }) => {
-      const { strategy, total, healthy, healthPercentage } = gateway.health(template);
-      const views = gateway
-        .servers(template)
-        .map((server) => [server.definition.id, instanceHealth(server, principal)] as const);
+      const { strategy } = gateway.template(template).policy;
+      // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
+      const servers = gateway.servers(template);
+      const { total, healthy, healthPercentage } = countHealth(servers.map(({ snapshot }) => snapshot));
+      const views = servers.map(
+        (server) => [server.definition.id, instanceHealth(server, principal)] as const,
+      );
       return json(200, {
         template_name: template,
         status: healthy > 0 ? 'healthy' : 'unhealthy',
