@@ -151,6 +151,13 @@ posix('stops a program that ignores the end of its stdin by SIGTERM', async () =
   assert.is(await child.exited, 'killed by SIGTERM');
 });
 
+posix('kills a program that ignores SIGTERM, too, and says so', async () => {
+  const { child, says } = run(IGNORE_SIGTERM, BRISK);
+  await says(/ready/);
+  await child.stop();
+  assert.is(await child.exited, 'killed by SIGKILL');
+});
+
 posix('a program that cannot be killed counts as ended when the stop gives up', async () => {
   const { child, says } = run("setInterval(() => {}, 1e6); console.log('ready')");
   await says(/ready/);

@@ -140,7 +140,7 @@ export class Child {
     }
     // Bounded, because even SIGKILL does not end a process that hangs in the kernel, and an engine may not answer.
     const lastMs = this.wasStarted ? 2 * terminateMs + LAST_WAIT_MS : LAST_WAIT_MS;
-    await settlesWithin(this.#swept ?? this.exited, lastMs);
+    await settlesWithin(Promise.all([this.exited, this.#swept]), lastMs);
     this.#givenUp.resolve(NOT_STOPPED);
     // What is left in a container is still being killed, through its engine.
     if (this.#hasExited) void this.#swept?.then(() => this.#over.abort());
