@@ -3,6 +3,7 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { runInContainer } from '../../../src/discovery/exec.ts';
+import { settlesWithin } from '../../../src/domain/clock.ts';
 import type { ContainerProgram, ProgramOutput, RunInContainer } from '../../../src/domain/deployment.ts';
 import { Child } from '../../../src/transports/stdio/child.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -56,6 +57,15 @@ for (const [endsAt, steps] of [
     assert.is(child.pid, null);
   });
 }
+
+test('stop soon gives up a program that nothing ends', async () => {
+  const child = new Child(PROGRAM, {
+    runInContainer: engine('nothing').run,
+    ladder: { ...ladder, terminateMs: 1_000 },
+  });
+  assert.ok(await settlesWithin(child.stop(), 3_500));
+  assert.is(await child.exited, 'could not be stopped');
+});
 
 test('sends input from before the start in order, and passes on the output', async () => {
   const { run, seen, output } = engine('write b', 10);

@@ -139,7 +139,7 @@ export class Child {
       if (!(await settlesWithin(this.exited, terminateMs))) await this.#program?.signal('KILL');
     }
     // Bounded, because even SIGKILL does not end a process that hangs in the kernel, and an engine may not answer.
-    const lastMs = this.wasStarted ? 2 * terminateMs + LAST_WAIT_MS : LAST_WAIT_MS;
+    const lastMs = this.#program?.swept === undefined ? LAST_WAIT_MS : 2 * terminateMs + LAST_WAIT_MS;
     await settlesWithin(Promise.all([this.exited, this.#swept]), lastMs);
     this.#givenUp.resolve(NOT_STOPPED);
     // What is left in a container is still being killed, through its engine.
