@@ -276,7 +276,7 @@ export const bridge: CommandDefinition = {
       name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
     const named = namedUrl(input.text('url'), env);
     const url = named ?? (await answeringUrl(terminal)) ?? DEFAULT_URLS[0];
-    return runBridge(input.positional(0), url, { ...terminal, env });
+    return runBridge(input.positional(0), url, { env, complain: terminal.complain });
   },
 };
 
