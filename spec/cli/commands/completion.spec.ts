@@ -64,6 +64,7 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
     assert.equal([...complete('events', '--fo'), ...complete('events', '-f')], ['--follow', '-f']);
     assert.equal(complete('doctor', '--templ'), ['--templates-dir']);
     assert.equal(complete('gateway', 'stats', '--nothing'), []);
+    assert.equal(complete('template', 'show', 'json'), []);
   });
 }
 

@@ -134,7 +134,9 @@ function fishScript(commands: readonly Command[]): string {
   const ruleLine = ({ before, isOpen, candidates }: CompletionRule) => {
     const pattern = isOpen ? `${fishQuoted(before)} ${fishQuoted(`${before} *`)}` : fishQuoted(before);
     const words = candidates.map(({ word, about }) => fishQuoted(`${word}\t${about}`)).join(' ');
-    return `    case ${pattern}\n      string join \\n -- ${words}`;
+    // fish also offers candidates that only contain the letters of an argument.
+    const condition = isOpen ? "string match -q -- '-*' (commandline -ct); and " : '';
+    return `    case ${pattern}\n      ${condition}string join \\n -- ${words}`;
   };
   return [
     '# Completion of stagedoor in fish.',
