@@ -11,7 +11,8 @@ import { type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 export interface ClusterAccess {
   /** Without a slash at its end. */
   readonly server: string;
-  readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'rejectUnauthorized'>;
+  /** Always says whether the server is verified: else NODE_TLS_REJECT_UNAUTHORIZED, meant for others, would decide. */
+  readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key'> & { readonly rejectUnauthorized: boolean };
   /** Read for each request, because tokens of pods are renewed. Undefined: none. */
   readonly token: () => string | undefined;
 }
@@ -38,7 +39,7 @@ export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterA
     const address = host.includes(':') ? `[${host}]` : host;
     return {
       server: `https://${address}:${env.KUBERNETES_SERVICE_PORT || 443}`,
-      tls: { ca: readFileSync(join(ACCOUNT, 'ca.crt'), 'utf8') },
+      tls: { ca: readFileSync(join(ACCOUNT, 'ca.crt'), 'utf8'), rejectUnauthorized: true },
       token: () => readFileSync(join(ACCOUNT, 'token'), 'utf8').trim(),
     };
   }
@@ -78,12 +79,13 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
     return typeof path === 'string' ? readFileSync(resolve(dirname(from.file), path), 'utf8') : undefined;
   };
   const { token, tokenFile } = user.fields;
-  const tls = definedFields({
+  const given = {
     ca: text(cluster, 'certificate-authority'),
     cert: text(user, 'client-certificate'),
     key: text(user, 'client-key'),
-    rejectUnauthorized: cluster.fields['insecure-skip-tls-verify'] !== true,
-  });
+  };
+  const rejectUnauthorized = cluster.fields['insecure-skip-tls-verify'] !== true;
+  const tls = { ...definedFields(given), rejectUnauthorized };
   if (token === undefined && tokenFile === undefined && tls.cert === undefined && user.fields.exec)
     throw new SourceError(
       `${server}: its user logs in with a program (exec), which is not supported: use a token or a client certificate`,
