@@ -161,20 +161,22 @@ export class Binder {
     const options = { atOnce: 1, atOncePerOwner: 1, maxWaitMs: LIMITS.callLongestMs, scheduler };
     const probes = this.#eraProbes.get(peer) ?? new StartQueue(options);
     this.#eraProbes.set(peer, probes);
-    const start = async (): Promise<Lease | undefined> => {
-      if (this.#sharedOnly.has(peer) || this.#bothEras.has(peer)) return undefined;
+    const leaseIfLegacy = async (): Promise<Lease | undefined> => {
       const leased = await lease(ref, needs, signal);
       const era = leased.conversation.upstream?.peer.era;
       if (era !== undefined && era !== 'modern') {
         this.#bothEras.add(peer);
         return leased;
       }
+      this.#bothEras.delete(peer);
       this.#sharedOnly.add(peer); // before the others continue
       leased.release();
       return undefined;
     };
+    const isKnown = () => this.#sharedOnly.has(peer) || this.#bothEras.has(peer);
+    const start = async () => (isKnown() ? undefined : leaseIfLegacy());
     const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
-    return probed ?? (this.#bothEras.has(peer) ? lease(ref, needs, signal) : undefined);
+    return probed ?? (this.#bothEras.has(peer) ? leaseIfLegacy() : undefined);
   }
 
   /** NO_HEALTHY_INSTANCE; SHUTTING_DOWN while the gateway closes. */
