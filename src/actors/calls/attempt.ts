@@ -85,8 +85,10 @@ export class Attempt implements Observer<ExchangeEvent> {
     return this.#isPaused;
   }
 
-  /** Counts the call and sends the request in one synchronous block. The messages of an independent conversation say nothing about
-   *  the session of the instance. */
+  /**
+   * Counts the call and sends the request in one synchronous block. The messages of an independent conversation say nothing about
+   * the session of the instance.
+   */
   start(): void {
     const { request, upstream } = this.plan;
     const trace = this.#trace;

@@ -96,10 +96,10 @@ export const auditRoutes: readonly Route[] = [
     },
     handler: async ({ query }, { auth }) => {
       const { limit = 100, cursor, from, to, ...filter } = query;
+      const after = idOfTime('from', from);
       const [before] = [cursor, idOfTime('to', to)].filter((id) => id !== undefined).sort();
       // One entry more than requested shows whether there is a next page.
-      const bounds = { limit: limit + 1, before, from: idOfTime('from', from) };
-      const entries = await auth.audit.list({ ...bounds, ...filter });
+      const entries = await auth.audit.list({ limit: limit + 1, before, from: after, ...filter });
       const { page, nextCursor } = pageOf(entries, limit, ({ id }) => id);
       return json(200, { entries: page.map(auditRecord), next_cursor: nextCursor });
     },
