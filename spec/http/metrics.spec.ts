@@ -160,7 +160,8 @@ test('is the only path of its own listener, without credentials; on loopback a f
     [local, 'evil.example', 403],
     [open, 'gateway.example:9464', 503],
   ] as const) {
-    const answer = await sendRaw(port, head('GET /metrics', { Host: host, Connection: 'close' }));
+    const foreign = port === open.port && { Origin: 'https://evil.example' };
+    const answer = await sendRaw(port, head('GET /metrics', { Host: host, Connection: 'close', ...foreign }));
     assert.is(Number(answer.slice(9, 12)), status, host);
   }
   const ask = (path: string, init?: RequestInit) => fetch(`http://127.0.0.1:${local.port}${path}`, init);

@@ -167,11 +167,11 @@ export function createMetricsApp(
   log: Pick<Logger, 'error'>,
 ): RequestListener {
   const app = new Koa<RequestState, Record<never, never>>();
-  const isPublic = !isLoopback(host);
-  const hosts = { allowedHosts, allowedOrigins: [], corsOrigins: [], isPublic, proxies: createProxies([]) };
+  const origins = { allowedOrigins: [], corsOrigins: [], isPublic: false };
   app.use(requestId());
   app.use(errors(log));
-  app.use(hostOriginCheck(hosts));
+  // On another address it is for other machines, by any name; web pages cannot read its answers.
+  if (isLoopback(host)) app.use(hostOriginCheck({ ...origins, allowedHosts, proxies: createProxies([]) }));
   app.use(async (context) => {
     const { path, method } = context;
     if (path !== '/metrics') throw new GatewayError('NOT_FOUND', 'Only /metrics is served here.');
