@@ -53,18 +53,26 @@ test('follows registrations, changes, replacements and deregistrations elsewhere
   assert.equal(b.changes, ['settings r', ...changes]);
 });
 
-test('its own changes lead to no work at the next notice', async () => {
+test('its own changes lead to no work at the next notice, and are not read again before the next change', async () => {
+  a.store.calls.length = 0;
   await a.registry.register('r', { ...ENDPOINT, id: 'x', metadata: { zero: -0, gone: undefined } });
-  await a.registry.register('r', { ...COMMAND, id: 'y' });
+  await a.registry.register('r', { ...COMMAND, id: 'y' }, { loadBalancer: { timeout: 5 } });
   await a.registry.register('r', { id: 'f' }, { handler: () => ({}) });
   const refs = a.harness.fleet.refs('r');
   const { length } = a.harness.events;
   await received(a);
-  assert.equal(a.harness.fleet.refs('r'), refs);
-  assert.equal(a.harness.events.slice(length), []);
-  a.store.calls.length = 0;
+  assert.equal([a.harness.fleet.refs('r'), a.harness.events.slice(length)], [refs, []]);
+  await a.registry.changeInstance('r', 'x', { weight: 2 });
+  await a.registry.deregister('r', 'y');
+  await a.registry.ensureTemplate('s', { timeout: 5 });
+  await a.registry.deleteTemplate('s');
   await received(a);
-  assert.equal(a.store.calls, ['revision'], 'nothing is read when the revision is known');
+  assert.not.ok(a.store.calls.includes('listInstances'), 'only the revision is read');
+  await b.registry.register('r', { ...ENDPOINT, id: 'z' }); // b has not read the changes of a
+  await a.registry.changeInstance('r', 'z', { weight: 3 });
+  await received(b);
+  assert.equal([a.definitions, b.definitions], [a.definitions, await database.listInstances()]);
+  assert.is(a.harness.fleet.get('r', 'x'), refs[0]);
 });
 
 test('lists a program of another node, and never starts it', async () => {

@@ -58,8 +58,8 @@ export class Registry {
   readonly #active: ActiveRegistry;
   readonly #queue = new ChangeQueue();
   readonly #follower: Follower;
-  /** Revision of the store, from right before the last read. */
-  #revision: number | undefined;
+  /** Revision of the store that is in force here: from right before the last read, or of a later change of this node alone. */
+  #revision = Number.NaN;
   #isClosed = false;
 
   constructor(deps: RegistryDeps) {
@@ -127,7 +127,7 @@ export class Registry {
    */
   deregister(template: string, id: string): Promise<void> {
     return this.#change(async () => {
-      await this.#refresh(); // the tombstone needs the present fingerprint
+      await this.#reload(); // the tombstone needs the present fingerprint
       const { fingerprint } = this.#deps.fleet.member(template, id).definition;
       await this.#remove(template, id, fingerprint);
     });
@@ -149,13 +149,13 @@ export class Registry {
     const untilMs = performance.now() + MERGE_MS;
     return this.#change(async () => {
       do {
-        const revision = await this.#refresh(); // the change is applied to the stored definition, whichever node stored it
+        const revision = await this.#reload(); // the change is applied to the stored definition, whichever node stored it
         const before = this.#deps.fleet.member(template, id).definition;
         const weight = changedWeight(change, before);
         const definition = { ...before, ...change, weight, updatedAt: new Date().toISOString() };
-        const isDone =
-          definition.transport === 'in-process' || (await this.#store.saveInstance(definition, revision));
-        if (!isDone) continue; // another node was faster
+        const isStored = definition.transport !== 'in-process';
+        // If nothing was saved, another node was faster.
+        if (isStored && !this.#advance(await this.#store.saveInstance(definition, revision))) continue;
         this.#active.update(definition);
         return definition;
       } while (performance.now() < untilMs);
@@ -165,7 +165,7 @@ export class Registry {
 
   /** Applies the changes of other nodes now, before an import that compares with them. */
   async refresh(): Promise<void> {
-    await this.#change(() => this.#refresh());
+    await this.#change(() => this.#reload());
   }
 
   /** True when this very entry was deleted through the API. */
@@ -184,7 +184,7 @@ export class Registry {
   async changeTemplate(template: string, written: LoadBalancerChange): Promise<TemplateSettings> {
     const change = checkedSettings(written);
     return this.#change(async () => {
-      await this.#refresh();
+      await this.#reload();
       this.#active.settings(template);
       await this.#saveSettings(template, change);
       return this.#active.settings(template);
@@ -197,11 +197,11 @@ export class Registry {
    */
   deleteTemplate(template: string): Promise<void> {
     return this.#change(async () => {
-      await this.#refresh();
+      await this.#reload();
       this.#active.refuseNonEmpty(template);
-      if (!(await this.#store.deleteTemplate(template))) {
+      if (!this.#advance(await this.#store.deleteTemplate(template))) {
         // It was not stored, or another node has just registered an instance in it.
-        await this.#refresh();
+        await this.#reload();
         this.#active.refuseNonEmpty(template);
       }
       this.#active.deleteTemplate(template);
@@ -226,24 +226,22 @@ export class Registry {
     }
   }
 
-  /**
-   * Applies the changes of other nodes before a change on top of them; resolves with their revision, undefined without other nodes.
-   * Costs one query when there are no changes.
-   */
-  async #refresh(): Promise<number | undefined> {
-    if (this.#deps.storeChanges$ === undefined) return undefined;
-    await this.#reload();
-    return this.#revision;
-  }
-
-  async #reload(isStart = false): Promise<void> {
+  /** Applies the changes of other nodes; resolves with the revision in force. Costs one query when there are none. */
+  async #reload(isStart = false): Promise<number> {
     const revision = await this.#store.revision();
-    if (revision === this.#revision) return;
+    if (revision === this.#revision) return revision;
     // In this order: a template is stored before its instances.
     const instances = await this.#store.listInstances();
     const templates = await this.#store.listTemplates();
     this.#active.apply({ templates, instances }, isStart);
     this.#revision = revision;
+    return revision;
+  }
+
+  /** Notes the revision of an own change: if it directly follows the one in force, there is nothing to read. False without a change. */
+  #advance(revision: number | undefined): boolean {
+    if (revision === this.#revision + 1) this.#revision = revision;
+    return revision !== undefined;
   }
 
   #define(template: string, input: InstanceInput, options: RegisterOptions): InstanceDefinition {
@@ -281,13 +279,15 @@ export class Registry {
 
   /** Stores the instance; when another node took its server id, it applies that change and assigns another id. */
   async #save(template: string, input: InstanceInput, options: RegisterOptions): Promise<InstanceDefinition> {
+    const store = this.#store;
     for (let attempt = 1; ; attempt += 1) {
       const definition = this.#define(template, input, options);
       const { id } = definition;
       try {
         // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
-        if (options.handler === undefined) await this.#store.saveInstance(definition);
-        else await this.#store.deleteInstance(template, id);
+        const isStored = options.handler === undefined;
+        const stored = isStored ? store.saveInstance(definition) : store.deleteInstance(template, id);
+        this.#advance(await stored);
         return definition;
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || attempt === SERVER_ID_ATTEMPTS) throw thrown;
@@ -297,17 +297,17 @@ export class Registry {
   }
 
   async #remove(template: string, id: string, fingerprint?: string): Promise<void> {
-    await this.#store.deleteInstance(template, id, fingerprint);
+    this.#advance(await this.#store.deleteInstance(template, id, fingerprint));
     this.#active.remove(template, id);
   }
 
   async #saveSettings(template: string, change: LoadBalancerChange): Promise<boolean> {
     const isEmpty = Object.keys(change).length === 0;
     if (isEmpty && this.#active.hasSettings(template, change)) return false;
-    await this.#refresh();
+    await this.#reload();
     if (this.#active.hasSettings(template, change)) return false;
     const before = this.#deps.fleet.has(template) ? this.#active.settings(template).loadBalancer : {};
-    await this.#store.saveTemplate({ name: template, loadBalancer: change });
+    this.#advance(await this.#store.saveTemplate({ name: template, loadBalancer: change }));
     this.#active.applySettings(template, changedSettings(before, change));
     return true;
   }

@@ -30,9 +30,9 @@ test('increments the revision once per change, and leaves nothing of a refused c
   });
   assert.is(await thrownBy(refused), refusal);
   assert.is(await session.run((em, { settings }) => em.count(settings)), 0);
-  assert.is(await session.changeIf(async () => false), false);
+  assert.is(await session.changeIf(async () => false), undefined);
   assert.is(await revision(), 1);
-  assert.is(await session.changeIf(async () => true), true);
+  assert.is(await session.changeIf(async () => true), 2);
   assert.is(await revision(), 2);
 });
 

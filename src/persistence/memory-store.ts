@@ -37,41 +37,40 @@ export class MemoryStore implements Store {
     return copiesOf(this.#templates);
   }
 
-  async saveTemplate({ name, loadBalancer }: TemplateChange): Promise<void> {
+  async saveTemplate({ name, loadBalancer }: TemplateChange): Promise<number> {
     const before = this.#templates.get(name)?.loadBalancer ?? {};
     this.#templates.set(name, { name, loadBalancer: changedSettings(before, structuredClone(loadBalancer)) });
-    this.#changed();
+    return this.#changed();
   }
 
-  async deleteTemplate(name: string): Promise<boolean> {
-    if ([...this.#instances.values()].some(({ template }) => template === name)) return false;
-    const existed = this.#templates.delete(name);
-    if (existed) this.#changed();
-    return existed;
+  async deleteTemplate(name: string): Promise<number | undefined> {
+    if ([...this.#instances.values()].some(({ template }) => template === name)) return undefined;
+    return this.#templates.delete(name) ? this.#changed() : undefined;
   }
 
   async listInstances(): Promise<InstanceDefinition[]> {
     return copiesOf(this.#instances);
   }
 
-  async saveInstance(definition: InstanceDefinition, atRevision = this.#revision): Promise<boolean> {
-    if (atRevision !== this.#revision) return false;
+  async saveInstance(
+    definition: InstanceDefinition,
+    atRevision = this.#revision,
+  ): Promise<number | undefined> {
+    if (atRevision !== this.#revision) return undefined;
     if (definition.locked !== undefined) throw configIncomplete(definition.locked);
     const key = keyOf(definition.template, definition.id);
     for (const [otherKey, { serverId }] of this.#instances)
       if (otherKey !== key && serverId === definition.serverId) throw duplicateServer(serverId);
     this.#instances.set(key, structuredClone(definition));
     this.#tombstones.delete(key);
-    this.#changed();
-    return true;
+    return this.#changed();
   }
 
-  async deleteInstance(template: string, id: string, fingerprint?: string): Promise<boolean> {
+  async deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined> {
     const key = keyOf(template, id);
-    const existed = this.#instances.delete(key);
-    if (existed && fingerprint !== undefined) this.#tombstones.set(key, fingerprint);
-    if (existed) this.#changed();
-    return existed;
+    if (!this.#instances.delete(key)) return undefined;
+    if (fingerprint !== undefined) this.#tombstones.set(key, fingerprint);
+    return this.#changed();
   }
 
   async findTombstone(template: string, id: string): Promise<string | undefined> {
@@ -86,8 +85,9 @@ export class MemoryStore implements Store {
 
   async close(): Promise<void> {}
 
-  #changed(): void {
+  #changed(): number {
     this.#revision += 1;
+    return this.#revision;
   }
 }
 

@@ -73,8 +73,8 @@ export class OrmAccounts implements AccountStore {
     });
   }
 
-  endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean> {
-    return this.#session.changeIf(async (em, tables) => {
+  async endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean> {
+    const revision = await this.#session.changeIf(async (em, tables) => {
       const before = await endedTokensOf(em, tables, userId);
       const ended = withEndedToken(before ?? [], token, nowMs);
       if (ended === undefined) return false;
@@ -84,6 +84,7 @@ export class OrmAccounts implements AccountStore {
       else await em.nativeUpdate(tables.settings, { name }, { value });
       return true;
     });
+    return revision !== undefined;
   }
 
   isTokenEnded(userId: string, tokenId: string): Promise<boolean> {
@@ -105,8 +106,11 @@ export class OrmAccounts implements AccountStore {
     });
   }
 
-  deleteApiKey(id: string): Promise<boolean> {
-    return this.#session.changeIf(async (em, { apiKeys }) => (await em.nativeDelete(apiKeys, { id })) > 0);
+  async deleteApiKey(id: string): Promise<boolean> {
+    const isOne = this.#session.changeIf(
+      async (em, { apiKeys }) => (await em.nativeDelete(apiKeys, { id })) > 0,
+    );
+    return (await isOne) !== undefined;
   }
 
   async touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void> {

@@ -131,17 +131,17 @@ export class OrmSession {
 
   /**
    * As `change`, but rolls back, including the revision, when the work returns false because it changed
-   * nothing.
+   * nothing. Resolves with the new revision, undefined when nothing was changed.
    */
-  async changeIf(work: ChangeWork<boolean>): Promise<boolean> {
+  async changeIf(work: ChangeWork<boolean>): Promise<number | undefined> {
     const unchanged = new Error('nothing was changed');
     try {
       return await this.change(async (em, tables, revision) => {
         if (!(await work(em, tables, revision))) throw unchanged;
-        return true;
+        return revision;
       });
     } catch (thrown) {
-      if (thrown === unchanged) return false;
+      if (thrown === unchanged) return undefined;
       throw thrown;
     }
   }

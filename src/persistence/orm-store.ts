@@ -45,17 +45,18 @@ export class OrmStore implements Store {
     });
   }
 
-  saveTemplate({ name, loadBalancer: change }: TemplateChange): Promise<void> {
+  saveTemplate({ name, loadBalancer: change }: TemplateChange): Promise<number> {
     return this.#session.change(async (em, { templates }, position) => {
       const row = await em.findOne(templates, { name });
       const before = row === null ? {} : (fromDocument(row.loadBalancer) as LoadBalancerSettings);
       const loadBalancer = toDocument(changedSettings(before, change));
       if (row === null) await em.insert(templates, { name, loadBalancer, position });
       else await em.nativeUpdate(templates, { name }, { loadBalancer });
+      return position;
     });
   }
 
-  deleteTemplate(name: string): Promise<boolean> {
+  deleteTemplate(name: string): Promise<number | undefined> {
     return this.#session.changeIf(async (em, { templates, instances }) => {
       const isEmpty = (await em.count(instances, { template: name })) === 0;
       return isEmpty && (await em.nativeDelete(templates, { name })) > 0;
@@ -69,7 +70,7 @@ export class OrmStore implements Store {
     });
   }
 
-  async saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean> {
+  async saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<number | undefined> {
     const { template, id, serverId, locked } = definition;
     if (locked !== undefined) throw configIncomplete(locked);
     const row = { ...rowOfInstance(definition), ...this.#encrypted(definition) };
@@ -85,7 +86,7 @@ export class OrmStore implements Store {
     });
   }
 
-  async deleteInstance(template: string, id: string, fingerprint?: string): Promise<boolean> {
+  deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined> {
     return this.#session.changeIf(async (em, { instances, tombstones }) => {
       if ((await em.nativeDelete(instances, { template, id })) === 0) return false;
       if (fingerprint !== undefined) {

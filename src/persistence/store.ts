@@ -8,7 +8,7 @@ import type { LoadBalancerChange, TemplateSettings } from '../domain/template.ts
 
 /**
  * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer;
- * `delivered` tells whether a change may have been made.
+ * `delivered` tells whether a change may have been made. Changes of the registry resolve with the revision that they made.
  */
 export interface Store {
   /** `memory` or the name of the database. */
@@ -20,19 +20,19 @@ export interface Store {
   readonly audit: AuditStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
-  saveTemplate(change: TemplateChange): Promise<void>;
-  /** False when there was no such template, or it has instances. */
-  deleteTemplate(name: string): Promise<boolean>;
+  saveTemplate(change: TemplateChange): Promise<number>;
+  /** Undefined when there was no such template, or it has instances. */
+  deleteTemplate(name: string): Promise<number | undefined>;
   /** An instance whose secrets cannot be decrypted is returned without them, with the reason in `locked`. */
   listInstances(): Promise<InstanceDefinition[]>;
   /**
    * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. DUPLICATE_SERVER when another
    * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. Changes nothing and
-   * resolves with false when the revision is not `atRevision`. Default: any.
+   * resolves with undefined when the revision is not `atRevision`. Default: any.
    */
-  saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<boolean>;
-  /** False when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
-  deleteInstance(template: string, id: string, fingerprint?: string): Promise<boolean>;
+  saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<number | undefined>;
+  /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
+  deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
   /** The fingerprint of an entry that was deleted through the API and stays deleted until the entry changes. */
   findTombstone(template: string, id: string): Promise<string | undefined>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */

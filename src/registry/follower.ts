@@ -8,7 +8,7 @@ import type { RevisionChange } from '../persistence/revision-watch.ts';
 import { catchUp } from './catch-up.ts';
 
 export interface FollowerDeps {
-  readonly reload: () => Promise<void>;
+  readonly reload: () => Promise<unknown>;
   readonly emit: (event: GatewayEvent) => void;
 }
 

@@ -75,7 +75,7 @@ test('keeps every server id when an export is imported into another store', asyn
 
 test('ends the import when the database is unavailable, and continues when one entry is refused', async () => {
   class Refusing extends MemoryStore {
-    override saveInstance(): Promise<boolean> {
+    override saveInstance(): Promise<number> {
       return Promise.reject(databaseUnavailable(new Error('gone')));
     }
   }
