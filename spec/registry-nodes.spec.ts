@@ -230,6 +230,17 @@ test('deletes no template in which another node registers an instance at the sam
   assert.equal(await database.listTemplates(), [{ name: 'r', loadBalancer: { timeout: 5 } }]);
 });
 
+test('a template that another node deleted a moment before a registration has no settings on either node', async () => {
+  await a.registry.ensureTemplate('r', { timeout: 5 });
+  await b.registry.deleteTemplate('r');
+  await a.registry.register('r', { ...ENDPOINT, id: 'x' });
+  for (const node of [a, b]) {
+    await received(node);
+    assert.equal(node.registry.active.settings('r').loadBalancer, {});
+    assert.is(node.harness.fleet.group('r').policy.callTimeoutMs, 30_000);
+  }
+});
+
 test('writes a setting that is unchanged here when another node has changed it', async () => {
   await a.registry.ensureTemplate('r', { timeout: 5 });
   await received(b);

@@ -140,10 +140,11 @@ export class ActiveRegistry {
    */
   apply({ templates, instances }: StoredRegistry, isStart = false): void {
     this.#isLoading = isStart;
-    for (const { name, loadBalancer } of templates)
+    // A node may register an instance in a template that another node has just deleted.
+    const settings = new Map<string, LoadBalancerSettings>(instances.map(({ template }) => [template, {}]));
+    for (const { name, loadBalancer } of templates) settings.set(name, loadBalancer);
+    for (const [name, loadBalancer] of settings)
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.applySettings(name, loadBalancer);
-    for (const { template } of instances)
-      if (!this.#deps.fleet.has(template)) this.applySettings(template, {});
     const known = this.definitions();
     const functions = known.filter(({ transport }) => transport === 'in-process');
     const held = new Set(functions.flatMap((each) => [instanceKeyOf(each), each.serverId]));
@@ -159,9 +160,8 @@ export class ActiveRegistry {
       if (before === undefined || !isSame) this.start(after);
       else if (!isDeepStrictEqual(before, after)) this.update(after);
     }
-    const left = new Set(templates.map(({ name }) => name));
     for (const name of [...this.#settings.keys()])
-      if (!left.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
+      if (!settings.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
     this.#isLoading = false;
   }
 
