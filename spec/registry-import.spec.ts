@@ -84,6 +84,16 @@ test('reports an invalid entry, imports the others, and does not remove its inst
   assert.equal(await store.listInstances(), registry.active.definitions());
 });
 
+test('removes an instance without an entry also if its secrets cannot be read', async () => {
+  await importAll([entry('a', 'f1')]);
+  const stored = await database.listInstances();
+  database.listInstances = async () => stored.map((each) => ({ ...each, locked: 'no key' }));
+  await harness.close();
+  start();
+  await registry.load();
+  assert.equal(await importAll([]), { ...NOTHING, removed: [a] });
+});
+
 test('stops when the database is unavailable, which is no problem of an entry', async () => {
   store.failing.add('saveInstance');
   store.failure = () => databaseUnavailable(new Error('away'));

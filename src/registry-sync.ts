@@ -94,7 +94,7 @@ async function synchronize(
       // A locked instance is registered again: the origin has the secrets that cannot be read from the database.
     } else if (existing?.fingerprint === fingerprint && existing.locked === undefined) {
       report.unchanged.push(instance);
-    } else if (source === 'sync' && existing !== undefined && !registry.active.runsHere(existing)) {
+    } else if (source === 'sync' && existing !== undefined && !registry.active.belongsHere(existing)) {
       skip(`"${id}" belongs to the node "${existing.nodeId}"`);
     } else {
       try {
@@ -117,7 +117,7 @@ async function synchronize(
   for (const definition of registry.active.definitions()) {
     const { template, id } = definition;
     if (!isOwn(definition) || !mayUse(template) || present.has(`${template}/${id}`)) continue;
-    if (!registry.active.runsHere(definition)) continue;
+    if (!registry.active.belongsHere(definition)) continue;
     if (isDryRun || (await registry.withdraw(template, id, source).catch(fail)))
       report.removed.push({ template, id });
   }

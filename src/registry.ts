@@ -54,7 +54,7 @@ interface RegistryDeps extends ActiveRegistryDeps {
 export class Registry {
   readonly #deps: RegistryDeps;
   readonly #store: Store;
-  readonly active: Pick<ActiveRegistry, 'find' | 'definitions' | 'runsHere' | 'hasSettings' | 'settings'>;
+  readonly active: Pick<ActiveRegistry, 'find' | 'definitions' | 'belongsHere' | 'hasSettings' | 'settings'>;
   readonly #active: ActiveRegistry;
   readonly #queue = new ChangeQueue();
   readonly #follower: Follower;
@@ -137,7 +137,7 @@ export class Registry {
   withdraw(template: string, id: string, source: 'file' | 'sync'): Promise<boolean> {
     return this.#change(async () => {
       const found = this.#active.find(template, id);
-      if (found?.source !== source || !this.#active.runsHere(found)) return false;
+      if (found?.source !== source || !this.#active.belongsHere(found)) return false;
       await this.#remove(template, id);
       return true;
     });

@@ -77,10 +77,9 @@ export class ActiveRegistry {
     return fleet.templates.flatMap((template) => fleet.members(template)).map(({ definition }) => definition);
   }
 
-  /** False for an instance of another node, and for one whose secrets cannot be read. */
-  runsHere(definition: InstanceDefinition): boolean {
+  /** False for a program, or a container, of another node. */
+  belongsHere(definition: InstanceDefinition): boolean {
     const { nodeId } = this.#deps;
-    if (definition.locked !== undefined) return false;
     return nodeId === undefined || definition.nodeId === undefined || definition.nodeId === nodeId;
   }
 
@@ -108,7 +107,7 @@ export class ActiveRegistry {
     this.#emit({ type: 'template.changed', atMs: Date.now(), template });
   }
 
-  /** Starts the instance, or only lists it when another node runs it. Replaces one with the same id. */
+  /** Starts the instance; only lists one of another node, or whose secrets cannot be read. Replaces one with the same id. */
   start(definition: InstanceDefinition, handler?: InProcessHandler): Member {
     const { fleet, handlers } = this.#deps;
     const { template, id, serverId } = definition;
@@ -116,7 +115,8 @@ export class ActiveRegistry {
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
     this.#emit({ type: 'instance.registered', ...eventOf(definition), replaced });
-    return this.runsHere(definition) ? fleet.add(definition) : fleet.addForeign(definition);
+    const isRun = this.belongsHere(definition) && definition.locked === undefined;
+    return isRun ? fleet.add(definition) : fleet.addForeign(definition);
   }
 
   /** Applies a change of fields other than those of the backend. */
