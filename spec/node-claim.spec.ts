@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync, writeFileSync } from 'node:fs';
+import { statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -25,9 +25,12 @@ test.after.each(async () => {
   for (const process of processes.splice(0)) await killed(process);
 });
 
-test('a node has one claim until its release, also within one process', async () => {
+test('a node has one claim until its release, also within one process and through a link to the file', async () => {
+  writeFileSync(file, '');
+  symlinkSync(file, folder('link.db'));
   const claim = await claimNodeOfFile(file, 'local');
-  assert.match(String(await thrownBy(claimNodeOfFile(file, 'local'))), '--node-id');
+  for (const path of [file, folder('link.db')])
+    assert.match(String(await thrownBy(claimNodeOfFile(path, 'local'))), '--node-id');
   const beside = await claimNodeOfFile(file, 'second');
   await claim.release();
   await claim.release();

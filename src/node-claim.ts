@@ -2,6 +2,7 @@
 // the claim is a lock of the kernel, on a server a row that its holder changes every few seconds. Source: ADR 47.
 
 import { hash, randomUUID } from 'node:crypto';
+import { realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { exhaustMap, interval } from 'rxjs';
 import { ConfigError } from './config/config-error.ts';
@@ -25,7 +26,9 @@ const CHECK_MS = 500;
 
 /** Claims a node of a database file. Throws ConfigError when another process has it, and when its file cannot be locked. */
 export async function claimNodeOfFile(databaseFile: string, nodeId: string): Promise<NodeClaim> {
-  const path = `${databaseFile}.${encodeURIComponent(nodeId)}.claim`;
+  // A link to the file names the same database. One that does not exist yet is no link.
+  const file = await realpath(databaseFile).catch(() => databaseFile);
+  const path = `${file}.${encodeURIComponent(nodeId)}.claim`;
   const lock = await lockFile(path).catch((error: unknown) => {
     throw new ConfigError(`${path} cannot be locked: ${reasonOf(error)}`, error);
   });
