@@ -206,11 +206,11 @@ test('is read from a file, and named if it cannot be read', async () => {
   assert.is(await failureOf(readRegistryFile(missing)), `registry file ${missing}: there is no such file`);
   assert.match(await failureOf(readRegistryFile(folder())), /it cannot be read \(\w+\)$/);
   const emptied = folder('emptied.yaml');
-  await writeFile(emptied, '');
-  assert.is(
-    await failureOf(readRegistryFile(emptied)),
-    `registry file ${emptied}: it is empty; write {} for no instances`,
-  );
+  for (const text of ['', '\n']) {
+    await writeFile(emptied, text);
+    const line = `registry file ${emptied}: it is empty; write {} for no instances`;
+    assert.is(await failureOf(readRegistryFile(emptied)), line);
+  }
   const latin = folder('latin.json');
   await writeFile(latin, Buffer.from('{"servers":{"s":{"command":"run","env":{"KEY":"ä"}}}}', 'latin1'));
   assert.match(await failureOf(readRegistryFile(latin)), /it cannot be read \(not UTF-8\)$/);

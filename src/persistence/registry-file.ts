@@ -40,7 +40,7 @@ export async function readRegistryFile(path: string): Promise<RegistryContents> 
     throw new RegistryFileError(`registry file ${path}: ${reason}`, { cause: thrown });
   }
   // An editor empties the file before it writes, and a full disk leaves it so. It must not remove every instance.
-  if (text === '')
+  if (text.trim() === '')
     throw new RegistryFileError(`registry file ${path}: it is empty; write {} for no instances`);
   return parseRegistryDocument(text, path);
 }
