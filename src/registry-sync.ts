@@ -110,7 +110,9 @@ async function synchronize(
         else await registry.register(template, written, options);
         report[existing === undefined ? 'added' : 'changed'].push(instance);
       } catch (thrown) {
-        skip(reasonAgainst(thrown));
+        // That concerns all of them, and ends by itself.
+        if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) fail(thrown);
+        skip(asGatewayError(thrown).message);
       }
     }
   }
@@ -122,12 +124,6 @@ async function synchronize(
       report.removed.push({ template, id });
   }
   return report;
-}
-
-/** Why one instance cannot be registered. Throws DATABASE_UNAVAILABLE, which concerns all of them and ends by itself. */
-function reasonAgainst(thrown: unknown): string {
-  if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) fail(thrown);
-  return asGatewayError(thrown).message;
 }
 
 /** Throws the error; for DATABASE_UNAVAILABLE with the advice, because earlier changes were made. */

@@ -112,11 +112,9 @@ function checkedSettings(
     throw validationFailed(asWords.map(({ name }) => unknownSetting(name)));
   // No word of a value may become an option of the program.
   const isOption = (word: unknown) => /^-/.test(String(word));
-  refuseConfig(
-    asWords
-      .filter(({ name, separator }) => partsOf(values[name], separator).some(isOption))
-      .map(({ name }) => optionValue(name)),
-  );
+  const options = asWords.filter(({ name, separator }) => partsOf(values[name], separator).some(isOption));
+  const rule = { msg: 'Value should not start with "-"', type: 'value_error' };
+  refuseConfig(options.map(({ name }) => ({ loc: ['body', name], ...rule })));
   const [unmapped] = mappedSettings(definition, values).unmapped;
   if (unmapped !== undefined)
     throw configIncomplete(`The template does not say where "config.${unmapped}" goes.`);
@@ -128,10 +126,6 @@ const CONTRADICTION: ValidationItem = {
   msg: 'The settings do not fit together; the config_schema of the template says which are needed',
   type: 'value_error',
 };
-
-function optionValue(key: string): ValidationItem {
-  return { loc: ['body', key], msg: 'Value should not start with "-"', type: 'value_error' };
-}
 
 function refuseConfig(issues: readonly ValidationItem[]): void {
   refuse(locatedAt(['body', 'config'], issues));

@@ -30,7 +30,8 @@ const ENCRYPTED = /^v1\.([0-9a-f]{8})\.([A-Za-z0-9_-]+)$/;
  * the old key when no text needs it any more. RangeError without a key; `encrypt` throws one for a key of another length.
  */
 export function createCipher(keys: readonly Uint8Array[]): Cipher {
-  const ring = keys.map((key) => ({ id: keyIdOf(key), key }));
+  // The id identifies a key and does not reveal it.
+  const ring = keys.map((key) => ({ id: hash('sha256', key).slice(0, 8), key }));
   const [first] = ring;
   if (first === undefined) throw new RangeError('a cipher needs a key');
   return {
@@ -65,11 +66,6 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
  */
 export function encryptionKeyFrom(secret: string | Uint8Array, label: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, '', label, KEY_BYTES));
-}
-
-/** The first 8 hexadecimal digits of the key's SHA-256: they identify the key and do not reveal it. */
-function keyIdOf(key: Uint8Array): string {
-  return hash('sha256', key).slice(0, 8);
 }
 
 /** Encrypts a text with AES-256-GCM: a random iv, the encrypted text and its tag. `purpose`: see Cipher. */

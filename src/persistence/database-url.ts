@@ -35,10 +35,12 @@ export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | 
   const name = written.toLowerCase();
   if (name === 'memory') return undefined;
   const database = DATABASES.find(({ schemes }) => schemes.includes(name));
-  if (database === undefined)
+  if (database === undefined) {
+    const known = [...DATABASES.flatMap(({ schemes }) => schemes), 'memory'].map((scheme) => `${scheme}://`);
     throw new StoreOpenError(
-      `a database is named by a URL such as sqlite:///gateway.db, which begins with one of ${knownSchemes()}`,
+      `a database is named by a URL such as sqlite:///gateway.db, which begins with one of ${known.join(', ')}`,
     );
+  }
   const rest = url.slice(prefix.length);
   try {
     return database.isFile ? fileOf(database, rest, cwd) : serverOf(database, name, rest);
@@ -115,9 +117,4 @@ function optionsOf({ label, urlOptions }: Database, query: URLSearchParams): Rea
 
 function example({ schemes, isFile, defaultPort }: Database): string {
   return isFile ? 'sqlite:///gateway.db' : `${schemes[0]}://user:password@host:${defaultPort}/name`;
-}
-
-function knownSchemes(): string {
-  const schemes = DATABASES.flatMap((database) => database.schemes);
-  return [...schemes, 'memory'].map((scheme) => `${scheme}://`).join(', ');
 }

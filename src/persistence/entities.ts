@@ -161,7 +161,7 @@ function columnsFor(kind: DatabaseKind) {
       return collation === undefined ? column : column.collation(collation);
     },
     /** Short text of any script. Oracle stores an empty text as null, so a column that may be empty is nullable. */
-    text: (length = TEXT_LENGTH) => p.string().length(length * bytesPerCharacter),
+    text: () => p.string().length(TEXT_LENGTH * bytesPerCharacter),
     /** JSON or encrypted text: ASCII, up to megabytes. */
     document: () => (isOracle ? p.text().type(ClobType) : p.text().columnType(DOCUMENTS[kind] ?? 'text')),
     number: () => p.integer(),
@@ -214,15 +214,14 @@ export function toDocument(value: unknown): string {
 
 /** The same for a value that is already JSON. */
 export function documentOf(json: string): string {
-  return json.replace(/[^\x20-\x7e]|['$]/g, escapeOf);
+  // No u flag: a surrogate pair is two UTF-16 units.
+  return json.replace(
+    /[^\x20-\x7e]|['$]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }
 
 /** The value of `toDocument`, with the shape in which it was written. */
 export function fromDocument(text: string): unknown {
   return JSON.parse(text);
-}
-
-/** One UTF-16 unit: the pattern has no u flag, so a surrogate pair is two units. */
-function escapeOf(unit: string): string {
-  return `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`;
 }

@@ -1,7 +1,6 @@
 // SQL Server 2017 and later, and Azure SQL. Definitions of tables are part of transactions here.
 
-import type { Database } from '../database.ts';
-import { booleanOption } from '../database.ts';
+import { booleanOption, type Database } from '../database.ts';
 import { withoutContinuedLines } from '../mikro-orm-patches.ts';
 import { isNetworkError } from '../store-errors.ts';
 

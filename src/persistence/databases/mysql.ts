@@ -77,14 +77,9 @@ const UNAVAILABLE: ReadonlySet<number> = new Set([
   1184, 1203, 1226, 1290, 1317, 1792, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,
 ]);
 
-/** Names of locks belong to the whole server and have at most 64 characters. */
+/** Names of locks belong to the whole server and have at most 64 characters. A hexadecimal text is read alike in every mode. */
 function lockName(database: string): string {
-  return `concat('stagedoor.', sha1(${textLiteral(database)}))`;
-}
-
-/** Hexadecimal, so that no mode of the server can misread it. */
-function textLiteral(text: string): string {
-  return `x'${Buffer.from(text).toString('hex')}'`;
+  return `concat('stagedoor.', sha1(x'${Buffer.from(database).toString('hex')}'))`;
 }
 
 function sslOf(value: string | undefined): { ssl?: { rejectUnauthorized: boolean } } {

@@ -1,7 +1,6 @@
 // Oracle 19 and later, with the thin driver, which needs no Oracle client. The tables belong to the user of the URL.
 
-import type { Database, Execute } from '../database.ts';
-import { booleanOption } from '../database.ts';
+import { booleanOption, type Database, type Execute } from '../database.ts';
 import { withoutVariables } from '../mikro-orm-patches.ts';
 import { isNetworkError } from '../store-errors.ts';
 
