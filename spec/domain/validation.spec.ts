@@ -121,13 +121,19 @@ test('reports the issues of the alternative with fewer requirements if none fits
 test('reports the issues of a nullable field without offering null', () => {
   const nullable = (schema: TSchema) => Type.Union([schema, Type.Null()]);
   const shape = compileShape(
-    Type.Object({ a: nullable(Type.Enum(['x', 'y'])), b: nullable(Type.Integer({ minimum: 1 })) }),
+    Type.Object({
+      a: nullable(Type.Enum(['x', 'y'])),
+      b: nullable(Type.Integer({ minimum: 1 })),
+      c: Type.Optional(nullable(Type.Array(Type.String({ pattern: '^x$' })))),
+    }),
     'body',
   );
-  assert.ok(shape.accepts({ a: null, b: null }));
+  assert.ok(shape.accepts({ a: null, b: null, c: null }));
   const said = (value: unknown) => shape.issues(value).map(({ loc, type }) => `${loc.join('.')} ${type}`);
   assert.equal(said({ a: 'z', b: 0 }), ['body.a enum', 'body.b greater_than_equal']);
   assert.equal(said({ a: 1, b: 'x' }), ['body.a enum', 'body.b int_type']);
+  const list = said({ a: 'x', b: 1, c: ['x', 'y', 1] });
+  assert.equal(list, ['body.c.1 string_pattern_mismatch', 'body.c.2 string_type']);
 });
 
 test('limits the number of issues and the length of their paths', () => {

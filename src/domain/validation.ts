@@ -72,13 +72,13 @@ function missingFields(schema: TSchema, value: unknown): number {
   return schema.required.filter((key) => !Object.hasOwn(value, key)).length;
 }
 
-/** Leaves out that null was expected when another failure reports the same value. */
+/** Leaves out that null was expected when another failure is about the same value or a part of it. */
 function withoutNull(failures: readonly SchemaFailure[]): readonly SchemaFailure[] {
   const isNull = (failure: SchemaFailure) => failure.keyword === 'type' && failure.params.type === 'null';
-  const others = new Set(
-    failures.filter((failure) => !isNull(failure)).map(({ instancePath }) => instancePath),
+  const others = failures.filter((failure) => !isNull(failure)).map(({ instancePath }) => `${instancePath}/`);
+  return failures.filter(
+    (failure) => !isNull(failure) || !others.some((path) => path.startsWith(`${failure.instancePath}/`)),
   );
-  return failures.filter((failure) => !isNull(failure) || !others.has(failure.instancePath));
 }
 
 /** False for a failure that repeats others: `additionalProperties: false` also fails as the schema `false`. */
