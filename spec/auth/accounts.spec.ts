@@ -103,6 +103,7 @@ test('an expiry must be a future time with an offset, and is stored in UTC', asy
     ['2031-01-01T00:00:00', 'datetime_parsing'],
     ['2031-02-30T00:00:00Z', 'datetime_parsing'],
     ['2031-01-01T00:00:00+99:00', 'datetime_parsing'],
+    ['9999-12-31T23:59:59-12:00', 'datetime_parsing'],
     ['tomorrow', 'datetime_parsing'],
   ];
   for (const [text, type] of table)

@@ -81,16 +81,21 @@ const ENCODED = /^=\?base64\?(.*)\?=$/s;
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
+const YEAR_10000_MS = Date.UTC(10_000, 0);
 const FORM = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)([Zz]|[+-]\d\d:?\d\d)$/;
 
-/** RFC 3339 or ISO 8601 with `Z` or an offset, as ms since 1970; NaN for any other text, and for days such as 30 February. */
+/**
+ * RFC 3339 or ISO 8601 with `Z` or an offset, as ms since 1970; NaN for any other text, for days such as 30 February, and for times
+ * after the year 9999 in UTC, which databases refuse.
+ */
 export function timestampOf(text: string): number {
   const [, day = '', time = '', offset = ''] = FORM.exec(text) ?? [];
   const zone = offset.length === 5 ? `${offset.slice(0, 3)}:${offset.slice(3)}` : offset.toUpperCase();
   // Date.parse accepts 30 February as a day in March.
   const midnight = new Date(`${day}T00:00:00Z`);
   const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day);
-  return isDay ? Date.parse(`${day}T${time}${zone}`) : Number.NaN;
+  const atMs = isDay ? Date.parse(`${day}T${time}${zone}`) : Number.NaN;
+  return atMs < YEAR_10000_MS ? atMs : Number.NaN;
 }
 
 /** Lines that Node writes after an error: the stack and its version. */
