@@ -28,7 +28,7 @@ export const HTTP_LIMITS = {
   eventsPerSecond: 10_000,
   /** Longest time in which a client reads nothing of a waiting answer; then its connection is closed. */
   unreadAnswerMs: 30_000,
-  /** Approximate interval at which the caller of an open event stream is checked again. */
+  /** Approximate interval at which the caller of an open event stream is checked again, and time of a body after which it is. */
   callerCheckMs: 5_000,
   /** Interval of the comments that keep an event stream alive through proxies. */
   keepAliveMs: 15_000,

@@ -1,8 +1,11 @@
 // Users, API keys, logins and the account of the caller, over HTTP.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { eventually } from '../../helpers/eventually.ts';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
+import { jsonRequest, openRaw, readAll } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the account routes');
@@ -170,6 +173,31 @@ test('create API keys that are accepted in either header until they are revoked'
   assert.equal([first.status, first.text], [204, '']);
   assert.is((await call({ 'x-api-key': String(key) })).outcome, '401 INVALID_CREDENTIALS');
   assert.is((await ask('DELETE', `/auth/api-keys/${id}`)).outcome, '404 API_KEY_NOT_FOUND');
+});
+
+test('refuse a call whose body took seconds, if its API key was revoked meanwhile', async () => {
+  for (const [path, isRevoked, status] of [
+    ['/mcp/demo/tools/call', true, 401],
+    ['/mcp/demo/tools/call', false, 200],
+    ['/mcp/demo', true, 401],
+  ] as const) {
+    const { id, key } = (await createKey({})).body;
+    const headers = {
+      'X-API-Key': String(key),
+      Connection: 'close',
+      Accept: 'application/json, text/event-stream',
+    };
+    const text = jsonRequest(`POST ${path}`, '{"name":"name"}', headers);
+    const socket = await openRaw(app.port);
+    socket.write(text.slice(0, -1));
+    await eventually(listed, (keys) => keys.some((one) => one.id === id && one.last_used_at !== null));
+    const later = performance.now() + 5_001;
+    const clock = mock.method(performance, 'now', () => later);
+    if (isRevoked) await ask('DELETE', `/auth/api-keys/${id}`);
+    socket.write('}');
+    assert.match(await readAll(socket), new RegExp(`^HTTP/1.1 ${status} `), `${path} ${isRevoked}`);
+    clock.mock.restore();
+  }
 });
 
 test('remove duplicate permissions of an API key, and accept null for absent fields', async () => {

@@ -20,7 +20,10 @@ export interface BodyCosts {
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
 }
 
-/** Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. */
+/**
+ * Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. A caller that sent its
+ * body slowly is authorized again, because its credentials may have been revoked meanwhile.
+ */
 export function body(read: ReadBody, maxBytes: number, kind: BodyKind, costs: BodyCosts): HttpMiddleware {
   const parseJson: ParseBody = kind === 'bytes' ? (bytes) => bytes : parseJsonBody;
   return async (context, next) => {
@@ -31,7 +34,11 @@ export function body(read: ReadBody, maxBytes: number, kind: BodyKind, costs: Bo
       // Refused before a byte is read.
       if (length > maxBytes) throw payloadTooLarge(maxBytes);
       const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
+      const startMs = performance.now();
       const bytes = await (isSmall ? read(context) : readCounted(read, context, length, costs));
+      const isSlow = performance.now() - startMs > HTTP_LIMITS.callerCheckMs;
+      const refusal = isSlow ? await context.state.check?.(context) : undefined;
+      if (refusal !== undefined) throw refusal;
       const fields = {};
       context.state.body = parse(bytes, fields);
       context.state.bodyFields = fields;

@@ -44,15 +44,15 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
 }
 
 /**
- * For routes of the MCP endpoint, after `authorize`: a JSON-RPC error with its HTTP status. The log has the
- * details of internal errors, by request id.
+ * For routes of the MCP endpoint, after `authorize`: a JSON-RPC error with its HTTP status. The log has the details of internal
+ * errors, by request id. The second check of a caller with a slow body is answered as the first one.
  */
 export function rpcErrors(log: Logger): RouteMiddleware {
   return async (context, next) => {
     try {
       await next();
     } catch (thrown) {
-      if (thrown instanceof ClientGone) throw thrown;
+      if (thrown instanceof ClientGone || [401, 403].includes(asGatewayError(thrown).status)) throw thrown;
       answerRpc(context, rpcFailureOf(thrown), log);
     }
   };
