@@ -65,7 +65,7 @@ test('uses the configured password for a new admin, and warns when there is an a
 
 test('warns when read access to the database allows signing tokens', async () => {
   const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
-  const harness = await open(env, true, { secret: new Uint8Array(32), source: 'database' });
+  const harness = await open(env, true, { secret: new Uint8Array(32), isInDatabase: true });
   const { warnings } = await harness.ensureAdmin();
   assert.is(warnings.length, 1);
   assert.match(warnings[0] ?? '', 'set GATEWAY_SECRET_KEY');
@@ -92,7 +92,7 @@ test.run();
 async function open(
   env: Readonly<Record<string, string>>,
   isTerminal: boolean,
-  signing: SigningSecret = { secret: new Uint8Array(32), source: 'file' },
+  signing: SigningSecret = { secret: new Uint8Array(32), isInDatabase: false },
 ) {
   const logged: Json[] = [];
   const config = loadConfig({ env, cwd: folder() });

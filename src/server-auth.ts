@@ -46,7 +46,7 @@ export async function openServerAuth(
     const { accounts } = store;
     const request = { accounts, passwords, configuredPassword, isTerminal, passwordFile, now: Date.now };
     const { warnings, notices } = await ensureFirstAdmin(request);
-    return { warnings: signing.source === 'database' ? [OPEN_SECRET, ...warnings] : warnings, notices };
+    return { warnings: signing.isInDatabase ? [OPEN_SECRET, ...warnings] : warnings, notices };
   };
   /** Also deletes the first password of accounts in memory, which end with this process. */
   const close = async (): Promise<void> => {

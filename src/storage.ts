@@ -55,7 +55,8 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
       { path: stateFolder, what: 'the state folder of this gateway' },
       ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
     ],
-    signingSecret: async () => local ?? sharedSecret(store),
+    signingSecret: async () =>
+      local === undefined ? sharedSecret(store) : { secret: local, isInDatabase: false },
   };
 }
 

@@ -15,12 +15,9 @@ const SETTING_NAME = 'signing_secret';
 
 export interface SigningSecret {
   readonly secret: Uint8Array;
-  /** `process`: it ends with this process, and its tokens with it. */
-  readonly source: 'configured' | 'file' | 'database' | 'process';
+  /** Read access to the database is enough to sign tokens. */
+  readonly isInDatabase: boolean;
 }
-
-/** A secret outside the database. */
-export type LocalSecret = SigningSecret & { readonly source: 'configured' | 'file' };
 
 const HINT =
   'set GATEWAY_SECRET_KEY instead; a database there also needs a folder that this user may write to';
@@ -35,26 +32,24 @@ export async function localSecret(sources: {
   readonly configured?: string | undefined;
   /** `gateway.key` beside a SQLite file. */
   readonly keyFile?: string | undefined;
-}): Promise<LocalSecret | undefined> {
+}): Promise<Uint8Array | undefined> {
   const { configured, keyFile } = sources;
-  if (configured !== undefined)
-    return { secret: checkedSecret(configured, 'GATEWAY_SECRET_KEY'), source: 'configured' };
+  if (configured !== undefined) return checkedSecret(configured, 'GATEWAY_SECRET_KEY');
   if (keyFile === undefined) return undefined;
   const file = { path: keyFile, what: 'the signing secret', hint: HINT };
-  const kept = await ensureSecretFile(file, newSecret());
-  return { secret: checkedSecret(kept, keyFile), source: 'file' };
+  return checkedSecret(await ensureSecretFile(file, newSecret()), keyFile);
 }
 
-/** The secret of all gateways on a server database; without a database, of this process alone. DATABASE_UNAVAILABLE. */
+/** The secret of all gateways on a server database; without a database, of this process alone, with its tokens. DATABASE_UNAVAILABLE. */
 export async function sharedSecret({
   kind,
   settings,
 }: Pick<Store, 'kind' | 'settings'>): Promise<SigningSecret> {
-  if (kind === 'memory') return { secret: Buffer.from(newSecret()), source: 'process' };
+  if (kind === 'memory') return { secret: Buffer.from(newSecret()), isInDatabase: false };
   const before = await settings.read(SETTING_NAME);
   if (before === undefined) await settings.exchange(SETTING_NAME, undefined, newSecret());
   const kept = before ?? (await settings.read(SETTING_NAME)) ?? ''; // another gateway may have written it first
-  return { secret: checkedSecret(kept, `the setting ${SETTING_NAME} of the database`), source: 'database' };
+  return { secret: checkedSecret(kept, `the setting ${SETTING_NAME} of the database`), isInDatabase: true };
 }
 
 /** 256 random bits, as text for a file or a setting. */
@@ -72,15 +67,12 @@ function checkedSecret(text: string, source: string): Uint8Array {
 const LABEL = 'stagedoor encryption at rest';
 
 /**
- * The keys for a cipher: the first encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY
- * (several during a rotation), then from a signing secret outside the database, so that the values it
- * encrypted stay readable. With no keys, nothing sensitive can be stored.
+ * The keys for a cipher: the first encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY (several during a rotation),
+ * then from the signing secret outside the database, if there is one, so that the values it encrypted stay readable. With no keys,
+ * nothing sensitive can be stored.
  */
-export function encryptionKeys(
-  configured: readonly string[],
-  signing: LocalSecret | undefined,
-): Uint8Array[] {
-  const secrets = [...configured, ...(signing === undefined ? [] : [signing.secret])];
+export function encryptionKeys(configured: readonly string[], local: Uint8Array | undefined): Uint8Array[] {
+  const secrets = [...configured, ...(local === undefined ? [] : [local])];
   return secrets.map((secret) => encryptionKeyFrom(secret, LABEL));
 }
 
