@@ -66,7 +66,7 @@ export class RateLimiter {
 }
 
 /** `added`: the part of the count that is not counted when the count exceeds the limit. */
-function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added = 0): RateLimit {
+function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, added: number): RateLimit {
   const rateLimit = {
     limit,
     remaining: Math.max(0, limit - (count <= limit ? count : count - added)),

@@ -105,7 +105,7 @@ async function load(maxBytes: number): Promise<HttpMiddleware> {
   const { koaBody } = await import('koa-body');
   return koaBody({
     text: true,
-    textTypes: ['application/json', 'application/x-www-form-urlencoded'],
+    textTypes: ['application/json'],
     json: false,
     urlencoded: false,
     multipart: false,

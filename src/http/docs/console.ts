@@ -51,17 +51,15 @@ export class ConsoleFiles {
    * unknown asset: a page of an earlier build requests files of that build, and must not get a page instead of a script.
    */
   async reply({ path, acceptsGzip }: Pick<HttpRequest, 'path' | 'acceptsGzip'>): Promise<BytesReply> {
-    const files = await this.#once('', () => this.#read());
+    const files = await this.#once('', async () => {
+      if (!existsSync(join(this.#folder, INDEX))) throw consoleNotBuilt();
+      return filesIn(this.#folder);
+    });
     if (path === '/console') return { ...noContent({ headers: ['Location', 'console/'] }), status: 308 };
     const asked = path.slice('/console/'.length);
     const file = files.get(files.has(asked) || asked.includes('/') ? asked : INDEX);
     if (file === undefined) throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     return acceptsGzip ? file.gzipped : file.plain;
-  }
-
-  #read(): Promise<Files> {
-    if (!existsSync(join(this.#folder, INDEX))) throw consoleNotBuilt();
-    return filesIn(this.#folder);
   }
 }
 

@@ -34,7 +34,9 @@ export function observe(
     response.on('close', () => {
       metrics.countAnswer(statusOf(response), state.errorCode);
       if (state.trace !== undefined) endTrace(context);
-      if (startMs !== undefined) logEnd(context, performance.now() - startMs, log);
+      if (startMs === undefined) return;
+      log.info(lineOf(context, performance.now() - startMs), 'request');
+      state.isLogged = true;
     });
     return next();
   };
@@ -44,11 +46,6 @@ const PROBES: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
 function statusOf(response: HttpContext['res']): number {
   return response.headersSent ? response.statusCode : CLIENT_CLOSED_REQUEST;
-}
-
-function logEnd(context: HttpContext, ms: number, log: Logger): void {
-  log.info(lineOf(context, ms), 'request');
-  context.state.isLogged = true;
 }
 
 /**

@@ -33,7 +33,9 @@ export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware
   const isHostAllowed = hostCheck(options);
   const isForAll = isPublic && corsOrigins.includes('*');
   const written = isPublic ? [...corsOrigins, ...allowedOrigins] : allowedOrigins;
-  const origins = new Set(written.map(lowerCase).filter((origin) => origin !== '*' && origin !== 'null'));
+  const origins = new Set(
+    written.map((origin) => origin.toLowerCase()).filter((origin) => origin !== '*' && origin !== 'null'),
+  );
   const setting = isPublic ? 'cors_origins' : 'allowed_origins';
   return (context, next) => {
     if (!isPublic && !isHostAllowed(context.req))
@@ -49,7 +51,7 @@ export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware
 }
 
 function hostCheck({ allowedHosts, proxies }: HostOriginCheckOptions): (request: IncomingMessage) => boolean {
-  const hosts: ReadonlySet<string> = new Set(allowedHosts.map(lowerCase));
+  const hosts: ReadonlySet<string> = new Set(allowedHosts.map((host) => host.toLowerCase()));
   const isAllowed = (host: string): boolean => {
     if (LOCAL_HOST.test(host)) return true;
     const name = host.toLowerCase();
@@ -112,8 +114,4 @@ function preflightHeaders({ headers }: IncomingMessage): readonly string[] {
     ...['Access-Control-Allow-Headers', [...ALLOWED_HEADERS, ...parameters].join(', ')],
     ...['Access-Control-Max-Age', String(HTTP_LIMITS.preflightSeconds)],
   ];
-}
-
-function lowerCase(text: string): string {
-  return text.toLowerCase();
 }
