@@ -84,7 +84,8 @@ export interface SessionRecord {
   readonly profile: ClientProfile;
   /** Of a session with all templates only: ids of its sessions with single templates, which are in the table, too. */
   readonly innerSessionIds?: readonly string[];
-  readonly isListened: boolean;
+  /** A stream of its client is open. */
+  readonly isStreaming: boolean;
   readonly calls: number;
   /** In ms of the gateway's monotonic clock, as `usedAtMs`. */
   openedAtMs: number;

@@ -317,7 +317,7 @@ class AggregateSession implements SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   readonly profile = PLAIN;
-  readonly isListened = false;
+  readonly isStreaming = false;
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;

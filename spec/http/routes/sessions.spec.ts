@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
@@ -19,7 +20,8 @@ test.before.each(async () => {
 });
 test.after.each(() => wire.close());
 
-const open = (path: string, headers: Credentials) => LegacyClient.open(wire, path, { headers });
+const open = (path: string, headers: Credentials, capabilities: Json = {}) =>
+  LegacyClient.open(wire, path, { headers, capabilities });
 /** Opens a session; returns its id in these routes. */
 const opened = async (path: string, who: Credentials) =>
   sessionFingerprint((await open(path, who)).sessionId);
@@ -68,13 +70,15 @@ test('show a session at /mcp once, with the templates that it uses', async () =>
 
 test('show whether a client has its stream open', async () => {
   for (const path of ['/mcp/demo', '/mcp']) {
-    const client = await open(path, app.user);
+    const client = await open(path, app.user, { roots: {} });
     const id = sessionFingerprint(client.sessionId);
     const isStreaming = async () => (await listFor(app.user)).find((one) => one.id === id)?.is_streaming;
+    await client.call(path === '/mcp' ? 'demo__echo' : 'echo');
     assert.is(await isStreaming(), false, path);
     const stream = await client.listen();
     assert.is(await isStreaming(), true, path);
     stream.close();
+    await becomes(isStreaming, false, 5_000);
   }
 });
 

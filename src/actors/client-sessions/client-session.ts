@@ -226,6 +226,11 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   // --- for its supervisor ----------------------------------------------------------------------------------------------
 
+  /** Its stream holds the session; `messages$` is also observed without one. */
+  get isStreaming(): boolean {
+    return this.#holds > 0;
+  }
+
   /** Calls under way, including those between two rounds. */
   get calls(): number {
     return this.#calls.size + this.#reservations.size;

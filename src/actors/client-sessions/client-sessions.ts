@@ -228,7 +228,7 @@ export class ClientSessions implements SessionSupervisor {
       })),
       openedAtMs: Math.round(startMs + record.openedAtMs),
       usedAtMs: Math.round(startMs + record.usedAtMs),
-      isStreaming: record.isListened,
+      isStreaming: record.isStreaming,
     };
   }
 

@@ -99,8 +99,8 @@ export class AggregateSession implements McpSession, SessionRecord {
     return [...this.#open.values()].map(({ id }) => id);
   }
 
-  get isListened(): boolean {
-    return this.#opened.observed;
+  get isStreaming(): boolean {
+    return this.#holds > this.calls;
   }
 
   /** A session that is held does not expire; there is no other state to park. */
@@ -273,7 +273,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** A client that waits for updates may make no call that opens the next session. */
   #openLater(template: string): void {
-    const isAwaited = () => this.isListened && (this.#uris.get(template)?.size ?? 0) > 0;
+    const isAwaited = () => this.#opened.observed && (this.#uris.get(template)?.size ?? 0) > 0;
     if (!isAwaited()) return;
     timer(REOPEN_MS)
       .pipe(takeUntil(this.ended$))
