@@ -2,11 +2,12 @@
 // both eras has beside the modern one of the transport; and what counts as a refusal of such a conversation.
 
 import type { ServerResponse } from 'node:http';
+import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
-import { callTool, see, textOf, until } from '../../conformance/transport.ts';
+import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { answering, clientSide, everyCapability, noCapability, openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
@@ -14,6 +15,7 @@ import {
   type Asked,
   cut,
   discovered,
+  initialized,
   refused,
   result,
   SESSION,
@@ -59,6 +61,20 @@ test('a modern backend that refuses the legacy handshake is asked once, a bare o
       assert.is(server.count('initialize') - before, times);
     });
   }
+});
+
+test('a backend that leaves the legacy era loses its sessions of that era, and is suspected', async () => {
+  const answers: Record<string, Answer> = { initialize: initialized, 'tools/call': refused(400, -32022) };
+  await withRawTransport(serving(answers), async (transport) => {
+    const upstream = await openFor(transport);
+    const closed = firstValueFrom(upstream.closed$);
+    const { end } = await see(upstream.exchange(callTool('echo', { text: 'x' })));
+    assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+    assert.equal(await closed, { reason: 'it forgot the session', expected: false });
+    answers.initialize = refused(400, -32022);
+    const refusal = await opening(transport).catch((thrown: unknown) => thrown);
+    assert.is(refusal instanceof GatewayError && refusal.facts.suspicious, true);
+  });
 });
 
 // --- what counts as a refusal ----------------------------------------------------------------------------------------

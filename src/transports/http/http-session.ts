@@ -6,7 +6,7 @@ import type { ClientProfile, ClientReply } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { idValue, type JsonRpcId } from '../../domain/jsonrpc.ts';
+import { idValue, type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
@@ -92,14 +92,15 @@ export class HttpSession {
 
   /**
    * True when a refusal means that the backend no longer knows the session. The specification demands 404; servers also
-   * answer 400 with an error that names no request, or with the SDK's codes for an unknown session.
+   * answer 400 with an error that names no request, or with the SDK's codes for an unknown session. With or without a session, a
+   * server may have been replaced by one that does not speak the legacy era.
    * Source: MCP 2025-11-25 basic/transports#session-management; measured.
    */
-  isLost(refused: RefusedEnding, id: number): boolean {
+  isLost({ status, error }: RefusedEnding, id: number): boolean {
+    if (error?.error.code === RPC.unsupportedVersion) return this.peer.era === 'legacy';
     if (!this.hasSession) return false;
-    if (refused.status === 404) return true;
-    if (refused.status !== 400 || refused.error === undefined) return false;
-    return refused.error.id !== id || SESSION_CODES.has(refused.error.error.code);
+    if (status === 404) return true;
+    return status === 400 && error !== undefined && (error.id !== id || SESSION_CODES.has(error.error.code));
   }
 
   /** Replaces the session of `epoch`. All callers that lost it share one handshake. */
