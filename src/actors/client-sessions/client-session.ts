@@ -187,7 +187,9 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       this.#messages.subscribe(subscriber);
       if (isFirst) this.#startListening();
       return () => {
-        if (!this.isListened) this.#stopListening();
+        if (this.isListened) return;
+        this.#listening?.unsubscribe();
+        if (this.isParked) this.park();
       };
     });
     return this.#lists?.withNotices(messages$, this.#greeted ?? this.peer) ?? messages$;
@@ -322,28 +324,17 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     if (phase === 'unbound') this.#sessionBinding.requestBinding(false);
   }
 
-  #stopListening(): void {
-    this.#listening?.unsubscribe();
-    if (this.isParked) this.park();
-  }
-
   /** Listens at this binding instead of the previous one. */
   #listenAt(binding: Binding): void {
     this.#listening?.unsubscribe();
     const subscription = new Subscription();
     this.#listening = subscription;
     subscription.add(binding.listen(this));
-    // An unhealthy instance may become healthy again, with the same conversation.
-    const check = () => isGone(binding) && this.#lost();
+    const rebind = () => this.isListened && this.#sessionBinding.requestBinding(false);
+    // Deferred, because all listeners of an instance lose it at the same time.
+    const check = () => isGone(binding) && this.#supervisor.deps.scheduler.run(rebind);
     subscription.add(binding.ref.state$.subscribe(check));
     subscription.add(binding.upstream?.closed$.subscribe(check));
-  }
-
-  /** Deferred, because all listeners of an instance lose it at the same time. */
-  #lost(): void {
-    this.#supervisor.deps.scheduler.run(() => {
-      if (this.isListened) this.#sessionBinding.requestBinding(false);
-    });
   }
 }
 
@@ -355,6 +346,7 @@ function conversationLost({ ref }: Binding): GatewayError {
   return atInstance(gone, ref.id);
 }
 
+/** Not that of an unhealthy instance, which may become healthy again with the same conversation. */
 function isGone({ isIntact, ref: { state } }: Binding): boolean {
   return !isIntact || state === 'draining' || state === 'stopped';
 }

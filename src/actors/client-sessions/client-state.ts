@@ -85,7 +85,10 @@ export class ClientState {
     const value = method === SET_LEVEL ? params?.level : params?.uri;
     if (typeof value !== 'string') return refusalPlan(request, 'A string is missing in its params.');
     if (method === SUBSCRIBE) return this.#subscribe(request, value, binding);
-    const set = () => (method === SET_LEVEL ? this.#setLevel(value) : this.#remove(value));
+    const set = (): undefined => {
+      if (method === SET_LEVEL) this.#level = value;
+      else this.#remove(value);
+    };
     if (hasOwnState(binding) || (method === SET_LEVEL && !offersLog(binding)))
       return forwarded(request, binding, set);
     if (method === SET_LEVEL && !isLogLevel(value)) return refusalPlan(request, 'Unknown log level.');
@@ -99,7 +102,9 @@ export class ClientState {
     const send = (request: ExchangeRequest) =>
       upstream.exchange(request).pipe(filter(isFinal), takeUntil(aborted$));
     this.#repeated = new Set(this.#uris.keys());
-    const all$ = from(this.#requests()).pipe(mergeMap(send, CONCURRENT_REPEATS));
+    const requests = [...this.#uris.keys()].map((uri) => ({ method: SUBSCRIBE, params: { uri } }));
+    const level = this.#level === undefined ? [] : [{ method: SET_LEVEL, params: { level: this.#level } }];
+    const all$ = from([...level, ...requests]).pipe(mergeMap(send, CONCURRENT_REPEATS));
     await lastValueFrom(all$, { defaultValue: undefined });
   }
 
@@ -113,15 +118,6 @@ export class ClientState {
   /** The session is over. */
   forget(): void {
     for (const release of this.#uris.values()) release?.();
-  }
-
-  *#requests(): Iterable<ExchangeRequest> {
-    if (this.#level !== undefined) yield { method: SET_LEVEL, params: { level: this.#level } };
-    for (const uri of this.#uris.keys()) yield { method: SUBSCRIBE, params: { uri } };
-  }
-
-  #setLevel(level: string): undefined {
-    this.#level = level;
   }
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
@@ -158,7 +154,7 @@ export class ClientState {
     return present.refresh();
   }
 
-  #remove(uri: string): undefined {
+  #remove(uri: string): void {
     this.#uris.get(uri)?.();
     this.#uris.delete(uri);
     void this.#present()?.refresh();

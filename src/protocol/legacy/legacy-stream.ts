@@ -150,13 +150,10 @@ export class LegacyStream implements SpareStream {
     const connection = this.#connections;
     this.#socket = reply.stream();
     reply.onGone(() => {
-      if (connection === this.#connections) this.#connectionLost();
+      if (connection !== this.#connections) return;
+      if (this.isFinished) this.#deps.memory.deleteSpare(this);
+      else if (this.#detach() !== undefined) this.#deps.onLost?.();
     });
-  }
-
-  #connectionLost(): void {
-    if (this.isFinished) this.#deps.memory.deleteSpare(this);
-    else if (this.#detach() !== undefined) this.#deps.onLost?.();
   }
 
   #end(): void {
