@@ -147,7 +147,4 @@ export type InProcessHandler = (
  * A row of the table in index.ts: connects to the backend or starts it, and shakes hands. Rejects with BACKEND_UNAVAILABLE,
  * `delivered: 'no'`, with the last lines of stderr. Nothing is left running after a rejection.
  */
-export type OpenTransport<T extends Transport = Transport> = (
-  definition: InstanceDefinition,
-  options: OpenOptions,
-) => Promise<T>;
+export type OpenTransport = (definition: InstanceDefinition, options: OpenOptions) => Promise<Transport>;

@@ -69,13 +69,14 @@ export class HttpSession {
   }
 
   /** Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`; `signal` aborts the handshake. */
-  open(signal: AbortSignal): Promise<void> {
-    return boundedHandshake({ ...this.#options, signal }, (bound) => this.#open(bound));
+  open(signal: AbortSignal, handshakeTimeoutMs = this.#options.handshakeTimeoutMs): Promise<void> {
+    const discoverMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
+    const bounds = { ...this.#options, signal, handshakeTimeoutMs };
+    return boundedHandshake(bounds, (bound) => this.#open(bound, discoverMs));
   }
 
-  async #open(signal: AbortSignal): Promise<void> {
-    const { known, handshakeTimeoutMs } = this.#options;
-    const discoverMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
+  async #open(signal: AbortSignal, discoverMs: number): Promise<void> {
+    const { known } = this.#options;
     const channel = new HttpHandshake(this.#connection, { signal, discoverMs, known });
     try {
       const peer = await this.#shakeHands(channel);

@@ -29,19 +29,20 @@ const PEERS_REMEMBERED = 16;
 export async function openHttp(
   definition: InstanceDefinition,
   options: OpenOptions,
+  withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
   const startedAtMs = performance.now();
   const { client, scheduler, handshakeTimeoutMs } = options;
   const connection = new HttpConnection(definition, options);
   const session = new HttpSession(connection, { client, scheduler, handshakeTimeoutMs });
   try {
-    await session.open(options.signal);
+    await session.open(options.signal, withinMs);
     return new HttpTransport(connection, session, options);
   } catch (thrown) {
     await connection.destroy();
     if (!isRefusal(thrown)) throw thrown;
-    const leftMs = Math.max(1, handshakeTimeoutMs - (performance.now() - startedAtMs));
-    return openSse(definition, { ...options, handshakeTimeoutMs: leftMs }).catch(() => {
+    const leftMs = Math.max(1, withinMs - (performance.now() - startedAtMs));
+    return openSse(definition, options, leftMs).catch(() => {
       throw thrown;
     });
   }

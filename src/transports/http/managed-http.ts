@@ -17,7 +17,12 @@ export interface EndpointTransport extends Transport {
   end(closed: Closed): Promise<void>;
 }
 
-type OpenEndpoint = OpenTransport<EndpointTransport>;
+/** `withinMs`: the time for the first handshake, if some was used before. */
+type OpenEndpoint = (
+  definition: InstanceDefinition,
+  options: OpenOptions,
+  withinMs?: number,
+) => Promise<EndpointTransport>;
 
 /** Connects to `endpoint`; when the definition has a `command`, too, the gateway runs that program behind it. */
 export function managed(openEndpoint: OpenEndpoint): OpenTransport {
@@ -98,8 +103,8 @@ async function openWhenListening(
   const signal = AbortSignal.any([options.signal, over]);
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
     try {
-      const handshakeTimeoutMs = Math.max(1, giveUpAt - performance.now());
-      return await openEndpoint(definition, { ...options, signal, handshakeTimeoutMs });
+      const leftMs = Math.max(1, giveUpAt - performance.now());
+      return await openEndpoint(definition, { ...options, signal }, leftMs);
     } catch (error) {
       if (signal.aborted || !mayBeStarting(error) || performance.now() + waitMs > giveUpAt) throw error;
       await delay(waitMs);

@@ -16,9 +16,10 @@ export const sse: OpenTransport = managed(openSse);
 export async function openSse(
   definition: InstanceDefinition,
   options: OpenOptions,
+  withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
   const transport = new SseTransport(new HttpConnection(definition, options), options);
-  await openStream(transport, options, undefined);
+  await openStream(transport, { ...options, handshakeTimeoutMs: withinMs }, undefined);
   return transport;
 }
 
