@@ -2,7 +2,6 @@
 
 import * as assert from 'uvu/assert';
 import { alarmOf } from '../../src/domain/clock.ts';
-import type { GatewayError } from '../../src/domain/errors.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
 import type { Open, Transport } from '../../src/transports/transport.ts';
@@ -68,8 +67,9 @@ test('are refused and stopped when the gateway closes', async () => {
   const running = run();
   await settled();
   await tests.close();
-  assert.is((await running).isOk, false);
-  assert.match(String(await run().catch((error: GatewayError) => error.code)), 'SHUTTING_DOWN');
+  const outcome = await running;
+  assert.is(!outcome.isOk && outcome.error.code, 'SHUTTING_DOWN');
+  assert.is(await endOf(run()), 'SHUTTING_DOWN');
 });
 
 test.run();

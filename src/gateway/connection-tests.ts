@@ -4,8 +4,8 @@
 import { once } from 'node:events';
 import { listTools } from '../actors/instances/session.ts';
 import type { Clock } from '../domain/clock.ts';
-import { backendTimeout, tooManyTests } from '../domain/error-catalogue.ts';
-import { asGatewayError, shuttingDown } from '../domain/errors.ts';
+import { backendTimeout, openingCancelled, tooManyTests } from '../domain/error-catalogue.ts';
+import { asGatewayError, GatewayError, shuttingDown } from '../domain/errors.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
 import type { Registry } from '../registry.ts';
@@ -51,7 +51,7 @@ export class ConnectionTests {
   }
 
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.#closing.abort(shuttingDown());
     await Promise.all(this.#running);
   }
 
@@ -60,7 +60,7 @@ export class ConnectionTests {
     const { opener, now, alarm } = this.#deps;
     const startMs = now();
     const stop = new AbortController();
-    const disarm = alarm(TEST_MS, () => stop.abort());
+    const disarm = alarm(TEST_MS, () => stop.abort(backendTimeout(TEST_MS, 'no')));
     const signal = AbortSignal.any([
       stop.signal,
       this.#closing.signal,
@@ -68,7 +68,7 @@ export class ConnectionTests {
     ]);
     const aborted = signal.aborted ? Promise.resolve() : once(signal, 'abort');
     const late = aborted.then(() => {
-      throw backendTimeout(TEST_MS, 'no');
+      throw openingCancelled();
     });
     let readDiagnostics: (() => TransportDiagnostics) | undefined;
     const opening = opener(definition)(signal, {
@@ -80,7 +80,8 @@ export class ConnectionTests {
     const outcome = Promise.race([opening.then(describeServer), late]).then(
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
       (thrown: unknown): ConnectionOutcome => {
-        const error = asGatewayError(thrown);
+        // Why it was stopped says more than how its opening ended then.
+        const error = asGatewayError(signal.reason instanceof GatewayError ? signal.reason : thrown);
         const stderr = error.facts.stderr ?? readDiagnostics?.().stderr ?? [];
         return { isOk: false, error, stderr, durationMs: passedMs() };
       },
