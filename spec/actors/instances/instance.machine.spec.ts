@@ -219,6 +219,14 @@ check('emits every probe, of which the handshake is the first', async (harness) 
   assert.equal(found, [true, false, false, true]);
 });
 
+check('is unhealthy after one probe whose connection is refused', async (harness) => {
+  const transport = await harness.healthy();
+  await harness.pass(INTERVAL);
+  transport.last.fail(backendUnavailable('connection refused', { delivered: 'no', unreachable: true }));
+  await settled();
+  assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'connection refused']);
+});
+
 check('probes when no call in flight had a message within the last interval', async (harness) => {
   const transport = await harness.healthy();
   harness.call();

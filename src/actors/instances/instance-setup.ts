@@ -3,7 +3,7 @@
 
 import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
-import { reasonOf } from '../../domain/errors.ts';
+import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
@@ -118,7 +118,10 @@ export const instanceSetup = setup({
     /** A leaving instance waits for calls in independent conversations, and needs no new session. */
     isNotLeaving: not(stateIn({ duty: 'leaving' })),
     isLastRecovery: ({ context }) => context.statistics.recoveries + 1 >= LIMITS.failedRecoveries,
-    isLastFailure: ({ context }) => context.statistics.failures + 1 >= LIMITS.failedProbes,
+    /** Nothing listens where a connection is refused: one probe is enough. */
+    isLastFailure: ({ context, event }) =>
+      context.statistics.failures + 1 >= LIMITS.failedProbes ||
+      ('error' in event && event.error instanceof GatewayError && event.error.facts.unreachable === true),
     isProbedLongAgo: ({ context }) =>
       context.now() - (context.statistics.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
