@@ -78,7 +78,10 @@ export class TaskScheduler {
           return;
         }
         const outcome = visit(next.value);
-        if (outcome instanceof Promise) outcomes.push(handled(outcome));
+        if (outcome instanceof Promise) {
+          outcome.catch(() => undefined); // it is awaited at the end; an unhandled rejection would end the process before
+          outcomes.push(outcome);
+        }
         this.run(step);
       } catch (thrown) {
         reject(thrown);
@@ -133,10 +136,4 @@ export class TaskScheduler {
     this.#waiting.delete(first);
     first.task();
   };
-}
-
-/** Marks the promise as handled: it is awaited at the end, and an unhandled rejection would end the process before. */
-function handled(outcome: Promise<unknown>): Promise<unknown> {
-  outcome.catch(() => undefined);
-  return outcome;
 }

@@ -74,7 +74,9 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
     if ('era' in outcome) return outcome;
     refusals.set(attempt, outcome); // the last refusal of a repeated attempt counts
   }
-  if (options.profile === undefined && (await answersPlainMethods(channel))) return barePeer();
+  // A new object for each session, because a restart is detected by comparing objects.
+  if (options.profile === undefined && (await answersPlainMethods(channel)))
+    return { ...NO_PEER, serverInfo: serverInfoIn(undefined), capabilities: { tools: {} } };
   throw refusedBy([...refusals.values()]);
 }
 
@@ -94,11 +96,6 @@ export const NO_PEER: Peer = {
 };
 
 const UNNAMED = 'unnamed';
-
-/** A new object for each session, because a restart is detected by comparing objects. */
-function barePeer(): Peer {
-  return { ...NO_PEER, serverInfo: serverInfoIn(undefined), capabilities: { tools: {} } };
-}
 
 function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly HandshakeAttempt[] {
   if (profile !== undefined && mayBeModern !== true) return [initialize];

@@ -91,7 +91,9 @@ export class Requests {
       const answer = await finalAnswer(this.#exchange(template, asked, bound), signal);
       // A cursor is valid only at its instance.
       bound = { ...rest, instanceId: answer.instanceId, isContinuation: true };
-      return isUnknownMethod(answer) ? undefined : resultOf(answer, request, 'exactValue');
+      const { event } = answer;
+      const isUnknown = event.kind === 'error' && event.error.code === RPC.methodNotFound;
+      return isUnknown ? undefined : resultOf(answer, request, 'exactValue');
     });
     return { items, instanceId: bound.instanceId ?? '' };
   }
@@ -162,10 +164,6 @@ export function resultOf(
   } catch (cause) {
     throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
   }
-}
-
-function isUnknownMethod({ event }: FinalAnswer): boolean {
-  return event.kind === 'error' && event.error.code === RPC.methodNotFound;
 }
 
 /**

@@ -142,7 +142,10 @@ export class Leases implements ConversationListener {
     try {
       return await link.openUpstream(profile, signal, ownerId);
     } catch (thrown) {
-      if (!signal.aborted) this.#emitFailed(ownerId, thrown);
+      const { code } = asGatewayError(thrown);
+      const failure = { code, reason: reasonOf(thrown) };
+      if (!signal.aborted)
+        this.#options.emit({ type: 'upstream.failed', ...this.#eventFor(ownerId), ...failure });
       throw thrown;
     }
   }
@@ -174,12 +177,6 @@ export class Leases implements ConversationListener {
 
   #uncount(conversation: Conversation): void {
     if (this.#counted.delete(conversation)) this.#shares.release(conversation.ownerId);
-  }
-
-  #emitFailed(ownerId: string, thrown: unknown): void {
-    const { code } = asGatewayError(thrown);
-    const reason = reasonOf(thrown);
-    this.#options.emit({ type: 'upstream.failed', ...this.#eventFor(ownerId), code, reason });
   }
 
   #eventFor(principal: string) {

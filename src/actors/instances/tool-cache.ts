@@ -97,21 +97,12 @@ export class ToolCache {
   async #reload(): Promise<void> {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
-      const tools = await this.#list();
+      const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
       if (tools !== undefined && !this.#stale) this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
       this.#loadedAtMs = this.#now();
       if (!this.#stale) break;
     }
     // In the same turn as the check of `#stale`: a later change starts a new listing.
     this.#loading = undefined;
-  }
-
-  /** Undefined when it failed: a call that needs the tool meets the same failure and reports it. */
-  async #list(): Promise<readonly Tool[] | undefined> {
-    try {
-      return await this.#load();
-    } catch {
-      return undefined;
-    }
   }
 }

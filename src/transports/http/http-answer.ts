@@ -132,7 +132,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
       this.#sink.finished({ kind: 'complete', detail, streamed: true });
       return;
     }
-    const message = this.#bytes === 0 ? undefined : readMessage(this.#body());
+    const body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
+    const message = body && readMessage(body);
     if (!isSuccess(this.#status)) {
       const error = message?.kind === 'error' ? message : undefined;
       this.#sink.finished({ kind: 'refused', status: this.#status, error });
@@ -181,11 +182,6 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#chunks = [];
     this.#reader = undefined; // the event would be too large again, so the stream is not resumed
     this.#sink.finished({ kind: 'broken', failure });
-  }
-
-  #body(): Buffer {
-    const [first] = this.#chunks;
-    return this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks);
   }
 }
 

@@ -10,7 +10,7 @@ import type { CallMap } from '../../domain/call-map.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/exchange.ts';
-import type { JsonText, JsonValue } from '../../domain/json.ts';
+import type { JsonValue } from '../../domain/json.ts';
 import {
   type BackendMessage,
   type JsonRpcError,
@@ -140,7 +140,11 @@ export class HttpCall implements AnswerSink {
     if (this.#polling !== undefined) this.#polling.emptyAttempts = 0;
     switch (message.kind) {
       case 'result':
-        if (message.id === this.#id) this.#answerWithResult(message.result);
+        if (message.id === this.#id) {
+          const { backend, session } = this.#conversation;
+          const result = backend.toolHeaders.checkTools(this.#request, session.peer, message.result);
+          this.#complete({ kind: 'result', result });
+        }
         return;
       case 'error':
         // An error without an id refuses something unreadable, which on this stream can only be this call.
@@ -240,14 +244,6 @@ export class HttpCall implements AnswerSink {
       () => this.start(),
       (thrown: unknown) => this.#fail(sessionNotReopened(thrown)),
     );
-  }
-
-  #answerWithResult(result: JsonText): void {
-    const { backend, session } = this.#conversation;
-    this.#complete({
-      kind: 'result',
-      result: backend.toolHeaders.checkTools(this.#request, session.peer, result),
-    });
   }
 
   /** The server refused the call before any work: repeats it if the current list of tools asks for other headers. */

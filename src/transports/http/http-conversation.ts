@@ -104,8 +104,10 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   receiveNotification(message: NotificationMessage, call?: HttpCall): void {
-    if (message.method === PROGRESS) this.#receiveProgress(message);
-    else if (this.#messages$ !== undefined) this.#messages$.next(message);
+    if (message.method === PROGRESS) {
+      const token = message.params.progressToken;
+      if (typeof token === 'number') this.#calls?.get(token)?.notify(message);
+    } else if (this.#messages$ !== undefined) this.#messages$.next(message);
     else call?.notify(message);
   }
 
@@ -120,11 +122,6 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     return serverRequest(message, (reply) => {
       if (call?.isOver !== true && this.ending === undefined) void this.session.reply(message.id, reply);
     });
-  }
-
-  #receiveProgress(message: NotificationMessage): void {
-    const token = message.params.progressToken;
-    if (typeof token === 'number') this.#calls?.get(token)?.notify(message);
   }
 
   /** Takes a message of the listening stream. */

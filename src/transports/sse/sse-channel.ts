@@ -62,7 +62,7 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   /** Fails pending exchanges, by default with the reason, and closes the stream, which ends the session. Idempotent. */
-  override end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
+  override end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): Promise<void> | void {
     if (this.ended !== undefined) return;
     this.#stream.abort();
     this.#located.reject(connectionClosed(closed.reason, false));
@@ -70,7 +70,7 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   async close(): Promise<void> {
-    this.end({ reason: 'closed by the gateway', expected: true });
+    await this.end({ reason: 'closed by the gateway', expected: true });
   }
 
   protected reply(message: object): void {

@@ -46,10 +46,6 @@ class SseTransport extends SseChannel implements EndpointTransport {
     });
   }
 
-  override close(): Promise<void> {
-    return this.end({ reason: 'closed by the gateway', expected: true });
-  }
-
   override async end(...[closed, errorFor]: Parameters<SseChannel['end']>): Promise<void> {
     const ended = this.#openings.end(closed);
     super.end(closed, errorFor);
