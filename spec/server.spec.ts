@@ -7,12 +7,12 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { pino } from 'pino';
-import { type Observable, Subject } from 'rxjs';
+import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { fields } from '../src/cli/answers.ts';
 import { loadConfig } from '../src/config.ts';
-import type { GatewayEvent } from '../src/domain/events.ts';
 import { VERSION } from '../src/domain/version.ts';
+import type { Gateway } from '../src/gateway.ts';
 import { ListenError } from '../src/listeners.ts';
 import { claimNodeOfFile } from '../src/node-claim.ts';
 import { RegistryFileError } from '../src/persistence/registry-file.ts';
@@ -246,9 +246,8 @@ function listening() {
   const logged: Record<string, unknown>[] = [];
   const log = pino({ base: null, timestamp: false }, { write: (line) => void logged.push(JSON.parse(line)) });
   const received: string[] = [];
-  const onEvents = (events$: Observable<GatewayEvent>) =>
-    void events$.subscribe(({ type }) => received.push(type));
-  return { logged, received, options: { log, onEvents } };
+  const onGateway = ({ events$ }: Gateway) => void events$.subscribe(({ type }) => received.push(type));
+  return { logged, received, options: { log, onGateway } };
 }
 
 /** The port of another gateway. */

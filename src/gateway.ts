@@ -410,6 +410,11 @@ export class Gateway {
     return this.#closed;
   }
 
+  /** Kills every program at once, for a process that ends without waiting for `close`. */
+  killPrograms(): void {
+    this.#deps.reaper.killAll();
+  }
+
   /** For `await using`: `close` with the grace time of the gateway. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();

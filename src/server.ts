@@ -18,7 +18,6 @@ import { availableMemoryBytes } from './config/memory.ts';
 import { programUser } from './config/program-user.ts';
 import { type Config, isLoopback } from './config.ts';
 import type { SyncReport } from './domain/deployment.ts';
-import type { GatewayEvent } from './domain/events.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { Gateway } from './gateway.ts';
 import { createApp, createMetricsApp, createStartingApp, type HttpApp } from './http/app.ts';
@@ -48,8 +47,8 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
 
 export interface ServerOptions {
   readonly log?: Logger;
-  /** Called with the events once the ports are open, before the first event. They complete when the gateway has closed. */
-  readonly onEvents?: (events$: Observable<GatewayEvent>) => void;
+  /** Called with the gateway once the ports are open, before its first event and its first program. */
+  readonly onGateway?: (gateway: Gateway) => void;
   /** Gets lines for the operator, such as the first password, at once, because the start may fail later. They are never logged. */
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
@@ -162,7 +161,7 @@ async function start(
   });
   metrics = app.metrics;
   options.signal?.throwIfAborted();
-  options.onEvents?.(gateway.events$);
+  options.onGateway?.(gateway);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {
     if (document !== undefined) {

@@ -1,18 +1,15 @@
 // The foreground run in this process, with simulated signals. Whole programs are in spec/system/journeys.
 
-import { spawn } from 'node:child_process';
-import { EventEmitter, once } from 'node:events';
+import { EventEmitter } from 'node:events';
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { UsageError } from '../../src/cli/failures.ts';
-import { killOwnChildren, runGateway } from '../../src/cli/run-gateway.ts';
+import { runGateway } from '../../src/cli/run-gateway.ts';
 import { loadConfig } from '../../src/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
-import { eventually } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { messageOf, rejects, thrownBy } from '../helpers/outcome.ts';
-import { isRunning } from '../helpers/processes.ts';
 import { suite } from '../helpers/suite.ts';
 import { serverFor } from './commands/against-gateway.ts';
 import { type RecordingOptions, recordingTerminal } from './recording-terminal.ts';
@@ -144,32 +141,3 @@ function run(flags: Record<string, string | boolean>, options: RecordingOptions 
   };
   return { terminal, logged, signals, ended, stop, listening: received.promise };
 }
-
-const children = suite('killOwnChildren');
-const needsGroups = children.needs(process.platform !== 'win32', 'on Windows this process would end, too');
-
-needsGroups('kills children that ignore signals, and their children', async () => {
-  const script = `process.on('SIGTERM', () => {});
-    const { pid } = require('node:child_process').spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { stdio: ['ignore', 'inherit', 'ignore'] });
-    setInterval(() => {}, 1000);
-    console.log(pid);`;
-  const child = spawn(process.execPath, ['-e', script], {
-    detached: true,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const [line] = await once(child.stdout.setEncoding('utf8'), 'data');
-  const grandchild = Number(line);
-  const ended = once(child, 'exit');
-  killOwnChildren();
-  assert.equal(await ended, [null, 'SIGKILL']);
-  // The output ends with the last process that holds it.
-  if (!child.stdout.readableEnded) await once(child.stdout, 'end');
-  // A killed process closes its output before it is gone.
-  const isLeft = await eventually(
-    async () => isRunning(grandchild),
-    (left) => !left,
-  );
-  assert.is(isLeft, false);
-});
-
-children.run();

@@ -1,19 +1,15 @@
 // Runs a gateway in the foreground: starts it, prints its addresses, and ends it in order after a signal or
 // an uncaught error. src/server.ts is the server itself; demo.ts runs the servers of --demo.
 
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
-import type { Observable } from 'rxjs';
 import { type Config, isLoopback } from '../config.ts';
 import { hasCode, OperatorError } from '../domain/errors.ts';
-import type { GatewayEvent } from '../domain/events.ts';
 import { ownCommand, VERSION } from '../domain/version.ts';
+import type { Gateway } from '../gateway.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
 import { DamagedFileError } from '../persistence/open.ts';
-import { type RunningServer, startServer } from '../server.ts';
-import { killGroup } from '../transports/stdio/process-group.ts';
+import { type RunningServer, type ServerOptions, startServer } from '../server.ts';
 import { databaseFailure } from './database/open-database.ts';
 import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
@@ -45,6 +41,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   const onUncaught = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
   const stop = listenForStop(onUncaught, options.stop);
   let demo: Demo | undefined;
+  let gateway: Gateway | undefined;
   const starting = new AbortController();
   let isStarted = false;
   void stop.first.then((reason) => {
@@ -54,13 +51,19 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   });
   // Registered first, so that a start that hangs (for example on a registry file that is a pipe) can be ended, too.
   void stop.urgent.then((code) => {
-    killOwnChildren();
+    gateway?.killPrograms();
     demo?.remove();
     stop.dispose();
     exit(code);
   });
   try {
-    const server = await start(config, terminal, log, starting.signal).catch((error: unknown) => {
+    const onGateway = (opened: Gateway): void => {
+      gateway = opened;
+      logEvents(opened.events$, log);
+    };
+    const isTerminal = terminal.columns !== undefined;
+    const serverOptions = { log, onGateway, onNotice: terminal.print, isTerminal, signal: starting.signal };
+    const server = await start(config, serverOptions).catch((error: unknown) => {
       if (!starting.signal.aborted) throw error;
       if (error !== starting.signal.reason)
         log.warn({ err: error }, 'the start failed while it was being cancelled');
@@ -104,16 +107,8 @@ async function runUntilStopped(demo: Demo | undefined, stopped: Promise<StopReas
   return stopped;
 }
 
-async function start(
-  config: Config,
-  { print, columns }: RunOptions['terminal'],
-  log: Logger,
-  signal: AbortSignal,
-): Promise<RunningServer> {
-  const isTerminal = columns !== undefined;
+async function start(config: Config, options: ServerOptions): Promise<RunningServer> {
   try {
-    const onEvents = (events$: Observable<GatewayEvent>) => void logEvents(events$, log);
-    const options = { log, onEvents, onNotice: print, isTerminal, signal };
     return await startServer(config, options);
   } catch (error) {
     if (error instanceof DamagedFileError || hasCode(error, 'DATABASE_UNAVAILABLE'))
@@ -164,25 +159,4 @@ function exitCodeOf({ kind }: StopReason): number {
 function endProcess(code?: number): void {
   if (code !== undefined && code > 128 && process.platform !== 'win32') process.kill(process.pid, code - 128);
   process.exit(code);
-}
-
-/**
- * Kills every child of this process and the members of its group; each child of the gateway leads one. Synchronous, so that the
- * process can exit right after. On Windows, where there are no groups, this process ends with its tree.
- */
-export function killOwnChildren(): void {
-  if (process.platform === 'win32') {
-    spawnSync('taskkill', ['/pid', String(process.pid), '/T', '/F'], { windowsHide: true });
-    return;
-  }
-  for (const pid of ownChildren()) killGroup(pid, 'SIGKILL');
-}
-
-/** Linux lists them in a file; images for containers often lack pgrep. */
-function ownChildren(): number[] {
-  const file = `/proc/self/task/${process.pid}/children`;
-  const text = existsSync(file)
-    ? readFileSync(file, 'latin1')
-    : spawnSync('pgrep', ['-P', String(process.pid)], { encoding: 'utf8' }).stdout;
-  return (text ?? '').split(/\s+/).filter(Boolean).map(Number);
 }

@@ -21,6 +21,7 @@ import { Registry } from '../registry.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { addressesIn } from '../transports/network-guard.ts';
+import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import { Mcp } from './mcp.ts';
@@ -55,10 +56,12 @@ export function composeGateway(
   // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
+  const reaper = new Reaper();
   const opener = openerOf({
     deniedNetworks,
     handlers,
     scheduler,
+    reaper,
     passEnv: options.passEnv,
     user: options.programUser,
     protectedPaths,
@@ -95,7 +98,7 @@ export function composeGateway(
   const readDatabase = databaseStatus(store, now);
   const tests = new ConnectionTests({ opener, registry, now, alarm });
   const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing };
-  return { ...parts, policy, definitions, readDatabase };
+  return { ...parts, policy, definitions, readDatabase, reaper };
 }
 
 /** Drops errors of the inspector: they would stop the inspected actor. */

@@ -13,14 +13,13 @@ import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { unmetRequirement } from '../templates/requirements.ts';
 import { TRANSPORTS } from '../transports/index.ts';
 import { childEnvironment, environmentOf, missingVariables } from '../transports/stdio/child-process.ts';
-import { Reaper } from '../transports/stdio/process-group.ts';
 import type { Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
 
 /** Sent to backends and to clients. */
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 export interface OpenerOptions
-  extends Pick<OpenOptions, 'deniedNetworks' | 'handlers' | 'scheduler' | 'passEnv' | 'user'> {
+  extends Pick<OpenOptions, 'deniedNetworks' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper'> {
   /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;
   /** Paths that no command may get. Default: none. */
@@ -33,7 +32,6 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
   const { heldAnswers, protectedPaths = [], definitions, ...others } = options;
   const shared: Omit<OpenOptions, 'signal' | 'memory'> = {
     ...others,
-    reaper: new Reaper(),
     handshakeTimeoutMs: LIMITS.handshakeMs,
     client: GATEWAY_INFO,
     runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),

@@ -37,6 +37,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   needsProcesses(`kills everything at once after a second ${signal}`, async () => {
     const who = await begin();
     await register('stubborn', 'one', stubborn);
+    // Its program ends with its input and leaves a process behind.
+    await register('leaving', 'one', '--ignore-sigterm --spawn-grandchild');
     const call = callTool(who, 'stubborn', 'sleep', { ms: 60_000 }).catch((error: unknown) => error);
     await inFlight(who, 1);
     gateway.signal(signal);

@@ -1,7 +1,7 @@
 // Ends a program and every process it started: by signals that child-process.ts sends, for each platform, and by the reaper after
 // the death of the gateway.
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { LIMITS } from '../../domain/limits.ts';
 
@@ -106,6 +106,15 @@ export class Reaper {
       this.#shell?.stdin?.end(line('-', leader));
       this.#shell = undefined;
     }
+  }
+
+  /**
+   * Kills every group at once, for a process that ends right after; the shell stays for what escapes that. On Windows this process
+   * ends with its tree.
+   */
+  killAll(): void {
+    if (!ownsGroup) spawnSync('taskkill', ['/pid', String(process.pid), '/T', '/F'], { windowsHide: true });
+    for (const leader of this.#groups) killGroup(leader, 'SIGKILL');
   }
 
   #start(): void {
