@@ -70,6 +70,9 @@ sleep "$1"; signal TERM
 sleep "$2"; signal KILL
 `;
 
+/** Wait before a lost shell is started again, in ms. */
+const RESTART_MS = 1_000;
+
 /**
  * Ends the children of a gateway that died without ending them, for instance by SIGKILL. A small shell reads the ids of the process
  * groups until the end of its input, which comes with the death of the gateway. It runs while there are groups. On Windows, and
@@ -128,16 +131,27 @@ export class Reaper {
         env: { PATH: '/usr/bin:/bin' },
       });
     } catch {
+      this.#startLater();
       return;
     }
     const lost = (): void => {
-      if (this.#shell === shell) this.#shell = undefined;
+      if (this.#shell !== shell) return; // it has nothing left to do
+      this.#shell = undefined;
+      this.#startLater();
     };
-    shell.on('error', lost).on('exit', lost); // the next child is the next attempt
+    shell.on('error', lost).on('exit', lost);
     shell.stdin?.on('error', () => {}); // its exit follows
     shell.unref();
     this.#shell = shell;
     for (const leader of this.#groups) this.#send('+', leader);
+  }
+
+  /** It was killed, or the system had no process or file handle left. The next child tries at once. */
+  #startLater(): void {
+    const start = (): void => {
+      if (this.#shell === undefined && this.#groups.size > 0) this.#start();
+    };
+    setTimeout(start, RESTART_MS).unref();
   }
 
   #send(sign: '+' | '-', leader: number): void {
