@@ -202,6 +202,23 @@ posix('does not wait for a descendant that left the group and holds the pipes', 
   process.kill(pid, 'SIGKILL');
 });
 
+posix('endless output that is much work leaves most of each turn to others', async () => {
+  const turns = [0];
+  const onOutput = (): void => {
+    turns.push(Number(turns.pop()) + 1);
+    for (const end = performance.now() + 20; performance.now() < end; );
+  };
+  const write = 'while (process.stdout.write(Buffer.alloc(65_536)));';
+  const program = node(`const go = () => { ${write} process.stdout.once('drain', go) }; go()`);
+  const child = new Child(program, { onOutput, ladder: BRISK });
+  while (turns.filter(Boolean).length < 5) {
+    await new Promise(setImmediate);
+    turns.push(0);
+  }
+  assert.ok(Math.max(...turns) <= 4, turns.join(' '));
+  await child.stop();
+});
+
 test('does not report closed pipes when the program exits', async () => {
   const reported: string[] = [];
   const { child } = run('process.exit(1)', BRISK, { onPipeClosed: (pipe) => reported.push(pipe) });

@@ -80,8 +80,8 @@ export function startProcess(
   const closed = async (pipe: 'input' | 'output'): Promise<void> => {
     if (!(await settlesWithin(died, DRAIN_MS))) onPipeClosed(pipe);
   };
-  stderr?.on('data', onError);
-  stdout?.on('data', onOutput).once('close', () => closed('output'));
+  if (stderr !== null) follow(stderr, onError);
+  if (stdout !== null) follow(stdout, onOutput).once('close', () => closed('output'));
   stdin?.once('close', () => closed('input'));
   over.addEventListener('abort', closePipes);
   return {
@@ -97,6 +97,20 @@ export function startProcess(
     },
   };
 }
+
+/** Calls `take` with each piece. After one that was much work the rest of the pipe waits for the next turn of the event loop. */
+function follow(pipe: Readable, take: (piece: Buffer) => void): Readable {
+  return pipe.on('data', (piece: Buffer) => {
+    const beganAtMs = performance.now();
+    take(piece);
+    if (performance.now() - beganAtMs < MUCH_WORK_MS) return;
+    pipe.pause();
+    setImmediate(() => pipe.resume());
+  });
+}
+
+/** Node reads up to 32 pieces of one pipe in a turn: a program that writes without end would delay all other calls by seconds. */
+const MUCH_WORK_MS = 5;
 
 /** Longest wait for the effect of SIGKILL. */
 export const LAST_WAIT_MS = 1_000;

@@ -154,30 +154,36 @@ const NOT_STOPPED = 'could not be stopped';
 /** The last lines of a text stream, bounded by LIMITS, without empty ones: for operators, no decision depends on them. */
 export class LineTail {
   readonly #decoder = new StringDecoder('utf8');
+  /** As they were written: programs may write far more lines than anyone reads. */
   #finished: string[] = [];
   #unfinished = '';
 
   write(chunk: Buffer): void {
     const lines = (this.#unfinished + this.#decoder.write(chunk)).split('\n');
     this.#unfinished = cut(lines.pop() ?? '');
-    this.#keep(lines);
+    for (const line of lines.filter(hasText).slice(-LIMITS.stderrLines)) this.#keep(line);
   }
 
   /** Takes a whole line of another stream, which comes before an incomplete line of this one. */
   add(line: Buffer): void {
-    this.#keep([line.toString('utf8', 0, LIMITS.stderrLineCharacters * LONGEST_CHARACTER)]);
+    const text = line.toString('utf8', 0, LIMITS.stderrLineCharacters * LONGEST_CHARACTER);
+    if (hasText(text)) this.#keep(text);
   }
 
-  #keep(lines: readonly string[]): void {
-    const kept = lines.map((line) => readable(cut(line))).filter((line) => line !== '');
-    this.#finished = [...this.#finished, ...kept].slice(-LIMITS.stderrLines);
+  #keep(line: string): void {
+    this.#finished.push(cut(line));
+    if (this.#finished.length > 2 * LIMITS.stderrLines) this.#finished.splice(0, LIMITS.stderrLines);
   }
 
   /** Oldest first, including an incomplete last line. */
   get lines(): readonly string[] {
-    const last = readable(this.#unfinished);
-    return last === '' ? this.#finished : [...this.#finished, last].slice(-LIMITS.stderrLines);
+    const lines = [...this.#finished, this.#unfinished].map(readable).filter((line) => line !== '');
+    return lines.slice(-LIMITS.stderrLines);
   }
+}
+
+function hasText(line: string): boolean {
+  return /\S/.test(line);
 }
 
 /** Most bytes of a character in UTF-8. */
