@@ -1,6 +1,7 @@
 // A gateway in the background: started, found, followed, restarted and stopped with commands, and killed. Each test uses a new
 // folder for database and state.
 
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -8,6 +9,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { stopDaemon } from '../../../src/cli/background/start-daemon.ts';
+import { recordingTerminal } from '../../cli/recording-terminal.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { Program, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -166,6 +169,20 @@ test('is ended by Ctrl-C while its start waits for the database', async () => {
   } finally {
     await starting.remove();
     silent.close();
+  }
+});
+
+const linux = test.needs(process.platform === 'linux', 'only Linux shows that a process is a zombie');
+
+linux('counts as ended while process 1 has not reaped it', async () => {
+  const parent = spawn('sh', ['-c', 'setsid true & echo $!; exec sleep 60']);
+  const [output] = await once(parent.stdout, 'data');
+  const daemon = { pid: Number(output), url: '', words: [], folder: '', graceMs: 0 };
+  try {
+    await stopDaemon(daemon, recordingTerminal());
+    assert.is(process.kill(daemon.pid, 0), true);
+  } finally {
+    parent.kill('SIGKILL');
   }
 });
 

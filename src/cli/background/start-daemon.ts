@@ -9,6 +9,7 @@ import type { Config } from '../../config.ts';
 import { codeOf, reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
+import { groupRuns, ownsGroup } from '../../transports/stdio/process-group.ts';
 import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import {
@@ -45,7 +46,8 @@ export async function startDaemon(
     isInterrupted ||= signal === 'SIGINT';
     child.kill('SIGTERM');
   };
-  process.once('SIGINT', onSignal).once('SIGTERM', onSignal);
+  // A second one ends a start that hangs, as in the foreground.
+  process.on('SIGINT', onSignal).on('SIGTERM', onSignal);
   try {
     const url = await terminal.busy('starting', () => untilReady(child, files, terminal));
     terminal.print(`running in the background: process ${child.pid}, log ${files.log}`);
@@ -93,7 +95,8 @@ function openLog({ folder, log }: DaemonFiles, config: Config): number {
 function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Terminal): Promise<string> {
   return new Promise((resolve, reject) => {
     let failure: Error | undefined;
-    const timer = setTimeout(() => {
+    // The second time it ends at once.
+    const timer = setInterval(() => {
       failure = new CommandFailure(`the gateway was not ready within ${READY_MS / 1000} s; see ${log}`);
       child.kill('SIGTERM');
     }, READY_MS);
@@ -105,13 +108,14 @@ function untilReady(child: ChildProcess, { log }: DaemonFiles, terminal: Termina
       else if (message.kind === 'failed')
         failure ??= new (message.isUsage ? UsageError : CommandFailure)(message.text);
       else {
-        clearTimeout(timer);
+        clearInterval(timer);
         child.unref();
         resolve(message.url);
       }
     });
-    child.on('exit', (code, signal) => {
-      clearTimeout(timer);
+    // After the last message, which the exit may overtake.
+    child.on('close', (code, signal) => {
+      clearInterval(timer);
       reject(
         failure ??
           new CommandFailure(`the gateway exited at once (${signal ?? `exit code ${code}`}); see ${log}`),
@@ -141,15 +145,20 @@ export async function stopDaemon({ pid, graceMs }: Daemon, terminal: Terminal): 
   if (await terminal.busy(`stopping process ${pid}`, () => isGone(pid, graceMs + LAST_MS))) return;
   signal(pid, 'SIGTERM');
   if (await isGone(pid, LAST_MS)) return;
-  throw new CommandFailure(`process ${pid} does not end; "kill -9 ${pid}" ends it and leaves its children`);
+  throw new CommandFailure(`process ${pid} does not end; "kill -9 ${pid}" ends it`);
 }
 
 async function isGone(pid: number, withinMs: number): Promise<boolean> {
   for (let waitedMs = 0; waitedMs < withinMs; waitedMs += CHECK_MS) {
-    if (!signal(pid, 0)) return true;
+    if (!runs(pid)) return true;
     await sleep(CHECK_MS);
   }
-  return !signal(pid, 0);
+  return !runs(pid);
+}
+
+/** A process that only its parent has not noticed has ended: process 1 of a container may never do. */
+function runs(pid: number): boolean {
+  return ownsGroup ? groupRuns(pid) : signal(pid, 0);
 }
 
 /** False when there is no such process. Throws CommandFailure for a process of another user. */
