@@ -11,8 +11,9 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { stopDaemon } from '../../../src/cli/background/start-daemon.ts';
 import { recordingTerminal } from '../../cli/recording-terminal.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { isRunning } from '../../helpers/processes.ts';
-import { Program, runProgram } from '../../helpers/program.ts';
+import { AS_IT_COMES, Program, runProgram } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('a gateway in the background');
@@ -169,6 +170,18 @@ test('is ended by Ctrl-C while its start waits for the database', async () => {
   } finally {
     await starting.remove();
     silent.close();
+  }
+});
+
+test('never logs the first password, even if its terminal is gone before it is ready', async () => {
+  const env = { ...AS_IT_COMES, STAGEDOOR_BACKGROUND: '80' };
+  const daemon = new Program(['gateway', 'start', '--port', '0'], { env, folder: workspace.folder });
+  try {
+    await becomes(async () => workspace.has('gateway.pid'), true);
+    assert.not.match(daemon.err, 'password');
+    assert.is(workspace.has('initial-admin-password'), false);
+  } finally {
+    await daemon.remove();
   }
 });
 

@@ -28,12 +28,13 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
   delete process.env[DAEMON_MARK];
   const files = await daemonFiles(config, terminal);
   const log = createLog(config.logLevel, false, rotatingLog(files.log));
-  const send = (message: DaemonMessage, instead = () => {}): void => {
+  const send = (message: DaemonMessage): void => {
     // Without a callback, a parent that was killed a moment ago would be an uncaught error.
-    if (process.connected) process.send?.(message, undefined, {}, (error) => error && instead());
-    else instead();
+    if (process.connected) process.send?.(message, undefined, {}, () => {});
   };
-  const print = (text: string): void => send({ kind: 'print', text }, () => log.info(text));
+  let isReady = false;
+  // Until then the text may be the first password, which must not be in the log even if its reader is gone.
+  const print = (text: string): void => (isReady ? log.info(text) : send({ kind: 'print', text }));
   let lock: Awaited<ReturnType<typeof takeLock>> | undefined;
   try {
     lock = await takeLock(files);
@@ -51,6 +52,7 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
           graceMs: config.graceMs,
         });
         send({ kind: 'ready', url });
+        isReady = true;
         if (process.connected) process.disconnect();
       },
     });
