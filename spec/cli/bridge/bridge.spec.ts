@@ -66,4 +66,26 @@ test('answers a request with an error, and passes nothing on, when the address i
   assert.equal([id, typeof error.message], [0, 'string']);
 });
 
+test('passes on the refusal of a session that is unknown as soon as it is open', async () => {
+  let opened = 0;
+  const { bridge, lines } = await open(async (request, response) => {
+    const body = (await request.toArray()).join('');
+    if (!body.includes('"initialize"')) {
+      response.writeHead(body.includes('initialized') ? 202 : 404);
+      return response.end('{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"unknown session"}}');
+    }
+    opened += 1;
+    const result = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: {} };
+    response.writeHead(200, { 'mcp-session-id': `s${opened}`, 'content-type': 'application/json' });
+    return response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, result }));
+  });
+  bridge.receive(JSON.stringify(initialize()));
+  bridge.receive('{"jsonrpc":"2.0","method":"notifications/initialized"}');
+  bridge.receive('{"jsonrpc":"2.0","id":1,"method":"tools/list"}');
+  assert.ok(await eventually(async () => lines.length === 2, Boolean), lines.join('\n'));
+  const { id, error } = JSON.parse(lines[1] ?? '');
+  assert.equal([id, error.code, opened], [1, -32001, 2]);
+  await bridge.close({ isImmediate: true });
+});
+
 test.run();

@@ -22,6 +22,8 @@ export interface BridgeOptions {
 const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
 /** Wait before a stream is requested again, unless the gateway gives another, in ms. */
 const RETRY_MS = 500;
+/** Wait before a session is opened in place of one whose stream was never accepted, in ms: the next one may fare the same. */
+const UNKNOWN_MS = 30_000;
 
 interface BridgeSession {
   readonly id: string | undefined;
@@ -133,15 +135,18 @@ export class Bridge {
     const { message, abort } = pending;
     const { signal } = abort;
     let lastEventId = '';
+    let isReopened = false;
     for (let isFirst = true; !signal.aborted; isFirst = false) {
       const session = message.modernVersion === undefined ? this.#session : undefined;
       const response = await this.#options.link.send(
         lastEventId === '' ? this.#post(message, session, signal) : this.#get(session, lastEventId, signal),
       );
-      if (response.status === 404 && session?.id !== undefined) {
+      // Behind a load balancer that does not route by session, the new session may be unknown, too.
+      if (response.status === 404 && session?.id !== undefined && !isReopened) {
         await response.arrayBuffer();
         if (lastEventId !== '' && !isRepeatable(message)) throw new LostRequest('the gateway was restarted');
         lastEventId = '';
+        isReopened = true;
         await this.#reopen(session);
         continue;
       }
@@ -282,6 +287,7 @@ export class Bridge {
 
   async #followStream(signal: AbortSignal): Promise<void> {
     let lastEventId = '';
+    let hasBegun = false;
     while (!signal.aborted) {
       const session = this.#session;
       const sent = this.#options.link.send(this.#get(session, lastEventId, signal));
@@ -289,10 +295,12 @@ export class Bridge {
       const response = await sent.catch((error: unknown) => void this.#report(error));
       if (response?.status === 404 && session?.id !== undefined) {
         await response.arrayBuffer();
+        if (!hasBegun) await delay(UNKNOWN_MS, undefined, { signal });
         return this.#reopen(session); // which opens this stream again
       }
       if (response?.ok === false) await response.arrayBuffer();
       if (response?.ok === false && response.status < 500) return; // the server sends no other messages
+      hasBegun ||= response?.ok === true;
       const write = (data: Buffer) => this.#options.write(oneLine(data));
       const end = response?.ok ? await readMessages(response, write) : undefined;
       lastEventId = end?.lastEventId || lastEventId;
