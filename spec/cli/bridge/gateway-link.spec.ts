@@ -26,9 +26,16 @@ test('waits for a gateway that is away, and reports it once', async () => {
 });
 
 test('fails when the gateway cannot be reached for the whole wait', async () => {
-  const link = new GatewayLink(`http://127.0.0.1:${await freePort()}/mcp/x`, none, () => {}, 50);
-  const why = /^the gateway at http:\S+ cannot be reached: ECONNREFUSED$/;
-  await rejects(link.send({ ...ask, signal: forever }), Error, why);
+  const closed = `http://127.0.0.1:${await freePort()}/mcp/x`;
+  const redirect = await serve((_, response) => void response.writeHead(302, { location: '/y' }).end());
+  for (const [url, why] of [[closed, 'ECONNREFUSED'] as const, [redirect, 'unexpected redirect'] as const]) {
+    const sent = new GatewayLink(url, none, () => {}, 50).send({
+      ...ask,
+      isRepeatable: true,
+      signal: forever,
+    });
+    await rejects(sent, Error, `the gateway at ${url} cannot be reached: ${why}`);
+  }
 });
 
 test('repeats a request that is refused with Retry-After, and no other refusal', async () => {

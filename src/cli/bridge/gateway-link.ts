@@ -1,7 +1,7 @@
 // Sends HTTP requests to the MCP endpoint, and repeats a request while the gateway is unreachable and certainly did not get it.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { codeOf } from '../../domain/errors.ts';
+import { codeOf, messageOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
@@ -96,7 +96,7 @@ export class GatewayLink {
     } catch (error) {
       signal.throwIfAborted();
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
-      const code = codeOf(cause) ?? 'unknown reason';
+      const code = codeOf(cause) ?? messageOf(cause);
       if (isRepeatable || NOT_DELIVERED.includes(code)) return code;
       throw new LostRequest(`the connection to the gateway broke (${code})`, { cause: error });
     }
