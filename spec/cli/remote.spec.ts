@@ -60,9 +60,23 @@ test('fails with one line that names the cause', async () => {
 test('waits longer than the gateway for its database, and says what a timeout means for a change', async () => {
   const remote = await findGateway(await serveJson(200, {}));
   replaceFetch(() => Promise.reject(new DOMException('late', 'TimeoutError')));
-  await rejects(remote.request('/x'), CommandFailure, /did not answer within 15 s$/);
-  const note = /did not answer within 15 s; the request may have been carried out$/;
+  await rejects(remote.request('/x'), CommandFailure, /did not answer within 20 s$/);
+  const note = /did not answer within 20 s; the request may have been carried out$/;
   await rejects(remote.request('/x', { method: 'DELETE' }), CommandFailure, note);
+});
+
+test('says after a broken connection that a change or a call may have been carried out', async () => {
+  const remote = await findGateway(await serve(({ socket }) => void socket.destroy()));
+  const broke = /^the connection to http:\S+ broke \(\w+\)$/;
+  const note = /^the connection to http:\S+ broke \(\w+\); the request may have been carried out$/;
+  const post = { method: 'POST', body: {} } as const;
+  await rejects(remote.request('/x'), CommandFailure, broke);
+  await rejects(remote.request('/x', post), CommandFailure, note);
+  await rejects(
+    remote.follow('/x', { text: '{}' }, () => {}),
+    CommandFailure,
+    note,
+  );
 });
 
 test('requests no other path for a name that a URL resolves', async () => {

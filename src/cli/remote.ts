@@ -85,8 +85,8 @@ export interface RemoteEvent {
 /** The connection ended, or was silent for longer than `SILENCE_MS`. */
 export class StreamBroken extends CommandFailure {}
 
-/** Longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 11 s for a silent database. */
-const ANSWER_MS = 15_000;
+/** Longest wait for an answer unless the request says otherwise, in ms. The gateway waits up to 16 s for a silent database. */
+export const ANSWER_MS = 20_000;
 /** Longest silence of a stream: its gateway writes a comment every 15 s. */
 const SILENCE_MS = 60_000;
 /** Bytes of one event; the result of a tool may be as long as a message of a backend. */
@@ -143,12 +143,12 @@ export class Remote {
       ...(text === undefined ? {} : { 'Content-Type': 'application/json' }),
       ...(after === undefined ? {} : { 'Last-Event-ID': after }),
     };
+    const method = text === undefined ? 'GET' : 'POST';
     let hasBegun = false;
     try {
       const signals = [silence.signal, ...(signal === undefined ? [] : [signal])];
-      const content = text === undefined ? {} : { method: 'POST', body: text };
       const ended = { signal: AbortSignal.any(signals), redirect: 'error' } as const;
-      const response = await fetch(address, { headers, ...content, ...ended });
+      const response = await fetch(address, { method, headers, body: text ?? null, ...ended });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
       if (!isStream || response.body === null) {
         this.#bodyOf(response, await response.text());
@@ -167,8 +167,8 @@ export class Remote {
     } catch (error) {
       if (error instanceof CommandFailure) throw error;
       if (signal?.aborted) return;
-      if (!hasBegun && !silence.signal.aborted) throw unreachable(this.url, SILENCE_MS, error);
-      throw new StreamBroken(`lost the connection to ${this.url}`, { cause: error });
+      if (!hasBegun && !silence.signal.aborted) throw unreachable(this.url, SILENCE_MS, error, method);
+      throw new StreamBroken(`lost the connection to ${this.url}${outcomeText(method)}`, { cause: error });
     } finally {
       clearTimeout(timer);
     }
@@ -235,17 +235,26 @@ function reasonsOf(answer: object): string {
   return reason.replace(/\.$/, '');
 }
 
-function unreachable(url: string, timeoutMs: number, error: unknown, method = 'GET'): CommandFailure {
+function unreachable(url: string, timeoutMs: number, error: unknown, method: string): CommandFailure {
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const code = codeOf(cause);
   let reason = `${url} cannot be reached: ${code ?? messageOf(cause)}`;
   if (error instanceof Error && error.name === 'TimeoutError') {
-    const note = method === 'GET' ? '' : '; the request may have been carried out';
-    reason = `${url} did not answer within ${timeoutMs / 1000} s${note}`;
+    reason = `${url} did not answer within ${timeoutMs / 1000} s${outcomeText(method)}`;
   } else if (code === 'ECONNREFUSED') {
     reason = `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
+  } else if (code !== undefined && BROKEN.includes(code)) {
+    reason = `the connection to ${url} broke (${code})${outcomeText(method)}`;
   }
   return new CommandFailure(reason, { cause: error });
+}
+
+/** Codes of connections that ended after they were made. */
+const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
+
+/** A clause about a request that was sent and not answered. */
+function outcomeText(method: string): string {
+  return method === 'GET' ? '' : '; the request may have been carried out';
 }
 
 export const URL_OPTION: OptionTable = {

@@ -12,7 +12,7 @@ import { type CommandDefinition, type CommandInput, commandOf, pairsOf } from '.
 import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { printable, printResult, stateWord, table } from '../output.ts';
-import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { ANSWER_MS, CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { start } from './start.ts';
@@ -55,7 +55,7 @@ export const register: CommandDefinition = {
     const { status, body } = await gateway.ask(`${isDefined ? '/servers' : '/gateway/register'}${query}`, {
       method: 'POST',
       body: { template_name: template, ...content },
-      timeoutMs: 10_000 + (waitSeconds ?? 0) * 1000,
+      timeoutMs: ANSWER_MS + (waitSeconds ?? 0) * 1000,
     });
 
     const record = fields(body);
