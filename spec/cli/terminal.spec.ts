@@ -148,6 +148,11 @@ firstLine('is the text up to LF, CRLF or the end of the input', async () => {
   assert.is(await read('secret'), 'secret');
   assert.is(await read('\nmore'), '');
   assert.is(await read(), '');
+  const person = Object.assign(new PassThrough(), { isTTY: true });
+  for (const answer of ['key', 'y']) {
+    person.write(`${answer}\n`);
+    assert.is(await readFirstLine(person), answer);
+  }
 });
 
 firstLine('keeps spaces, and characters whose bytes arrive separately', async () => {

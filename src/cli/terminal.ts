@@ -155,21 +155,21 @@ const LONGEST_LINE = 64 * 1024;
 
 /**
  * The text up to the first line end (LF or CRLF) or the end of the input. Undefined when it is longer than 64 KiB or no
- * UTF-8. Rejects with the error of the input.
+ * UTF-8. Rejects with the error of the input. Only a terminal can be read again: a pipe that stays open would keep the process alive.
  */
-export async function readFirstLine(input: Readable): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of input) {
-    const part = Buffer.from(chunk);
-    chunks.push(part);
-    bytes += part.length;
-    if (part.includes('\n')) break;
-    if (bytes > LONGEST_LINE) return undefined;
+export async function readFirstLine(
+  input: Readable & { readonly isTTY?: boolean },
+): Promise<string | undefined> {
+  let read = Buffer.alloc(0);
+  for await (const chunk of input.iterator({ destroyOnReturn: input.isTTY !== true })) {
+    read = Buffer.concat([read, Buffer.from(chunk)]);
+    if (read.includes('\n') || read.length > LONGEST_LINE) break;
   }
+  input.pause();
+  if (read.length > LONGEST_LINE && !read.includes('\n')) return undefined;
   // A password that is not UTF-8 could not be typed elsewhere.
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks)).split(/\r?\n/, 1)[0];
+    return new TextDecoder('utf-8', { fatal: true }).decode(read).split(/\r?\n/, 1)[0];
   } catch {
     return undefined;
   }
