@@ -23,7 +23,9 @@ const inputSchema = {
     maybe: { type: ['object', 'null'] },
     either: { anyOf: [{ type: 'integer' }, { type: 'string' }] },
     level: { enum: [1, 'high'] },
+    point: { allOf: [{ $ref: '#/$defs/point' }] },
   },
+  $defs: { point: { anyOf: [{ type: 'object' }, { $ref: '#/$defs/point' }] } },
 };
 /** The result of the tool `parts`. */
 const content = [
@@ -64,8 +66,17 @@ const TYPED: readonly (readonly [words: readonly string[], expected: object])[] 
     { text: '7', count: 7, ratio: 7, flag: true, list: [1, 'a'], maybe: null, either: 1, level: 1 },
   ],
   [
-    ['text=', 'count=-7', 'ratio=7.5', 'maybe={"a":1}', 'either=one', 'level=high', 'unknown=1'],
-    { text: '', count: -7, ratio: 7.5, maybe: { a: 1 }, either: 'one', level: 'high', unknown: '1' },
+    ['text=', 'count=-7', 'ratio=7.5', 'maybe={"a":1}', 'either=one', 'level=high', 'unknown=1', 'point={}'],
+    {
+      text: '',
+      count: -7,
+      ratio: 7.5,
+      maybe: { a: 1 },
+      either: 'one',
+      level: 'high',
+      unknown: '1',
+      point: {},
+    },
   ],
   // Values of another type are sent as they were written: the server refuses them.
   [['text=a=b', 'count=7.5', 'flag=yes', 'list={}'], { text: 'a=b', count: '7.5', flag: 'yes', list: '{}' }],

@@ -161,7 +161,7 @@ async function argumentsText(
   const { parameters } = tools.find(({ name }) => name === tool) ?? {};
   const properties = fields(fields(parameters).properties);
   const members = [...pairs].map(([key, value]) => {
-    const types = Object.hasOwn(properties, key) ? typesOf(properties[key]) : [];
+    const types = Object.hasOwn(properties, key) ? typesOf(properties[key], fields(parameters)) : [];
     const type = jsonTypeOf(value);
     const isJson = types.includes(type) || (types.includes('number') && type === 'integer');
     return `${JSON.stringify(key)}:${isJson ? value : JSON.stringify(value)}`;
@@ -180,13 +180,17 @@ function checkedObject(text: string): string {
   throw new UsageError('the arguments must be one JSON object such as {"key": "value"}');
 }
 
-/** Every type that a schema allows, including alternatives, except `string`: text needs no conversion. */
-function typesOf(schema: unknown): readonly string[] {
-  const { type, anyOf, oneOf, enum: values } = fields(schema);
+/** Every type that a schema in `whole` allows, including alternatives, except `string`: text needs no conversion. */
+function typesOf(schema: unknown, whole: Fields, seen = new Set<unknown>()): readonly string[] {
+  if (seen.has(schema)) return []; // a definition may refer to itself
+  seen.add(schema);
+  const { type, anyOf, oneOf, allOf, enum: values, $ref } = fields(schema);
+  const [, section = '', name = ''] = /^#\/(\$defs|definitions)\/(.+)$/.exec(String($ref)) ?? [];
+  const others = [fields(whole[section])[name], ...[anyOf, oneOf, allOf].flatMap(itemsOf)];
   return [
     ...[type].flat().map(String),
     ...itemsOf(values).map((value) => jsonTypeOf(JSON.stringify(value) ?? '')),
-    ...[anyOf, oneOf].flatMap(itemsOf).flatMap(typesOf),
+    ...others.flatMap((other) => typesOf(other, whole, seen)),
   ].filter((each) => each !== 'string');
 }
 
