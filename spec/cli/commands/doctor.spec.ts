@@ -63,11 +63,13 @@ test('distinguishes a port that another program uses from one that a gateway use
   const other = new URL(await serve((_request, response) => response.end('hello'))).port;
   const running = new URL(gateway.url).port;
   const env = { MCP_GATEWAY_PORT: other, GATEWAY_PORT: running, STAGEDOOR_URL: gateway.url };
-  const { code, of } = await examined(['--host', '127.0.0.1', '--database', 'memory://'], env);
+  const words = ['--host', '127.0.0.1', '--database', 'memory://', '--metrics-port', other];
+  const { code, of } = await examined(words, env);
   const found = of('ports').map(({ status, text }) => [status, text]);
   assert.equal(found, [
     ['fail', `127.0.0.1:${other} is used by another program`],
     ['ok', `127.0.0.1:${running} is used by a gateway that is running`],
+    ['fail', `127.0.0.1:${other} is used by another program`],
   ]);
   assert.is(of('clock')[0]?.text, `the same as at ${gateway.url}`);
   assert.is(code, 1);
@@ -86,6 +88,15 @@ test('fails for a broken or unreachable database, and shows a usable one', async
   const [away] = (await examined(['--database', 'postgresql://127.0.0.1:2/none'])).of('database');
   assert.is(away?.status, 'fail');
   assert.match(away?.text ?? '', 'postgresql://127.0.0.1:2/none');
+});
+
+test('fails for a registry file that a start refuses, and warns of entries that it would leave out', async () => {
+  const found = async () => (await examined(['--registry-file', 'registry.json'])).of('files').at(-1);
+  assert.match((await found())?.text ?? '', /^registry file \S+: there is no such file$/);
+  writeFileSync(folder('registry.json'), '{"servers":{"a":{}}}');
+  assert.is((await found())?.status, 'warn');
+  writeFileSync(folder('registry.json'), '{}');
+  assert.is((await found())?.status, 'ok');
 });
 
 onPosix('reports files and folders with secrets that other users can read or write', async () => {

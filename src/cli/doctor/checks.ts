@@ -10,6 +10,7 @@ import { localUrl } from '../../domain/endpoint.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
+import { RegistryFileError, readRegistryFile } from '../../persistence/registry-file.ts';
 import { stateFolderOf } from '../../storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
@@ -98,26 +99,38 @@ function databaseResult(
   return warn(`${name}: ${pending.length} migrations are pending`, advice);
 }
 
-async function checkPorts(config: Config): Promise<readonly CheckResult[]> {
-  const results = await Promise.all(
-    config.listeners.map(async ({ host, port }): Promise<CheckResult> => {
-      const address = `${host}:${port}`;
-      const code = port === 0 ? undefined : await bindingError(host, port);
-      if (code === undefined) return ok(`${address} is free`);
-      if (code === 'EACCES')
-        return fail(`${address} may not be opened by this user`, 'choose a --port above 1023');
-      if (code !== 'EADDRINUSE')
-        return fail(`${address} cannot be opened (${code})`, 'choose another --host');
-      if (await answerOfGateway(localUrl(host, port), ANSWER_MS))
-        return ok(`${address} is used by a gateway that is running`);
-      return fail(`${address} is used by another program`, 'end that program, or choose another --port');
-    }),
-  );
+async function checkPorts({ listeners, portsDefaulted, metrics }: Config): Promise<readonly CheckResult[]> {
+  const results = await Promise.all(listeners.map(checkAddress));
   // One of the two default ports is enough.
-  const isEnough = config.portsDefaulted && results.some(({ status }) => status === 'ok');
-  return results.map((result) =>
-    isEnough && result.status === 'fail' ? { ...result, status: 'warn' } : result,
-  );
+  const isEnough = portsDefaulted && results.some(({ status }) => status === 'ok');
+  return [
+    ...results.map((each) =>
+      isEnough && each.status === 'fail' ? { ...each, status: 'warn' as const } : each,
+    ),
+    ...(metrics.port === undefined ? [] : [await checkAddress({ ...metrics, port: metrics.port })]),
+  ];
+}
+
+async function checkAddress({ host, port }: { host: string; port: number }): Promise<CheckResult> {
+  const address = `${host}:${port}`;
+  const code = port === 0 ? undefined : await bindingError(host, port);
+  if (code === undefined) return ok(`${address} is free`);
+  if (code === 'EACCES')
+    return fail(`${address} may not be opened by this user`, 'choose a port above 1023');
+  if (code !== 'EADDRINUSE') return fail(`${address} cannot be opened (${code})`, 'choose another --host');
+  if (await isOfGateway(localUrl(host, port))) return ok(`${address} is used by a gateway that is running`);
+  return fail(`${address} is used by another program`, 'end that program, or choose another port');
+}
+
+/** Whether a gateway listens there, or its metrics, which are all that their listener serves. */
+async function isOfGateway(url: string): Promise<boolean> {
+  if (await answerOfGateway(url, ANSWER_MS)) return true;
+  try {
+    const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(ANSWER_MS) });
+    return (await response.text()).includes('\nstagedoor_build_info');
+  } catch {
+    return false;
+  }
 }
 
 /** Longest wait for the answer of the program on a port, which shows whether it is a gateway, in ms. */
@@ -144,7 +157,20 @@ async function checkFiles(config: Config, terminal: Terminal): Promise<readonly 
     secretFile('process file', pid),
     secretFile('log', log),
   ];
-  return [await checkStateFolder(folder), ...(await Promise.all(secrets)).flat()];
+  const registry = config.registryFile === undefined ? [] : await checkRegistryFile(config.registryFile);
+  return [await checkStateFolder(folder), ...(await Promise.all(secrets)).flat(), ...registry];
+}
+
+async function checkRegistryFile(path: string): Promise<readonly CheckResult[]> {
+  try {
+    const { problems } = await readRegistryFile(path);
+    if (problems.length === 0) return [ok(`registry file ${path}`)];
+    return problems.map((problem) => warn(problem, `correct ${path}`));
+  } catch (error) {
+    if (error instanceof RegistryFileError)
+      return [fail(error.message, 'correct it, or choose another --registry-file')];
+    throw error;
+  }
 }
 
 async function checkStateFolder(folder: string): Promise<CheckResult> {
