@@ -340,6 +340,13 @@ export class Gateway {
     return { template, strategy, instances, ...countHealth(instances) };
   }
 
+  /** The same counts, of one template or of all, without the snapshots of the instances. TEMPLATE_NOT_FOUND. */
+  countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
+    const { fleet } = this.#deps;
+    const templates = template === undefined ? fleet.templates : [template];
+    return countHealth(templates.flatMap((name) => fleet.members(name)));
+  }
+
   /**
    * The health of a template now, and again after each change of one of its instances. Cold. TEMPLATE_NOT_FOUND.
    * @example

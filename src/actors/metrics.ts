@@ -96,7 +96,7 @@ const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
 export class Metrics {
   readonly #hasTemplate: (template: string) => boolean;
-  readonly #startedAtMs = Date.now();
+  readonly #startedAtMs = performance.now();
   /** Times of exchanges with an answer. */
   readonly #times = new DurationHistogram();
   readonly #templates = new Map<string, TemplateCounts>();
@@ -118,12 +118,16 @@ export class Metrics {
     events$.subscribe((event) => this.#count(event));
   }
 
+  get uptimeSeconds(): number {
+    return Math.floor((performance.now() - this.#startedAtMs) / 1000);
+  }
+
   summary(): MetricsSummary {
     const { requests, failures } = tallyOf(this.#all.exchanges);
     const instances = [...this.#instances].map(([id, counts]) => [id, metricsOf(counts)] as const);
     const { passed, failed } = this.#all.probes;
     return {
-      uptimeSeconds: Math.floor((Date.now() - this.#startedAtMs) / 1000),
+      uptimeSeconds: this.uptimeSeconds,
       totalRequests: this.#started,
       errorRate: share(failures + this.#refused, requests + this.#refused),
       averageResponseTimeMs: metricsOf(this.#all).averageResponseTimeMs,
@@ -290,10 +294,8 @@ function newTemplateCounts(): TemplateCounts {
 
 /** Each reason and result begins at 0, so that graphs show it. */
 function newInstanceCounts(): InstanceCounts {
-  const [restarts, probes] = [
-    { failure: 0, request: 0 },
-    { passed: 0, failed: 0 },
-  ];
+  const restarts = { failure: 0, request: 0 };
+  const probes = { passed: 0, failed: 0 };
   return { exchanges: new Map(), answeredMs: 0, restarts, probes, ejections: 0 };
 }
 

@@ -189,9 +189,9 @@ export interface InstanceSnapshot {
 }
 
 /** Counts all instances except draining and stopped ones. */
-export function countHealth(instances: readonly Pick<InstanceSnapshot, 'state' | 'healthy'>[]) {
+export function countHealth(instances: readonly Pick<InstanceSnapshot, 'state'>[]) {
   const counted = instances.filter(({ state }) => state !== 'draining' && state !== 'stopped');
   const total = counted.length;
-  const healthy = counted.filter((instance) => instance.healthy).length;
+  const healthy = counted.filter(({ state }) => state === 'healthy').length;
   return { total, healthy, healthPercentage: total === 0 ? 0 : Math.round((healthy / total) * 1000) / 10 };
 }

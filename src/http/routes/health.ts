@@ -25,8 +25,9 @@ const InstanceCounts = Type.Object({
   unhealthy: integer(0),
 });
 
-export function instanceCounts(servers: readonly Pick<Server, 'snapshot'>[]): Static<typeof InstanceCounts> {
-  const { total, healthy } = countHealth(servers.map(({ snapshot }) => snapshot));
+/** Without snapshots of the instances: the answers that contain them need no credentials. */
+function instanceCounts(gateway: Gateway): Static<typeof InstanceCounts> {
+  const { total, healthy } = gateway.countInstances();
   return { total, healthy, unhealthy: total - healthy };
 }
 
@@ -55,10 +56,10 @@ const ServerHealth = named('ServerHealth', {
 
 export async function healthOf(gateway: Gateway): Promise<Static<typeof GatewayHealth>> {
   const database = await gateway.databaseStatus();
-  const instances = instanceCounts(gateway.servers());
+  const instances = instanceCounts(gateway);
   const isDown = database === 'disconnected' || (instances.total > 0 && instances.healthy === 0);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
-  const uptime = gateway.stats().uptimeSeconds;
+  const uptime = gateway.metrics.uptimeSeconds;
   const versions = { version: API_VERSION, build: VERSION };
   return { status, database, templates: gateway.templates().length, instances, uptime, ...versions };
 }
@@ -146,10 +147,10 @@ export const healthRoutes: readonly Route[] = [
       const health: Static<typeof ServerHealth> = {
         status: database === 'connected' ? 'healthy' : 'unhealthy',
         timestamp: new Date().toISOString(),
-        uptime: gateway.stats().uptimeSeconds,
+        uptime: gateway.metrics.uptimeSeconds,
         version: API_VERSION,
         database,
-        mcp_servers: instanceCounts(gateway.servers()),
+        mcp_servers: instanceCounts(gateway),
       };
       if (database === 'connected') return json(200, health);
       // Not thrown, because the answer contains the other fields, too.

@@ -120,12 +120,12 @@ function statisticsView(gateway: Gateway, viewer: Principal): Static<typeof Stat
 }
 
 function templateView(gateway: Gateway, template: string, clients: VisibleStats['clients']) {
-  const { total, healthy, strategy } = gateway.health(template);
+  const { total, healthy } = gateway.countInstances(template);
   const counts = clients.templates.get(template);
   return {
     total_instances: total,
     healthy_instances: healthy,
-    load_balancer_strategy: strategy,
+    load_balancer_strategy: gateway.template(template).policy.strategy,
     sessions: counts?.sessions.open ?? 0,
     own_processes: counts?.ownProcesses.running ?? 0,
   };

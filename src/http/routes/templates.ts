@@ -2,6 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
+import { countHealth } from '../../domain/instance.ts';
 import {
   type BalancerPolicy,
   SESSION_FAILOVER,
@@ -16,7 +17,6 @@ import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { closed, integer, named, nullableText, number, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
-import { instanceCounts } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 
 /** The settings in force: those of the template over the defaults of the gateway; times in seconds. Source: ADR 4. */
@@ -115,14 +115,14 @@ function registryView(gateway: Gateway, viewer: Principal): Static<typeof Regist
       { instances: records, load_balancer: loadBalancerView(gateway.template(template).policy) },
     ] as const;
   });
-  const { total, healthy, unhealthy } = instanceCounts(servers);
+  const { total, healthy } = countHealth(servers.map(({ snapshot }) => snapshot));
   return {
     templates: Object.fromEntries(templates),
     stats: {
       total_templates: templates.length,
       total_instances: total,
       healthy_instances: healthy,
-      unhealthy_instances: unhealthy,
+      unhealthy_instances: total - healthy,
     },
   };
 }
