@@ -83,7 +83,7 @@ test('listeners that throw affect neither the gateway nor other listeners', asyn
     const received: string[] = [];
     gateway.events$.subscribe(({ type }) => received.push(type));
     await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);
-    bombs.push(gateway.health$('t').subscribe(explode));
+    bombs.push(gateway.health$('t').subscribe(explode), gateway.health$('no').subscribe(explode));
     assert.is((await gateway.call('t', 'echo')).instanceId, 'a');
     gateway.drain('t', 'a');
     assert.equal(
@@ -92,7 +92,8 @@ test('listeners that throw affect neither the gateway nor other listeners', asyn
     );
     assert.ok(warned.callCount() > received.length);
     const texts = new Set(warned.calls.map((call) => String(call.arguments[0])));
-    assert.equal([...texts], ['Error: a listener of the embedder', 'Error: a text']);
+    const unknown = 'GatewayError: No template named "no" is registered.';
+    assert.equal([...texts], ['Error: a listener of the embedder', unknown, 'Error: a text']);
     for (const bomb of bombs) bomb.unsubscribe();
   } finally {
     warned.restore();
@@ -121,6 +122,12 @@ test('health$ emits the health of a template at once and at every change', async
   await gateway.register('other', { id: 'c', handler: serving({}) }, WAIT);
   assert.equal(distinct(received), ['1 of 1', '1 of 2', '2 of 2', '1 of 1', '2 of 2', '1 of 1']);
   assert.is(gateway.health('t').healthPercentage, 100);
+  await gateway.deregister('t', 'a');
+  await gateway.deleteTemplate('t');
+  assert.throws(() => gateway.health('t'), 'No template named "t" is registered.');
+  gateway.health$('other').subscribe(null, null, () => received.push('completed'));
+  await gateway.close();
+  assert.is(received.at(-1), 'completed');
 });
 
 test('events have no secret, whatever fails: no argument, result, header, variable or error text', async () => {

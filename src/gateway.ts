@@ -335,7 +335,7 @@ export class Gateway {
 
   /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const { strategy } = this.#deps.fleet.group(template).policy;
+    const { strategy } = this.#deps.fleet.existingGroup(template).policy;
     const instances = this.#snapshots(template);
     return { template, strategy, instances, ...countHealth(instances) };
   }

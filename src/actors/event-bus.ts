@@ -49,19 +49,26 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
   const subscribe = isolatedStream.subscribe.bind(isolatedStream);
   isolatedStream.subscribe = (
     listener?: Partial<Observer<T>> | ((value: T) => void) | null,
+    error?: ((thrown: unknown) => void) | null,
+    complete?: (() => void) | null,
   ): Subscription => {
-    if (listener === null || listener === undefined || listener instanceof Subscriber) {
-      return subscribe(listener ?? undefined);
-    }
-    const observer = typeof listener === 'function' ? { next: listener } : listener;
+    if (listener instanceof Subscriber) return subscribe(listener);
+    const observer: Listener<T> =
+      typeof listener === 'object' && listener !== null ? listener : { next: listener, error, complete };
     return subscribe({
       next: (value) => attempt(() => observer.next?.(value)),
-      error: (error) => attempt(() => observer.error?.(error)),
+      error: (thrown) =>
+        attempt(() => {
+          if (!observer.error) throw thrown; // becomes a warning, too
+          observer.error(thrown);
+        }),
       complete: () => attempt(() => observer.complete?.()),
     });
   };
   return isolatedStream;
 }
+
+type Listener<T> = { readonly [Name in keyof Observer<T>]?: Observer<T>[Name] | null | undefined };
 
 function attempt(listener: () => void): void {
   try {
