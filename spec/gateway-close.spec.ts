@@ -35,6 +35,8 @@ test('refuses calls and changes as soon as it starts to close', async () => {
   const held = new HeldTool();
   await gateway.register('t', { id: 'a', handler: serving({ held: held.body }) }, WAIT);
   const running = gateway.call('t', 'held');
+  const silent = { command: `${process.execPath} -e setInterval(_=>_,9)` };
+  const waiting = codeOf(gateway.register('t', silent, WAIT));
   await turn();
   assert.is(gateway.accepting, true);
   const closed = gateway.close();
@@ -53,6 +55,7 @@ test('refuses calls and changes as soon as it starts to close', async () => {
   held.answer();
   assert.is((await running).instanceId, 'a');
   await closed;
+  assert.is(await waiting, 'SHUTTING_DOWN');
   assert.is(await codeOf(gateway.call('t', 'held')), 'SHUTTING_DOWN');
 });
 

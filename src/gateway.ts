@@ -147,7 +147,7 @@ export class Gateway {
    * when the instance is stored; with `waitMs` when it is healthy. Rejects with CONFIG_INCOMPLETE, VALIDATION_ERROR,
    * ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED, REGISTRY_FULL or, as all changes do, DATABASE_UNAVAILABLE or SHUTTING_DOWN, and
    * nothing is registered then; with BACKEND_UNAVAILABLE when the instance is not healthy after `waitMs`: it stays registered, and
-   * the gateway tries again until `deregister`, which ends the wait with SERVER_NOT_FOUND.
+   * the gateway tries again until `deregister`, which ends the wait with SERVER_NOT_FOUND; `close` ends it with SHUTTING_DOWN.
    * @example
    * await gateway.register('search', { endpoint: 'http://127.0.0.1:9000/mcp' }, { waitMs: 5_000 });
    * await gateway.register('clock', { handler: () => ({ tools: [] }) }); // a function of this program

@@ -106,7 +106,8 @@ export class Registry {
     if (waitMs > 0) await untilHealthy(member, waitMs);
     const { definition, state, reason } = member;
     const healthy = state === 'healthy';
-    if (waitMs > 0 && !healthy && !mayBeUnhealthy) throw notHealthyInTime(definition, member, waitMs);
+    if (waitMs > 0 && !healthy && !mayBeUnhealthy)
+      throw this.#isClosed ? shuttingDown() : notHealthyInTime(definition, member, waitMs);
     return { definition, replaced, state, healthy, reason };
   }
 
