@@ -60,12 +60,13 @@ export const sessionRoutes: readonly Route[] = [
         .filter(({ bindings }) => template === undefined || bindings.some((one) => one.template === template))
         .sort((left, right) => (left.id < right.id ? -1 : 1));
       // Only a name needs the accounts; an id is in the session.
-      const owners = owner === undefined ? undefined : await namesOf(visible, auth);
+      const isName = owner !== undefined && !visible.some(({ ownerId }) => ownerId === owner);
+      const owners = isName ? await namesOf(visible, auth) : undefined;
       const rest = visible.filter(
-        ({ ownerId }) => owner === undefined || ownerId === owner || owners?.get(ownerId) === owner,
+        ({ ownerId }) => owner === undefined || (owners?.get(ownerId) ?? ownerId) === owner,
       );
       const { page, nextCursor } = pageOf(rest, limit, ({ id }) => id);
-      const names = owners ?? (await namesOf(page, auth));
+      const names = owners ?? (await namesOf(page, auth).catch(withoutNames));
       const sessions = page.map((session) => recordOf(session, names));
       return json(200, { sessions, next_cursor: nextCursor });
     },
@@ -94,16 +95,13 @@ function maySee(viewer: Principal, { ownerId, bindings }: ClientSessionView): bo
   return bindings.length > 0 && bindings.every(({ template }) => mayUse(viewer, template));
 }
 
-async function namesOf(
-  sessions: readonly ClientSessionView[],
-  { accounts }: Services['auth'],
-): Promise<ReadonlyMap<string, string>> {
-  try {
-    return await accounts.names(sessions.map(({ ownerId }) => ownerId));
-  } catch (thrown) {
-    if (!hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
-    return new Map();
-  }
+function namesOf(sessions: readonly ClientSessionView[], { accounts }: Services['auth']) {
+  return accounts.names(sessions.map(({ ownerId }) => ownerId));
+}
+
+function withoutNames(thrown: unknown): ReadonlyMap<string, string> {
+  if (!hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+  return new Map();
 }
 
 function recordOf(
