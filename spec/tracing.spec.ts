@@ -3,6 +3,8 @@
 // is loaded by a gateway in a program without one. A collector and real servers: spec/system/servers/traces.spec.ts.
 
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
 import {
   type Context,
   type ContextManager,
@@ -139,6 +141,20 @@ test('are all sampled, with a warning, when the sampler is invalid', async () =>
     { reason: 'OTEL_TRACES_SAMPLER_ARG=1.5 is not a number from 0 to 1; 1 is used' },
     { reason: 'OTEL_TRACES_SAMPLER=none is unknown; parentbased_always_on is used' },
   ]);
+});
+
+test('a collector that refuses the last spans is one warning, and no error of the stop', async () => {
+  trace.disable();
+  const collector = createServer((_, response) => response.writeHead(404).end()).listen(0, '127.0.0.1');
+  await once(collector, 'listening');
+  process.env.OTEL_EXPORTER_OTLP_ENDPOINT = `http://127.0.0.1:${Object(collector.address()).port}`;
+  const warnings: unknown[] = [];
+  const otlp = await startOtlp({}, { warn: (fields: unknown) => void warnings.push(fields) });
+  trace.getTracer('program').startSpan('work').end();
+  await otlp?.close();
+  assert.equal(warnings, [{ reason: 'Not Found' }]);
+  delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  collector.close();
 });
 
 /** Adds an instance with the tool `one`. The result gets the `traceparent` of each call. */

@@ -15,6 +15,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
+import { reasonOf } from '../domain/errors.ts';
 import { definedFields, jsonIn } from '../domain/json.ts';
 import { VERSION } from '../domain/version.ts';
 import type { Environment } from './tracing.ts';
@@ -55,7 +56,9 @@ export async function startOtlp(env: Environment, log: Log): Promise<Otlp | unde
   return {
     close: async () => {
       trace.disable();
-      await Promise.race([provider.shutdown(), delay(FLUSH_MS, undefined, { ref: false })]);
+      // A collector that refuses the last spans is a warning like any other.
+      const sent = provider.shutdown().catch((thrown: unknown) => report(reasonOf(thrown)));
+      await Promise.race([sent, delay(FLUSH_MS, undefined, { ref: false })]);
       diag.disable();
     },
   };
@@ -118,12 +121,9 @@ function reporterFor(log: Log): Report {
     const now = performance.now();
     if (now < quietUntilMs) return;
     quietUntilMs = now + REPORT_MS;
-    log.warn({ reason: reasonIn(message) }, 'traces: OpenTelemetry reports a problem');
+    // The SDK reports an error as JSON.
+    const { message: inner = message }: { readonly message?: unknown } = Object(jsonIn(message));
+    const reason = String(inner).split('\n', 1).join('').slice(0, 200);
+    log.warn({ reason }, 'traces: OpenTelemetry reports a problem');
   };
-}
-
-/** The SDK reports an error as JSON. */
-function reasonIn(message: string): string {
-  const { message: inner = message }: { readonly message?: unknown } = Object(jsonIn(message));
-  return String(inner).split('\n', 1).join('').slice(0, 200);
 }
