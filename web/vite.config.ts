@@ -7,6 +7,9 @@ import { defineConfig, type Plugin } from 'vite';
 const gateway = process.env.STAGEDOOR_URL ?? 'http://127.0.0.1:8000';
 const API = ['/auth', '/gateway', '/mcp', '/events', '/servers', '/docs', '/openapi.json'];
 
+/** For JSX: the server of development reads it in one place, the build in another. */
+const inject: Record<string, [string, string]> = { h: ['preact', 'h'], Fragment: ['preact', 'Fragment'] };
+
 /** Leaves out what loads the further files of a chunk, 0.6 kB compressed: the charts have none. */
 const noPreloads: Plugin = {
   name: 'no-preloads',
@@ -29,14 +32,21 @@ const styleFirst: Plugin = {
 export default defineConfig(({ command }) => ({
   root: import.meta.dirname,
   base: command === 'serve' ? '/console/' : './',
-  oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+  // Calls of `h` are half a kilobyte shorter, compressed, than those of the automatic runtime.
+  oxc: {
+    jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment', development: false },
+    inject,
+  },
   plugins: [noPreloads, styleFirst],
   server: { proxy: Object.fromEntries(API.map((path) => [path, gateway])) },
   build: {
     target: 'es2022',
     assetsInlineLimit: 0,
     modulePreload: false,
-    rolldownOptions: { treeshake: { propertyReadSideEffects: false } },
+    rolldownOptions: {
+      treeshake: { propertyReadSideEffects: false },
+      transform: { inject },
+    },
     reportCompressedSize: false,
   },
 }));
