@@ -53,6 +53,7 @@ test('cancels the stream when the loop over its events ends', async () => {
   assert.ok(isCancelled);
 });
 
+const ONE = { requests: 1, failures: 0 };
 const at = '2026-11-21T12:00:00.000Z';
 const event = (type: string, fields: object = {}) => ({ type: `instance.${type}`, at, ...fields });
 
@@ -89,16 +90,19 @@ test('changes nothing of an instance by other events', () => {
 
 test('sums the last minute by key, and drops older samples', () => {
   const minute = new LastMinute();
-  minute.add([
+  const atMs = (second: number): number => 1e12 + second * 1_000;
+  minute.add(atMs(0), [
     ['a', { requests: 5, failures: 1 }],
     ['b', { requests: 0, failures: 0 }],
   ]);
-  for (let second = 1; second < 60; second += 1) minute.add([['a', { requests: 1, failures: 0 }]]);
+  for (let second = 1; second < 60; second += 1) minute.add(atMs(second), [['a', ONE]]);
   assert.equal(minute.of('a'), { requests: 64, failures: 1 });
   assert.equal(minute.of('b'), { requests: 0, failures: 0 });
-  minute.add([['a', { requests: 2, failures: 0 }]]);
+  minute.add(atMs(60), [['a', { requests: 2, failures: 0 }]]);
   assert.equal(minute.of('a'), { requests: 61, failures: 0 });
-  for (let second = 0; second < 60; second += 1) minute.add([]);
+  minute.add(atMs(100), [['a', ONE]]); // after a lost connection
+  assert.equal(minute.of('a'), { requests: 22, failures: 0 });
+  minute.add(atMs(-3_600), []); // the clock of the gateway was set back
   assert.equal(minute.of('a'), { requests: 0, failures: 0 });
 });
 

@@ -40,7 +40,7 @@ export function urlOf(path: string): string {
 
 interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Sends a request, with a body as JSON; rejects with ApiError unless the answer is a success. */
@@ -60,8 +60,8 @@ export async function send(
     },
     credentials: 'same-origin',
     cache: 'no-store',
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-    ...(aborted === undefined ? {} : { signal: aborted }),
+    body: body === undefined ? null : JSON.stringify(body),
+    signal: aborted ?? null,
   }).catch((thrown: unknown) => {
     if (aborted?.aborted) throw thrown;
     throw new ApiError('The gateway does not answer.', 0);

@@ -53,6 +53,12 @@ export class Calls {
     this.#show();
   }
 
+  /** The gateway has started again: running calls of before have no last event. */
+  forgetRunning(): void {
+    for (const [key, { outcome }] of this.#calls) if (outcome === 'running') this.#calls.delete(key);
+    this.#show();
+  }
+
   miss(count: number): void {
     this.missed.value += count;
   }

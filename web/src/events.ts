@@ -31,7 +31,7 @@ export class EventStream {
   #attempt: AbortController | undefined;
   #wake: () => void = () => {};
   #readAtMs = 0;
-  #isStopped = false;
+  readonly #stopped = new AbortController();
   #watchdog = 0;
 
   /** `types` are types or groups of events: `instance`, `gateway.sampled`. */
@@ -42,18 +42,14 @@ export class EventStream {
 
   start(): void {
     this.#watchdog = setInterval(() => this.#checkSilence(), CHECK_MS);
-    document.addEventListener('visibilitychange', this.#onReturn);
-    addEventListener('online', this.#onReturn);
-    addEventListener('pageshow', this.#onReturn);
+    document.addEventListener('visibilitychange', this.#onReturn, this.#stopped);
+    for (const name of ['online', 'pageshow']) addEventListener(name, this.#onReturn, this.#stopped);
     void this.#run();
   }
 
   stop(): void {
-    this.#isStopped = true;
+    this.#stopped.abort();
     clearInterval(this.#watchdog);
-    document.removeEventListener('visibilitychange', this.#onReturn);
-    removeEventListener('online', this.#onReturn);
-    removeEventListener('pageshow', this.#onReturn);
     this.#attempt?.abort();
     this.#wake();
   }
@@ -67,7 +63,7 @@ export class EventStream {
   }
 
   async #run(): Promise<void> {
-    for (let failures = 0; !this.#isStopped; failures += 1) {
+    for (let failures = 0; !this.#stopped.signal.aborted; failures += 1) {
       try {
         await this.#read(() => {
           failures = 0;
@@ -78,7 +74,7 @@ export class EventStream {
           return;
         }
       }
-      if (this.#isStopped) return;
+      if (this.#stopped.signal.aborted) return;
       connection.value = failures === 0 ? 'connecting' : 'offline';
       await this.#pause(DELAYS_MS[Math.min(failures, DELAYS_MS.length - 1)] ?? 0);
     }
@@ -119,7 +115,8 @@ export class EventStream {
 
   #checkSilence(): void {
     const limitMs = connection.value === 'live' ? SILENCE_MS : ANSWER_MS;
-    if (Date.now() - this.#readAtMs > limitMs) this.#reconnect();
+    // The clock may have been set back. Another clock would stand still while the machine sleeps.
+    if (Math.abs(Date.now() - this.#readAtMs) > limitMs) this.#reconnect();
   }
 
   #reconnect(): void {

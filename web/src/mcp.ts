@@ -66,7 +66,7 @@ export async function request(asked: McpRequest): Promise<McpAnswer> {
         ...(name === undefined ? {} : { 'Mcp-Name': headerText(name) }),
         ...headers,
       },
-      ...(signal === undefined ? {} : { signal }),
+      signal,
     },
   );
   const instance = response.headers.get('x-instance-id') ?? undefined;
@@ -83,8 +83,7 @@ export function continued(
   { result }: McpAnswer,
   replies: Readonly<Record<string, Reply>>,
 ): JsonObject {
-  const { requestState } = result;
-  return { ...params, inputResponses: replies, ...(requestState === undefined ? {} : { requestState }) };
+  return { ...params, inputResponses: replies, requestState: result.requestState };
 }
 
 /** Headers for the arguments whose property in the schema has `x-mcp-header`. */

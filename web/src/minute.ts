@@ -1,28 +1,35 @@
-// Sums over the last minute, by key: each second adds its counts and subtracts those of the second a minute
-// ago. The cost per second is proportional to the number of instances that were called in it.
+// Sums over the last minute, by key: each second adds its counts and subtracts those that are a minute old. The cost per second is proportional to the number of instances that were called in it.
 
 interface Counts {
   readonly requests: number;
   readonly failures: number;
 }
 
-const SECONDS = 60;
+const MINUTE_MS = 60_000;
+
+interface Second {
+  readonly atMs: number;
+  readonly counts: ReadonlyMap<string, Counts>;
+}
+
 const NONE: Counts = { requests: 0, failures: 0 };
 
 export class LastMinute {
-  readonly #seconds: ReadonlyMap<string, Counts>[] = [];
+  readonly #seconds: Second[] = [];
   readonly #sums = new Map<string, Counts>();
 
-  /** Adds one second; keys without counts may be absent. */
-  add(counts: Iterable<readonly [string, Counts]>): void {
+  /** Adds one second, which ends at `atMs`; keys without counts may be absent. */
+  add(atMs: number, counts: Iterable<readonly [string, Counts]>): void {
     const second = new Map<string, Counts>();
     for (const [key, { requests, failures }] of counts) {
       if (requests + failures > 0) second.set(key, { requests, failures });
     }
-    this.#seconds.push(second);
+    this.#seconds.push({ atMs, counts: second });
     for (const [key, added] of second) this.#shift(key, added, 1);
-    if (this.#seconds.length <= SECONDS) return;
-    for (const [key, old] of this.#seconds.shift() ?? []) this.#shift(key, old, -1);
+    // By time: after a lost connection seconds are missing. The clock may be set back.
+    const kept = this.#seconds.findIndex((one) => Math.abs(atMs - one.atMs) < MINUTE_MS);
+    for (const { counts: old } of this.#seconds.splice(0, kept))
+      for (const [key, removed] of old) this.#shift(key, removed, -1);
   }
 
   of(key: string): Counts {

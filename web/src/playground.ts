@@ -66,8 +66,7 @@ async function listTools(template: string): Promise<readonly JsonObject[]> {
   const tools: JsonObject[] = [];
   let cursor: unknown;
   for (let page = 0; page < MOST_PAGES; page += 1) {
-    const params = cursor === undefined ? {} : { cursor };
-    const { result } = await request({ template, method: 'tools/list', params });
+    const { result } = await request({ template, method: 'tools/list', params: { cursor } });
     if (Array.isArray(result.tools)) tools.push(...result.tools);
     cursor = result.nextCursor;
     if (typeof cursor !== 'string') break;
@@ -121,7 +120,7 @@ async function send(run: Run, params: JsonObject): Promise<void> {
       onNotification: (method, notified) => note(id, method, notified),
     });
     const isOver = answer.questions.length === 0;
-    update(id, { answer, ...(isOver ? { durationMs: Date.now() - startedAt } : {}) });
+    update(id, { answer, durationMs: isOver ? Date.now() - startedAt : undefined });
   } catch (thrown) {
     const error = cancellation.signal.aborted ? 'You cancelled the call.' : textOf(thrown);
     update(id, { error, durationMs: Date.now() - startedAt });

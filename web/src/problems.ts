@@ -3,7 +3,15 @@
 import { computed } from '@preact/signals';
 import { connection } from './events.ts';
 import { percent, plural } from './format.ts';
-import { isBehind, minuteOf, templateSamples, templates } from './store.ts';
+import {
+  failedRestarts,
+  gatewayNow,
+  isBehind,
+  MANY_RESTARTS,
+  minuteOf,
+  templateSamples,
+  templates,
+} from './store.ts';
 import type { Instance } from './types.ts';
 
 export interface Problem {
@@ -11,13 +19,13 @@ export interface Problem {
   readonly text: string;
   /** The template to open for details, when only one is concerned. */
   readonly template?: string;
-  readonly detail?: string;
+  readonly detail?: string | undefined;
 }
 
 /** Share of failures in a minute above which a template is mentioned. */
 const FAILING_SHARE = 0.05;
 const FEW_CALLS = 5;
-const MANY_RESTARTS = 5;
+const RECENT_MS = 900_000;
 
 export const problems = computed<readonly Problem[]>(() => {
   const found: Problem[] = [];
@@ -48,11 +56,10 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
   const wanted = members.filter(({ state }) => state !== 'stopped' && state !== 'draining');
   const sick = wanted.filter(({ healthy, state }) => !healthy && state !== 'starting');
   const detail = sick.find(({ reason }) => reason !== null)?.reason ?? undefined;
-  const more = detail === undefined ? {} : { detail };
   if (members.length > 0 && !members.some(takesCalls)) {
     const starts = wanted.some(({ state }) => state === 'starting');
     const text = starts ? 'No instance is ready yet; some are starting.' : 'No instance takes calls.';
-    yield { level: starts ? 'warn' : 'bad', template, text, ...more };
+    yield { level: starts ? 'warn' : 'bad', template, text, detail };
   } else if (sick.length > 0) {
     const names = sick.length <= 3 ? sick.map(({ id }) => id).join(', ') : plural(sick.length, 'instance');
     const verb = sick.length === 1 ? 'is' : 'are';
@@ -60,16 +67,17 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
       level: 'warn',
       template,
       text: `${names} ${verb} unhealthy; the others take the calls.`,
-      ...more,
+      detail,
     };
   }
   for (const { id, ejection } of wanted) {
     if (ejection === null) continue;
     yield { level: 'warn', template, text: `${id} gets no calls for now.`, detail: ejection.reason };
   }
-  const restarting = wanted.filter(({ restarts }) => restarts >= MANY_RESTARTS);
-  for (const { id, restarts } of restarting.slice(0, 3)) {
-    yield { level: 'warn', template, text: `${id} was restarted ${plural(restarts, 'time')}.` };
+  for (const { id, server_id } of wanted.filter(takesCalls)) {
+    const beforeMany = failedRestarts.get(server_id)?.at(-MANY_RESTARTS) ?? 0;
+    if (beforeMany > gatewayNow() - RECENT_MS)
+      yield { level: 'warn', template, text: `${id} fails and is restarted again and again.` };
   }
   const { requests, failures } = minuteOf({ template });
   if (failures >= FEW_CALLS && failures > requests * FAILING_SHARE) {

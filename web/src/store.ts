@@ -19,8 +19,8 @@ import type {
   TemplateSample,
 } from './types.ts';
 
-/** Points of the charts: five minutes. */
-const KEPT_SAMPLES = 300;
+/** The time that the charts show. */
+const KEPT_MS = 300_000;
 /** With more changed instances than this, the whole registry is read instead. */
 const SINGLE_READS = 8;
 const FIRST_READ_MS = 30;
@@ -41,6 +41,10 @@ export const templateSamples = signal<ReadonlyMap<string, TemplateSample>>(new M
 /** Totals of the last minutes, oldest first. */
 export const samples = signal<readonly Sample[]>([]);
 const lastMinute = { instances: new LastMinute(), templates: new LastMinute() };
+
+export const MANY_RESTARTS = 5;
+/** The newest restarts after failures, by server id: ms since 1970, oldest first. */
+export const failedRestarts = new Map<string, readonly number[]>();
 
 /** Incremented when sessions changed, so that the page that shows them reads them again. */
 export const sessionChanges = signal(0);
@@ -65,6 +69,11 @@ export function minuteOf(subject: { readonly server: string } | { readonly templ
   return 'server' in subject
     ? lastMinute.instances.of(subject.server)
     : lastMinute.templates.of(subject.template);
+}
+
+/** The time of the gateway, to the second: the clock of this machine may differ. */
+export function gatewayNow(): number {
+  return Date.parse(samples.value.at(-1)?.at ?? '') || Date.now();
 }
 
 let stream: EventStream | undefined;
@@ -112,9 +121,10 @@ function apply(event: GatewayEvent): void {
   else if (type.startsWith('instance.')) applyToInstance(event, String(event.server_id));
   else if (type.startsWith('session.')) noteSessions();
   else if (type === 'template.changed') readAll();
-  else if (type.startsWith('registry.') || type === 'gateway.started')
+  else if (type.startsWith('registry.') || type === 'gateway.started') {
     isBehind.value = type === 'registry.behind';
-  else if (type === 'missed') {
+    if (type === 'gateway.started') calls.forgetRunning();
+  } else if (type === 'missed') {
     calls.miss(Number(event.count));
     readAll();
   }
@@ -126,21 +136,29 @@ function applyToInstance(event: GatewayEvent, id: string): void {
     removeInstance(id);
     return;
   }
+  if (event.type === 'instance.restarting' && event.is_planned === false)
+    noteRestart(id, Date.parse(event.at));
   applyUpdate(id, updateOf(event, instances.peek().get(id)?.state));
   changed.note(id);
 }
 
+/** Kept events may come again. */
+function noteRestart(id: string, atMs: number): void {
+  const known = failedRestarts.get(id) ?? [];
+  if (atMs > (known.at(-1) ?? 0)) failedRestarts.set(id, [...known, atMs].slice(-MANY_RESTARTS));
+}
+
 const SESSIONS_MS = 5_000;
 let sessionsTimer: number | undefined;
-let sessionsReadMs = 0;
+let sessionsReadMs = -SESSIONS_MS;
 
 /** Reads at once, then at a bounded rate: a busy gateway opens sessions all the time. */
 function noteSessions(): void {
   if (sessionsTimer !== undefined) return;
-  const delayMs = Math.max(FIRST_READ_MS, sessionsReadMs + SESSIONS_MS - Date.now());
+  const delayMs = Math.max(FIRST_READ_MS, sessionsReadMs + SESSIONS_MS - performance.now());
   sessionsTimer = setTimeout(() => {
     sessionsTimer = undefined;
-    sessionsReadMs = Date.now();
+    sessionsReadMs = performance.now();
     sessionChanges.value += 1;
   }, delayMs);
 }
@@ -156,9 +174,11 @@ function addSample(sample: Sample): void {
   const templatesNow = merged(templateSamples.value, sample.templates, ({ template }) => template);
   const instancesNow = merged(instanceSamples.value, sample.instances, ({ server_id }) => server_id);
   // A sample omits what did not change since the second before, including counts.
-  lastMinute.templates.add(templatesNow);
-  lastMinute.instances.add(instancesNow);
-  samples.value = [...samples.value.slice(1 - KEPT_SAMPLES), sample];
+  const atMs = Date.parse(sample.at);
+  lastMinute.templates.add(atMs, templatesNow);
+  lastMinute.instances.add(atMs, instancesNow);
+  const recent = samples.value.filter(({ at }) => Math.abs(atMs - Date.parse(at)) < KEPT_MS);
+  samples.value = [...recent, sample];
   templateSamples.value = templatesNow;
   instanceSamples.value = instancesNow;
 }
@@ -187,7 +207,7 @@ class ChangedState {
   readonly #servers = new Set<string>();
   #isAll = false;
   #timer: number | undefined;
-  #lastReadMs = 0;
+  #lastReadMs = -RARE_READ_MS;
   /** Number of reads that may follow at once. */
   #credit = READS_AT_ONCE;
 
@@ -196,7 +216,7 @@ class ChangedState {
     if (serverId === undefined) this.#isAll = true;
     else this.#servers.add(serverId);
     if (this.#timer !== undefined) return;
-    const quietMs = Date.now() - this.#lastReadMs;
+    const quietMs = performance.now() - this.#lastReadMs;
     this.#credit = Math.min(READS_AT_ONCE, this.#credit + quietMs / RARE_READ_MS) - 1;
     const pauseMs = this.#credit > 0 ? NEXT_READ_MS : RARE_READ_MS;
     const delayMs = Math.max(FIRST_READ_MS, pauseMs - quietMs);
@@ -204,7 +224,7 @@ class ChangedState {
   }
 
   async #read(): Promise<void> {
-    this.#lastReadMs = Date.now();
+    this.#lastReadMs = performance.now();
     const servers = [...this.#servers];
     const isAll = this.#isAll || servers.length > SINGLE_READS;
     this.#servers.clear();
@@ -279,6 +299,7 @@ export function storeInstance(instance: Instance): void {
 }
 
 function removeInstance(id: string): void {
+  failedRestarts.delete(id);
   for (const known of [instances, instanceSamples] as readonly Signal<ReadonlyMap<string, unknown>>[]) {
     const rest = new Map(known.value);
     if (rest.delete(id)) known.value = rest;

@@ -13,7 +13,7 @@ import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, route, setParams } from '../router.ts';
-import { samples, sessionChanges, templates } from '../store.ts';
+import { gatewayNow, sessionChanges, templates } from '../store.ts';
 
 interface Session {
   /** Its fingerprint: the id itself is a credential. */
@@ -133,8 +133,6 @@ function TemplateFilter() {
 
 function SessionRow({ session, onEnd }: { readonly session: Session; readonly onEnd: () => void }) {
   const { id, client, principal, principal_name: owner, bindings, is_streaming } = session;
-  // Subscribes to samples, so that the time since the last use advances; by a call, as in store.ts.
-  samples.valueOf();
   const name = client.name ?? 'A client';
   return (
     <div class="row">
@@ -164,7 +162,7 @@ function SessionRow({ session, onEnd }: { readonly session: Session; readonly on
         {is_streaming && <div class="small muted">listens</div>}
       </div>
       <Cell name="opened">{day(session.created_at)}</Cell>
-      <Cell name="last used">{duration(Date.now() - Date.parse(session.last_used_at))} ago</Cell>
+      <Cell name="last used">{duration(gatewayNow() - Date.parse(session.last_used_at))} ago</Cell>
       <span class="actions end">
         <button type="button" class="small" aria-label={`End the session of ${name}`} onClick={onEnd}>
           End

@@ -84,11 +84,8 @@ function templatesOf(data: FormData): readonly string[] | null {
 
 export function NewUser({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: () => void }) {
   const save = async (data: FormData): Promise<void> => {
-    const [username, email, password, role] = ['username', 'email', 'password', 'role'].map((name) =>
-      data.get(name),
-    );
-    await change('POST', 'auth/users', { username, email, password, role, templates: templatesOf(data) });
-    notify(`${username} may sign in.`);
+    await change('POST', 'auth/users', { ...Object.fromEntries(data), templates: templatesOf(data) });
+    notify(`${data.get('username')} may sign in.`);
     onDone();
     onClose();
   };

@@ -5,7 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { mayWrite } from '../account.ts';
 import { command, deregister } from '../actions.ts';
 import { day, duration, milliseconds } from '../format.ts';
-import { instanceSamples, minuteOf, readInstance } from '../store.ts';
+import { gatewayNow, instanceSamples, minuteOf, readInstance } from '../store.ts';
 import type { Instance } from '../types.ts';
 import { DetailRow } from './detail-row.tsx';
 import { Confirm, Dialog } from './dialog.tsx';
@@ -36,7 +36,7 @@ export function InstanceDrawer({ instance, onClose }: InstanceDrawerProps) {
         <p class="callout warn">
           <Icon name="warn" />
           <span>
-            {ejection.reason}. It gets no calls for {duration(Date.parse(ejection.until) - Date.now())}.
+            {ejection.reason}. It gets no calls for {duration(Date.parse(ejection.until) - gatewayNow())}.
           </span>
         </p>
       )}

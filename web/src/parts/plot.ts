@@ -53,12 +53,11 @@ export function createPlot(
       ],
       series: [
         {},
-        ...lines.map(({ name, color, dash }) => ({
-          label: name,
+        ...lines.map(({ color, dash = [] }) => ({
           stroke: colourOf(element, color),
           width: 1.75,
           points: { show: false },
-          ...(dash === undefined ? {} : { dash: [...dash] }),
+          dash: [...dash],
         })),
       ],
     },

@@ -56,9 +56,9 @@ function messagePart(message: JsonObject): JsonObject {
   return { role: message.role, content: message.content };
 }
 
-/** JSON in a text is easier to read with line breaks. */
+/** JSON in a text is easier to read with line breaks; long numbers would not stay exact. */
 function pretty(text: string): string {
-  if (!/^\s*[[{]/.test(text)) return text;
+  if (!/^\s*[[{]/.test(text) || /\d{16}/.test(text)) return text;
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
