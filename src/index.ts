@@ -7,8 +7,7 @@ import './domain/required-node.ts';
 export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
-export type { ErrorCode } from './domain/errors.ts';
-export { type Delivered, type ErrorDetails, GatewayError } from './domain/errors.ts';
+export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
 export type { Answer, ExchangeEvent, ExchangeOptions, ExchangeRequest } from './domain/exchange.ts';
 export type {

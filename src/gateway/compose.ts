@@ -95,10 +95,9 @@ export function composeGateway(
   });
   const metrics = new Metrics(events$, (template) => fleet.has(template));
   const sync = new Sync({ registry, definitions, ...options.discovery });
-  const readDatabase = databaseStatus(store, now);
   const tests = new ConnectionTests({ opener, registry, now, alarm });
   const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing };
-  return { ...parts, policy, definitions, readDatabase, reaper };
+  return { ...parts, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
 }
 
 /** Drops errors of the inspector: they would stop the inspected actor. */

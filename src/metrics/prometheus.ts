@@ -20,19 +20,17 @@ export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 /** Gauges with names of counters, which Prometheus rejects; each is the sum of a gauge that is kept. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_active_${each}_total`);
 
-export type MetricsSource = Pick<Gateway, 'databaseStatus' | 'metrics' | 'snapshot'>;
-
 /** The metrics of one gateway. It counts HTTP answers from its construction on. */
 export class Prometheus {
   /** HTTP answers of the app by status, and by error code: bounded by their catalogues. */
   readonly #http = { statuses: new Map<number, number>(), errors: new Map<ErrorCode, number>() };
-  readonly #gateway: MetricsSource;
+  readonly #gateway: Gateway;
   /** The text that is being made; concurrent scrapes share it. */
   #all: Promise<string> | undefined;
   /** Metrics of the process. Its collectors observe the event loop and the garbage collector after the first scrape. */
   #process: Registry | undefined;
 
-  constructor(gateway: MetricsSource) {
+  constructor(gateway: Gateway) {
     this.#gateway = gateway;
   }
 
@@ -52,7 +50,10 @@ export class Prometheus {
 
   async #textFor(viewer: Viewer): Promise<string> {
     const client = await import('prom-client');
-    const reading = await this.#read(viewer);
+    const { metrics: traffic } = this.#gateway;
+    const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
+    const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
+    const reading = { templates, traffic, http: this.#http, isDatabaseConnected };
     const seesAll = viewer.templates === undefined;
     const texts: string[] = [];
     for (const metric of METRICS) {
@@ -64,13 +65,6 @@ export class Prometheus {
     }
     if (seesAll) texts.push((await this.#ofProcess(client).metrics()).trimEnd());
     return `${texts.join('\n')}\n`;
-  }
-
-  async #read(viewer: Viewer): Promise<MetricsReading> {
-    const { metrics: traffic } = this.#gateway;
-    const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
-    const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
-    return { templates, traffic, http: this.#http, isDatabaseConnected };
   }
 
   #ofProcess({ Registry, collectDefaultMetrics }: PromClient): Registry {

@@ -116,20 +116,15 @@ class Sample {
     const { templates } = viewer;
     const key = JSON.stringify([isAdmin, seen, template, templates && [...templates]]);
     return getOrInsert(this.#texts, key, () => {
-      const isSelected = (name: string): boolean =>
-        mayUse(viewer, name) && (template === undefined || template === name);
-      return this.#textOf(isSelected, isAdmin, seen);
+      const visible = [...this.parts].filter(([name]) => mayUse(viewer, name) && name === (template ?? name));
+      const parts = visible.map(([, part]) => part);
+      const instances = parts.flatMap((part) => [...part.instances.values()]);
+      const isNew = ({ changedIn }: Part): boolean => changedIn > seen;
+      return (
+        `${this.#head},"totals":${JSON.stringify(totalsOf(parts, isAdmin))}` +
+        `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(instances.filter(isNew))}]}`
+      );
     });
-  }
-
-  #textOf(isSelected: (template: string) => boolean, isAdmin: boolean, seen: number): string {
-    const parts = [...this.parts.values()].filter(({ snapshot }) => isSelected(snapshot.template));
-    const isNew = ({ changedIn }: Part): boolean => changedIn > seen;
-    const instances = parts.flatMap((part) => [...part.instances.values()]);
-    return (
-      `${this.#head},"totals":${JSON.stringify(totalsOf(parts, isAdmin))}` +
-      `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(instances.filter(isNew))}]}`
-    );
   }
 
   #partOf(snapshot: TemplateSnapshot, before: Sample | undefined): TemplatePart {

@@ -36,11 +36,6 @@ import { VERSION } from '../domain/version.ts';
 /** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose these names. */
 const NAME_UNITS = 128;
 
-/** The span of an HTTP request that arrives now, from the registered provider. */
-export function requestSpan(headers: IncomingHeaders): RequestSpan {
-  return new RequestSpan(currentTracer(), headers);
-}
-
 /** For calls of an embedding program: its active span is the parent of the attempts. */
 export function embeddedTrace(): RequestTrace {
   const parent = context.active();
@@ -86,19 +81,19 @@ export interface RequestEnd {
 }
 
 /**
- * Begins when the MCP request is known, since its `_meta` may name the parent, with the time of arrival.
+ * The span of an HTTP request that arrives now, from the registered provider. It begins when the MCP request is known, since its
+ * `_meta` may name the parent, with the time of arrival.
  * Source: semantic conventions for MCP, "Context propagation".
  */
 export class RequestSpan implements RequestTrace {
-  readonly #tracer: Tracer;
+  readonly #tracer = currentTracer();
   readonly #clock = new SpanClock();
   readonly #headers: IncomingHeaders;
   #span: Span | undefined;
   #context: Context | undefined;
   #isMcp = false;
 
-  constructor(tracer: Tracer, headers: IncomingHeaders) {
-    this.#tracer = tracer;
+  constructor(headers: IncomingHeaders) {
     this.#headers = headers;
   }
 

@@ -30,7 +30,7 @@ export function observe(
     const startMs = log.isLevelEnabled('info') ? performance.now() : undefined;
     const { spans } = traces;
     if (spans !== undefined && !PROBES.has(context.path))
-      state.trace = spans.requestSpan(context.req.headers);
+      state.trace = new spans.RequestSpan(context.req.headers);
     response.on('close', () => {
       metrics.countAnswer(statusOf(response), state.errorCode);
       if (state.trace !== undefined) endTrace(context);
