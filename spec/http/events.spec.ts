@@ -295,6 +295,18 @@ test('divides one rate among all readers, and drops their oldest events', async 
   }
 });
 
+test('leaves the rate to readers that have something to read', async () => {
+  const { recent, happen } = ring(10, { intervalMs: 1, perSecond: 1_000 });
+  for (let idle = 0; idle < 1_000; idle += 1) read(recent, { isFollowing: true, isSelected: () => false });
+  const { reported } = read(recent, { isFollowing: true });
+  happen(10);
+  while (reported.length < 10) await turn();
+  const startMs = performance.now();
+  happen(5);
+  while (reported.length < 15) await turn();
+  assert.ok(performance.now() - startMs < 2_000);
+});
+
 test('reports dropped events when the rate allows, without waiting for another event', async () => {
   const { recent, happen } = ring(2, { intervalMs: 1, perSecond: 50 });
   const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs < 4 });

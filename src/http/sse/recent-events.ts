@@ -19,7 +19,7 @@ export interface ReadOptions {
 export interface EventRate {
   /** Shortest time between two writes to a reader that follows, in ms. The first event after a pause is not delayed. */
   readonly intervalMs: number;
-  /** Events that all readers together get; each has an equal part, and may save up as much as is kept. */
+  /** Events that all readers together get; each that waits for some has an equal part, and may save up as much as is kept. */
   readonly perSecond: number;
 }
 
@@ -40,6 +40,8 @@ export class RecentEvents {
   readonly #rate: EventRate;
   #isWakeDue = false;
   #wokeAtMs = 0;
+  /** Readers to which events can be written now: idle and slow ones take no part of the rate. */
+  #ready = 0;
   #isOver = false;
 
   /** Subscribes until the gateway is closed, when the events complete. */
@@ -148,6 +150,9 @@ export class RecentEvents {
   #wake(): void {
     this.#isWakeDue = false;
     this.#wokeAtMs = performance.now();
+    this.#ready = 0;
+    for (const { unread, reader } of this.#readings)
+      if (unread.length > 0 && !reader.isBehind) this.#ready += 1;
     for (const reading of this.#readings) this.#emit(reading);
   }
 
@@ -164,7 +169,7 @@ export class RecentEvents {
 
   #refill(reading: EventReading): void {
     const now = performance.now();
-    const part = this.#rate.perSecond / Math.max(1, this.#readings.size);
+    const part = this.#rate.perSecond / Math.max(1, this.#ready);
     const gained = ((now - reading.refilledAtMs) / 1_000) * part;
     reading.allowance = Math.min(this.#size, reading.allowance + gained);
     reading.refilledAtMs = now;
