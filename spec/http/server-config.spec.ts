@@ -75,15 +75,23 @@ const placed = definition({
       user: { type: 'string', env_mapping: 'USER_NAME' },
       secret: { type: 'string', command_arg: '--secret', sensitive: true },
       level: { type: 'integer', env_mapping: 'LEVEL', default: 3 },
+      ports: { type: 'array', items: { type: 'integer' }, command_arg: '--port' },
     },
   },
 });
 
 test('becomes arguments, variables and headers; settings without a value use their default', () => {
-  const config: object = { token: 'Bearer s', root: '/r', deep: 'true', paths: '/a:/b', level: '7' };
+  const config: object = {
+    token: 'Bearer s',
+    root: '/r',
+    deep: 'true',
+    paths: '/a:/b',
+    level: '7',
+    ports: '1,2',
+  };
   assert.equal(serverInput('weather', config, placed), {
     ...{ endpoint: 'http://127.0.0.1:9/mcp', transport: 'http', command: 'serve' },
-    args: ['--quiet', '/srv', '--root', '/r', '--deep', '/a', '/b'],
+    args: ['--quiet', '/srv', '--root', '/r', '--deep', '/a', '/b', '--port', '1', '--port', '2'],
     env_vars: { PATHS: '/a:/b', LEVEL: '7' },
     headers: { Authorization: 'Bearer s' },
   });

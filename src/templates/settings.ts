@@ -45,19 +45,25 @@ export function settingsOf(definition: TemplateDefinition | undefined): readonly
   });
 }
 
-/** The values, with texts converted where the schema declares a number, a boolean or a list. */
+/** The values, with texts converted where the schema declares a number, a boolean, or a list of them or of texts. */
 export function typedValues(definition: TemplateDefinition, values: SettingValues): SettingValues {
   const settings = new Map(settingsOf(definition).map((setting) => [setting.name, setting]));
-  return Object.fromEntries(
-    Object.entries(values).map(([name, value]) => [name, typed(value, settings.get(name))]),
-  );
+  const typedEntries = Object.entries(values).map(([name, value]) => {
+    const setting = settings.get(name);
+    return [name, typed(value, setting?.schema, setting?.separator)];
+  });
+  return Object.fromEntries(typedEntries);
 }
 
-function typed(value: unknown, setting: TemplateSetting | undefined): unknown {
-  if (typeof value !== 'string' || !isJsonObject(setting?.schema)) return value;
-  const { type } = setting.schema;
+function typed(value: unknown, schema: unknown, separator = ','): unknown {
+  if (typeof value !== 'string' || !isJsonObject(schema)) return value;
+  const { type, items } = schema;
   if (type === 'boolean') return value === 'true' ? true : value === 'false' ? false : value;
-  if (type === 'array') return value.split(setting.separator ?? ',').filter((part) => part !== '');
+  if (type === 'array')
+    return value
+      .split(separator)
+      .filter((part) => part !== '')
+      .map((part) => typed(part, items));
   const isNumber = (type === 'integer' || type === 'number') && value.trim() !== '';
   return isNumber && Number.isFinite(Number(value)) ? Number(value) : value;
 }
