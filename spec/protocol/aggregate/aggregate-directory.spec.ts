@@ -107,6 +107,18 @@ test('assigns a resource to the first template that lists it, else by URI templa
     assert.is(await resource(unknown), undefined);
 });
 
+test('assigns a resource to the template that lists it now', async () => {
+  const { directory, resource, all } = setUp();
+  const [a, b] = [all.get('a'), all.get('b')];
+  assert.ok(a && b);
+  assert.equal([await resource('file:///both'), await resource('a://7/data')], ['a', 'a']);
+  a.lists = { resources: [{ uri: 'b:1' }] };
+  b.lists = { ...b.lists, resourceTemplates: [{ uriTemplate: 'a://{id}/data' }] };
+  await Promise.all([directory.list('resources', CLIENT), directory.list('resourceTemplates', CLIENT)]);
+  const owners = await Promise.all(['file:///both', 'a://7/data', 'b:1'].map(resource));
+  assert.equal(owners, ['b', 'b', 'a']);
+});
+
 test('assigns an unlisted resource to the only template', async () => {
   assert.is(await setUp(['b']).resource('c:1'), 'b');
 });

@@ -32,16 +32,19 @@ export class AggregateDirectory {
 
   /** One list over all templates of the owner: with aggregate names and without duplicates. Items without a name are left out. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
-    const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
+    const templates = this.#templates(client.owner);
+    const gathered = await this.#lists.gather(list, templates, client);
+    const asked = new Set(templates);
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
     for (const { template, items } of gathered) {
+      if (list === 'resourceTemplates') this.#patterns.delete(template);
       for (const listedItem of items) {
         const item = aggregateItem(list, template, listedItem);
         if (item === undefined) continue;
         const isFirst = keys.size < keys.add(item.key).size;
         if (isFirst) listed.push(item.shown);
-        this.#learn(list, item, isFirst);
+        this.#learn(list, item, isFirst, asked);
       }
     }
     return listed;
@@ -93,10 +96,13 @@ export class AggregateDirectory {
     return [...patterns].some((literals) => fitsBetween(literals, uri));
   }
 
-  /** Of two items with one name the first one counts. */
-  #learn(list: ListField, { template, key, own }: AggregateItem, isFirst: boolean): void {
+  /** Of two items with one name the first one counts. Of the templates that were asked, those own a resource that list it now. */
+  #learn(list: ListField, { template, key, own }: AggregateItem, isFirst: boolean, asked: Set<string>): void {
     if (own !== undefined && isFirst) this.#cut.set(key, own);
-    if (list === 'resources') this.#resources.set(key, (this.#resources.get(key) ?? new Set()).add(template));
+    if (list === 'resources') {
+      const known = [...(this.#resources.get(key) ?? [])].filter((other) => !isFirst || !asked.has(other));
+      this.#resources.set(key, new Set(known).add(template));
+    }
     if (list === 'resourceTemplates') this.#learnPattern(template, key);
   }
 
