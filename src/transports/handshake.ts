@@ -210,11 +210,8 @@ function refusedBy(refusals: readonly HandshakeRefusal[]): GatewayError {
 }
 
 function handshakeRefused(reason: string): GatewayError {
-  return backendUnavailable(reason, {
-    delivered: 'no',
-    suspicious: true,
-    cause: new HandshakeRefused(reason),
-  });
+  const cause = new HandshakeRefused(reason);
+  return backendUnavailable(reason, { delivered: 'no', suspicious: true, cause });
 }
 
 // Progress tokens: every client counts from 0, so tokens of two callers collide. The backend gets a token of the gateway, and the

@@ -143,13 +143,9 @@ export class ListenClient {
         this.#failures = 0;
       }),
     );
-    if (this.#hasMissed) this.#reportAll();
-    this.#update();
-  }
-
-  #reportAll(): void {
+    if (this.#hasMissed) for (const list of this.#lists) this.#deliver(listNotice(list));
     this.#hasMissed = false;
-    for (const list of this.#lists) this.#deliver(listNotice(list));
+    this.#update();
   }
 
   #end(listening: Listening, isRefused = false): void {

@@ -9,12 +9,10 @@ import { isCustomNotice } from '../../domain/mcp.ts';
 import type { CallUpstream, Upstream } from '../../transports/transport.ts';
 import { NO_SUBSCRIBER } from '../instances/conversation.ts';
 
-type MessageReceiver = (message: ServerMessage) => void;
-
 export class StatelessUpstream implements CallUpstream {
   readonly #inner: Upstream;
   /** Calls under way, oldest first. */
-  readonly #calls = new Set<MessageReceiver>();
+  readonly #calls = new Set<(message: ServerMessage) => void>();
 
   /** Keeps the stream of `inner` open until that ends. */
   constructor(inner: Upstream) {
@@ -28,7 +26,7 @@ export class StatelessUpstream implements CallUpstream {
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
-      const listener: MessageReceiver = (message) => subscriber.next(message);
+      const listener = (message: ServerMessage) => subscriber.next(message);
       this.#calls.add(listener);
       subscriber.add(() => this.#calls.delete(listener));
       subscriber.add(this.#inner.exchange(request).subscribe(subscriber));

@@ -180,7 +180,8 @@ export class RecentEvents {
     const { subscriber, reader, unread } = reading;
     const mayEmit = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
     if (reading.missed > 0 && mayEmit()) {
-      subscriber.next(missedEvent(reading.missed));
+      const data = JSON.stringify({ type: 'missed', count: reading.missed });
+      subscriber.next({ name: 'missed', data });
       reading.missed = 0;
     }
     let count = 0;
@@ -229,8 +230,4 @@ interface EventReading {
 
 function textOf({ type, atMs, ...fields }: GatewayEvent): string {
   return JSON.stringify({ type, at: new Date(atMs).toISOString(), ...writtenFields(fields) });
-}
-
-function missedEvent(count: number): StreamEvent {
-  return { name: 'missed', data: JSON.stringify({ type: 'missed', count }) };
 }

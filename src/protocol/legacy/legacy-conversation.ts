@@ -137,7 +137,9 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const message = requestText(id, request.method, request.params);
     this.#questions ??= new LegacyQuestions();
     if (!this.#questions.add(id, request, call)) return;
-    if (call?.post.ask(message) || this.#listener?.ask(message) || this.#askElsewhere(message, call)) return;
+    if (call?.post.ask(message) || this.#listener?.ask(message)) return;
+    // The newest call first: its connection is the most likely to be open.
+    if (this.#calls.values().findLast((other) => other !== call && other.post.ask(message))) return;
     if (this.#listenerOf().store(message, id)) return;
     this.reply(id, failed('The client has no open stream.'));
   }
@@ -201,11 +203,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   #streamDeps() {
     const { memory, nextNumber } = this.#deps;
     return { memory, sessionId: this.#session.id, nextKey: () => nextNumber().toString(36) };
-  }
-
-  /** The newest call first: its connection is the most likely to be open. */
-  #askElsewhere(message: string, asking: LegacyCall | undefined): boolean {
-    return [...this.#calls.values()].reverse().some((call) => call !== asking && call.post.ask(message));
   }
 
   /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */
