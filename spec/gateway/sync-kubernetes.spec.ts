@@ -254,11 +254,12 @@ test('gives up a list whose pages do not end', async () => {
 
 test('reports what is wrong with a kubeconfig', async () => {
   const { gateway } = await gatewayOf();
-  const warningFor = async (config: object) => {
-    await writeFile(folder('config'), JSON.stringify(config));
+  const warningFor = async (config: object | string) => {
+    await writeFile(folder('config'), typeof config === 'string' ? config : JSON.stringify(config));
     return (await gateway.sync()).warnings.filter((line) => line.startsWith('kubernetes')).join();
   };
   assert.match(await warningFor([]), 'is not a kubeconfig');
+  assert.match(await warningFor('users:\n  - token: s3cret: x\n'), /config: is not a kubeconfig$/);
   assert.match(await warningFor({ 'current-context': 'gone' }), 'there is no context "gone"');
   const user = { exec: { command: 'login' } };
   const text = await warningFor({

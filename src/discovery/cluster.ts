@@ -53,7 +53,13 @@ export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterA
 async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess | undefined> {
   const { parse } = await import('yaml');
   const documents = files.map((file) => {
-    const document: unknown = parse(readFileSync(file, 'utf8'));
+    const text = readFileSync(file, 'utf8');
+    let document: unknown;
+    try {
+      document = parse(text, { logLevel: 'error' });
+    } catch {
+      // The message of the parser quotes the text, which has tokens.
+    }
     if (!isJsonObject(document)) throw new SourceError(`${file}: is not a kubeconfig`);
     return { file, document };
   });
