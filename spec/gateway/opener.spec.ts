@@ -68,7 +68,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
 });
 
 test('starts no program whose template requires a program or version that is missing', async () => {
-  const reasonOf = async (requires: string[], command = 'node', env = {}) => {
+  const reasonOf = async (requires: string[], command = 'node', env = {}, workingDir = '/') => {
     const rules = { id: 'demo', requires };
     const open = openerOf({ deniedNetworks: [], ...shared, definitions: new Map([['demo', rules]]) });
     const instance = definition('a', {
@@ -77,6 +77,7 @@ test('starts no program whose template requires a program or version that is mis
       command,
       args: ['-e', '"started"'],
       env,
+      workingDir,
     });
     return (await errorOf(open(instance)(signal))).facts.reason;
   };
@@ -101,6 +102,10 @@ test('starts no program whose template requires a program or version that is mis
   assert.match(
     String(await reasonOf(['python>=3.10'], process.execPath, path)),
     /"python3 --version" prints 3\.9\.2$/,
+  );
+  assert.match(
+    String(await reasonOf(['python>=3.10'], './python3', {}, folder)),
+    `"${folder}/python3 --version" prints 3.9.2`,
   );
 });
 

@@ -1,6 +1,7 @@
 // Opens the transports of instances by the rows of their kinds: decides what is started, with the environment of its template, and
 // with which options. A failure names variables that the program may lack.
 
+import { resolve } from 'node:path';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { HeldBytes } from '../domain/held-bytes.ts';
@@ -65,7 +66,9 @@ async function launch(
   const launched = launchOf(withTemplateEnvironment(definition, rules));
   const { command = '', env } = launched;
   const environment = childEnvironment(env, environmentOf(user), process.platform, passEnv);
-  const unmet = await unmetRequirement(rules.requires ?? [], command, environment, user);
+  // As the system looks for it: a name in PATH, a path from the working folder.
+  const program = /[/\\]/.test(command) ? resolve(launched.workingDir ?? user?.home ?? '', command) : command;
+  const unmet = await unmetRequirement(rules.requires ?? [], program, environment, user);
   if (unmet !== undefined) throw notStarted(unmet);
   return launched;
 }
