@@ -115,20 +115,18 @@ export const dbImport: CommandDefinition = {
   examples: ['db import registry.json', 'db import mcp.json --node-id build-1:8080'],
   run: async (input, terminal) => {
     const config = readSettings(input, terminal);
-    const [{ withDatabase }, { importDocument }] = await Promise.all([
+    const [{ withDatabase }, { importDocument }, { readRegistryFile }] = await Promise.all([
       import('../database/open-database.ts'),
       import('../database/registry-document.ts'),
+      import('../../persistence/registry-file.ts'),
     ]);
-    const contents = await contentsOf(resolve(terminal.folder, input.positional(0)));
-    const { name, done } = await withDatabase(config, terminal, async (database) => ({
-      name: database.name,
-      done: await importDocument(database.store, contents, {
-        nodeId: config.nodeId,
-        now: new Date().toISOString(),
-        folder: terminal.folder,
-        protectedPaths: database.protectedPaths,
-      }),
-    }));
+    const { name, contents, done } = await withDatabase(config, terminal, async (database) => {
+      const { name, store, protectedPaths } = database;
+      const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)));
+      const now = new Date().toISOString();
+      const context = { nodeId: config.nodeId, now, folder: terminal.folder, protectedPaths };
+      return { name, contents, done: await importDocument(store, contents, context) };
+    });
 
     const programs = contents.entries.some(({ input: { command } }) => command !== undefined);
     const where = programs ? `; ${config.nodeId} runs the programs` : '';
@@ -144,13 +142,3 @@ export const dbImport: CommandDefinition = {
     return done.problems.length === 0 ? 0 : 1;
   },
 };
-
-async function contentsOf(path: string) {
-  const { RegistryFileError, readRegistryFile } = await import('../../persistence/registry-file.ts');
-  try {
-    return await readRegistryFile(path);
-  } catch (error) {
-    if (error instanceof RegistryFileError) throw new CommandFailure(error.message, { cause: error });
-    throw error;
-  }
-}
