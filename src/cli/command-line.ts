@@ -45,7 +45,10 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
   if (given.some((word) => VERSION.includes(word))) return { kind: 'version' };
   const flags = command.options.map(optionFlag);
   const unknown = given.find((word) => !flags.includes(word));
-  if (unknown !== undefined) throw unknownOption(unknown, command.name, flags);
+  if (unknown !== undefined) {
+    const advice = adviceOn(nearMiss(unknown, flags), (flag) => flag, `${command.name} --help`);
+    throw new UsageError(`unknown option ${unknown} for "stagedoor ${command.name}"; ${advice}`);
+  }
 
   const denied = given.find((flag) => given.includes(flag.replace(/^--/, '--no-')));
   if (denied !== undefined)
@@ -55,7 +58,8 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
   const options = new Map<string, OptionValue>();
   for (const definition of command.options) {
     const name = optionName(definition);
-    const value = parsed.options[camelCase(name)];
+    // As cac names it: `workingDir`.
+    const value = parsed.options[name.replace(/-[a-z]/g, ([, letter = '']) => letter.toUpperCase())];
     if (value !== undefined) options.set(name, unprotect(value));
   }
   const positionals = parsed.args.map((word) => String(unprotect(word)));
@@ -147,13 +151,4 @@ function nearestCommand(
 
 function adviceOn(nearest: string | undefined, shown: (nearest: string) => string, help: string): string {
   return nearest === undefined ? `see ${ownCommand(help)}` : `did you mean ${shown(nearest)}?`;
-}
-
-function unknownOption(option: string, name: string, flags: readonly string[]): UsageError {
-  const advice = adviceOn(nearMiss(option, flags), (flag) => flag, `${name} --help`);
-  return new UsageError(`unknown option ${option} for "stagedoor ${name}"; ${advice}`);
-}
-
-function camelCase(name: string): string {
-  return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }

@@ -56,7 +56,10 @@ export function openDemo(
       });
       const healthy = (await Promise.all(outcomes)).flat();
       const [url = ''] = setup.urls;
-      const apiKey = healthy.length > 0 && setup.auth.isEnabled ? await createKey(setup) : undefined;
+      const expiresAt = new Date(Date.now() + KEY_LIFETIME_MS).toISOString();
+      const wanted = { name: 'demo', permissions: KEY_PERMISSIONS, expiresAt };
+      const needsKey = healthy.length > 0 && setup.auth.isEnabled;
+      const apiKey = needsKey ? (await setup.auth.accounts.createApiKey(wanted)).key : undefined;
       const calls = demoCalls(url, scratch, apiKey, healthy);
       const invitation = calls.length === 0 ? 'The gateway keeps trying.' : 'To try in another terminal:';
       print(`\n${healthy.length} of ${servers.length} servers are healthy. ${invitation}`);
@@ -91,12 +94,6 @@ function makeScratch(): string {
 
 const CLIENTS = `The URL for MCP clients; /mcp/<template> is one of the servers alone, and "${ownCommand('connect <template>')}" shows how.`;
 const WITH_KEY = 'They send the key in the header X-API-Key.';
-
-async function createKey({ auth }: DemoSetup): Promise<string> {
-  const expiresAt = new Date(Date.now() + KEY_LIFETIME_MS).toISOString();
-  const { key } = await auth.accounts.createApiKey({ name: 'demo', permissions: KEY_PERMISSIONS, expiresAt });
-  return key;
-}
 
 /** Never rejects, so that the other servers continue. */
 async function start(

@@ -2,7 +2,7 @@
 // has no groups and writes to the console by itself.
 
 import { ownCommand } from '../domain/version.ts';
-import type { Command, OptionDefinition } from './command.ts';
+import type { Command } from './command.ts';
 
 type HelpRow = readonly [name: string, text: string];
 
@@ -28,7 +28,9 @@ export function commandHelp(command: Command, columns?: number): string {
   const titles = new Set(['Options', ...options.map(({ group = 'Options' }) => group)]);
   const exampleLines = examples.map((each) => ownCommand(each));
   const rowsOf = (title: string): readonly HelpRow[] => [
-    ...options.filter(({ group = 'Options' }) => group === title).map(optionRow),
+    ...options
+      .filter(({ group = 'Options' }) => group === title)
+      .map(({ flags, short, description }): HelpRow => [short ? `-${short}, ${flags}` : flags, description]),
     ...(title === 'Options' ? [HELP] : []),
   ];
   return [
@@ -38,10 +40,6 @@ export function commandHelp(command: Command, columns?: number): string {
     ...(talksToGateway(command) ? [rowSection('Environment', [CREDENTIALS], columns)] : []),
     ...(exampleLines.length > 0 ? [section('Examples', exampleLines)] : []),
   ].join('\n\n');
-}
-
-function optionRow({ flags, short, description }: OptionDefinition): HelpRow {
-  return [short === undefined ? flags : `-${short}, ${flags}`, description];
 }
 
 function talksToGateway({ options }: Command): boolean {

@@ -45,7 +45,9 @@ export function table<Row>(
       heading,
       texts: rows.map((row) => cellText(typeof column === 'function' ? column(row) : row[column])),
     }))
-    .filter(({ texts }) => isWide || terminal.columns === undefined || !texts.every(isBlank));
+    .filter(
+      ({ texts }) => isWide || terminal.columns === undefined || !texts.every((text) => BLANK.test(text)),
+    );
   const headings = shown.map(({ heading }) => heading);
   const cells = rows.map((_, index) => shown.map(({ texts }) => texts[index] ?? ''));
   const widths = fittingWidths(terminal.columns, [headings, ...cells]);
@@ -68,9 +70,7 @@ function cellText(value: unknown): string {
 }
 
 /** Empty, unknown or zero, also as a share: `0.0 %`. */
-function isBlank(text: string): boolean {
-  return /^(-|0(\.0+)?( %)?)?$/.test(text);
-}
+const BLANK = /^(-|0(\.0+)?( %)?)?$/;
 
 /** Characters between two columns, and the least width of a column on a narrow terminal. */
 const GAP = 2;

@@ -114,7 +114,22 @@ export class Remote {
     path: string,
     request: RemoteRequest,
   ): Promise<{ readonly status: number; readonly body: unknown }> {
-    const { response, text } = await this.#send(path, request);
+    const { method = 'GET', timeoutMs = ANSWER_MS } = request;
+    const address = this.#addressOf(path);
+    const { response, text } = await this.#busy(`waiting for ${this.url}`, async () => {
+      try {
+        const response = await fetch(address, {
+          method,
+          signal: AbortSignal.timeout(timeoutMs),
+          // The credentials are for this gateway, not for the target of a redirect.
+          redirect: 'error',
+          ...contentOf(request, this.#credentials),
+        });
+        return { response, text: await response.text() };
+      } catch (error) {
+        throw unreachable(this.url, timeoutMs, error, method);
+      }
+    });
     return { status: response.status, body: this.#bodyOf(response, text, request) };
   }
 
@@ -179,25 +194,6 @@ export class Remote {
     if (/\/\.{0,2}(?=\/|$)/.test(path.replace(/\?.*$/s, '')))
       throw new UsageError('a name must not be empty, "." or ".."');
     return this.url + path;
-  }
-
-  async #send(path: string, request: RemoteRequest): Promise<{ response: Response; text: string }> {
-    const { method = 'GET', timeoutMs = ANSWER_MS } = request;
-    const address = this.#addressOf(path);
-    return this.#busy(`waiting for ${this.url}`, async () => {
-      try {
-        const response = await fetch(address, {
-          method,
-          signal: AbortSignal.timeout(timeoutMs),
-          // The credentials are for this gateway, not for the target of a redirect.
-          redirect: 'error',
-          ...contentOf(request, this.#credentials),
-        });
-        return { response, text: await response.text() };
-      } catch (error) {
-        throw unreachable(this.url, timeoutMs, error, method);
-      }
-    });
   }
 
   /** Throws GatewayRefusal for a failure of the request, CommandFailure for an answer that is not JSON. */

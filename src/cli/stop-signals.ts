@@ -27,7 +27,8 @@ const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
  * unhandledRejection) is reported, within a bound; the first requests the end.
  */
 export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}) {
-  const { source = process, now = () => performance.now(), hasTerminal = isTerminalAttached() } = options;
+  const { source = process, now = () => performance.now() } = options;
+  const { hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor)) } = options;
   const first = Promise.withResolvers<StopReason>();
   const urgent = Promise.withResolvers<number>();
   let firstSignalAtMs: number | undefined;
@@ -84,8 +85,4 @@ export function untilSignal(): { readonly signal: AbortSignal; dispose(): void }
   process.on('SIGINT', end).on('SIGTERM', end);
   process.stdout.on('error', end);
   return { signal: ending.signal, dispose };
-}
-
-function isTerminalAttached(): boolean {
-  return [0, 1, 2].some((descriptor) => isatty(descriptor));
 }

@@ -56,15 +56,8 @@ function wordsOf(answer: string): string[] {
     .filter((word) => word !== '');
 }
 
-const problemUnless = (test: (answer: string) => boolean, problem: string) => (answer: string) =>
-  test(answer) ? undefined : problem;
-
-const emptyProblem = problemUnless((answer) => answer !== '', 'this is needed');
-const idProblem = problemUnless(
-  isTemplateId,
-  'lower-case letters, digits and hyphens, starting with a letter',
-);
-const urlProblem = problemUnless(
-  (answer) => /^https?:/.test(answer) && URL.canParse(answer),
-  'a URL such as http://127.0.0.1:9000/mcp',
-);
+const emptyProblem = (answer: string) => (answer === '' ? 'this is needed' : undefined);
+const idProblem = (answer: string) =>
+  isTemplateId(answer) ? undefined : 'lower-case letters, digits and hyphens, starting with a letter';
+const urlProblem = (answer: string) =>
+  /^https?:/.test(answer) && URL.canParse(answer) ? undefined : 'a URL such as http://127.0.0.1:9000/mcp';

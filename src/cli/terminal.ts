@@ -87,21 +87,17 @@ export function processTerminal(): Terminal {
     },
     env: process.env,
     get folder() {
-      return currentFolder();
+      try {
+        return process.cwd();
+      } catch (error) {
+        throw new CommandFailure('the current folder was removed; change to another one', { cause: error });
+      }
     },
     canAsk: process.stdin.isTTY === true,
     // The question goes to standard error: standard output may be a file.
     askHidden: (question) => askHidden(question, { input: process.stdin, output: process.stderr }),
     readLine: () => readFirstLine(process.stdin),
   };
-}
-
-function currentFolder(): string {
-  try {
-    return process.cwd();
-  } catch (error) {
-    throw new CommandFailure('the current folder was removed; change to another one', { cause: error });
-  }
 }
 
 function complain(text: string): void {

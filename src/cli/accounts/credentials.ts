@@ -127,7 +127,8 @@ export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvir
   const { url, key, key_variable: keyVariable } = fields(Object.hasOwn(all, name) ? all[name] : undefined);
   if (typeof url !== 'string')
     throw new UsageError(`there is no environment "${name}" with a url in ${path}`);
-  if (key !== undefined && isOpen(path)) {
+  // On Windows other users cannot read the user's folder.
+  if (key !== undefined && process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0) {
     throw new UsageError(`${path} holds a key and can be read by other users: run "chmod 600 ${path}"`);
   }
   const isInVariable = typeof keyVariable === 'string';
@@ -142,11 +143,6 @@ export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvir
 /** The variables of a command for this environment: its URL and key replace those that are set. */
 export function withEnvironment(env: Terminal['env'], { url, key }: NamedEnvironment): Terminal['env'] {
   return { ...env, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: key };
-}
-
-/** Always false on Windows, where other users cannot read the user's folder. */
-function isOpen(path: string): boolean {
-  return process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0;
 }
 
 function read(path: string): Readonly<Record<string, unknown>> {

@@ -47,7 +47,8 @@ export async function withLocalClient<T>(
         });
       },
     });
-    const actor = { actor: 'local', actorName: actorName(terminal) };
+    const { SUDO_USER, USER, USERNAME } = terminal.env;
+    const actor = { actor: 'local', actorName: SUDO_USER || USER || USERNAME || 'operator' };
     const client: AccountClient = {
       request: async (path, { method = 'GET', body = {} } = {}) => {
         const [, list = path, id = ''] = /^(\/auth\/.+)\/(.+)$/.exec(path) ?? [];
@@ -76,8 +77,4 @@ export async function withLocalClient<T>(
       await audit.close();
     }
   });
-}
-
-function actorName({ env }: Terminal): string {
-  return env.SUDO_USER || env.USER || env.USERNAME || 'operator';
 }

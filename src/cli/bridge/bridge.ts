@@ -153,7 +153,7 @@ export class Bridge {
       if (!response.ok) return this.#refuseAs(message, response);
       if (message.method === 'initialize') this.#startSession(response);
       const end = await readMessages(response, (data) => this.#answer(pending, data));
-      if (this.#isAnswered(message) || signal.aborted) return;
+      if (signal.aborted || !message.ids.some((id) => this.#pending.has(idKey(id)))) return;
       if (end.lastEventId !== '' && message.modernVersion === undefined) lastEventId = end.lastEventId;
       else if (isRepeatable(message) && (isFirst || message.method === LISTEN)) lastEventId = '';
       else throw new LostRequest('the gateway ended the answer before it was complete');
@@ -201,10 +201,6 @@ export class Bridge {
       for (const id of message.ids) this.#pending.delete(idKey(id));
     else if (read === undefined) return this.#options.log('a message that is not JSON-RPC was dropped');
     await this.#options.write(oneLine(data));
-  }
-
-  #isAnswered({ ids }: BridgeMessage): boolean {
-    return !ids.some((id) => this.#pending.has(idKey(id)));
   }
 
   #remember(message: BridgeMessage): void {

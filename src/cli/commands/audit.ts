@@ -1,7 +1,7 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
 import { type Fields, fields } from '../answers.ts';
-import { type CommandDefinition, type CommandInput, timeOf } from '../command.ts';
+import { type CommandDefinition, timeOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { type Columns, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, entriesOf, gatewayOf, WIDE_OPTION } from '../remote.ts';
@@ -36,23 +36,19 @@ export const audit: CommandDefinition = {
   ],
   run: async (input, terminal) => {
     const limit = input.number('limit', { minimum: 1, maximum: MOST }) ?? SHOWN;
-    const bounds = { query: queryOf(input), most: limit };
+    const query = new URLSearchParams();
+    for (const name of FILTERS) {
+      const value = input.text(name);
+      if (value !== undefined)
+        query.set(name, name === 'from' || name === 'to' ? isoTimeOf(name, value) : value);
+    }
+    const bounds = { query, most: limit };
     const entries = await entriesOf(await gatewayOf(input, terminal), '/gateway/audit', 'entries', bounds);
     return printResult(input, terminal, entries, () =>
       entries.length === 0 ? 'no entries' : table(terminal, COLUMNS, entries, { isWide: input.has('wide') }),
     );
   },
 };
-
-function queryOf(input: CommandInput): URLSearchParams {
-  const query = new URLSearchParams();
-  for (const name of FILTERS) {
-    const value = input.text(name);
-    if (value !== undefined)
-      query.set(name, name === 'from' || name === 'to' ? isoTimeOf(name, value) : value);
-  }
-  return query;
-}
 
 const AGE_MS = { s: -1_000, m: -60_000, h: -3_600_000, d: -86_400_000 };
 

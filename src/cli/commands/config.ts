@@ -24,11 +24,11 @@ export const config: CommandDefinition = {
   },
 };
 
-const COLUMNS: Columns<ConfigRow> = { SETTING: 'name', SOURCE: 'source', VALUE: shownValue };
-
-function shownValue({ value, setting, typed }: ConfigRow): string {
-  return setting === undefined ? `${value} (${fields(typed).label})` : value;
-}
+const COLUMNS: Columns<ConfigRow> = {
+  SETTING: 'name',
+  SOURCE: 'source',
+  VALUE: ({ value, setting, typed }) => (setting === undefined ? `${value} (${fields(typed).label})` : value),
+};
 
 /** No check changes anything. */
 export const doctor: CommandDefinition = {

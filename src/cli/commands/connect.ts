@@ -294,7 +294,11 @@ async function runBridge(
   const log = (text: string) => complain(`stagedoor bridge ${template}: ${text}`);
   const endpoint = `${url}/mcp/${encodeURIComponent(template)}`;
   const link = new GatewayLink(endpoint, () => requestCredentials(url, env), log);
-  const bridge = new Bridge({ link, write: writeLine, log });
+  const write = async (line: string) => {
+    if (process.stdout.write(`${line}\n`) || process.stdout.destroyed) return;
+    await Promise.allSettled([once(process.stdout, 'drain')]); // when the client is gone, the bridge ends
+  };
+  const bridge = new Bridge({ link, write, log });
   const lines = new LineDecoder({
     onLine: (line) => {
       if (isUtf8(line)) bridge.receive(line.toString('utf8'));
@@ -317,9 +321,4 @@ async function runBridge(
   process.stdin.destroy();
   await bridge.close(how);
   return 0;
-}
-
-async function writeLine(line: string): Promise<void> {
-  if (process.stdout.write(`${line}\n`) || process.stdout.destroyed) return;
-  await Promise.allSettled([once(process.stdout, 'drain')]); // when the client is gone, the bridge ends
 }

@@ -40,17 +40,14 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
       'IN FLIGHT': 'in_flight',
       SESSIONS: 'sessions',
       'DEDICATED PROCESSES': 'own_processes',
-      BACKEND: backendOf,
+      // The command of the instance, else its address.
+      BACKEND: ({ command, args, endpoint }) =>
+        typeof command === 'string' ? [command, ...itemsOf(args)].join(' ') : endpoint,
       REASON: shownReasonOf,
     },
     records,
     { isWide },
   );
-}
-
-/** The command of the instance, else its address. */
-function backendOf({ command, args, endpoint }: Fields): string {
-  return typeof command === 'string' ? [command, ...itemsOf(args)].join(' ') : String(endpoint ?? '');
 }
 
 /** Exit code 0 also for a degraded gateway: it serves, so scripts that wait for a gateway need not distinguish the two. */

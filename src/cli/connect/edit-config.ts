@@ -187,12 +187,8 @@ function editedYaml(text: string, { file, template, connection }: ConfigEdit): s
 
 // --- TOML: a marked block at the end of the file. The text before it is neither parsed nor changed. -------------------
 
-function marks(template: string): readonly [begin: string, end: string] {
-  return [`# stagedoor ${template}: begin`, `# stagedoor ${template}: end`];
-}
-
 function editedToml(text: string, { file, template, connection }: ConfigEdit): string {
-  const [begin, end] = marks(template);
+  const [begin, end] = [`# stagedoor ${template}: begin`, `# stagedoor ${template}: end`];
   const lines = text.split('\n');
   const [from, to] = [lines.indexOf(begin), lines.indexOf(end)];
   const isMarked = from !== -1 && to > from;

@@ -41,7 +41,8 @@ export function registryDocument(
       .filter(({ source }) => source !== 'sync')
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));
     for (const each of members) {
-      if (!withSecrets && hasSecrets(each)) withheld.push(`${name}/${each.id}`);
+      const hasSecrets = !isEmpty(each.env) || !isEmpty(each.headers) || each.locked !== undefined;
+      if (!withSecrets && hasSecrets) withheld.push(`${name}/${each.id}`);
       if (withSecrets && each.locked !== undefined) unreadable.push(`${name}/${each.id}: ${each.locked}`);
     }
     const entries = members.map((each) => entryOf(each, withSecrets));
@@ -69,10 +70,6 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     weight,
     metadata: isEmpty(metadata) ? undefined : metadata,
   });
-}
-
-function hasSecrets({ env, headers, locked }: InstanceDefinition): boolean {
-  return !isEmpty(env) || !isEmpty(headers) || locked !== undefined;
 }
 
 function isEmpty(value: object): boolean {

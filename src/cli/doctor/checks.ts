@@ -115,8 +115,7 @@ async function checkAddress({ host, port }: { host: string; port: number }): Pro
   const address = `${host}:${port}`;
   const code = port === 0 ? undefined : await bindingError(host, port);
   if (code === undefined) return ok(`${address} is free`);
-  if (code === 'EACCES')
-    return fail(`${address} may not be opened by this user`, 'choose a port above 1023');
+  if (code === 'EACCES') return fail(`${address} may not be opened by this user`, 'choose a port above 1023');
   if (code !== 'EADDRINUSE') return fail(`${address} cannot be opened (${code})`, 'choose another --host');
   if (await isOfGateway(localUrl(host, port))) return ok(`${address} is used by a gateway that is running`);
   return fail(`${address} is used by another program`, 'end that program, or choose another port');
