@@ -12,6 +12,7 @@ import { serverFor } from '../commands/against-gateway.ts';
 
 const test = suite('the bridge');
 const serve = serverFor(test);
+const INITIALIZED = '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}';
 const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
 async function open(listener: RequestListener) {
@@ -30,14 +31,7 @@ test('opens the stream of the server again after the gateway was away or busy fo
     else if (request.method === 'POST') {
       request.resume();
       response.writeHead(200, { 'mcp-session-id': 's', 'content-type': 'application/json' });
-      const result = {
-        protocolVersion: '2025-11-25',
-        capabilities: {},
-        serverInfo: { name: 'a', version: '1' },
-      };
-      response.end(
-        streams === 0 && lines.length === 0 ? JSON.stringify({ jsonrpc: '2.0', id: 0, result }) : '',
-      );
+      response.end(streams === 0 && lines.length === 0 ? INITIALIZED : '');
     } else {
       streams += 1;
       if (streams < 3) request.socket.destroy();
@@ -75,9 +69,8 @@ test('passes on the refusal of a session that is unknown as soon as it is open',
       return response.end('{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"unknown session"}}');
     }
     opened += 1;
-    const result = { protocolVersion: '2025-11-25', capabilities: {}, serverInfo: {} };
-    response.writeHead(200, { 'mcp-session-id': `s${opened}`, 'content-type': 'application/json' });
-    return response.end(JSON.stringify({ jsonrpc: '2.0', id: 0, result }));
+    response.writeHead(200, { 'mcp-session-id': `s${opened}` });
+    return response.end(INITIALIZED);
   });
   bridge.receive(JSON.stringify(initialize()));
   bridge.receive('{"jsonrpc":"2.0","method":"notifications/initialized"}');
