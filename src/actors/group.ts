@@ -118,26 +118,23 @@ export class ForeignInstance {
   readonly serverId: string;
   readonly template: string;
   readonly state = 'stopped';
-  #definition: InstanceDefinition;
+  definition: InstanceDefinition;
 
   constructor(definition: InstanceDefinition) {
     this.id = definition.id;
     this.serverId = definition.serverId;
     this.template = definition.template;
-    this.#definition = definition;
+    this.definition = definition;
   }
 
-  get definition(): InstanceDefinition {
-    return this.#definition;
-  }
   get reason(): string {
-    const { locked, nodeId } = this.#definition;
+    const { locked, nodeId } = this.definition;
     return locked ?? `it runs on the node "${nodeId}"`;
   }
 
   /** Replaces weight and metadata; its node does the same when it reads the change. */
   change(definition: InstanceDefinition): void {
-    this.#definition = definition;
+    this.definition = definition;
   }
 
   /** The error of every command to it: NO_HEALTHY_INSTANCE, with the reason. */
@@ -153,7 +150,7 @@ export class ForeignInstance {
       state: this.state,
       healthy: false,
       inFlight: 0,
-      weight: this.#definition.weight,
+      weight: this.definition.weight,
       score: 0,
       latencyMs: null,
       consecutiveFailures: 0,

@@ -133,7 +133,9 @@ const discover: HandshakeAttempt = async (channel, { client }) => {
   if (answer.kind === 'none') return answer;
   if (answer.kind === 'error') {
     // Asks again only after a version error that lists one of our revisions.
-    const shared = sharedVersion(supportedBy(answer.error));
+    const { code, data } = answer.error;
+    const isAboutVersion = code === RPC.unsupportedVersion && isJsonObject(data);
+    const shared = isAboutVersion ? sharedVersion(data.supported) : undefined;
     if (shared === undefined) return answer;
     protocolVersion = shared;
     answer = await askDiscover(channel, client, protocolVersion);
@@ -155,10 +157,6 @@ const NOT_MODERN: HandshakeRefusal = {
 function askDiscover(channel: HandshakeChannel, client: ClientInfo, protocolVersion: string) {
   const spoken = { era: 'modern', protocolVersion } as const;
   return channel.request(withEraMetadata({ method: 'server/discover' }, spoken, client), spoken);
-}
-
-function supportedBy(error: JsonRpcError): unknown {
-  return error.code === RPC.unsupportedVersion && isJsonObject(error.data) ? error.data.supported : undefined;
 }
 
 function sharedVersion(offered: unknown): string | undefined {

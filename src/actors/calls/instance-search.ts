@@ -4,7 +4,7 @@
 import { backendUnavailable, noHealthyInstance, toolNotFound } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
-import type { InstanceState } from '../../domain/instance.ts';
+import type { InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { CallRoute, Tried } from './routes.ts';
@@ -78,11 +78,7 @@ export function mayLackTool({ wantedTool }: CallInput, { tools }: InstanceRef): 
 }
 
 /** An instance that takes no call, as the error names it. */
-export interface UnavailableInstance {
-  readonly id: string;
-  readonly state: InstanceState;
-  readonly reason: string | null;
-}
+type UnavailableInstance = Pick<InstanceSnapshot, 'id' | 'state' | 'reason'>;
 
 /** States of an instance that may become available on this node: its tools are unknown. */
 const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);

@@ -8,13 +8,11 @@ import { LIMITS } from '../../domain/limits.ts';
 import { METHODS } from '../../domain/mcp.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 
-/** The target of a request; `tools` is undefined while there is no connection. */
-interface RequestTarget {
-  readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined;
-}
-
 /** True when a repeat does no harm. To be called before sending: afterwards the session that knew the tool may be gone. */
-export function isRepeatable(request: ExchangeRequest, { tools }: RequestTarget): boolean {
+export function isRepeatable(
+  request: ExchangeRequest,
+  { tools }: { readonly tools: Pick<ToolCache, 'isRepeatable'> | undefined },
+): boolean {
   const tool = toolOf(request);
   if (tool !== undefined) return tools?.isRepeatable(tool) ?? false;
   return METHODS[request.method]?.repeatable ?? false;

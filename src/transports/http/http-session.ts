@@ -184,4 +184,4 @@ export class HttpSession {
 
 const NOT_OPEN: SessionState = { peer: NO_PEER, sessionId: undefined, headers: {} };
 
-const SESSION_CODES: ReadonlySet<number> = new Set([-32000, -32001]);
+const SESSION_CODES: ReadonlySet<number> = new Set([RPC.badRequest, RPC.sessionNotFound]);
