@@ -30,7 +30,6 @@ import { type RevisionChange, watchRevision } from './persistence/revision-watch
 import { openServerAuth } from './server-auth.ts';
 import { openStorage } from './storage.ts';
 import { readCatalogue } from './templates/catalogue.ts';
-import type { Otlp } from './tracing/otlp.ts';
 import { namesCollector } from './tracing/tracing.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
@@ -85,7 +84,10 @@ async function start(
     options.signal?.throwIfAborted();
   };
   const { log = pino({ level: 'silent' }), isTerminal = false } = options;
-  const otlp = await otlpOf(log);
+  // Sends traces if the standard variables name a collector.
+  const otlp = namesCollector(process.env)
+    ? await (await import('./tracing/otlp.ts')).startOtlp(process.env, log)
+    : undefined;
   onUndo(async () => otlp?.close());
   // Read before anything is opened: an unreadable document must not leave a half-started gateway.
   const document =
@@ -99,7 +101,9 @@ async function start(
   let metrics: HttpApp['metrics'] | undefined;
   const scrapes = await openScrapes(config, () => metrics, log);
   onUndo(async () => scrapes?.close(0));
-  const nodeId = nodeIdOf(config, listeners.urls);
+  const { nodeHost } = config;
+  const [url = ''] = listeners.urls;
+  const nodeId = nodeHost === undefined ? config.nodeId : `${nodeHost}:${new URL(url).port}`;
   const { kind, file } = describeDatabase(config.databaseUrl, config.folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
@@ -233,16 +237,6 @@ async function openScrapes(
   const scrapes = await openListeners(address, createMetricsApp({ host, allowedHosts }, metrics, log));
   log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
   return scrapes;
-}
-
-/** Starts to send traces if the standard variables name a collector. */
-async function otlpOf(log: Logger): Promise<Otlp | undefined> {
-  if (!namesCollector(process.env)) return undefined;
-  return (await import('./tracing/otlp.ts')).startOtlp(process.env, log);
-}
-
-function nodeIdOf({ nodeId, nodeHost }: Config, [first = '']: readonly string[]): string {
-  return nodeHost === undefined ? nodeId : `${nodeHost}:${new URL(first).port}`;
 }
 
 /** Logs once when the database becomes unavailable, with the reason, and once when it is available again. */

@@ -76,7 +76,9 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
       options.onReady?.(server);
       if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
       const reason = await runUntilStopped(demo, stop.first);
-      if (!starting.signal.aborted) terminal.print(stoppingText(reason, config));
+      const finishing = `calls in flight have ${config.graceMs / 1000} s to finish`;
+      if (!starting.signal.aborted)
+        terminal.print(`stopping after ${causeOf(reason)}: ${finishing}; a second signal stops at once`);
       return exitCodeOf(reason);
     } finally {
       const beganAtMs = performance.now();
@@ -138,10 +140,6 @@ function announce(
     `authentication is off: anyone who can reach ${open.host} is an admin of this gateway; ` +
       'host names that clients use, other than localhost, belong in allowed_hosts',
   );
-}
-
-function stoppingText(reason: StopReason, { graceMs }: Config): string {
-  return `stopping after ${causeOf(reason)}: calls in flight have ${graceMs / 1000} s to finish; a second signal stops at once`;
 }
 
 function causeOf(reason: StopReason): string {

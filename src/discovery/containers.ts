@@ -131,8 +131,9 @@ function inputOf(
 ): InstanceInput | string {
   const { [COMMAND]: command, [PORT]: labelled } = details.Config?.Labels ?? {};
   if (command !== undefined) return programOf({ command }, `the label ${COMMAND}`);
-  if (labelled !== undefined && !isPort(labelled)) return `its label ${PORT} is not a port`;
   const port = labelled === undefined ? hints.ports?.[0] : Number(labelled);
+  if (labelled !== undefined && !(/^\d{1,5}$/.test(labelled) && port && port <= 65_535))
+    return `its label ${PORT} is not a port`;
   const isProgram = hints.transport === 'stdio' || (hints.command !== undefined && port === undefined);
   if (labelled === undefined && isProgram && hints.command !== undefined)
     return programOf(hints, "the template's command");
@@ -166,20 +167,13 @@ function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, e
   const binding = bindings.find(({ HostIp: ip = '' }) => !ip.includes(':')) ?? bindings[0];
   const address = Object.values(networks ?? {}).find((each) => each?.IPAddress)?.IPAddress;
   // Ports are published on the machine of the engine; inside a container, the loopback address is not that machine's.
-  if (binding?.HostPort && !(isInContainer() && address)) {
+  const isInContainer = existsSync('/.dockerenv') || existsSync('/run/.containerenv');
+  if (binding?.HostPort && !(isInContainer && address)) {
     const ip = /^(0\.0\.0\.0|::|)$/.test(binding.HostIp ?? '') ? host : String(binding.HostIp);
     return `http://${hostAndPort(ip, binding.HostPort)}`;
   }
   if (address) return `http://${hostAndPort(address, port)}`;
   return `its port ${port} is not published, and it has no address of its own`;
-}
-
-function isInContainer(): boolean {
-  return existsSync('/.dockerenv') || existsSync('/run/.containerenv');
-}
-
-function isPort(text: string): boolean {
-  return /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535;
 }
 
 /** Events that may add or remove an instance. Podman also calls an end `died` in its own API. */

@@ -45,7 +45,7 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
   stream.on('error', () => {}); // its close follows
   const closed = Promise.withResolvers<void>();
   addAbortSignal(abortSignal, stream).once('end', closed.resolve).once('close', closed.resolve);
-  const within: EngineBound = () => AbortSignal.any([abortSignal, AbortSignal.timeout(ENGINE_MS)]);
+  const within = () => AbortSignal.any([abortSignal, AbortSignal.timeout(ENGINE_MS)]);
   const exited = closed.promise.then(() => {
     stream.destroy();
     return reasonOf(exec, within);
@@ -68,11 +68,8 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
   };
 };
 
-/** Bounds one request to the engine. */
-type EngineBound = () => AbortSignal;
-
-/** Finds the process if this machine runs it. A new process has no environment for a moment. */
-async function pidOf(exec: Docker.Exec, mark: string, within: EngineBound): Promise<number | undefined> {
+/** Finds the process if this machine runs it. A new process has no environment for a moment. `within` bounds one request. */
+async function pidOf(exec: Docker.Exec, mark: string, within: () => AbortSignal) {
   try {
     for (let checks = 0; checks < START_CHECKS; checks += 1) {
       if (checks > 0) await delay(START_CHECK_MS);
@@ -112,7 +109,7 @@ async function isSignalled(
 }
 
 /** The reason of the end of the program, as a clause. */
-async function reasonOf(exec: Docker.Exec, within: EngineBound): Promise<string> {
+async function reasonOf(exec: Docker.Exec, within: () => AbortSignal): Promise<string> {
   try {
     for (let checks = 0; checks < END_CHECKS; checks += 1) {
       const { Running: isRunning, ExitCode: code } = await exec.inspect({ abortSignal: within() });

@@ -94,12 +94,10 @@ const LOADS_OTHER_CODE =
 
 function fits(pattern: AllowedCommand, words: readonly string[]): boolean {
   if (words.length === 0 || pattern.length !== words.length) return false;
-  return pattern.every((wanted, index) => fitsWord(wanted, words[index], index));
-}
-
-function fitsWord(wanted: string, word: string | undefined, index: number): boolean {
-  if (!wanted.startsWith('*')) return wanted === word;
-  return index > 0 && word !== undefined && word !== '' && !word.startsWith('-');
+  return words.every((word, index) => {
+    const wanted = pattern[index] ?? '';
+    return wanted.startsWith('*') ? index > 0 && word !== '' && !word.startsWith('-') : wanted === word;
+  });
 }
 
 /** Programs read these in upper or lower case. */

@@ -149,16 +149,12 @@ export async function stopDaemon({ pid, graceMs }: Daemon, terminal: Terminal): 
 }
 
 async function isGone(pid: number, withinMs: number): Promise<boolean> {
-  for (let waitedMs = 0; waitedMs < withinMs; waitedMs += CHECK_MS) {
-    if (!runs(pid)) return true;
+  // A zombie has ended: process 1 of a container may never reap it.
+  for (let waitedMs = 0; ownsGroup ? groupRuns(pid) : signal(pid, 0); waitedMs += CHECK_MS) {
+    if (waitedMs >= withinMs) return false;
     await sleep(CHECK_MS);
   }
-  return !runs(pid);
-}
-
-/** A process that only its parent has not noticed has ended: process 1 of a container may never do. */
-function runs(pid: number): boolean {
-  return ownsGroup ? groupRuns(pid) : signal(pid, 0);
+  return true;
 }
 
 /** False when there is no such process. Throws CommandFailure for a process of another user. */

@@ -23,9 +23,7 @@ export interface RunningProgram extends ContainerProgram {
   readonly swept?: Promise<void>;
 }
 
-export interface ProcessOptions extends Pick<OpenOptions, 'passEnv' | 'user'> {
-  readonly environment?: NodeJS.ProcessEnv;
-}
+export type ProcessOptions = Pick<OpenOptions, 'passEnv' | 'user'>;
 
 export interface ProcessListener extends ProgramOutput {
   /** The program closed its stdin or stdout but still runs. */
@@ -39,13 +37,23 @@ export interface ProcessListener extends ProgramOutput {
  */
 export function startProcess(
   program: Program,
-  { terminateMs, ...options }: ProcessOptions & { readonly terminateMs: number },
+  { terminateMs, passEnv, user }: ProcessOptions & { readonly terminateMs: number },
   { onOutput, onError, onPipeClosed }: ProcessListener,
   over: AbortSignal,
 ): RunningProgram | Promise<never> {
   let child: ChildProcess;
   try {
-    child = spawnProcess(program, options);
+    child = spawn(program.command, program.args, {
+      cwd: program.workingDir ?? user?.home,
+      uid: user?.uid,
+      gid: user?.gid,
+      env: childEnvironment(program.env, environmentOf(user), process.platform, passEnv),
+      stdio: 'pipe',
+      shell: false,
+      windowsHide: true,
+      // On Windows `detached` would open a console window, and a group would be useless.
+      detached: ownsGroup,
+    });
   } catch (error) {
     // Node throws for arguments that never reach the operating system, such as one with a NUL character.
     return Promise.reject(error);
@@ -128,25 +136,8 @@ async function sweep(leader: number, terminateMs: number): Promise<void> {
 }
 
 /** The environment of the gateway, with the home folder of the user that programs run as. */
-export function environmentOf(user: ProgramUser | undefined, environment = process.env): NodeJS.ProcessEnv {
-  return user === undefined ? environment : { ...environment, HOME: user.home };
-}
-
-function spawnProcess(
-  { command, args, workingDir, env }: Program,
-  { environment = process.env, passEnv, user }: ProcessOptions,
-): ChildProcess {
-  return spawn(command, args, {
-    cwd: workingDir ?? user?.home,
-    uid: user?.uid,
-    gid: user?.gid,
-    env: childEnvironment(env, environmentOf(user, environment), process.platform, passEnv),
-    stdio: 'pipe',
-    shell: false,
-    windowsHide: true,
-    // On Windows `detached` would open a console window, and a group would be useless.
-    detached: ownsGroup,
-  });
+export function environmentOf(user: ProgramUser | undefined): NodeJS.ProcessEnv {
+  return user === undefined ? process.env : { ...process.env, HOME: user.home };
 }
 
 /** ENOENT means that the folder or the program is missing; Node names the program in both cases. */

@@ -103,12 +103,10 @@ export class Reaper {
 
   forget(leader: number): void {
     if (!this.#groups.delete(leader)) return;
-    if (this.#groups.size > 0) {
-      this.#send('-', leader);
-    } else {
-      this.#shell?.stdin?.end(line('-', leader));
-      this.#shell = undefined;
-    }
+    this.#send('-', leader);
+    if (this.#groups.size > 0) return;
+    this.#shell?.stdin?.end();
+    this.#shell = undefined;
   }
 
   /**
@@ -155,10 +153,6 @@ export class Reaper {
   }
 
   #send(sign: '+' | '-', leader: number): void {
-    this.#shell?.stdin?.write(line(sign, leader));
+    this.#shell?.stdin?.write(`${sign} ${leader}\n`);
   }
-}
-
-function line(sign: '+' | '-', leader: number): string {
-  return `${sign} ${leader}\n`;
 }

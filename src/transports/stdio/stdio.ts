@@ -3,15 +3,12 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
-import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { OpenOptions, OpenTransport, Transport } from '../transport.ts';
 import type { KillLadder } from './child.ts';
 import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
 import { StdioChannel } from './stdio-channel.ts';
 import { openShared } from './stdio-handshake.ts';
-
-export const stdio: OpenTransport = openStdio;
 
 export interface StdioOptions extends OpenOptions {
   /** Waits between stdin end, SIGTERM and SIGKILL. */
@@ -20,10 +17,7 @@ export interface StdioOptions extends OpenOptions {
   readonly probeTimeoutMs?: number;
 }
 
-export async function openStdio(
-  { command, ...definition }: InstanceDefinition,
-  options: StdioOptions,
-): Promise<Transport> {
+export const stdio: OpenTransport = async ({ command, ...definition }, options: StdioOptions) => {
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingCancelled();
   return openShared(() => {
@@ -31,7 +25,7 @@ export async function openStdio(
     options.onStarted?.(() => transport.diagnostics());
     return transport;
   }, options);
-}
+};
 
 /** The program that all clients share. */
 class StdioTransport extends StdioChannel implements Transport {
