@@ -272,17 +272,22 @@ test('refuses to change a read-only file', async () => {
   assert.is(read(path), '{}');
 });
 
-test('follows a symbolic link, and refuses a loop of links and a folder', async () => {
+test('follows a symbolic link, and refuses a loop of links, one without a target, and a folder', async () => {
   const real = put('dotfiles/mcp.json', '{}');
   mkdirSync(home('.cursor'));
   symlinkSync(real, home('.cursor/mcp.json'));
   await write('cursor', '--write', '--yes');
   assert.match(read(real), 'weather');
   assert.equal(filesOf(home('.cursor')), ['mcp.json']);
-  rmSync(home('.cursor/mcp.json'));
-  symlinkSync('mcp.json', home('.cursor/mcp.json'));
-  const circle = await complaint(write('cursor', '--write', '--yes'));
-  assert.match(circle, 'cannot be read (ELOOP); nothing was changed');
+  for (const [target = '', code] of [
+    ['mcp.json', 'ELOOP'],
+    ['gone.json', 'ENOENT'],
+  ]) {
+    rmSync(home('.cursor/mcp.json'));
+    symlinkSync(target, home('.cursor/mcp.json'));
+    const refusal = await complaint(write('cursor', '--write', '--yes'));
+    assert.match(refusal, `cannot be read (${code}); nothing was changed`);
+  }
   assert.match(await complaint(write('cursor', '--write', '--yes', '--file', home())), 'is not a file');
 });
 

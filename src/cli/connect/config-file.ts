@@ -1,7 +1,7 @@
 // `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation
 // and writes it. The file is replaced as a whole or not at all, and a copy of the old file is kept.
 
-import { copyFileSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
+import { copyFileSync, lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { configText } from '../../connect/file-clients.ts';
 import {
@@ -58,7 +58,9 @@ function readConfig(written: string): ConfigText {
       throw new CommandFailure(`${written} is not UTF-8: not edited`, { cause: error });
     }
     const code = codeOf(error) ?? 'unknown reason';
-    if (code === 'ENOENT') return { path: written, text: undefined, mode: 0o600 };
+    // A new file would replace a link that has no target.
+    if (code === 'ENOENT' && !lstatSync(written, { throwIfNoEntry: false }))
+      return { path: written, text: undefined, mode: 0o600 };
     throw new CommandFailure(`${written} cannot be read (${code}); nothing was changed`, { cause: error });
   }
 }
