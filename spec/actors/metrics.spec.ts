@@ -17,27 +17,16 @@ test.before.each(() => {
   metrics = new Metrics(events, () => true);
 });
 
-test('counts refusals, failures and error answers as errors, and cancelled calls as none', () => {
+test('counts refusals, failures and error answers as errors, cancelled calls as none, and ejections', () => {
   begin('a');
+  const ejection = { reason: 'its calls failed', forMs: 5_000 };
+  for (const id of ['a', 'a', 'unknown'])
+    events.next({ type: 'instance.ejected', ...instanceFields(id), ...ejection });
   for (const outcome of ['result', 'result', 'error', 'failed', 'cancelled'] as const) finish('a', outcome);
   for (let time = 0; time < 5; time += 1) refuse();
   const { errorRate, instances } = metrics.summary();
   assert.is(errorRate, 7 / 10);
-  assert.equal(instances.a, { requests: 5, errorRate: 2 / 5, averageResponseTimeMs: 10, ejections: 0 });
-});
-
-test('counts how often an instance was ejected', () => {
-  begin('a');
-  for (const id of ['a', 'a', 'unknown'])
-    events.next({
-      type: 'instance.ejected',
-      ...instanceFields(id),
-      reason: 'its calls failed',
-      forMs: 5_000,
-    });
-  finish('a', 'failed');
-  const expected = { requests: 1, errorRate: 1, averageResponseTimeMs: 0, ejections: 2 };
-  assert.equal(metrics.summary().instances, { a: expected });
+  assert.equal(instances.a, { requests: 5, errorRate: 2 / 5, averageResponseTimeMs: 10, ejections: 2 });
 });
 
 test('averages the time to answers only', () => {

@@ -21,6 +21,7 @@ export type Credentials = Readonly<Record<string, string>>;
 
 export interface AccountsFixture extends AppFixture {
   readonly auth: Auth;
+  readonly store: Pick<Store, 'accounts' | 'audit'>;
   /** Of `admin`, a user with the role admin. */
   readonly admin: Credentials;
   /** Of `ada`, a user with the role user. */
@@ -84,7 +85,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const fixture = await startApp({ ...app, auth });
   return {
     ...fixture,
-    auth,
+    ...{ auth, store },
     admin: await login('admin'),
     user: await login('ada'),
     as: (credentials, method, path, ask = {}) =>

@@ -3,7 +3,6 @@
 import * as assert from 'uvu/assert';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
-import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
@@ -13,15 +12,7 @@ import { Wire } from '../../helpers/mcp-wire.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the session routes');
-let store = new MemoryStore();
-const app = appFor(
-  test,
-  () => {
-    store = new MemoryStore();
-    return startWithAccounts({ store });
-  },
-  'each',
-);
+const app = appFor(test, () => startWithAccounts(), 'each');
 let wire: Wire;
 test.before.each(async () => {
   await app.serve('demo', 'one');
@@ -151,7 +142,7 @@ test('filter sessions by template, and by the id or name of the caller', async (
   const page = await app.as(app.admin, 'GET', '/gateway/sessions?principal=ada&limit=1');
   assert.equal([objectOr(Object(page.body.sessions)[0]).id, page.body.next_cursor], [first, first]);
   assert.equal(await ids(`?principal=ada&cursor=${first}`), [second]);
-  store.accounts.findUsers = () => Promise.reject(databaseUnavailable(undefined));
+  app.store.accounts.findUsers = () => Promise.reject(databaseUnavailable(undefined));
   assert.equal(await ids(`?principal=${principal}`), [ofKey], 'an id needs no accounts');
   const named = await app.as(app.admin, 'GET', '/gateway/sessions?principal=ada');
   assert.is(named.body.error_code, 'DATABASE_UNAVAILABLE');
