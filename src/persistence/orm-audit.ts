@@ -163,7 +163,11 @@ export class OrmAudit implements AuditStore {
 
   /** Deletes whole blocks, so that the block at the boundary remains. */
   async #trimCalls(keep: number, from = ''): Promise<void> {
-    let surplus = (await this.#session.run(countCalls)) - keep;
+    const total = raw('sum(??) as ??', ['calls', 'total']);
+    const row = await this.#session.run((em, { callBlocks }) =>
+      em.createQueryBuilder(callBlocks).select(total).execute('get', false),
+    );
+    let surplus = Number(row.total) - keep;
     for (;;) {
       const deleted = await this.#session.writeBehind((em, tables) =>
         deleteBlocks(em, tables, surplus, from),
@@ -247,12 +251,6 @@ function upTo<Block extends { readonly calls: number }>(most: number, blocks: re
     before += calls;
     return isWithin;
   });
-}
-
-async function countCalls(em: SqlEntityManager, { callBlocks }: Tables): Promise<number> {
-  const total = raw('sum(??) as ??', ['calls', 'total']);
-  const row = await em.createQueryBuilder(callBlocks).select(total).execute('get', false);
-  return Number(row.total);
 }
 
 /**

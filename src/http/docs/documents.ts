@@ -156,14 +156,11 @@ export async function swaggerPage(): Promise<Page> {
   request.url = '/docs';
   const context = new Koa().createContext(request, new ServerResponse(request));
   await render(context, async () => {});
-  return pageOf(selfHosted(String(context.body)));
-}
-
-/** Removes the link to fonts on another host, and the style attribute, which the policy does not allow. */
-function selfHosted(html: string): string {
-  return html
+  // Without the link to fonts on another host, and the style attribute, which the policy does not allow.
+  const html = String(context.body)
     .replace(/\s*<link href="https:\/\/fonts\.googleapis\.com[^>]*>/, '')
     .replace(/ style="position:absolute;width:0;height:0"/, ' width="0" height="0"');
+  return pageOf(html);
 }
 
 /**
