@@ -126,14 +126,14 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
 
   declare('a user has at most 100 ended tokens that have not expired', async (store) => {
     const { accounts } = store;
-    await accounts.insertUser(zoe);
-    await accounts.insertUser(ada);
+    const other = { ...ada, id: uuid('a'), username: 'other' };
+    for (const each of [other, ada]) await accounts.insertUser(each);
     for (let number = 0; number < 100; number += 1)
       assert.is(await accounts.endToken(ada.id, { id: `t${number}`, expiresAtMs: 2_000 }, 1_000), true);
     const before = await store.revision();
     assert.is(await accounts.endToken(ada.id, { id: 'more', expiresAtMs: 2_000 }, 1_000), false);
     assert.equal([await store.revision(), await accounts.isTokenEnded(ada.id, 't0')], [before, true]);
-    assert.is(await accounts.endToken(zoe.id, { id: 'more', expiresAtMs: 2_000 }, 1_000), true);
+    assert.is(await accounts.endToken(other.id, { id: 'more', expiresAtMs: 2_000 }, 1_000), true);
     assert.is(await accounts.endToken(ada.id, { id: 'later', expiresAtMs: 9_000 }, 2_000), true);
     await accounts.deleteUser(ada.id);
     assert.is(await accounts.isTokenEnded(ada.id, 'later'), false);
@@ -146,23 +146,29 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await accounts.deleteApiKey('f'.repeat(16)), false);
   });
 
-  declare('the last active admin stays: not demoted, not disabled, not deleted', async (store) => {
+  declare('the last active admin stays: not demoted, disabled, limited or deleted', async (store) => {
     const { accounts } = store;
     const { updatedAt } = ada;
     const disabled = { ...ada, id: uuid('d'), username: 'disabled', isActive: false };
     const user = { ...ada, id: uuid('e'), username: 'user', role: 'user' } as const;
-    for (const each of [ada, disabled, user]) await accounts.insertUser(each);
+    // An admin of some templates cannot manage accounts.
+    for (const each of [ada, disabled, user, zoe]) await accounts.insertUser(each);
     const before = await store.revision();
-    assert.is(await endOf(accounts.changeUser(ada.id, { role: 'user', updatedAt })), 'LAST_ADMIN');
-    assert.is(await endOf(accounts.changeUser(ada.id, { isActive: false, updatedAt })), 'LAST_ADMIN');
+    for (const change of [
+      { role: 'user' },
+      { isActive: false },
+      { templates: ['demo'] },
+      { templates: [] },
+    ] as const)
+      assert.is(await endOf(accounts.changeUser(ada.id, { ...change, updatedAt })), 'LAST_ADMIN');
     assert.is(await endOf(accounts.deleteUser(ada.id)), 'LAST_ADMIN');
-    assert.equal(await accounts.findUsers(), [ada, disabled, user]);
+    assert.equal(await accounts.findUsers(), [ada, disabled, user, zoe]);
     assert.is(await store.revision(), before);
     // A change that keeps the role is allowed, and with a second admin every change is.
     await accounts.changeUser(ada.id, { email: 'a@b', role: 'admin', isActive: true, updatedAt });
     await accounts.changeUser(disabled.id, { isActive: true, updatedAt });
-    await accounts.deleteUser(ada.id);
-    await accounts.deleteUser(user.id);
+    await accounts.changeUser(ada.id, { templates: [], updatedAt });
+    for (const each of [ada, user, zoe]) await accounts.deleteUser(each.id);
     assert.is(await endOf(accounts.deleteUser(disabled.id)), 'LAST_ADMIN');
   });
 

@@ -86,9 +86,9 @@ export function usernameKey(username: string): string {
   return username.toLowerCase();
 }
 
-/** True for an active admin; the last one cannot be removed. */
-export function isActiveAdmin({ role, isActive }: Pick<User, 'role' | 'isActive'>): boolean {
-  return role === 'admin' && isActive;
+/** True for an active admin who may manage accounts, which needs all templates; the last one cannot be removed. */
+export function isActiveAdmin({ role, isActive, templates }: User): boolean {
+  return role === 'admin' && isActive && templates === undefined;
 }
 
 /** A change of a user: a defined field replaces the old one. `templates: null` removes the restriction. */

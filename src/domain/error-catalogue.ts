@@ -144,7 +144,7 @@ export function duplicateUsername(username: string): GatewayError {
 }
 
 export function lastAdmin(): GatewayError {
-  return new GatewayError('LAST_ADMIN', 'This is the last active admin: create another admin first.');
+  return new GatewayError('LAST_ADMIN', 'This is the last active admin of all templates: create another.');
 }
 
 export function userNotFound(id: string): GatewayError {

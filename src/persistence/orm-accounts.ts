@@ -159,7 +159,10 @@ async function endedTokensOf(
   return row === null ? undefined : (fromDocument(row.value) as EndedToken[]);
 }
 
-/** LAST_ADMIN when the change would leave no active admin. */
+/** As `isActiveAdmin`. */
+const ACTIVE_ADMIN = { role: 'admin', isActive: 1, templates: null } as const;
+
+/** LAST_ADMIN when the change would leave no active admin of all templates. */
 async function keepAnAdmin(
   em: SqlEntityManager,
   { users }: Tables,
@@ -167,7 +170,7 @@ async function keepAnAdmin(
   after: User | undefined,
 ): Promise<void> {
   if (!isActiveAdmin(before) || (after !== undefined && isActiveAdmin(after))) return;
-  const others = await em.count(users, { role: 'admin', isActive: 1, id: { $ne: before.id } });
+  const others = await em.count(users, { ...ACTIVE_ADMIN, id: { $ne: before.id } });
   if (others === 0) throw lastAdmin();
 }
 

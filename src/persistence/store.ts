@@ -60,7 +60,7 @@ export interface AccountStore {
   insertUser(user: User): Promise<void>;
   /**
    * One transaction. Increases a `credentialsChangedAt` that is not later than the previous one.
-   * USER_NOT_FOUND; LAST_ADMIN when no active admin would be left.
+   * USER_NOT_FOUND; LAST_ADMIN when no active admin of all templates would be left.
    */
   changeUser(id: string, change: UserChange): Promise<User>;
   /** One transaction, together with the user's API keys. USER_NOT_FOUND, LAST_ADMIN. */

@@ -22,8 +22,9 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     remedy: 'Choose another id, or deregister the existing instance first.',
   },
   LAST_ADMIN: {
-    cause: 'The change would remove, disable or demote the last active admin.',
-    remedy: 'Create another admin first.',
+    cause:
+      'The change would remove, disable, demote or limit to templates the last active admin of all templates.',
+    remedy: 'Create another such admin first.',
   },
   REGISTRY_FULL: {
     cause: 'The registry holds as many instances or templates as the [limits](limits.md) allow.',

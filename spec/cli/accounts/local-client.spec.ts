@@ -33,7 +33,8 @@ test('creates, changes, lists and deletes users in the form of the API, and refu
   });
   await use(async (client) => {
     const bo = await create(client, { ...ada, username: 'bo', role: 'user' });
-    await client.request(`/auth/users/${id}`, { method: 'PATCH', body: { password: 'battery staple' } });
+    const change = { password: 'battery staple', templates: null };
+    await client.request(`/auth/users/${id}`, { method: 'PATCH', body: change });
     const names = listOf(await client.request('/auth/users')).map(({ username }) => username);
     assert.equal(names, ['ada', 'bo']);
     await remove(client, `/auth/users/${bo.id}`);

@@ -93,6 +93,7 @@ test('refuse to delete, demote or disable the last admin', async () => {
     ['PATCH', { role: 'user' }],
     ['PATCH', { is_superuser: false }],
     ['PATCH', { is_active: false }],
+    ['PATCH', { templates: ['demo'] }],
   ] as const)
     assert.is((await app.as(app.admin, method, `/auth/users/${id}`, { body })).outcome, '400 LAST_ADMIN');
   assert.is((await app.as(app.admin, 'GET', '/auth/users')).status, 200);
