@@ -201,7 +201,7 @@ test('works with a key that has only the scope tools:call', async () => {
   assert.is(known.code, 0, known.err);
   assert.match(known.out, '"bridge"');
   const unknown = await gateway.runAt({ env }, 'connect nobody');
-  assert.match(unknown.err, 'template "nobody" not found');
+  assert.match(unknown.err, 'No template named "nobody" is registered (TEMPLATE_NOT_FOUND)');
 });
 
 test.run();

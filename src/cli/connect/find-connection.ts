@@ -54,22 +54,15 @@ async function instancesOf(gateway: GatewayApi, template: string): Promise<reado
     registry = fields(fields(await gateway.request('/gateway/registry')).templates);
   } catch (error) {
     if (!(error instanceof GatewayRefusal && error.code === 'INSUFFICIENT_PERMISSIONS')) throw error;
-    // A key that only allows calls cannot read the registry, but its calls show whether the template exists.
-    await requireTemplate(gateway, template);
+    // A key that only allows calls cannot read the registry, but its calls show whether it has the template.
+    await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`).catch((thrown: unknown) => {
+      const isRefused = thrown instanceof GatewayRefusal && thrown.code !== 'TEMPLATE_NOT_FOUND';
+      if (!isRefused) throw thrown; // a template without a healthy instance exists
+    });
     return [];
   }
   if (!Object.hasOwn(registry, template)) throw noTemplate(template, Object.keys(registry));
   return listOf(fields(registry[template]).instances);
-}
-
-async function requireTemplate(gateway: GatewayApi, template: string): Promise<void> {
-  try {
-    await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`);
-  } catch (error) {
-    if (error instanceof GatewayRefusal && error.code === 'TEMPLATE_NOT_FOUND')
-      throw noTemplate(template, []);
-    if (!(error instanceof GatewayRefusal)) throw error; // a template without a healthy instance exists
-  }
 }
 
 /** Whether the gateway adds variables to the programs of the template; their values may be secrets. */
