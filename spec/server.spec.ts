@@ -168,7 +168,7 @@ test('closing lets a call in flight finish, is no longer ready and refuses new c
   await until(() => held.waiting === 1, 'the call is there');
   const closed = server.close();
   // On separate connections: the client of the call may need one to answer questions of its server.
-  const agent = new Agent();
+  const agent = new Agent({ keepAlive: true });
   cleanups.push(() => agent.destroy());
   const [live, notReady] = [await ask(server, agent, '/livez'), await ask(server, agent, '/readyz')];
   assert.equal([live.statusCode, notReady.statusCode, live.headers.connection], [200, 503, 'close']);

@@ -139,6 +139,21 @@ test('queries again after a change during a query', async () => {
   assert.equal(changedIds, []);
   await tick(harness);
   assert.equal(changedIds, [id]);
+  // The change was noticed before the session of this key was there.
+  const [first, late] = [await key(), await key()];
+  await enter(first);
+  const verified = Promise.withResolvers<void>();
+  harness.watch.gate = verified.promise;
+  const entering = enter(late);
+  await passTurns(20);
+  harness.watch.gate = undefined;
+  const lateId = late.apiKey.slice(3, 19);
+  await harness.store.accounts.deleteApiKey(lateId);
+  await storeChanged(harness);
+  verified.resolve();
+  await entering;
+  await tick(harness);
+  assert.is(changedIds.at(-1), `key:${lateId}`);
 });
 
 test('reports a user that logs in again after a change on another node only once', async () => {

@@ -4,7 +4,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
-import type { Principal } from '../../src/domain/account.ts';
+import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
@@ -248,8 +248,8 @@ heldBodies(
   },
 );
 
-heldBodies('release a body once that is kept only after its response ended', () => {
-  const held = new HeldBodies({ totalBytes: 1_000, ownerBytes: 1_000 });
+heldBodies('release a body once that is kept after its response, and count anonymous ones apart', () => {
+  const held = new HeldBodies({ totalBytes: 2_000, ownerBytes: 1_000 });
   const one = held.open(KEY);
   one.add(600);
   one.release();
@@ -257,6 +257,10 @@ heldBodies('release a body once that is kept only after its response ended', () 
   release();
   release();
   assert.is(held.bytes, 0);
+  held.open(KEY).add(600);
+  assert.throws(() => held.open(KEY).add(600));
+  // Without authentication, one caller does not use up the share of all.
+  for (let body = 0; body < 2; body += 1) held.open(ANONYMOUS).add(600);
 });
 
 heldBodies.run();

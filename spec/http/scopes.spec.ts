@@ -1,19 +1,27 @@
 // Every route of the table with every kind of caller. The expectations are written by hand, so that a scope that changes by
 // mistake is noticed; a new route needs a row here.
 
+import { writeFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
 import { SCOPES, type Scope } from '../../src/domain/account.ts';
 import { ROUTES } from '../../src/http/routes/index.ts';
 import { fakeMcp } from '../helpers/fake-mcp.ts';
+import { folderOfAll } from '../helpers/folder.ts';
 import { type Credentials, PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('scopes of the routes');
+const folder = folderOfAll(test);
+const registryFile = folder('registry.json');
+const env = { DOCKER_HOST: '', CONTAINER_HOST: '', HOME: folder() };
+const gateway = { discovery: { env, registryFile } };
 // Scopes do not depend on sessions: the MCP endpoint is a fake.
 const app = appFor(test, () =>
-  startWithAccounts({ mcp: fakeMcp(), consoleFolder: new URL('none/', import.meta.url) }),
+  startWithAccounts({ mcp: fakeMcp(), consoleFolder: new URL('none/', import.meta.url), gateway }),
 );
+// A sync would add this one to `demo`.
+writeFileSync(registryFile, '{"templates":{"demo":{"instances":{"two":{"endpoint":"http://127.0.0.1:1"}}}}}');
 test.before(() => app.serve('demo', 'one'));
 
 /** The answer of a route to authorized callers, and to callers that may use only another template. */
