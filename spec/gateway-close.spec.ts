@@ -160,11 +160,14 @@ test.needs(process.platform === 'linux', 'looks for children in /proc')(
   'leaves no child behind that was still starting',
   async () => {
     const gateway = await createGateway();
-    await gateway.register('t', { id: 'a', ...child('--slow-start=60000') });
+    const starting = child('--slow-start=60000');
+    await gateway.register('t', { id: 'a', ...starting });
+    const tested = gateway.testConnection('t', starting).then(({ isOk }) => isOk);
     await turn();
     const born = descendantsOf(process.pid).filter(isRunning);
     assert.is(born.length > 0, true);
     await gateway.close();
+    assert.is(await Promise.race([tested, turn('under way')]), false);
     // The reaper's shell is among them: it ends when no child is left.
     await until(() => !born.some(isRunning), 'nothing is left');
   },

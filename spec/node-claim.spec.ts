@@ -80,6 +80,7 @@ server('gives a released node at once, and names the living holder when it refus
   const { settings } = new MemoryStore();
   const first = await claim(settings);
   await first.release();
+  await pass(4_000); // it sends no heartbeat any more
   await claim(settings, 'process 7 on web-1');
   const second = thrownBy(claim(settings));
   await pass(4_000);
@@ -95,7 +96,7 @@ server('gives a released node at once, and names the living holder when it refus
 server('one of several waiting processes takes over the node of a killed process after 10 s', async () => {
   const { settings } = new MemoryStore();
   const { mortal, state } = mortalSettings(settings);
-  await claim(mortal, 'process 7 on web-1');
+  const first = await claim(mortal, 'process 7 on web-1');
   state.isAway = true;
   const said: string[] = [];
   const waiting = [1, 2].map((pid) =>
@@ -115,6 +116,11 @@ server('one of several waiting processes takes over the node of a killed process
   await pass(1_500);
   assert.equal((await Promise.all(waiting)).toSorted(), ['held', 'refused']);
   assert.match(String(said[0]), 'belongs to process 7 on web-1, which did not release it: waiting 10 s');
+  state.isAway = false;
+  await first.release();
+  const third = thrownBy(claim(settings));
+  await pass(4_000);
+  assert.instance(await third, ConfigError, 'a process releases only its own claim');
 });
 
 server('keeps the node while the database is away', async () => {

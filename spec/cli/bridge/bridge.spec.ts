@@ -81,4 +81,46 @@ test('passes on the refusal of a session that is unknown as soon as it is open',
   await bridge.close({ isImmediate: true });
 });
 
+test('sets the state of its client again in a new session, and repeats no call that perhaps took effect', async () => {
+  const sent: string[] = [];
+  let session = 'a';
+  const { bridge, lines } = await open(async (request, response) => {
+    const body = Buffer.concat(await request.toArray()).toString();
+    const { id, method = request.method, params = {} } = body === '' ? {} : JSON.parse(body);
+    const { 'mcp-session-id': named = session } = request.headers;
+    if (named === session) sent.push(`${session} ${method} ${params.uri ?? params.level ?? ''}`.trim());
+    response.statusCode = named === session && request.headers['last-event-id'] === undefined ? 200 : 404;
+    if (method === 'GET' && response.statusCode === 200) response.statusCode = 405;
+    response.setHeader('mcp-session-id', session).setHeader('content-type', 'application/json');
+    const answer = JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } });
+    if (method !== 'tools/call') response.end(id === undefined ? '' : answer);
+    else response.setHeader('content-type', 'text/event-stream').end(params.cut);
+  });
+  const ask = async (method: string, params = {}) => {
+    const id = lines.length + 1;
+    bridge.receive(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
+    assert.ok(await eventually(async () => lines.length === id, Boolean), method);
+    return JSON.parse(lines.at(-1) ?? '');
+  };
+  try {
+    await ask('initialize');
+    for (const uri of ['kept', 'left']) await ask('resources/subscribe', { uri });
+    await ask('resources/unsubscribe', { uri: 'left' });
+    await ask('logging/setLevel', { level: 'info' });
+    session = 'b';
+    await ask('tools/list');
+    const here = () => sent.filter((each) => each.startsWith('b ') && !each.endsWith('GET'));
+    const state = 'b initialize,b resources/subscribe kept,b logging/setLevel info';
+    assert.is(here().join(), `${state},b tools/list`);
+    for (const cut of [': nothing\n\n', 'id: 1\ndata:\n\n']) {
+      const before = here().length;
+      const { error } = await ask('tools/call', { name: 'pay', cut });
+      assert.equal([error.data, here().length], [{ delivered: 'unknown' }, before + 1]);
+    }
+  } finally {
+    await bridge.close({ isImmediate: true });
+  }
+  assert.is(sent.at(-1), 'b DELETE');
+});
+
 test.run();

@@ -97,6 +97,15 @@ test('reports how a program that never listened exited, without its stderr in th
   assert.equal(error.facts.stderr, ['no such option']);
 });
 
+test('does not wait for a program that answers with a refusal', async () => {
+  const refuse = "(_, answer) => { console.error('asked'); answer.writeHead(401).end(); }";
+  const script = `require('http').createServer(${refuse}).listen(process.env.PORT)`;
+  const error = await refusal(
+    http(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 5_000 })),
+  );
+  assert.equal([error.facts.reason, error.facts.stderr], ['answered 401', ['asked']]);
+});
+
 test('stops a program that does not listen in time, or whose opening is aborted', async () => {
   const script = 'console.error(process.pid); setInterval(() => {}, 1000)';
   const late = http(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 600 }));

@@ -2,6 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
 import { groupRuns, Reaper } from '../../../src/transports/stdio/process-group.ts';
@@ -47,6 +48,9 @@ posix('the reaper ends watched children when their parent is killed, and then it
   const [shell, forgotten, watched] = await pidsOf(parent);
   try {
     for (const pid of [shell, forgotten, watched]) assert.ok(isRunning(pid));
+    const environment =
+      process.platform === 'linux' ? readFileSync(`/proc/${shell}/environ`, 'utf8') : 'PATH=';
+    assert.match(environment, /^PATH=[^\0]*\0?$/);
     parent.kill('SIGKILL');
     await until(() => !isRunning(watched) && !isRunning(shell), 'they have ended');
     assert.ok(isRunning(forgotten));
