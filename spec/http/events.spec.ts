@@ -265,9 +265,11 @@ test('drops the oldest events of a slow reader, and reports how many of those th
 test('writes events in quick succession together, and the first event at once', async () => {
   const { recent, happen } = ring(100, { intervalMs: 30, perSecond: 1_000_000 });
   const reading = read(recent, { isFollowing: true });
+  const gone = read(recent, { isFollowing: true });
+  gone.leave();
   happen(1);
   await turn();
-  assert.equal(numbers(reading.reported), [0]);
+  assert.equal([numbers(reading.reported), gone.state.pieces], [[0], 1]);
   const written = reading.state.pieces;
   for (let event = 0; event < 20; event += 1) {
     happen(1);
@@ -402,13 +404,14 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
       return () => waiting.unsubscribe();
     },
   };
-  recent.read({ isSelected: () => true, isFollowing: true, ...options }, reader).subscribe({
+  const events$ = recent.read({ isSelected: () => true, isFollowing: true, ...options }, reader);
+  const subscription = events$.subscribe({
     next: (event) => void reported.push(event),
     complete: () => {
       state.isOver = true;
     },
   });
-  return { reported, state, caughtUp };
+  return { reported, state, caughtUp, leave: () => subscription.unsubscribe() };
 }
 
 function numbers(reported: readonly StreamEvent[]): number[] {

@@ -95,7 +95,7 @@ test('serves sessions that share a conversation, and passes on requests of other
 });
 
 test('serves a stale list for ten minutes when no instance answers, and none when none is or was connected', () => {
-  const { present, changes$, loads, ask, answer } = caching();
+  const { present, changes$, loads, ask, answer, gone } = caching();
   const failing = (thrown: Error = noHealthyInstance('t', 'none')) => {
     const { received } = ask();
     loads.at(-1)?.error(thrown);
@@ -122,6 +122,12 @@ test('serves a stale list for ten minutes when no instance answers, and none whe
   changes$.next('tools');
   present.hasPeers = true;
   assert.match(String(failing()), 'No instance of "t"', 'it may be the list of another server');
+  load();
+  const asked = loads.length;
+  ask();
+  gone.add('one');
+  ask();
+  assert.is(loads.length, asked + 1, 'only the instance that listed it knows its next pages');
 });
 
 test('notifies sessions of changed lists as far as the handshake announced it', () => {

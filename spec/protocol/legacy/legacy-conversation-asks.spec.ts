@@ -93,6 +93,8 @@ test('a call may have 256 questions that wait; a question that expired is not se
   assert.equal([session.last.replies.length, 'error' in Object(refusal)], [1, true]);
   assert.is(reply.events.messages.length, 256);
   session.last.result();
+  const methods = [...Array(256).fill('elicitation/create'), ...Array(256).fill('notifications/cancelled')];
+  assert.equal(reply.events.methods, [...methods, 0]);
   const { asked, replies } = question();
   session.messages.next(asked);
   pass(5 * 60_000);

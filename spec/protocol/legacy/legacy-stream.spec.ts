@@ -3,9 +3,11 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { EventMemory, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
+import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
 import { LegacyStream, LegacyStreams, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
+import { SessionBackends } from '../scripted-backends.ts';
 
 const test = suite('legacy streams');
 
@@ -131,6 +133,16 @@ test('a session with many ended streams has room for the events of others', () =
   reply.lose();
   stream.answer(`"${'y'.repeat(MIB - 100)}"`, 1, true);
   assert.ok(stream.bytes > MIB - 100);
+});
+
+test('messages that wait for a listener need memory until the session ends', () => {
+  const [memory, session] = [new EventMemory(), new SessionBackends().add('s', 'ann')];
+  const deps = { memory, sessionId: 's', nextKey: () => '1', isPending: () => true };
+  const listener = new LegacyListener(session, deps);
+  listener.notify('waiting');
+  assert.is(memory.needed.total, 7);
+  listener.close();
+  assert.is(memory.needed.total, 0);
 });
 
 const newLog = (memory = new EventMemory(), sessionId = 's') => new MessageLog({ memory, sessionId }, 256);

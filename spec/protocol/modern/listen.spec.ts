@@ -100,7 +100,7 @@ test('drops a message that cannot be serialized, reports it, and continues', asy
   assert.equal(seen, [true]);
 });
 
-test('refuses an invalid filter, and streams above the share of an owner, except without authentication', async () => {
+test('refuses an invalid filter, streams above the share of an owner, except without authentication, and above 10,000', async () => {
   const harness = modernHarness();
   const listen = (owner: string) => harness.send('subscriptions/listen', { notifications }, { owner });
   assert.is(outcomeOf(await harness.send('subscriptions/listen', {})), '200 -32602');
@@ -112,8 +112,9 @@ test('refuses an invalid filter, and streams above the share of an owner, except
   assert.is((await listen('bob')).events.isEnded, false);
   first.lose();
   assert.is((await listen('ann')).events.isEnded, false);
-  for (let number = 0; number < 2_501; number += 1)
+  for (let number = 2_501; number < 10_000; number += 1)
     assert.is((await listen(ANONYMOUS.id)).events.isEnded, false);
+  assert.is(outcomeOf(await listen('bob')), '429 429');
 });
 
 const all = {
