@@ -329,6 +329,11 @@ export function errorView(end: string | GatewayError): unknown {
     : { code: end.code, delivered: end.delivered, retryAfterSeconds };
 }
 
+/** The same of an error that came before the backend had the call. */
+export function undelivered(code: string, retryAfterSeconds = 1): unknown {
+  return { code, delivered: 'no', retryAfterSeconds };
+}
+
 /** The definition of an in-process instance of template `t`. */
 export function definition(id: string, fields: Partial<InstanceDefinition> = {}): InstanceDefinition {
   return instanceDefinition({ id, serverId: id, template: 't', transport: 'in-process', ...fields });

@@ -14,6 +14,7 @@ import {
   settled,
   silent,
   toolCall,
+  undelivered,
 } from '../../helpers/failing-backend.ts';
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
@@ -90,11 +91,7 @@ test('fails at once when the instance that it names is drained', async () => {
   harness.fill('a');
   const call = harness.call('write', { instanceId: 'a' });
   harness.ref('a').drain();
-  assert.equal(errorView(await call.end), {
-    code: 'BACKEND_UNAVAILABLE',
-    delivered: 'no',
-    retryAfterSeconds: 1,
-  });
+  assert.equal(errorView(await call.end), undelivered('BACKEND_UNAVAILABLE'));
 });
 
 test('fails with SHUTTING_DOWN when the gateway closes while it waits', async () => {
@@ -133,11 +130,7 @@ test('one owner may fill the capacity and the queue while no other owner calls',
   await harness.add('a', silent);
   for (let call = 0; call < 512; call += 1) callOf('ann');
   assert.equal([inFlight(), waiting()], [[256], 256]);
-  assert.equal(errorView(await callOf('ann').end), {
-    code: 'QUEUE_FULL',
-    delivered: 'no',
-    retryAfterSeconds: 1,
-  });
+  assert.equal(errorView(await callOf('ann').end), undelivered('QUEUE_FULL'));
   assert.is(waiting(), LIMITS.queuedPerInstance);
 });
 

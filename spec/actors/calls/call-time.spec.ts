@@ -13,6 +13,7 @@ import {
   errorView,
   Harness,
   pass,
+  READ,
   type Script,
   silent,
   toolCall,
@@ -49,6 +50,14 @@ test('a repeatable call is sent to a second instance after a third of its time, 
   assert.is(first.isCancelled, true);
   assert.equal(call.answers.length, 1);
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a failed', 'finished b result']);
+});
+
+test('a call is sent to no second instance when it may not be repeated at one of the two', async () => {
+  await harness.add('a', { script: silent, tools: [{ name: 'mixed' }] });
+  await harness.add('b', { script: silent, tools: [{ ...READ, name: 'mixed' }] });
+  for (let count = 0; count < 2; count += 1) harness.call('mixed');
+  mock.timers.tick(5_999);
+  assert.equal([harness.asked('a'), harness.asked('b')], [1, 1]);
 });
 
 test('the instance that sends the first message decides the call, even if it fails afterwards', async () => {

@@ -23,6 +23,7 @@ import {
   STDIO,
   settled,
   silent,
+  undelivered,
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -129,11 +130,10 @@ for (const [fields, peer] of [
     await harness.add('a', { fields, peer });
     harness.ref('a').drain();
     assert.is(await harness.callStateless(modernCall(), { instanceId: 'a' }).end, 'a');
-    assert.equal(errorView(await harness.callStateless(modernCall()).end), {
-      code: 'NO_HEALTHY_INSTANCE',
-      delivered: 'no',
-      retryAfterSeconds: 2,
-    });
+    assert.equal(
+      errorView(await harness.callStateless(modernCall()).end),
+      undelivered('NO_HEALTHY_INSTANCE', 2),
+    );
   });
 }
 
@@ -154,11 +154,7 @@ test('a conversation that had ended unnoticed is reopened once', async () => {
   });
   await harness.callStateless(modernCall()).end;
   isLost = true;
-  assert.equal(errorView(await harness.callStateless(modernCall()).end), {
-    code: 'BACKEND_UNAVAILABLE',
-    delivered: 'no',
-    retryAfterSeconds: 1,
-  });
+  assert.equal(errorView(await harness.callStateless(modernCall()).end), undelivered('BACKEND_UNAVAILABLE'));
   assert.equal(toolCalls('a'), [0, 2, 1]);
 });
 
@@ -264,6 +260,13 @@ test('a repeatable request goes to a second instance with an open conversation w
   await pass(2_000);
   mock.timers.tick(2_000);
   assert.equal(await Promise.all(second.map(({ end }) => end)), ['b', 'b'], 'it was opened meanwhile');
+  assert.is(await list().end, 'b');
+  await pass(2 * LIMITS.statelessIdleMs);
+  const alone = list();
+  await pass(2_000);
+  assert.is(alone.subscription.closed, false, 'the other instance opens a conversation first');
+  await pass(2_000);
+  assert.is(await alone.end, 'b');
   await pass(2 * LIMITS.statelessIdleMs);
   assert.is(harness.pool.size, 0);
 });
