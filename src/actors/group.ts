@@ -97,7 +97,6 @@ export class Group {
 
   close(): void {
     this.#changes.complete();
-    this.queue.reconsider();
   }
 
   #offerCapacity(ref: InstanceRef): void {
