@@ -32,16 +32,9 @@ test('emits the events of a registration, a call and a deregistration in order',
   assert.equal(
     events.map(({ type }) => type),
     [
-      'template.changed',
-      'instance.registered',
-      'instance.starting',
-      'probe.finished',
-      'instance.healthy',
-      'exchange.started',
-      'exchange.finished',
-      'instance.draining',
-      'instance.deregistered',
-      'instance.stopped',
+      ...['template.changed', 'instance.registered', 'instance.starting', 'probe.finished'],
+      ...['instance.healthy', 'exchange.started', 'exchange.finished'],
+      ...['instance.draining', 'instance.deregistered', 'instance.stopped'],
     ],
   );
 });

@@ -4,12 +4,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ActorInspection } from '../src/domain/actor-inspection.ts';
 import { GatewayError } from '../src/domain/errors.ts';
 import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { HeldTool, rpcError, serving, text } from './helpers/function-backend.ts';
+import { HeldTool, rpcError, serving } from './helpers/function-backend.ts';
 import { codeOf } from './helpers/outcome.ts';
 import { suite } from './helpers/suite.ts';
 
@@ -152,28 +151,6 @@ test('shares nothing with another gateway in the same process', async () => {
   assert.is(other.stats().totalRequests, 0);
   await other.close();
   assert.equal(await callers(1), ['a']);
-});
-
-test('shows an inspector every actor, as a function or an observer, and survives one that throws', async () => {
-  for (const asObserver of [false, true]) {
-    const seen: ActorInspection[] = [];
-    const look = (event: ActorInspection) => {
-      seen.push(event);
-      throw new Error('a fault of the inspector');
-    };
-    const inspected = await createGateway({ inspect: asObserver ? { next: look } : look });
-    await inspected.register('t', { id: 'a', handler: serving({ echo: () => text('hello') }) }, WAIT);
-    assert.equal((await inspected.call('t', 'echo')).result, text('hello'));
-    const created = seen.filter(({ type }) => type === '@xstate.actor');
-    assert.equal(new Set(created.map(({ rootId }) => rootId)).size, 1);
-    const states = created.map(({ actorRef }) => Object(actorRef.getSnapshot()).value);
-    assert.ok(
-      states.some((value) => value?.connection !== undefined && value.duty === 'serving'),
-      'the instance',
-    );
-    assert.ok(seen.some(({ event }) => event?.type === 'template.open'));
-    await inspected.close();
-  }
 });
 
 // Called as `await using` calls it, which the oldest Node that is supported cannot parse.

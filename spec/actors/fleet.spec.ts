@@ -4,7 +4,6 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { noneHealthy } from '../../src/actors/calls/instance-search.ts';
-import { ForeignInstance } from '../../src/actors/group.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -316,20 +315,21 @@ test('scores an instance against the best of its pool', async () => {
   assert.equal(found, views);
 });
 
-const registered = definition('a', { transport: 'stdio', command: 'run', nodeId: 'b:8080', weight: 3 });
 const foreign = (id: string, fields: Partial<InstanceDefinition> = {}) =>
   definition(id, { transport: 'stdio', command: 'run', nodeId: 'there', ...fields });
 
-test('an instance of another node is listed, but not started', async () => {
+test('an instance of another node is listed as stopped, with the reason, and not started', async () => {
   const here = await harness.add('a', answers());
-  const there = harness.fleet.addForeign(foreign('b'));
+  const there = harness.fleet.addForeign(foreign('b', { weight: 3 }));
+  const { state, healthy, weight, reason } = there.snapshot();
+  assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "there"']);
   assert.equal(harness.fleet.members('t'), [here, there]);
   assert.equal([harness.fleet.refs('t'), harness.fleet.all()], [[here], [here]]);
   assert.is(harness.fleet.find('t', 'b'), there);
   assert.is(harness.fleet.member('t', 'b'), there);
   assert.is(harness.fleet.byServerId('b'), there);
   assert.is(harness.fleet.isServerIdTaken('b'), true);
-  assert.equal(views()[1], { definition: foreign('b'), snapshot: there.snapshot() });
+  assert.equal(views()[1], { definition: foreign('b', { weight: 3 }), snapshot: there.snapshot() });
   assert.is(await codeOf(() => harness.fleet.get('t', 'b')), 'NO_HEALTHY_INSTANCE');
   assert.equal([...harness.transports.keys()], ['a']);
   const found = harness.events.filter((event) => 'instanceId' in event && event.instanceId === 'b');
@@ -356,13 +356,6 @@ test('an instance that moves to another node leaves here, and is reported as sto
   assert.equal([here.state, transport.isClosed], ['stopped', true]);
   const found = harness.events.map(({ type }) => type);
   assert.equal(found, ['instance.draining', 'instance.stopped']);
-});
-
-test('an instance of another node is shown as stopped, with the node in its reason', () => {
-  const foreign = new ForeignInstance(registered);
-  assert.is(foreign.definition, registered);
-  const { state, healthy, weight, reason } = foreign.snapshot();
-  assert.equal([state, healthy, weight, reason], ['stopped', false, 3, 'it runs on the node "b:8080"']);
 });
 
 test.run();

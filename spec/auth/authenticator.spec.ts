@@ -150,21 +150,27 @@ test('a token issued right after a change of the password is good, one issued ri
   assert.is(await harness.codeFor(await harness.bearer(again)), 'none');
 });
 
-test('a revocation during a query applies to all later requests', async () => {
-  const harness = authHarness();
-  const { key, apiKey } = await harness.createKey();
-  const gate = Promise.withResolvers<void>();
-  harness.watch.gate = gate.promise;
-  const asked = harness.auth.authenticate({ apiKey: key });
-  await passTurns(10);
-  await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
-  harness.watch.gate = undefined;
-  await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id).catch(() => 'it is gone already');
-  const after = await harness.codeFor({ apiKey: key });
-  assert.is(after, 'INVALID_CREDENTIALS', 'who comes afterwards does not join the question from before');
-  gate.resolve();
-  await asked;
-  assert.is(await harness.codeFor({ apiKey: key }), 'INVALID_CREDENTIALS');
+test('a revocation during a query applies to all later requests, and to that query if it fails', async () => {
+  for (const isAway of [false, true]) {
+    const harness = authHarness();
+    const { key, apiKey } = await harness.createKey();
+    const code = () => harness.codeFor({ apiKey: key });
+    assert.is(await code(), 'none');
+    harness.emitChange('changed');
+    const gate = Promise.withResolvers<void>();
+    harness.watch.gate = gate.promise;
+    const asked = code();
+    await passTurns(10);
+    await harness.store.accounts.deleteApiKey(apiKey.apiKey.id);
+    harness.watch.gate = undefined;
+    await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id).catch(() => 'it is gone already');
+    harness.watch.isAway = isAway;
+    const refusal = isAway ? 'DATABASE_UNAVAILABLE' : 'INVALID_CREDENTIALS';
+    assert.is(await code(), refusal, 'a later request does not join the query from before');
+    gate.resolve();
+    assert.is(await asked, isAway ? refusal : 'none');
+    assert.is(await code(), refusal);
+  }
 });
 
 test('concurrent requests with the same credentials share one query', async () => {
@@ -209,7 +215,9 @@ test('without the database cached credentials are served for 15 min, and others 
     harness.watch.isAway = true;
     if (story === 'changed, then away') harness.emitChange('changed');
     if (story !== 'away without a word') harness.emitChange('away');
+    harness.watch.asked.length = 0;
     assert.is(idOf(await harness.auth.authenticate(known)), `user:${user.id}`, story);
+    assert.equal(harness.watch.asked, [], story);
     assert.is(await harness.codeFor(unknown), 'DATABASE_UNAVAILABLE', story);
     harness.clock.pass(15 * minuteMs);
     assert.is(await harness.codeFor(known), 'none', story);
@@ -220,16 +228,6 @@ test('without the database cached credentials are served for 15 min, and others 
     assert.is(await harness.codeFor(known), 'none', 'it is back');
     assert.is(await harness.codeFor(unknown), 'none', 'it is back');
   }
-});
-
-test('no request queries a database that is known to be unavailable', async () => {
-  const { token, ...harness } = await verifiedUser();
-  harness.emitChange('changed');
-  harness.emitChange('away');
-  harness.watch.isAway = true;
-  harness.watch.asked.length = 0;
-  assert.ok(!(harness.auth.authenticate(token) instanceof Promise));
-  assert.equal(harness.watch.asked, []);
 });
 
 test('one request queries a database that does not answer, until it reports again', async () => {
@@ -260,22 +258,6 @@ test('credentials that were revoked here, or refused since, are not accepted wit
     harness.emitChange('away');
     assert.is(await code(), 'DATABASE_UNAVAILABLE');
   }
-});
-
-test('credentials that are revoked here during a query are not accepted when the query fails', async () => {
-  const harness = authHarness();
-  const { key, apiKey } = await harness.createKey();
-  await harness.auth.authenticate({ apiKey: key });
-  harness.emitChange('changed');
-  const gate = Promise.withResolvers<void>();
-  harness.watch.gate = gate.promise;
-  const asked = harness.codeFor({ apiKey: key });
-  await passTurns(10);
-  harness.watch.gate = undefined;
-  await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id);
-  harness.watch.isAway = true;
-  gate.resolve();
-  assert.is(await asked, 'DATABASE_UNAVAILABLE');
 });
 
 test('a header that is much longer than any credential is refused', async () => {

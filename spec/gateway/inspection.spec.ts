@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
-import type { InspectedActor } from '../../src/index.ts';
+import type { ActorInspection, InspectedActor } from '../../src/index.ts';
 import type { EverythingHttp } from '../fixtures/everything/http-face.ts';
 import { startEverything } from '../fixtures/everything-server.ts';
 import { suite } from '../helpers/suite.ts';
@@ -27,17 +27,18 @@ test.after(() => backend.close());
 test.before.each(async () => {
   actors = [];
   roots = new Set();
-  gateway = await createGateway({
-    inspect: ({ type, actorRef, rootId }) => {
-      roots.add(rootId);
-      if (type === '@xstate.actor' && actorRef !== undefined) actors.push(actorRef);
-    },
-  });
-  await gateway.register('t', { id: 'a', endpoint: backend.url }, { waitMs: 5_000 });
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-test('shows the sessions of clients, with their state, in one system, until they have ended', async () => {
+const look = ({ type, actorRef, rootId }: ActorInspection): void => {
+  roots.add(rootId);
+  if (type === '@xstate.actor' && actorRef !== undefined) actors.push(actorRef);
+  throw new Error('a fault of the inspector');
+};
+
+test('shows an observer the sessions of clients, in one system, until they have ended; it may throw', async () => {
+  gateway = await createGateway({ inspect: { next: look } });
+  await gateway.register('t', { id: 'a', endpoint: backend.url }, { waitMs: 5_000 });
   for (let count = 0; count < 2; count += 1) await openSession(gateway, 't');
   await postTo(gateway, { template: 't', ...ASKING });
   const sessions = actorsOf('client session');
@@ -50,6 +51,13 @@ test('shows the sessions of clients, with their state, in one system, until they
   assert.equal([new Set(ids).size, roots.size], [ids.length, 1], 'no two have the same id');
   await gateway.close({ graceMs: 0 });
   assert.equal(new Set([...sessions, ...own].map(statusOf)), new Set(['done']));
+});
+
+test('shows a function the instances, with their state; it may throw', async () => {
+  gateway = await createGateway({ inspect: look });
+  await gateway.register('t', { id: 'a', endpoint: backend.url }, { waitMs: 5_000 });
+  const { connection, duty } = Object(actorsOf('instance-1')[0]?.getSnapshot()).value;
+  assert.equal([typeof connection, duty], ['object', 'serving']);
 });
 
 test.run();

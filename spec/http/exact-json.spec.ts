@@ -51,33 +51,25 @@ const own: Place = (template, tool) => [`/mcp/${template}`, tool];
 const ofAll: Place = (template, tool) => ['/mcp', `${template}__${tool}`];
 
 const sessions = new Map<string, Promise<Readonly<Record<string, string>>>>();
-const legacyAt =
-  (place: Place): Way =>
+const mcpAt =
+  (place: Place, era: 'legacy' | 'modern'): Way =>
   async (template, tool, args) => {
     const [path, name] = place(template, tool);
     const session = sessions.get(path) ?? openSession(app, path);
     sessions.set(path, session);
-    const body = `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"name":"${name}","arguments":${args},"_meta":{"x":12345678901234567890}}}`;
-    return post(path, body, await session);
-  };
-
-const modernAt =
-  (place: Place): Way =>
-  (template, tool, args) => {
-    const [path, name] = place(template, tool);
     const { body, headers } = modern('tools/call', { name });
-    const meta = JSON.stringify(body.params._meta).replace('{', '{"x":12345678901234567890,');
-    const text = `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"_meta":${meta},"name":"${name}","arguments":${args}}}`;
-    return post(path, text, headers);
+    const own = era === 'modern' ? JSON.stringify(body.params._meta).slice(1, -1) : '"y":1';
+    const text = `{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call","params":{"_meta":{"x":12345678901234567890,${own}},"name":"${name}","arguments":${args}}}`;
+    return post(path, text, era === 'modern' ? headers : await session);
   };
 
 const WAYS: readonly { readonly what: string; readonly way: Way; readonly isMcp: boolean }[] = [
   { what: 'a REST call', way: rest, isMcp: false },
   { what: 'a REST call by server id', way: byServer, isMcp: false },
-  { what: 'a legacy client', way: legacyAt(own), isMcp: true },
-  { what: 'a modern client', way: modernAt(own), isMcp: true },
-  { what: 'a legacy client of all templates', way: legacyAt(ofAll), isMcp: true },
-  { what: 'a modern client of all templates', way: modernAt(ofAll), isMcp: true },
+  { what: 'a legacy client', way: mcpAt(own, 'legacy'), isMcp: true },
+  { what: 'a modern client', way: mcpAt(own, 'modern'), isMcp: true },
+  { what: 'a legacy client of all templates', way: mcpAt(ofAll, 'legacy'), isMcp: true },
+  { what: 'a modern client of all templates', way: mcpAt(ofAll, 'modern'), isMcp: true },
 ];
 
 /** JSON texts that differ after they are parsed and serialized. */

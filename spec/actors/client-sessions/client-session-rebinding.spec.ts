@@ -88,7 +88,7 @@ test('continues with the new process after its instance was restarted', async ()
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
-test('with failover never, survives a drain of its only instance and continues after the resume', async () => {
+test('with failover never, survives a drain of its only instance, and ends when that is removed', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a');
   const session = await harness.openSession();
@@ -97,12 +97,6 @@ test('with failover never, survives a drain of its only instance and continues a
   assert.is(harness.sessions.find(session.id), session);
   harness.ref('a').resume();
   assert.is(await resultOf(ask(session, 'read')), 'a');
-});
-
-test('with failover never, ends when its only instance is removed', async () => {
-  harness.setPolicy({ sessionFailover: 'never' });
-  await harness.add('a');
-  const session = await harness.openSession();
   await harness.fleet.remove('t', 'a', 0);
   assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   assert.is(harness.sessions.find(session.id), undefined);

@@ -255,14 +255,9 @@ test('sends its log level and subscriptions in a dedicated conversation, and aga
   harness.backend(from).disconnect();
   await settled();
   await resultOf(ask(session, 'read'));
-  assert.equal(
-    harness
-      .upstreams(to)[0]
-      ?.exchanges.map(({ request }) => request)
-      .slice(0, 2),
-    [LEVEL, subscribe('x:2')],
-  );
-  assert.is(harness.upstreams(to)[0]?.asked.at(-1), 'tools/call');
+  const [upstream] = harness.upstreams(to);
+  const sent = upstream?.exchanges.map(({ request }) => request);
+  assert.equal([sent?.slice(0, 2), upstream?.asked.at(-1)], [[LEVEL, subscribe('x:2')], 'tools/call']);
 });
 
 test('does not send a log level or subscription again that its backend refused', async () => {

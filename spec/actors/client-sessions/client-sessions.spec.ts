@@ -38,7 +38,7 @@ simulateTime(test, () => {
 });
 test.after.each(() => harness.close());
 
-test('a session that opens too slowly fails with BACKEND_TIMEOUT', async () => {
+test('a session that opens too slowly, or when the table is closed, fails and leaves nothing', async () => {
   await harness.add('a', { fields: HTTP });
   harness.backend('a').openUpstream = () => new Promise(() => undefined);
   const opening = codeOf(harness.openSession());
@@ -49,15 +49,10 @@ test('a session that opens too slowly fails with BACKEND_TIMEOUT', async () => {
   mock.timers.tick(1);
   assert.is(await opening, 'BACKEND_TIMEOUT');
   assert.is(harness.sessions.size, 0);
-});
-
-test('closing the table fails sessions that are being opened with SHUTTING_DOWN', async () => {
-  await harness.add('a', { fields: HTTP });
-  harness.backend('a').openUpstream = () => new Promise(() => undefined);
-  const opening = codeOf(harness.openSession());
+  const late = codeOf(harness.openSession());
   await settled();
   await harness.sessions.closeAll(0);
-  assert.is(await opening, 'SHUTTING_DOWN');
+  assert.equal([await late, harness.sessions.size], ['SHUTTING_DOWN', 0]);
 });
 
 test('a thousand closed sessions leave no call, subscription or conversation at the instances', async () => {

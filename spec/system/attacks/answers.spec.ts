@@ -191,30 +191,24 @@ withLimit('survives 60 backend answers that never end, and serves other callers'
   }),
 );
 
-for (const callers of [1, 4]) {
-  withLimit(`survives 80 clients of ${callers} callers that do not read, and serves others`, () =>
-    attack(['large', 'good'], async (harness) => {
+for (const [callers, unfinished] of [
+  [1, 0],
+  [4, 0],
+  [4, 50],
+] as const) {
+  const what = `80 clients of ${callers} callers that do not read and ${unfinished} unfinished answers`;
+  withLimit(`survives ${what}, and serves others`, () =>
+    attack(['large', 'stalled', 'pipe', 'good'], async (harness) => {
       const [good, ...attackers] = await keys(harness.admin, callers + 1);
       const stop = callGently(caller(harness.url, good));
+      const stalled = askStalled(harness, attackers, unfinished);
       const unread = await askUnread(harness, attackers);
+      const statuses = counted(await stalled);
       const text = await stop();
       for (const { socket } of unread) socket.destroy();
-      return `unread, ${callers} callers: ${counted(unread.map(({ status }) => status))}; ${text}`;
+      return `${what}: ${statuses}; ${counted(unread.map(({ status }) => status))}; ${text}`;
     }),
   );
 }
-
-withLimit('survives unfinished and unread answers at the same time, and serves others', () =>
-  attack(['large', 'stalled', 'pipe', 'good'], async (harness) => {
-    const [good, ...attackers] = await keys(harness.admin, 5);
-    const stop = callGently(caller(harness.url, good));
-    const stalled = askStalled(harness, attackers, 50);
-    const unread = await askUnread(harness, attackers);
-    const statuses = counted(await stalled);
-    const text = await stop();
-    for (const { socket } of unread) socket.destroy();
-    return `both: stalled ${statuses}, unread ${counted(unread.map(({ status }) => status))}; ${text}`;
-  }),
-);
 
 test.run();

@@ -156,10 +156,7 @@ inBrowser('do not scroll sideways at 380, 768 and 1,024 px, and cut no cell off'
 
 inBrowser('paint before their script has loaded', async () => {
   const { page } = await browser.open();
-  let release = (): void => {};
-  const isReleased = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
   await page.route('**/*.js', async (route) => {
     await isReleased;
     await route.continue();
@@ -301,10 +298,7 @@ inBrowser('render the changes of a thousand instances together', async () => {
     ...{ template: 'everything', instance_id: `copy-${index}`, server_id: `copy-${index}` },
   }));
   const body = events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('');
-  let release = (): void => {};
-  const isReleased = new Promise<void>((resolve) => {
-    release = resolve;
-  });
+  const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();
   const isStream = (address: URL): boolean => address.pathname === '/events';
   await page.route('**/gateway/registry', (route) => route.fulfill({ json: registry }));
   await page.route(isStream, async (route) => {

@@ -36,15 +36,11 @@ test('reports each line above the limit once, with its edges, and continues afte
           seen.lines,
           lines.filter((line) => line.length <= limit),
         );
+        const oversize = lines.filter(({ length }) => length > limit);
+        const edges = (line: string) => ({ head: line.slice(0, EDGE_BYTES), tail: line.slice(-EDGE_BYTES) });
         assert.equal(
           seen.oversize,
-          lines
-            .filter((line) => line.length > limit)
-            .map((line) => ({
-              head: line.slice(0, EDGE_BYTES),
-              tail: line.slice(-EDGE_BYTES),
-              bytes: line.length,
-            })),
+          oversize.map((line) => ({ ...edges(line), bytes: line.length })),
         );
       },
     ),
