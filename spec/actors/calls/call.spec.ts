@@ -107,11 +107,13 @@ test('looks up an unknown tool at most once a second, however many callers ask f
 test('fails with TOOL_NOT_FOUND when the look-up takes too long', async () => {
   await harness.add('a', answers());
   mock.timers.tick(LIMITS.toolListAgeMs);
-  const slow = listsSlowly('a');
+  listsSlowly('a');
   const call = harness.call('new');
   mock.timers.tick(LIMITS.toolLookupMs);
   assert.equal(errorView(await call.end), NOT_FOUND);
-  slow.finish();
+  mock.timers.tick(LIMITS.toolListMs);
+  const asked = harness.backend('a').exchanges.filter(({ request }) => request.method === 'tools/list');
+  assert.is(asked.at(-1)?.isCancelled, true, 'the list itself ends later');
 });
 
 test('fails with QUEUE_FULL at once when too many calls wait for one tool look-up', async () => {
