@@ -130,18 +130,20 @@ test('opens no stream at servers without sessions', async () => {
   );
 });
 
-test('waits for the retry time of the server, even if it is longer than its own back-off', async () => {
+test('waits for the retry time of the server, even if it is longer than its own back-off, but not less', async () => {
   let last = 0;
   const gaps: number[] = [];
   await listening(
     (_, response) => {
       gaps.push(performance.now() - last);
       last = performance.now();
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).end('retry: 45\n\n');
+      response
+        .writeHead(200, { 'content-type': 'text/event-stream' })
+        .end(`retry: ${gaps.length > 1 ? 45 : 0}\n\n`);
     },
     ({ gets }) => until(() => gets() >= 4, 'it came back three times'),
   );
-  for (const gap of gaps.slice(1)) assert.ok(gap >= 42, `${gap}`);
+  for (const [index, gap] of gaps.slice(1).entries()) assert.ok(gap >= (index === 0 ? 4 : 42), `${gap}`);
 });
 
 test('stays closed while it is stopped, and then resumes from the last event id', async () => {
