@@ -243,7 +243,7 @@ export function openOptions(given: Partial<OpenOptions> = {}): OpenOptions {
     signal: new AbortController().signal,
     handshakeTimeoutMs: 8_000,
     client: { name: 'stagedoor-spec', version: '0.0.0' },
-    deniedNetworks: [],
+    isDenied: () => false,
     handlers: new Map(),
     scheduler: new TaskScheduler(),
     memory: {},

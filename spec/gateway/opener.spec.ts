@@ -22,7 +22,7 @@ const handlers = new Map<string, InProcessHandler>();
 const shared = { handlers, scheduler: new TaskScheduler() };
 
 test('opens a handler that is registered later', async () => {
-  const open = openerOf({ deniedNetworks: [], ...shared });
+  const open = openerOf({ isDenied: () => false, ...shared });
   const instance = definition('a', { transport: 'in-process' });
   assert.is(await codeOf(open(instance)(signal)), 'BACKEND_UNAVAILABLE');
   handlers.set(instance.serverId, () => ({}));
@@ -34,9 +34,9 @@ test('opens a handler that is registered later', async () => {
 test('opens nothing in a denied network', async () => {
   const server = await startHttpServer();
   const instance = definition('a', { transport: 'http', endpoint: server.url });
-  const denied = openerOf({ deniedNetworks: ['127.0.0.0/8'], ...shared });
+  const denied = openerOf({ isDenied: () => true, ...shared });
   assert.is(await codeOf(denied(instance)(signal)), 'BACKEND_UNAVAILABLE');
-  const transport = await openerOf({ deniedNetworks: [], ...shared })(instance)(signal);
+  const transport = await openerOf({ isDenied: () => false, ...shared })(instance)(signal);
   await transport.close();
   await server.close();
 });
@@ -46,7 +46,7 @@ test('gives programs the environment of their template, which their own variable
   const rules = { id: 'demo', environment: { UNITS: 'metric', ROOT: '${SCRATCH}/x', OWN: 'template' } };
   const code = 'console.error(process.env.UNITS, process.env.ROOT, process.env.OWN); process.exit(1)';
   const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
-  const open = openerOf({ deniedNetworks: [], ...shared, definitions: new Map([['demo', rules]]) });
+  const open = openerOf({ isDenied: () => false, ...shared, definitions: new Map([['demo', rules]]) });
   const { stderr } = (
     await errorOf(open(definition('a', { transport: 'stdio', template: 'demo', ...program }))(signal))
   ).facts;
@@ -61,7 +61,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
   await chmod(folder, 0o755);
   const definitions = new Map([['demo', { id: 'demo', requires: ['node>=70000'] }]]);
   const user = { uid: 1234, gid: 5678, home: '/' };
-  const open = openerOf({ deniedNetworks: [], ...shared, definitions, user });
+  const open = openerOf({ isDenied: () => false, ...shared, definitions, user });
   const instance = definition('a', { transport: 'stdio', template: 'demo', command, args: [] });
   const { reason } = (await errorOf(open(instance)(signal))).facts;
   assert.match(String(reason), /--version" prints 1234\.5678$/);
@@ -70,7 +70,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
 test('starts no program whose template requires a program or version that is missing', async () => {
   const reasonOf = async (requires: string[], command = 'node', env = {}, workingDir = '/') => {
     const rules = { id: 'demo', requires };
-    const open = openerOf({ deniedNetworks: [], ...shared, definitions: new Map([['demo', rules]]) });
+    const open = openerOf({ isDenied: () => false, ...shared, definitions: new Map([['demo', rules]]) });
     const instance = definition('a', {
       transport: 'stdio',
       template: 'demo',
@@ -111,7 +111,7 @@ test('starts no program whose template requires a program or version that is mis
 
 test('remembers what was learned of an instance, for the openings of its function', () =>
   withStarts(async (counted, starts) => {
-    const opener = openerOf({ deniedNetworks: [], ...shared });
+    const opener = openerOf({ isDenied: () => false, ...shared });
     const instance = instanceDefinition(counted(fixture('--before-initialize=exit')));
     const open = opener(instance);
     const startsOf = async (opening = open): Promise<number> => {
@@ -128,7 +128,7 @@ test('shows the stderr and pid of a program before it has answered', async () =>
   for (const fields of [{}, managed]) {
     const stop = new AbortController();
     let diagnostics: (() => TransportDiagnostics) | undefined;
-    const open = openerOf({ deniedNetworks: [], ...shared })(
+    const open = openerOf({ isDenied: () => false, ...shared })(
       instanceDefinition({ ...node(code), ...fields }),
     );
     const opening = open(stop.signal, {
@@ -148,7 +148,7 @@ test('a failure names proxy variables that the program may lack, without their v
   process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
   const reasonOf = async (more = {}) => {
     const offline = "console.error('getaddrinfo ENOTFOUND registry.example'); process.exit(1)";
-    const open = openerOf({ deniedNetworks: [], ...shared, ...more })(instanceDefinition(node(offline)));
+    const open = openerOf({ isDenied: () => false, ...shared, ...more })(instanceDefinition(node(offline)));
     return (await refusal(open(signal))).facts.reason;
   };
   const missing = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;

@@ -105,7 +105,7 @@ function connect(
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? String(address.port) : '';
   return new Promise((resolve) => {
-    guardedConnector(networks, { timeout: 2_000, lookup })(
+    guardedConnector(addressesIn(networks), { timeout: 2_000, lookup })(
       { hostname, protocol: 'http:', port },
       (error, socket) => {
         socket?.destroy();

@@ -57,8 +57,9 @@ export function composeGateway(
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
   const reaper = new Reaper();
+  const isDenied = addressesIn(deniedNetworks);
   const opener = openerOf({
-    deniedNetworks,
+    isDenied,
     handlers,
     scheduler,
     reaper,
@@ -77,7 +78,6 @@ export function composeGateway(
     dedicatedBounds: ownBounds,
     inspect,
   });
-  const isDenied = addressesIn(deniedNetworks);
   const defined = new Set(definitions.keys());
   const registryDeps = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
   const registry = new Registry({ ...registryDeps, protectedPaths });

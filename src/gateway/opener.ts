@@ -20,7 +20,7 @@ import type { Open, OpeningMemory, OpenOptions } from '../transports/transport.t
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 export interface OpenerOptions
-  extends Pick<OpenOptions, 'deniedNetworks' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper'> {
+  extends Pick<OpenOptions, 'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper'> {
   /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;
   /** Paths that no command may get. Default: none. */

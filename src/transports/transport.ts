@@ -11,6 +11,7 @@ import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import type { AddressCheck } from './network-guard.ts';
 import type { Reaper } from './stdio/process-group.ts';
 
 /** Why a transport ended. `reason` is a clause: "exited with code 7", "closed by the gateway". */
@@ -91,8 +92,8 @@ export interface OpenOptions {
   readonly handshakeTimeoutMs: number;
   /** Name and version of the gateway, sent to backends. */
   readonly client: { readonly name: string; readonly version: string };
-  /** CIDR ranges that no connection may reach; the resolved address is checked. */
-  readonly deniedNetworks: readonly string[];
+  /** True for addresses that no connection may reach; the resolved address is checked. */
+  readonly isDenied: AddressCheck;
   /** Functions that serve `in-process` instances, by the instance's `serverId`. */
   readonly handlers: ReadonlyMap<string, InProcessHandler>;
   /** Returns how many more programs the instance may run for single clients. Default: no limit. */

@@ -27,7 +27,7 @@ async function seenBy(
     },
     async ({ url }) => {
       host = new URL(url).host;
-      const connection = new HttpConnection({ endpoint: url + query, headers }, { deniedNetworks: [] });
+      const connection = new HttpConnection({ endpoint: url + query, headers }, { isDenied: () => false });
       await new Promise<void>((finished) => {
         send(connection, new HttpAnswer({ message: () => {}, finished: () => finished() }));
       });
@@ -72,7 +72,7 @@ test('posts to another path of its origin, and resolves no path of another origi
   );
   assert.is(seen.url, '/message?s=1');
   const definition = { endpoint: 'http://h:1/a/sse?k=v', headers: {} };
-  const connection = new HttpConnection(definition, { deniedNetworks: [] });
+  const connection = new HttpConnection(definition, { isDenied: () => false });
   const paths = [
     '/m?s=1',
     'm',
@@ -101,7 +101,7 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
       if (request.method === 'POST') response.end();
     },
     async ({ url }) => {
-      const connection = new HttpConnection({ endpoint: url, headers: {} }, { deniedNetworks: [] });
+      const connection = new HttpConnection({ endpoint: url, headers: {} }, { isDenied: () => false });
       const endings: string[] = [];
       const sink = {
         message: () => {},

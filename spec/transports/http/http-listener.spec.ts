@@ -33,7 +33,7 @@ async function listening(
     otherwise: status(400),
   };
   await withRawServer(serving(answers), async ({ url }) => {
-    const connection = new HttpConnection({ endpoint: url, headers: {} }, { deniedNetworks: [] });
+    const connection = new HttpConnection({ endpoint: url, headers: {} }, { isDenied: () => false });
     const session = new HttpSession(connection, openOptions());
     await session.open(new AbortController().signal);
     const received: unknown[] = [];

@@ -41,7 +41,7 @@ test('reports why it could not open', async () => {
     },
   );
   assert.match((await openingFails('http://name.invalid/mcp')).message, 'could not be made (E');
-  const options = { deniedNetworks: ['127.0.0.0/8'] };
+  const options = { isDenied: () => true };
   assert.match(
     (await openingFails('http://127.0.0.1:1/mcp', options)).message,
     'address 127.0.0.1 is not allowed',

@@ -5,6 +5,7 @@ import type { RequestListener } from 'node:http';
 import { DENIED_NETWORKS } from '../../../src/domain/endpoint.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { http } from '../../../src/transports/http/http.ts';
+import { addressesIn } from '../../../src/transports/network-guard.ts';
 import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import { openOptions as anyOptions, instanceDefinition } from '../../conformance/transport.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
@@ -17,7 +18,7 @@ export function httpDefinition(endpoint: string, more: Partial<InstanceDefinitio
 }
 
 export function openOptions(more: Partial<OpenOptions> = {}): OpenOptions {
-  return anyOptions({ handshakeTimeoutMs: 5_000, deniedNetworks: DENIED_NETWORKS, ...more });
+  return anyOptions({ handshakeTimeoutMs: 5_000, isDenied: addressesIn(DENIED_NETWORKS), ...more });
 }
 
 /** Opens a transport to the endpoint, runs the body, and closes the transport whatever happens. */

@@ -104,7 +104,7 @@ test('reports why it could not open', async () => {
   const server = await startSseServer();
   const { url } = server;
   assert.match((await openingFails(url.replace('/sse', '/nothing'))).message, 'answered 404');
-  assert.match((await openingFails(url, { deniedNetworks: ['127.0.0.0/8'] })).message, 'is not allowed');
+  assert.match((await openingFails(url, { isDenied: () => true })).message, 'is not allowed');
   assert.match((await openingFails(url, { signal: AbortSignal.abort() })).message, 'cancelled');
   await server.close();
   const refused = await openingFails(url);
@@ -204,7 +204,7 @@ async function withChannel(
   body: (parts: { channel: SseChannel; server: SseFixture }) => Promise<void>,
 ): Promise<void> {
   const server = await startSseServer(options);
-  const connection = new HttpConnection({ endpoint: server.url, headers: {} }, { deniedNetworks: [] });
+  const connection = new HttpConnection({ endpoint: server.url, headers: {} }, { isDenied: () => false });
   const channel = new SseChannel(connection, everyCapability);
   try {
     await body({ channel, server });

@@ -50,7 +50,7 @@ export async function verify(
     signal,
     handshakeTimeoutMs: VERIFY_MS,
     client: CLIENT,
-    deniedNetworks: [],
+    isDenied: () => false,
     handlers: new Map(),
     scheduler: new TaskScheduler(),
     reaper: new Reaper(), // for Ctrl-C

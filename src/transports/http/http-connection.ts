@@ -7,7 +7,7 @@ import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type AddressCheck, AddressDenied, addressesIn } from '../network-guard.ts';
+import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 import type { OpenOptions } from '../transport.ts';
 import type { HttpAnswer } from './http-answer.ts';
 
@@ -36,13 +36,13 @@ export class HttpConnection {
 
   constructor(
     { endpoint = '', headers }: Pick<InstanceDefinition, 'endpoint' | 'headers'>,
-    { deniedNetworks, answers }: Pick<OpenOptions, 'deniedNetworks' | 'answers'>,
+    { isDenied, answers }: Pick<OpenOptions, 'isDenied' | 'answers'>,
   ) {
     this.#answers = answers;
     const url = new URL(endpoint);
     this.path = url.pathname;
     this.origin = url.origin;
-    this.#connect = guardedConnector(deniedNetworks, {
+    this.#connect = guardedConnector(isDenied, {
       timeout: LIMITS.connectMs,
       signal: this.#closing.signal,
     });
@@ -164,10 +164,9 @@ function ownHeaders(headers: Headers): Record<string, string> {
 
 /** Refuses denied addresses with AddressDenied. Names are checked after their lookup, on the used address (DNS rebinding). */
 export function guardedConnector(
-  networks: readonly string[],
+  isDenied: AddressCheck,
   { lookup = systemLookup, ...options }: { timeout: number; signal?: AbortSignal; lookup?: LookupFunction },
 ): buildConnector.connector {
-  const isDenied = addressesIn(networks);
   const connect = buildConnector({ ...options, lookup: guardedLookup(isDenied, lookup) });
   return (options, callback) => {
     // Sockets skip the lookup for literal addresses, so those are checked here.
