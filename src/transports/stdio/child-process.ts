@@ -8,6 +8,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { settlesWithin } from '../../domain/clock.ts';
 import { PASS_ENV, type ProgramUser } from '../../domain/command.ts';
 import type { ContainerProgram, ProgramOutput } from '../../domain/deployment.ts';
+import { codeOf, messageOf } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { OpenOptions } from '../transport.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
@@ -55,15 +56,15 @@ export function startProcess(
       detached: ownsGroup,
     });
   } catch (error) {
-    // Node throws for arguments that never reach the operating system, such as one with a NUL character.
-    return Promise.reject(error);
+    // Node throws for arguments that never reach the operating system, such as one with a NUL character, and for ENOTDIR.
+    return Promise.reject(startFailure(error, program));
   }
   const { pid, stdin, stdout, stderr } = child;
   // A broken pipe (EPIPE, ECONNRESET) is reported by `done` of the write, and the exit follows.
   for (const pipe of [stdin, stdout, stderr]) pipe?.on('error', () => {});
   if (pid === undefined) {
     return new Promise((_, reject) => {
-      child.once('error', (error) => reject(new Error(startFailure(error, program))));
+      child.once('error', (error) => reject(startFailure(error, program)));
     });
   }
   child.on('error', () => {}); // a signal could not be sent
@@ -140,12 +141,12 @@ export function environmentOf(user: ProgramUser | undefined): NodeJS.ProcessEnv 
   return user === undefined ? process.env : { ...process.env, HOME: user.home };
 }
 
-/** ENOENT means that the folder or the program is missing; Node names the program in both cases. */
-function startFailure(error: NodeJS.ErrnoException, { command, workingDir }: Program): string {
-  if (error.code !== 'ENOENT') return error.message;
-  if (workingDir !== undefined && !existsSync(workingDir))
-    return `ENOENT, there is no folder "${workingDir}"`;
-  return `ENOENT, there is no program "${command}"`;
+/** Node names the program, also when the fault is the folder's: it is missing, no folder, or closed to the gateway. */
+function startFailure(error: unknown, { command, workingDir }: Program): Error {
+  const code = codeOf(error);
+  if (workingDir !== undefined && !existsSync(`${workingDir}/.`))
+    return new Error(`${code}, "${workingDir}" is no folder that can be entered`);
+  return new Error(code === 'ENOENT' ? `ENOENT, there is no program "${command}"` : messageOf(error));
 }
 
 async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
