@@ -82,18 +82,23 @@ posix(
   },
 );
 
-posix('a reaper that cannot start a shell leaves the children alone', async () => {
+posix('a reaper that cannot start a shell leaves the children alone, and tries once per second', async () => {
   const text = `
     import childProcess from 'node:child_process';
     import { syncBuiltinESMExports } from 'node:module';
+    import { mock } from 'node:test';
+    mock.timers.enable({ apis: ['setTimeout'] });
     const { spawn } = childProcess;
-    for (const failing of [() => { throw new Error('EPERM'); }, (...words) => Object.assign(spawn(...words), { stdin: undefined })]) {
+    let starts = 0;
+    for (const failing of [() => { starts += 1; throw new Error('EPERM'); }, (...words) => Object.assign(spawn(...words), { stdin: undefined })]) {
       childProcess.spawn = failing;
       syncBuiltinESMExports();
       const { Reaper } = await import(process.argv[1] + '?' + failing.length);
       const reaper = new Reaper();
       reaper.watch(${UNUSED_PID});
       reaper.watch(${UNUSED_PID + 1});
+      mock.timers.tick(1_000);
+      if (starts !== 3) process.exit(1);
       reaper.forget(${UNUSED_PID});
       reaper.forget(${UNUSED_PID + 1});
     }

@@ -83,6 +83,7 @@ export class Reaper {
   readonly #waits: readonly string[];
   readonly #groups = new Set<number>();
   #shell: ChildProcess | undefined;
+  #restart: NodeJS.Timeout | undefined;
 
   /** Waits before each of the two signals, in ms, rounded up to seconds. */
   constructor(waitsMs: readonly [number, number] = [LIMITS.stdinEndMs, LIMITS.terminateMs]) {
@@ -146,10 +147,10 @@ export class Reaper {
 
   /** It was killed, or the system had no process or file handle left. The next child tries at once. */
   #startLater(): void {
-    const start = (): void => {
+    this.#restart ??= setTimeout(() => {
+      this.#restart = undefined;
       if (this.#shell === undefined && this.#groups.size > 0) this.#start();
-    };
-    setTimeout(start, RESTART_MS).unref();
+    }, RESTART_MS).unref();
   }
 
   #send(sign: '+' | '-', leader: number): void {
