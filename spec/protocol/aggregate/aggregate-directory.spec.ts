@@ -1,7 +1,7 @@
 // All templates as one server: aggregate names, owners of names and resources, and acceptable items.
 
 import fc from 'fast-check';
-import { EMPTY } from 'rxjs';
+import { EMPTY, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
@@ -117,6 +117,10 @@ test('assigns a resource to the template that lists it now', async () => {
   await Promise.all([directory.list('resources', CLIENT), directory.list('resourceTemplates', CLIENT)]);
   const owners = await Promise.all(['file:///both', 'a://7/data', 'b:1'].map(resource));
   assert.equal(owners, ['b', 'b', 'a']);
+  b.instead = throwError(() => new Error('dead'));
+  const other = { ...CLIENT, owner: { id: 'user:bob' } };
+  assert.equal(await directory.list('resourceTemplates', other), []);
+  assert.is(await directory.ownerOfResource('a://7/data', other), 'b', 'its list could not be read');
 });
 
 test('assigns an unlisted resource to the only template', async () => {

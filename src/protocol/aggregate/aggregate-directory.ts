@@ -32,9 +32,8 @@ export class AggregateDirectory {
 
   /** One list over all templates of the owner: with aggregate names and without duplicates. Items without a name are left out. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
-    const templates = this.#templates(client.owner);
-    const gathered = await this.#lists.gather(list, templates, client);
-    const asked = new Set(templates);
+    const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
+    const read = new Set(gathered.map(({ template }) => template));
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
     for (const { template, items } of gathered) {
@@ -44,7 +43,7 @@ export class AggregateDirectory {
         if (item === undefined) continue;
         const isFirst = keys.size < keys.add(item.key).size;
         if (isFirst) listed.push(item.shown);
-        this.#learn(list, item, isFirst, asked);
+        this.#learn(list, item, isFirst, read);
       }
     }
     return listed;
@@ -96,11 +95,11 @@ export class AggregateDirectory {
     return [...patterns].some((literals) => fitsBetween(literals, uri));
   }
 
-  /** Of two items with one name the first one counts. Of the templates that were asked, those own a resource that list it now. */
-  #learn(list: ListField, { template, key, own }: AggregateItem, isFirst: boolean, asked: Set<string>): void {
+  /** Of two items with one name the first one counts. Of the templates that were read, those own a resource that list it now. */
+  #learn(list: ListField, { template, key, own }: AggregateItem, isFirst: boolean, read: Set<string>): void {
     if (own !== undefined && isFirst) this.#cut.set(key, own);
     if (list === 'resources') {
-      const known = [...(this.#resources.get(key) ?? [])].filter((other) => !isFirst || !asked.has(other));
+      const known = [...(this.#resources.get(key) ?? [])].filter((other) => !isFirst || !read.has(other));
       this.#resources.set(key, new Set(known).add(template));
     }
     if (list === 'resourceTemplates') this.#learnPattern(template, key);

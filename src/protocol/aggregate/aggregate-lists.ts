@@ -1,5 +1,5 @@
 // Gathers the lists of all templates that a caller may use. For a template that does not answer in time its last list is used, or
-// an empty one; a late answer that differs counts as a change. A template without an instance that offers the list is left out.
+// none; a late answer that differs counts as a change. A template without an instance that offers the list is left out.
 
 import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
@@ -37,13 +37,13 @@ export class AggregateLists {
     this.#listChanges$ = listChanges$;
   }
 
-  /** The items of each template, in the order of `templates`, within MOST_BYTES together and about a second. Never rejects. */
+  /** The known lists of these templates, in their order, within MOST_BYTES together and about a second. Never rejects. */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<ListItems[]> {
     const gathered = await Promise.all(templates.map((template) => this.#listed(list, template, client)));
-    let bytes = 0;
-    return gathered.map((listed, index) => {
-      bytes += listed.bytes;
-      return { template: templates[index] ?? '', items: bytes > MOST_BYTES ? [] : listed.items };
+    let total = 0;
+    return gathered.flatMap(({ items, bytes }, index) => {
+      total += bytes;
+      return items === NOTHING.items || total > MOST_BYTES ? [] : { template: templates[index] ?? '', items };
     });
   }
 
