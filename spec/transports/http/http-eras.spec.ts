@@ -64,11 +64,14 @@ test('a modern backend that refuses the legacy handshake is asked once, a bare o
 });
 
 test('a backend that leaves the legacy era loses its sessions of that era, and is suspected', async () => {
-  const answers: Record<string, Answer> = { initialize: initialized, 'tools/call': refused(400, -32022) };
+  const answers: Record<string, Answer> = { initialize: initialized, 'tools/call': refused(500, -32022) };
   await withRawTransport(serving(answers), async (transport) => {
     const upstream = await openFor(transport);
     const closed = firstValueFrom(upstream.closed$);
-    const { end } = await see(upstream.exchange(callTool('echo', { text: 'x' })));
+    const call = () => see(upstream.exchange(callTool('echo', { text: 'x' })));
+    assert.is((await call()).events[0]?.kind, 'error', 'of a tool: the status is not that of the protocol');
+    answers['tools/call'] = refused(400, -32022);
+    const { end } = await call();
     assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
     assert.equal(await closed, { reason: 'it forgot the session', expected: false });
     answers.initialize = refused(400, -32022);

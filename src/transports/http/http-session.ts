@@ -98,7 +98,7 @@ export class HttpSession {
    * Source: MCP 2025-11-25 basic/transports#session-management; measured.
    */
   isLost({ status, error }: RefusedEnding, id: number): boolean {
-    if (error?.error.code === RPC.unsupportedVersion) return this.peer.era === 'legacy';
+    if (status === 400 && error?.error.code === RPC.unsupportedVersion) return this.peer.era === 'legacy';
     if (!this.hasSession) return false;
     if (status === 404) return true;
     return status === 400 && error !== undefined && (error.id !== id || SESSION_CODES.has(error.error.code));
