@@ -248,9 +248,9 @@ test('the tail of stderr cuts long lines and holds no more of them', () => {
   assert.equal(tail.lines, ['x'.repeat(LIMITS.stderrLineCharacters), 'next']);
 });
 
-test('the tail of stderr removes colours', () => {
+test('the tail of stderr removes colours, and keeps no lines of them alone', () => {
   const tail = new LineTail();
-  tail.write(Buffer.from('\u001b[31mred\u001b[0m alert\n'));
+  tail.write(Buffer.from(`\u001b[31mred\u001b[0m alert\n${'\u001b[2K\u001b[1G\n'.repeat(500)}`));
   assert.equal(tail.lines, ['red alert']);
 });
 

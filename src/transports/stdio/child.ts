@@ -183,7 +183,7 @@ export class LineTail {
 }
 
 function hasText(line: string): boolean {
-  return /\S/.test(line);
+  return /\S/.test(line) && (!line.startsWith('\u001b') || readable(line) !== '');
 }
 
 /** Most bytes of a character in UTF-8. */
