@@ -40,8 +40,8 @@ export class RecentEvents {
   readonly #rate: EventRate;
   #isWakeDue = false;
   #wokeAtMs = 0;
-  /** Readers to which events can be written now: idle and slow ones take no part of the rate. */
-  #ready = 0;
+  /** Readers with unread events: idle ones take no part of the rate. */
+  #waiting = 0;
   #isOver = false;
 
   /** Subscribes until the gateway is closed, when the events complete. */
@@ -150,9 +150,8 @@ export class RecentEvents {
   #wake(): void {
     this.#isWakeDue = false;
     this.#wokeAtMs = performance.now();
-    this.#ready = 0;
-    for (const { unread, reader } of this.#readings)
-      if (unread.length > 0 && !reader.isBehind) this.#ready += 1;
+    this.#waiting = 0;
+    for (const { unread } of this.#readings) if (unread.length > 0) this.#waiting += 1;
     for (const reading of this.#readings) this.#emit(reading);
   }
 
@@ -169,7 +168,7 @@ export class RecentEvents {
 
   #refill(reading: EventReading): void {
     const now = performance.now();
-    const part = this.#rate.perSecond / Math.max(1, this.#ready);
+    const part = this.#rate.perSecond / Math.max(1, this.#waiting);
     const gained = ((now - reading.refilledAtMs) / 1_000) * part;
     reading.allowance = Math.min(this.#size, reading.allowance + gained);
     reading.refilledAtMs = now;
