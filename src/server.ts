@@ -110,8 +110,11 @@ async function start(
     const claim = await claimNodeOfFile(file, nodeId);
     onUndo(() => claim.release());
   }
-  const onNotice = (line: string) => log.info(line);
-  const storage = await openStorage(config, { migrations: 'apply', onNotice });
+  const storage = await openStorage(config, {
+    migrations: 'apply',
+    onNotice: (line) => log.info(line),
+    onRefusal: (reason) => log.error({ reason }, 'a change of the database failed'),
+  });
   const { store } = storage;
   onUndo(() => store.close());
   const exposure = file === undefined ? undefined : await fileExposureOf(file);

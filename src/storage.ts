@@ -22,13 +22,13 @@ export interface Storage {
   readonly protectedPaths: readonly ProtectedPath[];
 }
 
-export interface StorageOptions extends Pick<OpenStoreOptions, 'migrations' | 'onNotice'> {
+export interface StorageOptions extends Pick<OpenStoreOptions, 'migrations' | 'onNotice' | 'onRefusal'> {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
 /** Rejects with StoreOpenError or ConfigError of one line, and leaves nothing open. */
 export async function openStorage(config: Config, options: StorageOptions): Promise<Storage> {
-  const { migrations, env = process.env, onNotice } = options;
+  const { migrations, env } = options;
   const description = describeDatabase(config.databaseUrl, config.folder);
   const { file } = description;
   const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
@@ -40,9 +40,8 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   });
   const keys = encryptionKeys(config.encryptionKeys, local);
   const store = await openStore(config.databaseUrl, {
+    ...options,
     cwd: config.folder,
-    migrations,
-    onNotice,
     ...(keys.length === 0 ? {} : { cipher: createCipher(keys) }),
   });
   const stateFolder = stateFolderOf(config, env);

@@ -138,7 +138,9 @@ test('works again when a full disk has space again', async () => {
   };
   const orm = await open();
   await migrate(sqlite, orm, 5_000);
-  const session = new OrmSession({ database: sqlite, orm, timeoutMs: 5_000, reconnect: open });
+  const refusals: string[] = [];
+  const onRefusal = (reason: string) => void refusals.push(reason);
+  const session = new OrmSession({ database: sqlite, orm, timeoutMs: 5_000, reconnect: open, onRefusal });
   const add = (name: string, size: number) => {
     const row = { name, value: 'v'.repeat(size) };
     return session.write((em, { settings }) => em.insert(settings, row));
@@ -154,6 +156,7 @@ test('works again when a full disk has space again', async () => {
     assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
   }
   await errorOf(session.probe());
+  assert.equal(refusals, ['SQLITE_FULL'], 'once, and without a value');
   isFull = false;
   await session.probe();
   await add('four', 1_000_000);

@@ -28,6 +28,8 @@ export interface OpenStoreOptions {
   readonly statementTimeoutMs?: number | undefined;
   /** Called with a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
+  /** Called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not. */
+  readonly onRefusal?: ((code: string) => void) | undefined;
 }
 
 /** Longest wait for a connection, in ms. */
@@ -62,9 +64,10 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
     throw explain(parsed, thrown);
   }
   const reconnect = isInMemory(parsed) ? undefined : () => connect(parsed, timeoutMs);
-  const { file } = parsed.description;
-  const session = new OrmSession({ database: parsed.database, orm, reconnect, timeoutMs, file });
-  return new OrmStore(parsed.database.kind, session, options.cipher, file);
+  const { database, description } = parsed;
+  const { file } = description;
+  const session = new OrmSession({ database, orm, reconnect, timeoutMs, file, onRefusal: options.onRefusal });
+  return new OrmStore(database.kind, session, options.cipher, file);
 }
 
 /** The migrations of a database; creates and changes nothing. Rejects with StoreOpenError. */

@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { raw, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { settlesWithin } from '../domain/clock.ts';
-import { type Delivered, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
+import { type Delivered, databaseUnavailable, GatewayError } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 import type { Database } from './database.ts';
 import type { Tables } from './entities.ts';
@@ -36,6 +36,7 @@ export interface OrmSessionDeps {
   /** Longest time of one operation, including its wait in the queue, in ms. */
   readonly timeoutMs: number;
   readonly file?: string | undefined;
+  readonly onRefusal?: ((code: string) => void) | undefined;
 }
 
 export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
@@ -199,7 +200,10 @@ export class OrmSession {
       this.#refusesChanges = false;
       return result;
     } catch (thrown) {
-      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) this.#refusesChanges = true;
+      if (!(thrown instanceof GatewayError) || thrown.code !== 'DATABASE_UNAVAILABLE') throw thrown;
+      const code = driverErrorOf(thrown.facts.cause)?.code;
+      if (!this.#refusesChanges && code) this.#deps.onRefusal?.(code);
+      this.#refusesChanges = true;
       throw thrown;
     }
   }

@@ -58,9 +58,9 @@ export function driverErrorOf(thrown: unknown): DriverError | undefined {
  */
 export function withoutValues(thrown: unknown, driverError: DriverError | undefined): unknown {
   if (!(thrown instanceof Error) || driverError === undefined) return thrown;
-  const codes = [driverError.code, driverError.number].filter(Boolean);
-  if (codes.length === 0) return thrown;
-  return new Error(`the database refused (${thrown.constructor.name}: ${codes.join(' ')})`);
+  const code = [driverError.code, driverError.number].filter(Boolean).join(' ');
+  if (code === '') return thrown;
+  return Object.assign(new Error(`the database refused (${thrown.constructor.name}: ${code})`), { code });
 }
 
 function textOf(error: Error, name: string): string {

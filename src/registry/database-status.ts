@@ -20,7 +20,7 @@ export function databaseStatus(store: Pick<Store, 'ping'>, now: () => number): (
       await withTimeout(store.ping(), PING_MS);
       return 'connected';
     } catch {
-      return 'disconnected'; // the watch of the revision logs the reason
+      return 'disconnected'; // the log has the reason
     } finally {
       isUsedUntilMs = now() + FRESH_MS;
     }

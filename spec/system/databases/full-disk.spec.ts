@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { caller, field, listed, statusAndCode } from '../../helpers/caller.ts';
-import { untilStatus } from '../../helpers/eventually.ts';
+import { becomes, untilStatus } from '../../helpers/eventually.ts';
 import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -58,6 +58,8 @@ onSmallDisk('a full disk refuses changes but not calls, and changes work again a
     });
     assert.is(field(sick, 'database'), 'disconnected');
     assert.is(await registered('refused'), false);
+    // Queries may fail, too: then the watch of the revision names the reason.
+    await becomes(() => /"reason":.*SQLITE_/.test(program.err), true);
     assert.is((await anybody('GET /readyz')).status, 200);
     const call = await admin('POST /mcp/far/tools/call', { name: 'name' });
     assert.is(call.status, 200, JSON.stringify(call.body));
