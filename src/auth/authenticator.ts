@@ -122,7 +122,7 @@ export class Authenticator {
   }
 
   #principalOf(credential: string): Principal | Promise<Principal> {
-    const digest = digestOf(credential);
+    const digest = hash('sha256', credential, 'base64');
     const cached = this.#cache.entries.get(digest);
     if (cached === undefined) return this.#verifyOnce(digest, credential, undefined);
     const nowMs = this.#options.now();
@@ -205,10 +205,6 @@ export class Authenticator {
     if (keyId !== undefined) this.#options.keyUse.used(keyId, nowMs);
     return principal;
   }
-}
-
-function digestOf(credential: string): string {
-  return hash('sha256', credential, 'base64');
 }
 
 function bearerOf(authorization: string): string {

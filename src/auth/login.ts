@@ -69,8 +69,6 @@ const PER_ADDRESS = 60;
 /** Most counted pairs, and most counted addresses. */
 const COUNTED_KEYS = 20_000;
 
-type LoginOrigin = Omit<LoginAttempt, 'password'>;
-
 export class LoginThrottle {
   readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
   readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
@@ -79,15 +77,18 @@ export class LoginThrottle {
    * Counts the attempt. TOO_MANY_ATTEMPTS; a refused attempt is not counted. The returned function subtracts
    * an attempt that succeeded, or whose password was never checked.
    */
-  countAttempt(attempt: LoginOrigin): () => void {
+  countAttempt({ username, address }: Omit<LoginAttempt, 'password'>): () => void {
     const nowMs = Date.now();
-    const pair = counted(this.#pairs, pairOf(attempt), nowMs, PER_USER_AND_ADDRESS);
-    const address = counted(this.#addresses, networkOf(attempt.address), nowMs, PER_ADDRESS);
+    const network = networkOf(address);
+    // A hash, because the name may have any length, or be a password in the wrong field.
+    const key = hash('sha256', `${network} ${usernameKey(username)}`);
+    const ofPair = counted(this.#pairs, key, nowMs, PER_USER_AND_ADDRESS);
+    const ofNetwork = counted(this.#addresses, network, nowMs, PER_ADDRESS);
     const uncount = () => {
-      pair.giveBack();
-      address.giveBack();
+      ofPair.giveBack();
+      ofNetwork.giveBack();
     };
-    const waitMs = Math.max(pair.waitMs, address.waitMs);
+    const waitMs = Math.max(ofPair.waitMs, ofNetwork.waitMs);
     if (waitMs === 0) return uncount;
     uncount();
     throw tooManyAttempts(Math.max(1, Math.ceil(waitMs / 1000)));
@@ -100,11 +101,6 @@ function counted(counter: WindowCounter, key: string, nowMs: number, limit: numb
   return count > limit
     ? { waitMs: endsInMs, giveBack: () => {} }
     : { waitMs: 0, giveBack: () => counter.giveBack(key, nowMs + endsInMs) };
-}
-
-/** A hash, because the name may have any length, or be a password in the wrong field. */
-function pairOf({ username, address }: LoginOrigin): string {
-  return hash('sha256', `${networkOf(address)} ${usernameKey(username)}`);
 }
 
 /** The /64 network of an IPv6 address: an owner of one address has the whole network. */

@@ -81,7 +81,6 @@ const ENCODED = /^=\?base64\?(.*)\?=$/s;
 const PLAIN = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-const YEAR_10000_MS = Date.UTC(10_000, 0);
 const FORM = /^(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?)([Zz]|[+-]\d\d:?\d\d)$/;
 
 /**
@@ -95,7 +94,7 @@ export function timestampOf(text: string): number {
   const midnight = new Date(`${day}T00:00:00Z`);
   const isDay = !Number.isNaN(midnight.getTime()) && midnight.toISOString().startsWith(day);
   const atMs = isDay ? Date.parse(`${day}T${time}${zone}`) : Number.NaN;
-  return atMs < YEAR_10000_MS ? atMs : Number.NaN;
+  return atMs < Date.UTC(10_000, 0) ? atMs : Number.NaN;
 }
 
 /** Lines that Node writes after an error: the stack and its version. */
