@@ -16,6 +16,8 @@ import {
   discovered,
   initialized,
   refused,
+  result,
+  SESSION,
   serving,
   silence,
   status,
@@ -96,6 +98,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     outcome: /POST \/sse was answered with HTTP 404/,
     asked: [D, I, D, 'ping', 'tools/list'],
     path: '/sse',
+  },
+  'a server of an unknown revision, whose session is deleted,': {
+    manners: { [D]: refused(), [I]: result({}, SESSION) },
+    outcome: 'it answered initialize with a revision the gateway does not speak',
+    asked: [D, I, 'DELETE'],
   },
   'a server that answers 401': { manners: { otherwise: status(401) }, outcome: 'answered 401', asked: [D] },
   'a proxy that answers 503': {

@@ -44,6 +44,8 @@ export class HttpSession {
   #closing: AbortController | undefined;
   #reopening: Promise<void> | undefined;
   #reopened: (() => void) | undefined;
+  /** Deletes the session that a failed handshake was given. */
+  #abandoning: Promise<void> | undefined;
 
   constructor(connection: HttpConnection, options: SessionOptions) {
     this.#connection = connection;
@@ -86,7 +88,7 @@ export class HttpSession {
       this.#epoch += 1;
     } catch (thrown) {
       const { sessionId } = channel;
-      if (sessionId !== undefined) void this.#delete({ 'mcp-session-id': sessionId });
+      if (sessionId !== undefined) this.#abandoning = this.#delete({ 'mcp-session-id': sessionId });
       throw thrown;
     }
   }
@@ -138,9 +140,10 @@ export class HttpSession {
     this.#closing?.abort();
   }
 
-  /** Deletes the session on the backend. Never rejects, waits at most LIMITS.backgroundMs. */
+  /** Deletes the session on the backend, also that of a failed handshake. Never rejects, each takes at most LIMITS.backgroundMs. */
   async end(): Promise<void> {
     if (this.hasSession) await this.#delete(this.#state.headers);
+    await this.#abandoning;
   }
 
   async #shakeHands(channel: HttpHandshake): Promise<Peer> {

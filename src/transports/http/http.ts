@@ -39,6 +39,7 @@ export async function openHttp(
     await session.open(options.signal, withinMs);
     return new HttpTransport(connection, session, options);
   } catch (thrown) {
+    await session.end(); // it may have begun before the handshake failed
     await connection.destroy();
     if (!isRefusal(thrown)) throw thrown;
     const leftMs = Math.max(1, withinMs - (performance.now() - startedAtMs));
