@@ -40,14 +40,14 @@ test('every refused login has the same message and makes one comparison of passw
   assert.is(words.size, 1);
 });
 
-test('a login that fails for an unavailable database is not counted as a failure', async () => {
+test('a success, and a login that fails for an unavailable database, is not counted as a failure', async () => {
   const { auth, createUser, watch } = authHarness();
   await createUser('ada');
   const login = () => codeOf(() => auth.login({ username: 'ada', password: passwordOf('ada'), address }));
   watch.isAway = true;
   for (let attempt = 0; attempt < 30; attempt += 1) assert.is(await login(), 'DATABASE_UNAVAILABLE');
   watch.isAway = false;
-  assert.is(await login(), 'none');
+  for (let attempt = 0; attempt < 30; attempt += 1) assert.is(await login(), 'none');
 });
 
 test('a login that a full hashing queue refuses is not counted as a failure', async () => {

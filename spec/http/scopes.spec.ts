@@ -32,7 +32,7 @@ interface Row {
   /** Of a caller with all scopes that may not use `demo`. Default: as admitted, without data of `demo`. */
   readonly elsewhere?: string;
   readonly body?: () => unknown;
-  /** Values of the path, where they are not `demo` and `one`. */
+  /** Values of the path, where they are not `demo` and `one`, which callers of other templates always name. */
   readonly params?: Readonly<Record<string, string>>;
 }
 
@@ -251,7 +251,8 @@ for (const caller of CALLERS) {
     for (const route of LOGOUT_LAST) {
       const row = ROWS[keyOf(route)];
       if (row === undefined) continue; // the test above reports it
-      const params = { template: 'demo', instance_id: 'one', server_id: 'one', ...row.params };
+      const existing = { template: 'demo', instance_id: 'one', server_id: 'one' };
+      const params = caller.isElsewhere ? { ...row.params, ...existing } : { ...existing, ...row.params };
       const path = route.path.replaceAll(/[:*](\w+)/g, (_name, field) => String(Reflect.get(params, field)));
       const ask = row.body === undefined || route.method === 'GET' ? {} : { body: row.body() };
       const answer = await app.as(credentials, route.method, path, ask);

@@ -138,6 +138,7 @@ test('is refused to a program that embeds a gateway with a SQLite file', async (
   const store = await openStore(URL_OF_HOME, { cwd: home(), migrations: 'apply' });
   const gateway = await createGateway({ store });
   assert.is(await codeOf(gateway.register('demo', { command: 'node .' })), 'COMMAND_NOT_ALLOWED');
+  assert.is(await codeOf(gateway.testConnection('demo', { command: 'node .' })), 'COMMAND_NOT_ALLOWED');
   await gateway.close();
   await store.close();
 });
