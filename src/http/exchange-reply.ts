@@ -2,7 +2,6 @@
 // This is the hot path: one subscription, no operators, and the result is not parsed.
 
 import { concatAll, concatMap, tap } from 'rxjs';
-import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import {
   type CallEnd,
@@ -69,13 +68,11 @@ export function resultReply(
   replyOf: (result: JsonText, instanceId: string) => Reply,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    let isAnswered = false;
     const tracker = client.report(request);
     const exchange = exchangeOf(request, client, tracker);
     const subscription = gateway.exchange(template, exchange, options).subscribe({
       next: ({ event, instanceId }) => {
         if (!isFinal(event)) return;
-        isAnswered = true;
         tracker.ended(event);
         if (event.kind === 'result') {
           try {
@@ -91,9 +88,6 @@ export function resultReply(
       error: (thrown: unknown) => {
         tracker.ended(failed(thrown));
         reject(thrown);
-      },
-      complete: () => {
-        if (!isAnswered) reject(backendUnavailable('it ended without an answer', { delivered: 'unknown' }));
       },
     });
     client.onGone(() => {
