@@ -21,22 +21,26 @@ test.after.each(async () => {
   for (const end of ends.splice(0).toReversed()) await end();
 });
 
-needed('keeps the pool while the server answers: a slow operation affects no other', async () => {
-  const { session } = await opened({ timeoutMs: 700 });
-  const busy = errorSummary(
-    session.run(async (em) => {
-      for (;;) await em.execute('select 1');
-    }),
-  );
-  const slowly = (seconds: number) =>
-    session.run((em) => em.execute(`select pg_sleep(${seconds}), 1 as one`));
-  const other = slowly(0.5).then(() => slowly(0.4));
-  assert.equal(await busy, ['DATABASE_UNAVAILABLE', 'no', 5]);
-  assert.equal(
-    (await other).map(({ one }) => one),
-    [1],
-  );
-});
+needed(
+  'keeps the pool while the server answers: a slow change affects no other, and is not made later',
+  async () => {
+    const { session } = await opened({ timeoutMs: 700 });
+    let isOver = false;
+    const insert = (lasts: () => boolean) =>
+      session.write(async (em, { settings }) => {
+        await em.insert(settings, { name: 'n', value: 'v' });
+        while (lasts()) await em.execute('select 1');
+      });
+    const busy = errorSummary(insert(() => !isOver));
+    const slowly = (seconds: number) =>
+      session.run((em) => em.execute(`select pg_sleep(${seconds}), 1 as one`));
+    const other = slowly(0.5).then(() => slowly(0.4));
+    assert.equal(await busy, ['DATABASE_UNAVAILABLE', 'no', 5]);
+    isOver = true;
+    await insert(() => false);
+    assert.is((await other)[0]?.one, 1);
+  },
+);
 
 needed('reports whether a failed change may have been made, and `no` for a failed query', async () => {
   const { session, line } = await opened({ timeoutMs: 500 });
