@@ -169,7 +169,8 @@ test('gives a question to the latest call, a message to a single call, elicitati
   );
   assert.equal(inner.replies, [{ result: {} }, { result: {} }]);
   for (const call of calls) call.unsubscribe();
-  assert.equal(inner.open, []);
+  tell();
+  assert.equal([inner.open, inner.replies.slice(2)], [[], [NO_SUBSCRIBER]]);
 });
 
 test.run();

@@ -1,7 +1,7 @@
 // One client’s session with all templates: the inner sessions it opens, the messages it passes on, and how it ends.
 
 import { mock } from 'node:test';
-import { firstValueFrom, Observable, Subject, throwError } from 'rxjs';
+import { firstValueFrom, NEVER, Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { mayUse } from '../../../src/domain/account.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
@@ -77,6 +77,14 @@ test('a call waits for an inner session only within its timeout, and the session
   const found = a.asked.map(({ arrivedAtMs }) => arrivedAtMs);
   assert.equal(found, [3_000]);
   assert.is(session.park(), true);
+});
+
+test('an inner session that opens after the end of its session ends at once', async () => {
+  const { a, session, call } = setUp();
+  const lost = call('a__x').catch(codeOf);
+  await session.close();
+  assert.equal(await lost, { code: 'SESSION_NOT_FOUND', delivered: 'no' });
+  assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? NEVER), 'closed');
 });
 
 test('sends the log level to inner sessions with logging, at once or when they are opened', async () => {
