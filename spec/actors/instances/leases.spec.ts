@@ -60,6 +60,7 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   const take = (id: string, idleMs?: number) =>
     leases.lease({ owner: { id }, profile: PLAIN, ...(idleMs === undefined ? {} : { idleMs }) });
   const mine = Array.from({ length: 8 }, () => take('ann', 60_000));
+  take('di', 60_000).release();
   await settled();
   const refused = (id: string, idleMs?: number) => codeOf((async () => take(id, idleMs))());
   assert.equal([await refused('ann'), await refused('ann', 60_000)], ['QUEUE_FULL', 'QUEUE_FULL']);
@@ -70,12 +71,12 @@ test('ends an idle conversation to make room for a new one, of the same owner wh
   mine[3]?.release();
   const session = take('ann');
   await settled();
-  assert.equal([processes[3]?.isClosed, processes.length], [true, 9], 'it waits until the other has ended');
+  assert.equal([processes[3]?.isClosed, processes.length], [true, 10], 'it waits until the other has ended');
   processes[3]?.finishClosing();
-  assert.is(await session.conversation.opening, processes[9]);
+  assert.is(await session.conversation.opening, processes[10]);
   other.release();
   assert.is(await refused('cy'), 'QUEUE_FULL', 'one that is ending counts until its end');
-  processes[8]?.finishClosing();
+  processes[9]?.finishClosing();
   await settled();
   take('cy');
   assert.is(leases.room, 0);

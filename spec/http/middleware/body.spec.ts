@@ -67,6 +67,11 @@ for (const [name, read] of Object.entries(readers)) {
     for (const each of [answer, empty]) assert.match(each, /^HTTP\/1\.1 422 [\s\S]*"type":"missing"/);
   });
 
+  test('refuses a body that is nested deeper than 128 levels', async () => {
+    const body = '['.repeat(129) + ']'.repeat(129);
+    assert.is((await app.ask('POST', '/', { body })).outcome, '422 VALIDATION_ERROR');
+  });
+
   test('refuses a body without a media type with 415', async () => {
     const bare = head('POST /', { Connection: 'close', 'Content-Length': '2' });
     assert.match(await sendRaw(app.port, bare, '{}'), /^HTTP\/1\.1 415 /);
