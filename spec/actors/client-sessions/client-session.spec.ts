@@ -136,8 +136,10 @@ test('listens to an HTTP backend only while its client does', async () => {
   own?.sendNotification('notifications/message', { n: 1 });
   received.subscription.unsubscribe();
   own?.sendNotification('notifications/message', { n: 2 });
-  const found = received.messages.map(({ params }) => params.n);
-  assert.equal(found, [1]);
+  const again = listenTo(session);
+  own?.sendNotification('notifications/message', { n: 3 });
+  const found = [received, again].map(({ messages }) => messages.map(({ params }) => params.n));
+  assert.equal(found, [[1], [3]]);
 });
 
 test('gets only the messages of a shared process that concern all clients', async () => {
