@@ -278,12 +278,9 @@ test('are checked before the body is read and validated', async () => {
   assert.is((await app.as(app.user, 'POST', '/auth/users', broken)).status, 403);
 });
 
-test('for HEAD are those of GET', async () => {
+test('for HEAD are those of GET, and are not checked where no route matches', async () => {
   assert.is((await app.ask('HEAD', '/servers')).status, 401);
   assert.is((await app.as(app.user, 'HEAD', '/servers')).status, 200);
-});
-
-test('are not checked where no route matches', async () => {
   assert.is((await app.ask('GET', '/nowhere')).status, 404);
   assert.is((await app.ask('PUT', '/servers')).status, 405);
   assert.is((await app.ask('OPTIONS', '/servers')).status, 204);

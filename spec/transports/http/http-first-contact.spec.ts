@@ -76,6 +76,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   '202 with nothing for discover': { manners: legacy(status(202)), asked: PLAIN },
   'no answer to discover': { manners: legacy(silence), asked: PLAIN, isSlow: true },
   'an empty stream for discover': { manners: legacy(emptyStream), asked: PLAIN, isSlow: true },
+  'a stream for the notification': { manners: { ...legacy(refused()), [DONE]: emptyStream }, asked: PLAIN },
   'a reset connection for discover': { manners: legacy(cut), asked: PLAIN },
   'a slow modern server': {
     manners: { [D]: losing(discovered) },
@@ -159,11 +160,6 @@ test('a server of neither transport gets one GET more, and the reason is that of
     assert.match(message, /POST \/sse was answered with HTTP 405: not an MCP server/);
     assert.equal(asked, ['POST', 'POST', 'POST', 'POST', 'POST', 'GET']);
   });
-});
-
-test('a server that accepts a notification with a stream without end is opened', async () => {
-  const opened = await open({ ...legacy(refused()), [DONE]: emptyStream }, { handshakeTimeoutMs: 10_000 });
-  assert.equal(opened, { outcome: 'legacy', asked: PLAIN });
 });
 
 test('a server is opened only when it has accepted the notification', async () => {
