@@ -19,29 +19,21 @@ const test = suite('aggregate directory');
 const LONG = 'l'.repeat(100);
 
 function setUp(visible = ['a', 'b']) {
-  const all = new Map([
-    [
-      'a',
-      new ListingBackends({
-        tools: [{ name: 'read', title: 'A' }, { name: LONG }],
-        prompts: [{ name: 'ask' }],
-        resources: [{ uri: 'file:///both', name: 'both' }],
-        resourceTemplates: [{ uriTemplate: 'a://{id}/data', name: 'data' }],
-      }),
-    ],
-    [
-      'b',
-      new ListingBackends({
-        tools: [{ name: 'read' }],
-        resources: [{ uri: 'file:///both' }, { uri: 'b:1' }],
-      }),
-    ],
-  ]);
-  const of = (template: string) => all.get(template) ?? new ListingBackends({});
+  const a = new ListingBackends({
+    tools: [{ name: 'read', title: 'A' }, { name: LONG }],
+    prompts: [{ name: 'ask' }],
+    resources: [{ uri: 'file:///both', name: 'both' }],
+    resourceTemplates: [{ uriTemplate: 'a://{id}/data', name: 'data' }],
+  });
+  const b = new ListingBackends({
+    tools: [{ name: 'read' }],
+    resources: [{ uri: 'file:///both' }, { uri: 'b:1' }],
+  });
+  const of = (template: string) => (template === 'a' ? a : b);
   const directory = new AggregateDirectory(new AggregateLists(of, EMPTY), () => visible);
   const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
   const resource = (uri: string) => directory.ownerOfResource(uri, CLIENT);
-  return { directory, named, resource, all };
+  return { directory, named, resource, a, b };
 }
 
 test('lists everything under aggregate names', async () => {
@@ -66,9 +58,7 @@ test('resolves a shortened name, and a whole name that only looks shortened', as
 });
 
 test('lists a name once, for the first item that has it', async () => {
-  const { directory, named, all } = setUp();
-  const a = all.get('a');
-  assert.ok(a);
+  const { directory, named, a } = setUp();
   const cut = aggregateName({ template: 'a', name: LONG });
   a.lists = {
     tools: [
@@ -89,10 +79,8 @@ test('lists a name once, for the first item that has it', async () => {
 });
 
 test('assigns no resource to a template without instances', async () => {
-  const { resource, all } = setUp();
+  const { resource, a } = setUp();
   assert.is(await resource('file:///both'), 'a');
-  const a = all.get('a');
-  assert.ok(a);
   a.peers = () => [];
   assert.is(await resource('file:///both'), 'b');
   assert.is(await resource('a://7/data'), undefined);
@@ -108,9 +96,7 @@ test('assigns a resource to the first template that lists it, else by URI templa
 });
 
 test('assigns a resource to the template that lists it now', async () => {
-  const { directory, resource, all } = setUp();
-  const [a, b] = [all.get('a'), all.get('b')];
-  assert.ok(a && b);
+  const { directory, resource, a, b } = setUp();
   assert.equal([await resource('file:///both'), await resource('a://7/data')], ['a', 'a']);
   a.lists = { resources: [{ uri: 'b:1' }] };
   b.lists = { ...b.lists, resourceTemplates: [{ uriTemplate: 'a://{id}/data' }] };
