@@ -77,10 +77,8 @@ test('listeners that throw affect neither the gateway nor other listeners', asyn
     bombs.push(gateway.health$('t').subscribe(explode), gateway.health$('no').subscribe(explode));
     assert.is((await gateway.call('t', 'echo')).instanceId, 'a');
     gateway.drain('t', 'a');
-    assert.equal(
-      received,
-      events.map(({ type }) => type),
-    );
+    const types = events.map(({ type }) => type);
+    assert.equal(received, types);
     assert.ok(warned.callCount() > received.length);
     const texts = new Set(warned.calls.map((call) => String(call.arguments[0])));
     const unknown = 'GatewayError: No template named "no" is registered.';
@@ -115,7 +113,8 @@ test('health$ emits the health of a template at once and at every change', async
   assert.is(gateway.health('t').healthPercentage, 100);
   await gateway.deregister('t', 'a');
   await gateway.deleteTemplate('t');
-  assert.throws(() => gateway.health('t'), 'No template named "t" is registered.');
+  for (const method of ['health', 'countInstances'] as const)
+    assert.throws(() => gateway[method]('t'), 'No template named "t" is registered.');
   gateway.health$('other').subscribe(null, null, () => received.push('completed'));
   await gateway.close();
   assert.is(received.at(-1), 'completed');

@@ -344,7 +344,7 @@ export class Gateway {
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
     const { fleet } = this.#deps;
     const templates = template === undefined ? fleet.templates : [template];
-    return countHealth(templates.flatMap((name) => fleet.members(name)));
+    return countHealth(templates.flatMap((name) => [...fleet.existingGroup(name).members.values()]));
   }
 
   /**
