@@ -1,4 +1,5 @@
-// Sums over the last minute, by key: each second adds its counts and subtracts those that are a minute old. The cost per second is proportional to the number of instances that were called in it.
+// Sums over the last minute, by key: each second adds its counts and subtracts those that are a minute old. The
+// cost per second is proportional to the number of instances that were called in it.
 
 interface Counts {
   readonly requests: number;

@@ -74,11 +74,11 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
     if (ejection === null) continue;
     yield { level: 'warn', template, text: `${id} gets no calls for now.`, detail: ejection.reason };
   }
-  for (const { id, server_id } of wanted.filter(takesCalls)) {
-    const beforeMany = failedRestarts.get(server_id)?.at(-MANY_RESTARTS) ?? 0;
-    if (beforeMany > gatewayNow() - RECENT_MS)
-      yield { level: 'warn', template, text: `${id} fails and is restarted again and again.` };
-  }
+  const sinceMs = gatewayNow() - RECENT_MS;
+  const isRestarting = ({ server_id }: Instance): boolean =>
+    (failedRestarts.get(server_id)?.at(-MANY_RESTARTS) ?? 0) > sinceMs;
+  for (const { id } of wanted.filter(takesCalls).filter(isRestarting).slice(0, 3))
+    yield { level: 'warn', template, text: `${id} fails and is restarted again and again.` };
   const { requests, failures } = minuteOf({ template });
   if (failures >= FEW_CALLS && failures > requests * FAILING_SHARE) {
     const share = percent(failures, requests);
