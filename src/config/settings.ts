@@ -255,7 +255,7 @@ export const SETTINGS = {
     kind: secretText(LIMITS.passwordCharacters, LIMITS.passwordBytes),
     default: undefined,
     defaultText: 'generated at the first start',
-    doc: 'Password of the first user, `admin`; used only while there is no active admin and no user of that name.',
+    doc: 'Password of the first user, `admin`; used only while no active admin has all templates and no user has that name.',
   }),
   userHourlyLimit: setting({
     key: 'rate_limits.user_per_hour',
