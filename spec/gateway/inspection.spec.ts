@@ -20,18 +20,20 @@ let gateway: Gateway;
 let backend: EverythingHttp;
 let actors: InspectedActor[];
 let roots: Set<string>;
+let events: Set<unknown>;
 test.before(async () => {
   backend = await startEverything({ name: 'one', era: 'legacy' });
 });
 test.after(() => backend.close());
 test.before.each(async () => {
   actors = [];
-  roots = new Set();
+  [roots, events] = [new Set(), new Set()];
 });
 test.after.each(() => gateway.close({ graceMs: 0 }));
 
-const look = ({ type, actorRef, rootId }: ActorInspection): void => {
+const look = ({ type, actorRef, rootId, event }: ActorInspection): void => {
   roots.add(rootId);
+  events.add(event?.type);
   if (type === '@xstate.actor' && actorRef !== undefined) actors.push(actorRef);
   throw new Error('a fault of the inspector');
 };
@@ -53,11 +55,11 @@ test('shows an observer the sessions of clients, in one system, until they have 
   assert.equal(new Set([...sessions, ...own].map(statusOf)), new Set(['done']));
 });
 
-test('shows a function the instances, with their state; it may throw', async () => {
+test('shows a function the instances, with their state, and events; it may throw', async () => {
   gateway = await createGateway({ inspect: look });
   await gateway.register('t', { id: 'a', endpoint: backend.url }, { waitMs: 5_000 });
   const { connection, duty } = Object(actorsOf('instance-1')[0]?.getSnapshot()).value;
-  assert.equal([typeof connection, duty], ['object', 'serving']);
+  assert.equal([typeof connection, duty, events.has('template.open')], ['object', 'serving', true]);
 });
 
 test.run();

@@ -178,6 +178,8 @@ test('never logs the first password, even if its terminal is gone before it is r
   const daemon = new Program(['gateway', 'start', '--port', '0'], { env, folder: workspace.folder });
   try {
     await becomes(async () => workspace.has('gateway.pid'), true);
+    daemon.signal('SIGTERM');
+    await daemon.complains(/stopping after/);
     assert.not.match(daemon.err, 'password');
     assert.is(workspace.has('initial-admin-password'), false);
   } finally {
