@@ -29,11 +29,8 @@ test('fails when the gateway cannot be reached for the whole wait', async () => 
   const closed = `http://127.0.0.1:${await freePort()}/mcp/x`;
   const redirect = await serve((_, response) => void response.writeHead(302, { location: '/y' }).end());
   for (const [url, why] of [[closed, 'ECONNREFUSED'] as const, [redirect, 'unexpected redirect'] as const]) {
-    const sent = new GatewayLink(url, none, () => {}, 50).send({
-      ...ask,
-      isRepeatable: true,
-      signal: forever,
-    });
+    const request = { ...ask, isRepeatable: true, signal: forever };
+    const sent = new GatewayLink(url, none, () => {}, 50).send(request);
     await rejects(sent, Error, `the gateway at ${url} cannot be reached: ${why}`);
   }
 });

@@ -63,8 +63,7 @@ test('distinguishes a port that another program uses from one that a gateway use
   const other = new URL(await serve((_request, response) => response.end('hello'))).port;
   const running = new URL(gateway.url).port;
   const env = { MCP_GATEWAY_PORT: other, GATEWAY_PORT: running, STAGEDOOR_URL: gateway.url };
-  const metrics = await serve((_request, response) => response.end('# HELP\nstagedoor_build_info 1'));
-  const { port } = new URL(metrics);
+  const { port } = new URL(await serve((_request, answer) => answer.end('#\nstagedoor_build_info 1')));
   const words = ['--host', '127.0.0.1', '--database', 'memory://', '--metrics-port', port];
   const { code, of } = await examined(words, env);
   const found = of('ports').map(({ status, text }) => [status, text]);
