@@ -77,13 +77,16 @@ test('reports an invalid entry, imports the others, and does not remove its inst
   assert.equal(await store.listInstances(), registry.active.definitions());
 });
 
-test('removes an instance without an entry also if its secrets cannot be read', async () => {
+test('replaces an instance whose secrets cannot be read, and removes it only if all entries could be read', async () => {
   await importAll([entry('a', 'f1')]);
   const stored = await database.listInstances();
   database.listInstances = async () => stored.map((each) => ({ ...each, locked: 'no key' }));
   await harness.close();
   start();
   await registry.load();
+  const same = { templates: [], entries: [entry('a', 'f1')] };
+  assert.equal(await importContents(registry, same, { isDryRun: true }), { ...NOTHING, changed: [a] });
+  assert.equal(await importContents(registry, { templates: [], entries: [], isPartial: true }), NOTHING);
   assert.equal(await importAll([]), { ...NOTHING, removed: [a] });
 });
 
