@@ -187,8 +187,11 @@ test('an invalid message is refused by status, and the session stays usable', as
   stream.socket.destroy();
 });
 
-test('before initialize other methods get 400, and an invalid initialize gets an error on the stream', async () => {
+test('before initialize other methods get 400, other callers and paths 404, and an invalid initialize an error', async () => {
   const stream = await open(app);
+  assert.is((await stream.post(hello(), await app.key(['admin']))).status, 404);
+  const elsewhere = stream.path.replace('demo', 'other');
+  assert.is((await app.as(app.user, 'POST', elsewhere, { body: hello() })).status, 404);
   assert.is((await stream.post(message(1, 'tools/list'))).status, 400);
   assert.is((await stream.post(message(2, 'initialize'))).status, 202);
   assert.is((await stream.answer(2)).error?.code, -32602);

@@ -61,17 +61,21 @@ test('start a command for a local caller, and wait until the instance is healthy
   assert.is(call.status, 200);
 });
 
-for (const [who, headers] of [
-  ['a local browser', { origin: 'https://console.example' }],
-  ['an untrusted local proxy', { 'x-forwarded-for': '203.0.113.9' }],
+for (const [who, headersOf] of [
+  ['a local browser', () => ({ origin: 'https://console.example' })],
+  ['a page of the gateway', () => ({ origin: app.url })],
+  ['an untrusted local proxy', () => ({ 'x-forwarded-for': '203.0.113.9' })],
 ] as const) {
-  test(`run no command for ${who}, which may register an endpoint`, async () => {
+  test(`run and try no command for ${who}, which may register an endpoint`, async () => {
+    const headers = headersOf();
     for (const body of [
       { template_name: 'no', instance: { command: 'true' } },
       { template_name: 'no', command: 'true' },
       { template_name: 'no', command: 'true', endpoint: 'http://127.0.0.1:1' },
     ]) {
       assert.is((await register(body, '', headers)).outcome, '403 COMMAND_NOT_ALLOWED');
+      const tried = await app.ask('POST', '/gateway/test', { body, headers });
+      assert.is(tried.outcome, '403 COMMAND_NOT_ALLOWED');
     }
     assert.not(app.gateway.templates().includes('no'));
     const endpoint = { template_name: 'other', endpoint: 'http://127.0.0.1:1' };
