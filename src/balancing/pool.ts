@@ -15,8 +15,8 @@ const NO_IDS: ReadonlySet<string> = new Set();
 /** The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an unknown state. */
 export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
-  /** The values of `#byId`, copied at each change, so that a returned list never changes. */
-  #candidates: readonly C[] = [];
+  /** The candidates that are up, full ones included, oldest first. Replaced at each change, so that a list never changes. */
+  candidates: readonly C[] = [];
   /** Its callers report every call to it; it decides which candidates are out. */
   readonly outliers: Outliers<C>;
   #strategy: Strategy;
@@ -30,11 +30,6 @@ export class Pool<C extends Candidate> {
     this.outliers = new Outliers(options);
     const end = () => this.#empty();
     changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
-  }
-
-  /** The candidates that are up, full ones included, oldest first. */
-  get candidates(): readonly C[] {
-    return this.#candidates;
   }
 
   /**
@@ -61,7 +56,7 @@ export class Pool<C extends Candidate> {
 
   /** True when `pick(excluding)` finds no candidate only because all remaining ones are full: waiting may help. */
   isFull(excluding: ReadonlySet<string> = NO_IDS): boolean {
-    const untried = this.#candidates.filter((candidate) => !excluding.has(candidate.id));
+    const untried = this.candidates.filter((candidate) => !excluding.has(candidate.id));
     const included = untried.filter((candidate) => !this.outliers.isEjected(candidate));
     const eligible = included.length > 0 ? included : untried;
     return eligible.length > 0 && !eligible.some(isBelowCapacity);
@@ -82,7 +77,7 @@ export class Pool<C extends Candidate> {
   #empty(): void {
     this.outliers.close();
     this.#byId.clear();
-    this.#candidates = [];
+    this.candidates = [];
   }
 
   #apply(change: PoolChange<C>): void {
@@ -90,9 +85,9 @@ export class Pool<C extends Candidate> {
     const before = this.#byId.get(id);
     if (change.kind === 'up') this.#byId.set(id, change.candidate);
     else this.#byId.delete(id);
-    this.#candidates = [...this.#byId.values()];
+    this.candidates = [...this.#byId.values()];
     if (before !== undefined && before !== this.#byId.get(id)) this.outliers.left(before);
-    this.outliers.changed(this.#candidates);
+    this.outliers.changed(this.candidates);
   }
 
   /** The candidates that are neither ejected nor avoided; else the avoided ones; else, if there is no other, the ejected ones. */
@@ -107,19 +102,19 @@ export class Pool<C extends Candidate> {
 
   /** True while any candidate, full or not, is not ejected: then ejected candidates get no calls. */
   #isAnyIn(excluding: ReadonlySet<string>): boolean {
-    return this.#candidates.some(
+    return this.candidates.some(
       (candidate) => !excluding.has(candidate.id) && !this.outliers.isEjected(candidate),
     );
   }
 
   /** Usually no candidate is full or excluded: then nothing is allocated. */
   #eligible(excluding: ReadonlySet<string>, hasCapacity: (candidate: C) => boolean): readonly C[] {
-    for (const candidate of this.#candidates) {
+    for (const candidate of this.candidates) {
       if (!hasCapacity(candidate) || excluding.has(candidate.id)) {
-        return this.#candidates.filter((other) => hasCapacity(other) && !excluding.has(other.id));
+        return this.candidates.filter((other) => hasCapacity(other) && !excluding.has(other.id));
       }
     }
-    return this.#candidates;
+    return this.candidates;
   }
 }
 

@@ -8,11 +8,7 @@ type Id = string | number | bigint;
 export class CallMap<V> {
   // An object without a prototype has no such links. `entryKeyOf` keeps 1, 1n and "1" apart.
   readonly #entries: Record<string | number, V> = Object.create(null);
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
+  size = 0;
 
   get(id: Id): V | undefined {
     return this.#entries[entryKeyOf(id)];
@@ -24,7 +20,7 @@ export class CallMap<V> {
 
   set(id: Id, value: V): void {
     const key = entryKeyOf(id);
-    if (!(key in this.#entries)) this.#size += 1;
+    if (!(key in this.#entries)) this.size += 1;
     this.#entries[key] = value;
   }
 
@@ -32,7 +28,7 @@ export class CallMap<V> {
     const key = entryKeyOf(id);
     if (!(key in this.#entries)) return false;
     delete this.#entries[key];
-    this.#size -= 1;
+    this.size -= 1;
     return true;
   }
 
@@ -59,17 +55,9 @@ interface Links {
 }
 
 export class LinkedSet<T extends Linked> {
-  #first: T | undefined;
+  first: T | undefined;
   #last: T | undefined;
-  #size = 0;
-
-  get size(): number {
-    return this.#size;
-  }
-
-  get first(): T | undefined {
-    return this.#first;
-  }
+  size = 0;
 
   has(item: T): boolean {
     return item.links !== undefined;
@@ -79,10 +67,10 @@ export class LinkedSet<T extends Linked> {
     if (item.links !== undefined) return;
     const last = this.#last;
     item.links = { before: last, after: undefined };
-    if (last?.links === undefined) this.#first = item;
+    if (last?.links === undefined) this.first = item;
     else last.links.after = item;
     this.#last = item;
-    this.#size += 1;
+    this.size += 1;
   }
 
   delete(item: T): boolean {
@@ -94,11 +82,11 @@ export class LinkedSet<T extends Linked> {
     item.links = undefined;
     links.before = undefined;
     links.after = undefined;
-    if (before?.links === undefined) this.#first = after;
+    if (before?.links === undefined) this.first = after;
     else before.links.after = after;
     if (after?.links === undefined) this.#last = before;
     else after.links.before = before;
-    this.#size -= 1;
+    this.size -= 1;
     return true;
   }
 
@@ -108,7 +96,7 @@ export class LinkedSet<T extends Linked> {
 
   values(): T[] {
     const items: T[] = [];
-    for (let item = this.#first; item !== undefined; item = item.links?.after as T | undefined)
+    for (let item = this.first; item !== undefined; item = item.links?.after as T | undefined)
       items.push(item);
     return items;
   }

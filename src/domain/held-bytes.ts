@@ -13,11 +13,7 @@ export interface ByteBounds {
 /** Amounts by owner, and their sum. An owner with nothing is not kept. */
 export class OwnerAmounts {
   readonly #held = new Map<string, number>();
-  #total = 0;
-
-  get total(): number {
-    return this.#total;
-  }
+  total = 0;
 
   get size(): number {
     return this.#held.size;
@@ -36,7 +32,7 @@ export class OwnerAmounts {
     const held = this.held(ownerId) + amount;
     if (held > 0) this.#held.set(ownerId, held);
     else this.#held.delete(ownerId);
-    this.#total += amount;
+    this.total += amount;
   }
 }
 

@@ -59,10 +59,10 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   readonly messages$: Observable<ServerMessage> = this.#messages;
   readonly closed$: Observable<Closed> = this.#closed;
   readonly #callers: RecentCallers;
-  #peer = NO_PEER;
+  peer: Peer = NO_PEER;
   #client: ClientInfo = { name: '', version: '' };
   #lastId = 0;
-  #ended: Closed | undefined;
+  ended: Closed | undefined;
 
   /** `profile`: the client that the backend may ask; undefined: requests of the backend are refused. `now`: monotonic, in ms. */
   constructor(profile: Pick<ClientProfile, 'capabilities'> | undefined, now = () => performance.now()) {
@@ -80,20 +80,12 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
   protected abstract reply(message: object): void;
 
-  get peer(): Peer {
-    return this.#peer;
-  }
-
-  get ended(): Closed | undefined {
-    return this.#ended;
-  }
-
   get isUsable(): boolean {
-    return this.#ended === undefined;
+    return this.ended === undefined;
   }
 
   get hasFailed(): boolean {
-    return this.#ended?.expected === false;
+    return this.ended?.expected === false;
   }
 
   diagnostics(): TransportDiagnostics {
@@ -103,7 +95,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   /** Shakes hands, over `pipe` if that is given. Rejects like shakeHands. */
   async open(options: HandshakeOptions, pipe: HandshakeChannel = this): Promise<void> {
     this.#client = options.client;
-    this.#peer = await shakeHands(pipe, options);
+    this.peer = await shakeHands(pipe, options);
   }
 
   request(request: ExchangeRequest): Promise<HandshakeAnswer> {
@@ -123,8 +115,8 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
   /** Registers a request and gives it an id; undefined when it cannot be sent: then its observer has got the error. */
   begin(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange | undefined {
-    if (this.#ended !== undefined) {
-      observer.error(backendUnavailable(this.#ended.reason, { delivered: 'no' }));
+    if (this.ended !== undefined) {
+      observer.error(backendUnavailable(this.ended.reason, { delivered: 'no' }));
       return undefined;
     }
     this.#lastId += 1;
@@ -192,8 +184,8 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
   /** The channel has closed: fails all exchanges, by default with the reason, and completes the streams. Idempotent. */
   end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
-    if (this.#ended !== undefined) return;
-    this.#ended = closed;
+    if (this.ended !== undefined) return;
+    this.ended = closed;
     this.failAll(errorFor ?? (({ delivered }) => backendUnavailable(closed.reason, { delivered })));
     this.#messages.complete();
     this.#closed.next(closed);

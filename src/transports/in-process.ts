@@ -34,16 +34,11 @@ interface InProcessCall {
 class InProcessTransport extends Channel implements Transport {
   readonly kind = 'in-process';
   readonly #handler: InProcessHandler;
-  readonly #peer: Peer;
 
   constructor(handler: InProcessHandler, peer: Peer) {
     super(undefined);
     this.#handler = handler;
-    this.#peer = peer;
-  }
-
-  override get peer(): Peer {
-    return this.#peer;
+    this.peer = peer;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {

@@ -51,7 +51,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   #error: GatewayError | undefined;
   /** Questions that the client has not answered. */
   #unanswered = 0;
-  #isPaused = false;
+  isPaused = false;
   #hasEnded = false;
 
   /** `parent`: the span of the call, if it is traced. */
@@ -79,10 +79,6 @@ export class Attempt implements Observer<ExchangeEvent> {
       transport: ref.definition.transport,
       number,
     });
-  }
-
-  get isPaused(): boolean {
-    return this.#isPaused;
   }
 
   /**
@@ -176,8 +172,8 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** The question is passed on before the freed capacity is announced: the client may answer at once. */
   #ask(request: ServerRequest): void {
-    this.#isPaused ||= this.ref.calls.pause(this.#ownerId);
-    if (!this.#isPaused) {
+    this.isPaused ||= this.ref.calls.pause(this.#ownerId);
+    if (!this.isPaused) {
       request.answer(TOO_MANY_WAIT);
       return;
     }
@@ -188,12 +184,12 @@ export class Attempt implements Observer<ExchangeEvent> {
       request.answer(reply);
     });
     this.#caller.passed(this, passed);
-    if (this.#isPaused) this.#caller.paused(this, true);
+    if (this.isPaused) this.#caller.paused(this, true);
   }
 
   #resume(): void {
-    if (!this.#isPaused) return;
-    this.#isPaused = false;
+    if (!this.isPaused) return;
+    this.isPaused = false;
     this.ref.calls.resume(this.#ownerId);
     this.#caller.paused(this, false);
   }

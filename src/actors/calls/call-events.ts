@@ -37,7 +37,7 @@ const NAME_UNITS = 256;
 export class CallEvents implements CallRecord {
   readonly #emit: (event: GatewayEvent) => void;
   readonly #call: ReportedCall;
-  #attempts = 0;
+  attempts = 0;
   /** Attempts whose end is not reported yet. */
   #underWay = 0;
   #hasEnded = false;
@@ -45,10 +45,6 @@ export class CallEvents implements CallRecord {
   constructor(emit: (event: GatewayEvent) => void, call: ReportedCall) {
     this.#emit = emit;
     this.#call = call;
-  }
-
-  get attempts(): number {
-    return this.#attempts;
   }
 
   started(): void {
@@ -67,8 +63,8 @@ export class CallEvents implements CallRecord {
 
   /** The number of an attempt that ended before it was sent. */
   unsent(): number {
-    this.#attempts += 1;
-    return this.#attempts;
+    this.attempts += 1;
+    return this.attempts;
   }
 
   /** The number of an attempt that begins; `finished` ends it. */

@@ -27,7 +27,6 @@ import type { Upstream } from '../../transports/transport.ts';
 import { isRepeatable } from '../calls/retry.ts';
 import type { AttemptPlan } from '../calls/routes.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { ResourceUris } from '../sharing/feed.ts';
 import type { SharedSubscription } from '../sharing/resource-subscriptions.ts';
 import type { Binding } from './bindings.ts';
 
@@ -60,23 +59,15 @@ export function isSafeToRepeat(request: ExchangeRequest, at: InstanceRef): boole
 
 export class ClientState {
   readonly #present: () => Binding | undefined;
-  #level: string | undefined;
+  level: string | undefined;
   /** Each resource with the release of its part in a shared subscription, if any. */
-  readonly #uris = new Map<string, (() => void) | undefined>();
+  readonly uris = new Map<string, (() => void) | undefined>();
   /** URIs that were already repeated in the next conversation. */
   #repeated: ReadonlySet<string> | undefined;
 
   /** `present`: the present binding of the session, which may have moved while a request was answered. */
   constructor(present: () => Binding | undefined) {
     this.#present = present;
-  }
-
-  get level(): string | undefined {
-    return this.#level;
-  }
-
-  get uris(): ResourceUris {
-    return this.#uris;
   }
 
   /** The plan for a request of `setsClientState`: it is forwarded to the backend, or answered here. */
@@ -86,7 +77,7 @@ export class ClientState {
     if (typeof value !== 'string') return refusalPlan(request, 'A string is missing in its params.');
     if (method === SUBSCRIBE) return this.#subscribe(request, value, binding);
     const set = (): undefined => {
-      if (method === SET_LEVEL) this.#level = value;
+      if (method === SET_LEVEL) this.level = value;
       else this.#remove(value);
     };
     if (hasOwnState(binding) || (method === SET_LEVEL && !offersLog(binding)))
@@ -101,9 +92,9 @@ export class ClientState {
     const aborted$ = fromEvent(signal, 'abort');
     const send = (request: ExchangeRequest) =>
       upstream.exchange(request).pipe(filter(isFinal), takeUntil(aborted$));
-    this.#repeated = new Set(this.#uris.keys());
-    const requests = [...this.#uris.keys()].map((uri) => ({ method: SUBSCRIBE, params: { uri } }));
-    const level = this.#level === undefined ? [] : [{ method: SET_LEVEL, params: { level: this.#level } }];
+    this.#repeated = new Set(this.uris.keys());
+    const requests = [...this.uris.keys()].map((uri) => ({ method: SUBSCRIBE, params: { uri } }));
+    const level = this.level === undefined ? [] : [{ method: SET_LEVEL, params: { level: this.level } }];
     const all$ = from([...level, ...requests]).pipe(mergeMap(send, CONCURRENT_REPEATS));
     await lastValueFrom(all$, { defaultValue: undefined });
   }
@@ -112,16 +103,16 @@ export class ClientState {
   moved(binding: Binding): void {
     const repeated = this.#repeated;
     this.#repeated = undefined;
-    for (const uri of [...this.#uris.keys()]) this.#subscribeAt(binding, uri, repeated?.has(uri) === true);
+    for (const uri of [...this.uris.keys()]) this.#subscribeAt(binding, uri, repeated?.has(uri) === true);
   }
 
   /** The session is over. */
   forget(): void {
-    for (const release of this.#uris.values()) release?.();
+    for (const release of this.uris.values()) release?.();
   }
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
-    if (!this.#uris.has(uri) && this.#uris.size >= LIMITS.subscriptionsPerClient) {
+    if (!this.uris.has(uri) && this.uris.size >= LIMITS.subscriptionsPerClient) {
       return refusalPlan(request, `Limit of ${LIMITS.subscriptionsPerClient} subscriptions reached.`);
     }
     const add = () => this.#add(uri, binding, undefined);
@@ -148,22 +139,22 @@ export class ClientState {
 
   #add(uri: string, binding: Binding, release: (() => void) | undefined): Promise<void> | undefined {
     const present = this.#present() ?? binding;
-    this.#uris.get(uri)?.();
-    this.#uris.set(uri, release);
+    this.uris.get(uri)?.();
+    this.uris.set(uri, release);
     if (present !== binding) this.#subscribeAt(present, uri, false);
     return present.refresh();
   }
 
   #remove(uri: string): void {
-    this.#uris.get(uri)?.();
-    this.#uris.delete(uri);
+    this.uris.get(uri)?.();
+    this.uris.delete(uri);
     void this.#present()?.refresh();
   }
 
   /** `isKnown`: the backend has the subscription. The one at the previous binding ends. */
   #subscribeAt(binding: Binding, uri: string, isKnown: boolean): void {
-    const release = this.#uris.get(uri);
-    this.#uris.set(uri, share(uri, binding)?.release);
+    const release = this.uris.get(uri);
+    this.uris.set(uri, share(uri, binding)?.release);
     release?.();
     if (isKnown || !hasOwnState(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };

@@ -11,8 +11,10 @@ import { LIMITS } from '../../domain/limits.ts';
 
 export class CallCounter {
   #carried = 0;
-  #successRate = 1;
-  #latencyMs: number | undefined;
+  /** Exponentially weighted share of answered calls and probes, 0 to 1. */
+  successRate = 1;
+  /** Exponentially weighted time to the answer; undefined before the first. */
+  latencyMs: number | undefined;
   readonly #paused = new OwnerShares(LIMITS.parkedCalls);
   readonly #active = new OwnerShares(LIMITS.inFlightPerInstance);
   readonly #reservations = new OwnerShares(LIMITS.parkedCalls);
@@ -33,15 +35,6 @@ export class CallCounter {
   get isIdle(): boolean {
     return this.#carried === 0 && this.reserved === 0;
   }
-  /** Exponentially weighted share of answered calls and probes, 0 to 1. */
-  get successRate(): number {
-    return this.#successRate;
-  }
-  /** Exponentially weighted time to the answer; undefined before the first. */
-  get latencyMs(): number | undefined {
-    return this.#latencyMs;
-  }
-
   /**
    * True when a call of this owner may begin: always below LIMITS.inFlightPerInstance. Above it, a reserve of
    * LIMITS.inFlightReserve calls is for owners within an equal part; an owner may begin while it has fewer calls than the reserve
@@ -79,8 +72,8 @@ export class CallCounter {
 
   /** Adds a call, a probe or an opening to the averages. `durationMs`: the time to its answer, if there was one. */
   record(hasAnswered: boolean, durationMs?: number): void {
-    this.#successRate = ewma(this.#successRate, hasAnswered ? 1 : 0);
-    if (durationMs !== undefined) this.#latencyMs = ewma(this.#latencyMs, durationMs);
+    this.successRate = ewma(this.successRate, hasAnswered ? 1 : 0);
+    if (durationMs !== undefined) this.latencyMs = ewma(this.latencyMs, durationMs);
   }
 
   /** A call waits for its client. False when it may not: LIMITS.parkedCalls do already, or its owner's share of them. */

@@ -94,14 +94,15 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly #idleMs: number;
   readonly #ending = new AbortController();
   readonly #resolveGone: () => void;
-  #upstream: Upstream | undefined;
+  upstream: Upstream | undefined;
   /** Carries calls in the conversation; undefined until it is open. */
   carrier: CallUpstream | undefined;
   #feed: Feed | undefined;
   #leases = 0;
-  #usedAtMs: number;
+  usedAtMs: number;
   #isRetired = false;
-  #isOver = false;
+  /** True from its end on, though something may be left of it; not before its calls have got the error of their conversation. */
+  isOver = false;
   #isGone = false;
   #disarm: (() => void) | undefined;
   #level: string | undefined;
@@ -118,7 +119,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     this.#clock = host;
     this.#listener = listener;
     this.#idleMs = idleMs;
-    this.#usedAtMs = host.now();
+    this.usedAtMs = host.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
     const close = (): void => void this.close();
     this.#actor = createActor(conversationLogic, {
@@ -135,12 +136,9 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   get opened(): Promise<Upstream> {
     return this.opening.then((upstream) => upstream ?? refuse());
   }
-  get upstream(): Upstream | undefined {
-    return this.#upstream;
-  }
   /** Subscriptions and messages for clients that share it; undefined until it is open. */
   get feed(): Feed | undefined {
-    const upstream = this.#upstream;
+    const upstream = this.upstream;
     if (upstream === undefined) return undefined;
     const { peer, messages$, closed$ } = upstream;
     const exchange = (request: ExchangeRequest) => withoutClient(upstream, request);
@@ -153,21 +151,13 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
-  /** True from its end on, though something may be left of it; not before its calls have got the error of their conversation. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-  get usedAtMs(): number {
-    return this.#usedAtMs;
-  }
-
   acquire(): void {
     this.#leases += 1;
   }
 
   release(): void {
     this.#leases -= 1;
-    this.#usedAtMs = this.#clock.now();
+    this.usedAtMs = this.#clock.now();
     if (this.isIdle && (this.#isRetired || this.#idleMs === 0)) void this.close();
   }
 
@@ -190,7 +180,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
    * else undefined. The level is never raised again: other calls may have asked for more messages.
    */
   requireLogLevel(level: string): Promise<void> | undefined {
-    const upstream = this.#upstream;
+    const upstream = this.upstream;
     if (upstream?.peer.capabilities.logging === undefined) return undefined;
     if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
@@ -210,7 +200,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   // --- observer of the end of its upstream ------------------------------------------------------------------------------
 
   next(closed: Closed): void {
-    this.#isOver = true;
+    this.isOver = true;
     this.#listener.ended(this, closed);
     void this.close();
   }
@@ -230,7 +220,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
       await closeQuietly(upstream);
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
-    this.#upstream = upstream;
+    this.upstream = upstream;
     this.carrier = carrierOf?.(upstream) ?? upstream;
     this.#listener.opened(this, upstream);
     upstream.closed$.subscribe(this);
@@ -242,7 +232,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     this.#ending.abort();
     this.retire();
     try {
-      const upstream = this.#upstream ?? (await this.opening);
+      const upstream = this.upstream ?? (await this.opening);
       if (upstream !== undefined) await closeQuietly(upstream);
     } catch {
       // It was never opened.
@@ -262,7 +252,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   /** One timer per conversation: set again when it fires after a later use. */
   #arm(waitMs: number): () => void {
     return this.#clock.alarm(waitMs, () => {
-      const idleMs = this.isIdle ? this.#clock.now() - this.#usedAtMs : 0;
+      const idleMs = this.isIdle ? this.#clock.now() - this.usedAtMs : 0;
       if (idleMs >= this.#idleMs) this.retire();
       else this.#disarm = this.#arm(this.#idleMs - idleMs);
     });

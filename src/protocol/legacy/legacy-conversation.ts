@@ -56,7 +56,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Since when calls are under way without a stream or a message of their client, and whether the session is marked as away. */
   #awaySinceMs: number | undefined;
   #isAway = false;
-  #cancelReason: string | undefined;
+  /** As a Canceller: set while a request is cancelled. */
+  cancelReason: string | undefined;
 
   constructor(session: McpSession, deps: ConversationDeps) {
     this.#session = session;
@@ -91,18 +92,13 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */
   cancel(id: JsonRpcId, reason?: JsonValue): void {
-    this.#cancelReason = typeof reason === 'string' ? reason.slice(0, MOST_REASON_UNITS) : undefined;
+    this.cancelReason = typeof reason === 'string' ? reason.slice(0, MOST_REASON_UNITS) : undefined;
     this.#calls.get(id)?.cancel();
-    this.#cancelReason = undefined;
+    this.cancelReason = undefined;
   }
 
   get isAggregate(): boolean {
     return this.#session.instanceId === undefined;
-  }
-
-  /** As a Canceller: set while a request is cancelled. */
-  get cancelReason(): string | undefined {
-    return this.#cancelReason;
   }
 
   reply(id: JsonRpcId, reply: ClientReply): void {

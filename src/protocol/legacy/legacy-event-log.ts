@@ -31,8 +31,9 @@ export class MessageLog {
   readonly #sessionId: string;
   readonly #most: number;
   readonly #dropsOldest: boolean;
-  #stored: StoredMessage[] = [];
-  #bytes = 0;
+  /** Oldest first. */
+  messages: StoredMessage[] = [];
+  bytes = 0;
 
   /** At most `most` messages. `dropsOldest`: the oldest messages make room for new ones. */
   constructor({ memory, sessionId }: LogDeps, most: number, dropsOldest = true) {
@@ -42,38 +43,29 @@ export class MessageLog {
     this.#dropsOldest = dropsOldest;
   }
 
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  /** Oldest first. */
-  get messages(): readonly StoredMessage[] {
-    return this.#stored;
-  }
-
   /** Stores a message. False when there is no room. */
   append(number: number, data: Uint8Array | string): boolean {
     const bytes = Buffer.byteLength(data);
     if (bytes > MOST_LOG_BYTES) return false;
     while (!this.#takeRoom(bytes)) {
-      const oldest = this.#dropsOldest ? this.#stored.shift() : undefined;
+      const oldest = this.#dropsOldest ? this.messages.shift() : undefined;
       if (oldest === undefined) return false;
-      this.#bytes -= oldest.bytes;
+      this.bytes -= oldest.bytes;
       this.#budget.add(this.#sessionId, -oldest.bytes);
     }
-    this.#stored.push({ number, data, bytes });
-    this.#bytes += bytes;
+    this.messages.push({ number, data, bytes });
+    this.bytes += bytes;
     return true;
   }
 
   clear(): void {
-    this.#budget.add(this.#sessionId, -this.#bytes);
-    this.#stored = [];
-    this.#bytes = 0;
+    this.#budget.add(this.#sessionId, -this.bytes);
+    this.messages = [];
+    this.bytes = 0;
   }
 
   #takeRoom(bytes: number): boolean {
-    const isWithinBounds = this.#stored.length < this.#most && this.#bytes + bytes <= MOST_LOG_BYTES;
+    const isWithinBounds = this.messages.length < this.#most && this.bytes + bytes <= MOST_LOG_BYTES;
     return isWithinBounds && this.#budget.take(this.#sessionId, bytes);
   }
 }

@@ -39,8 +39,9 @@ export interface AnswerSink {
 export class HttpAnswer implements Dispatcher.DispatchHandler {
   readonly #sink: AnswerSink;
   #controller: Dispatcher.DispatchController | undefined;
-  #status = 0;
-  #sessionId: string | undefined;
+  /** The status of the answer; 0 before it. */
+  status = 0;
+  sessionId: string | undefined;
   #reader: SseReader | undefined;
   #chunks: Buffer[] = [];
   #bytes = 0;
@@ -56,15 +57,6 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   /** True once undici has begun to write the request, which may then arrive. */
   get sent(): boolean {
     return this.#controller !== undefined;
-  }
-
-  /** The status of the answer; 0 before it. */
-  get status(): number {
-    return this.#status;
-  }
-
-  get sessionId(): string | undefined {
-    return this.#sessionId;
   }
 
   get retryMs(): number | undefined {
@@ -102,9 +94,9 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     status: number,
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
-    this.#status = status;
+    this.status = status;
     const sessionId = headers['mcp-session-id'];
-    if (typeof sessionId === 'string' && sessionId !== '') this.#sessionId = sessionId;
+    if (typeof sessionId === 'string' && sessionId !== '') this.sessionId = sessionId;
     const type = headers['content-type'];
     if (isSuccess(status) && typeof type === 'string' && EVENT_STREAM.test(type)) {
       this.#reader = new SseReader(LIMITS.backendMessageBytes, this.#event);
@@ -134,16 +126,16 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     }
     const body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
     const message = body && readMessage(body);
-    if (!isSuccess(this.#status)) {
+    if (!isSuccess(this.status)) {
       const error = message?.kind === 'error' ? message : undefined;
-      this.#sink.finished({ kind: 'refused', status: this.#status, error });
+      this.#sink.finished({ kind: 'refused', status: this.status, error });
       return;
     }
     if (message !== undefined) this.#sink.message(message);
     const what = this.#bytes === 0 ? 'an empty body' : 'something else than the JSON-RPC answer';
     this.#sink.finished({
       kind: 'complete',
-      detail: `answered ${this.#status} with ${what}`,
+      detail: `answered ${this.status} with ${what}`,
       streamed: false,
     });
   }

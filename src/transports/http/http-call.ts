@@ -59,7 +59,7 @@ export class HttpCall implements AnswerSink {
   #epoch = 0;
   #post: PostTrace | undefined;
   #repeated = false;
-  #settled = false;
+  isOver = false;
 
   constructor(
     conversation: CallConversation,
@@ -73,12 +73,8 @@ export class HttpCall implements AnswerSink {
     this.#token = callerTokenOf(request);
   }
 
-  get isOver(): boolean {
-    return this.#settled;
-  }
-
   start(): void {
-    if (this.#settled) return;
+    if (this.isOver) return;
     const { backend, session, calls, ending } = this.#conversation;
     if (ending !== undefined) {
       this.#fail(connectionClosed(ending.reason, false));
@@ -114,7 +110,7 @@ export class HttpCall implements AnswerSink {
   }
 
   cancel(): void {
-    if (this.#settled) return;
+    if (this.isOver) return;
     this.#settle();
     void this.#cancelOnBackend();
   }
@@ -136,7 +132,7 @@ export class HttpCall implements AnswerSink {
   }
 
   message(message: BackendMessage): void {
-    if (this.#settled) return;
+    if (this.isOver) return;
     if (this.#polling !== undefined) this.#polling.emptyAttempts = 0;
     switch (message.kind) {
       case 'result':
@@ -163,7 +159,7 @@ export class HttpCall implements AnswerSink {
   }
 
   finished(ending: AnswerEnding): void {
-    if (this.#settled) return;
+    if (this.isOver) return;
     if (this.#polling !== undefined) this.#pollAgain(this.#polling, ending);
     else if (ending.kind === 'refused') this.#takeRefusal(ending);
     else this.#pollOrFail(ending, ending.kind === 'broken' ? ending.failure : answerMissing(ending.detail));
@@ -232,7 +228,7 @@ export class HttpCall implements AnswerSink {
 
   /** Reports the end of the session before the failure of this call. */
   #failForLostSession(error: GatewayError): void {
-    if (this.#settled) return;
+    if (this.isOver) return;
     this.#settle();
     this.#conversation.sessionLost();
     this.#subscriber.error(error);
@@ -253,7 +249,7 @@ export class HttpCall implements AnswerSink {
     const changed = backend.toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
     void changed.then((haveChanged) => {
       if (haveChanged) this.start();
-      else if (!this.#settled) this.#answerWithError(error);
+      else if (!this.isOver) this.#answerWithError(error);
     });
   }
 
@@ -269,7 +265,7 @@ export class HttpCall implements AnswerSink {
   }
 
   #fail(error: GatewayError): void {
-    if (this.#settled) return;
+    if (this.isOver) return;
     this.#settle();
     this.#subscriber.error(error);
   }
@@ -293,7 +289,7 @@ export class HttpCall implements AnswerSink {
   }
 
   #settle(): void {
-    this.#settled = true;
+    this.isOver = true;
     this.#endPostSpan((this.#polling ?? this.#answer)?.status ?? 0);
     clearTimeout(this.#polling?.timer);
     this.#conversation.calls.delete(this.#id);

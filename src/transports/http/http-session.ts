@@ -39,7 +39,8 @@ export class HttpSession {
   readonly #connection: HttpConnection;
   readonly #options: SessionOptions;
   #state: SessionState = NOT_OPEN;
-  #epoch = 0;
+  /** Counts handshakes: a call compares it to see whether its session was replaced. */
+  epoch = 0;
   #unawaitedCount = 0;
   #closing: AbortController | undefined;
   #reopening: Promise<void> | undefined;
@@ -58,11 +59,6 @@ export class HttpSession {
 
   get hasSession(): boolean {
     return this.#state.sessionId !== undefined;
-  }
-
-  /** Counts handshakes: a call compares it to see whether its session was replaced. */
-  get epoch(): number {
-    return this.#epoch;
   }
 
   headers(request: ExchangeRequest): Headers {
@@ -85,7 +81,7 @@ export class HttpSession {
       const sessionId = peer.era === 'legacy' ? channel.sessionId : undefined;
       const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
       this.#state = { peer, sessionId, headers: { ...eraHeaders({ method: 'ping' }, peer), ...session } };
-      this.#epoch += 1;
+      this.epoch += 1;
     } catch (thrown) {
       const { sessionId } = channel;
       if (sessionId !== undefined) this.#abandoning = this.#delete({ 'mcp-session-id': sessionId });
@@ -108,7 +104,7 @@ export class HttpSession {
 
   /** Replaces the session of `epoch`. All callers that lost it share one handshake. */
   reopen(epoch: number): Promise<void> {
-    if (epoch !== this.#epoch) return Promise.resolve();
+    if (epoch !== this.epoch) return Promise.resolve();
     this.#reopening ??= this.#openAgain();
     return this.#reopening;
   }

@@ -27,30 +27,18 @@ export class SseReader {
   #pieces: Buffer[] = [];
   #data: Buffer[] = [];
   #type = '';
-  #heldBytes = 0;
+  heldBytes = 0;
   #started = false;
   #endedByReturn = false;
-  #retryMs: number | undefined;
+  retryMs: number | undefined;
   /** Id of the current event, and of the following ones without an id. */
   #eventId = '';
-  #lastEventId = '';
+  /** Id of the last complete event that the stream can be resumed after; '' when there is none. */
+  lastEventId = '';
 
   constructor(limitBytes: number, onEvent: EventListener) {
     this.#limitBytes = limitBytes;
     this.#onEvent = onEvent;
-  }
-
-  get heldBytes(): number {
-    return this.#heldBytes;
-  }
-
-  get retryMs(): number | undefined {
-    return this.#retryMs;
-  }
-
-  /** Id of the last complete event that the stream can be resumed after; '' when there is none. */
-  get lastEventId(): string {
-    return this.#lastEventId;
   }
 
   /** Takes the next bytes and reports the events that they complete. False once an event exceeds the limit. */
@@ -77,15 +65,15 @@ export class SseReader {
     }
     if (start < chunk.length) {
       this.#pieces.push(chunk.subarray(start));
-      this.#heldBytes += chunk.length - start + PIECE_BYTES;
+      this.heldBytes += chunk.length - start + PIECE_BYTES;
     }
-    return this.#heldBytes <= this.#limitBytes;
+    return this.heldBytes <= this.#limitBytes;
   }
 
   #endLine(rest: Buffer): void {
     let line = rest;
     if (this.#pieces.length > 0) {
-      for (const piece of this.#pieces) this.#heldBytes -= piece.length + PIECE_BYTES;
+      for (const piece of this.#pieces) this.heldBytes -= piece.length + PIECE_BYTES;
       this.#pieces.push(rest);
       line = Buffer.concat(this.#pieces);
       this.#pieces = [];
@@ -108,12 +96,12 @@ export class SseReader {
     if (line[from] === SPACE) from += 1;
     if (name === 'data') {
       this.#data.push(line.subarray(from));
-      this.#heldBytes += line.length - from + LINE_BYTES;
+      this.heldBytes += line.length - from + LINE_BYTES;
     } else if (name === 'event') {
       this.#type = line.toString('utf8', from);
     } else if (name === 'retry') {
       const digits = line.toString('latin1', from);
-      if (/^\d{1,9}$/.test(digits)) this.#retryMs = Number(digits);
+      if (/^\d{1,9}$/.test(digits)) this.retryMs = Number(digits);
     } else if (name === 'id') {
       // Sent back in a header, byte by byte; an id that a header cannot hold counts as none.
       const id = line.toString('latin1', from);
@@ -125,11 +113,11 @@ export class SseReader {
     const [first, second] = this.#data;
     const type = this.#type === '' ? 'message' : this.#type;
     this.#type = '';
-    this.#lastEventId = this.#eventId;
+    this.lastEventId = this.#eventId;
     if (first === undefined) return;
     const data = second === undefined ? first : joinLines(this.#data);
     this.#data = [];
-    this.#heldBytes = 0;
+    this.heldBytes = 0;
     this.#onEvent(data, type);
   }
 }

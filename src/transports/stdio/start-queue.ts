@@ -35,19 +35,11 @@ export class StartQueue {
   /** Owners that start or wait; the owner whose last start is longest ago is first. */
   readonly #shares = new Map<string, Share>();
   /** Slots that are taken, or free and about to be passed on. */
-  #starting = 0;
-  #waiting = 0;
+  starting = 0;
+  waiting = 0;
 
   constructor(options: StartQueueOptions) {
     this.#options = options;
-  }
-
-  get waiting(): number {
-    return this.#waiting;
-  }
-
-  get starting(): number {
-    return this.#starting;
   }
 
   get owners(): number {
@@ -61,8 +53,8 @@ export class StartQueue {
   async take<T>({ ownerId = ANONYMOUS.id, signal, start }: QueuedOpening<T>): Promise<T> {
     if (signal?.aborted) throw openingCancelled();
     const share = this.#shares.get(ownerId) ?? { starting: 0, waiting: new Set() };
-    if (this.#starting < this.#options.atOnce && this.#mayStart(ownerId, share)) {
-      this.#starting += 1;
+    if (this.starting < this.#options.atOnce && this.#mayStart(ownerId, share)) {
+      this.starting += 1;
       this.#enter(ownerId, share);
     } else await this.#wait(ownerId, share, signal);
     try {
@@ -72,7 +64,7 @@ export class StartQueue {
     } finally {
       share.starting -= 1;
       this.#forgetIdle(ownerId, share);
-      if (this.#waiting === 0) this.#starting -= 1;
+      if (this.waiting === 0) this.starting -= 1;
       else this.#options.scheduler.run(this.#passOn);
     }
   }
@@ -91,7 +83,7 @@ export class StartQueue {
   readonly #passOn = (): void => {
     const next = this.#nextOwner();
     if (next === undefined) {
-      this.#starting -= 1;
+      this.starting -= 1;
       return;
     }
     const [ownerId, share] = next;
@@ -118,7 +110,7 @@ export class StartQueue {
       cancelTimeout();
       signal?.removeEventListener('abort', stop);
       share.waiting.delete(go);
-      this.#waiting -= 1;
+      this.waiting -= 1;
       this.#forgetIdle(ownerId, share);
       if (refusal === undefined) resolve();
       else reject(refusal);
@@ -129,7 +121,7 @@ export class StartQueue {
     const cancelTimeout = alarmOf(scheduler)(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
-    this.#waiting += 1;
+    this.waiting += 1;
     this.#shares.set(ownerId, share);
     return promise;
   }
