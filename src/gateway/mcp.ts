@@ -111,7 +111,6 @@ export class Mcp {
       Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),
     );
     await Promise.all([dismissed, this.sessions.closeAll(graceMs), closing]);
-    for (const backends of this.#backends.values()) backends.close();
   }
 
   /** Ends what one owner has open. The HTTP layer ends event streams without a session. */

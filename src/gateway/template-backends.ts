@@ -23,7 +23,7 @@ export interface BackendDeps {
   readonly memory: ListMemory;
 }
 
-/** Backends of one template. The caller closes them. */
+/** Backends of one template. */
 export class TemplateBackends implements Backends {
   readonly #template: string;
   readonly #deps: BackendDeps;
@@ -78,10 +78,6 @@ export class TemplateBackends implements Backends {
   relistTool(name: string): void {
     const listing = this.#healthy.find(({ tools }) => tools?.find(name) !== undefined);
     if (listing?.tools?.mayRefresh) void listing.tools.refresh();
-  }
-
-  close(): void {
-    this.#lists.close();
   }
 
   get #healthy(): readonly InstanceRef[] {

@@ -20,7 +20,6 @@ import {
   type Observable,
   of,
   Subject,
-  type Subscription,
   shareReplay,
   takeUntil,
   tap,
@@ -76,7 +75,7 @@ interface ListKey {
 export interface CachedListsOptions {
   /** Part of every key: the memory has the lists of all templates. */
   readonly template: string;
-  /** Changes of the lists; `resources` includes resource templates. */
+  /** Changes of the lists; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
   /** False when no instance is or was connected: then no stale list may be served. */
   readonly hasPeers: () => boolean;
@@ -87,10 +86,9 @@ export interface CachedListsOptions {
   readonly memory: ListMemory;
 }
 
-/** The lists of one template. The caller closes it. */
+/** The lists of one template, until `listChanged$` completes. */
 export class CachedLists {
   readonly #options: CachedListsOptions;
-  readonly #subscription: Subscription;
   /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
   readonly #changed = new Subject<ListField>();
   readonly #loading = new Map<string, Observable<Answer>>();
@@ -101,7 +99,7 @@ export class CachedLists {
 
   constructor(options: CachedListsOptions) {
     this.#options = options;
-    this.#subscription = options.listChanged$.subscribe((list) => {
+    options.listChanged$.subscribe((list) => {
       if (!options.hasPeers()) this.#timesWithoutPeers += 1; // the next server may be another one
       this.#changes.set(list, this.#changesOf(list) + 1);
       this.#changed.next(list);
@@ -142,10 +140,6 @@ export class CachedLists {
   withNotices(messages$: Observable<ServerMessage>, { capabilities }: Peer): Observable<ServerMessage> {
     const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
     return withListNotices(messages$, changes$);
-  }
-
-  close(): void {
-    this.#subscription.unsubscribe();
   }
 
   /** Undefined for any other method, and for unknown parameters. `conversation`: when not every instance may answer. */
