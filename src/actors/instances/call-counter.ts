@@ -10,7 +10,6 @@ import { isWithinEqualPart, OwnerShares } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 export class CallCounter {
-  #carried = 0;
   /** Exponentially weighted share of answered calls and probes, 0 to 1. */
   successRate = 1;
   /** Exponentially weighted time to the answer; undefined before the first. */
@@ -21,11 +20,11 @@ export class CallCounter {
 
   /** All calls in flight. */
   get carried(): number {
-    return this.#carried;
+    return this.#active.total + this.#paused.total;
   }
   /** Calls that fill the capacity. */
   get working(): number {
-    return this.#carried - this.#paused.total;
+    return this.#active.total;
   }
   /** Calls between two rounds. */
   get reserved(): number {
@@ -33,8 +32,9 @@ export class CallCounter {
   }
   /** True when nothing is under way. */
   get isIdle(): boolean {
-    return this.#carried === 0 && this.reserved === 0;
+    return this.carried === 0 && this.reserved === 0;
   }
+
   /**
    * True when a call of this owner may begin: always below LIMITS.inFlightPerInstance. Above it, a reserve of
    * LIMITS.inFlightReserve calls is for owners within an equal part; an owner may begin while it has fewer calls than the reserve
@@ -54,7 +54,6 @@ export class CallCounter {
   }
 
   begin(ownerId: string): void {
-    this.#carried += 1;
     this.#active.take(ownerId);
   }
 
@@ -63,7 +62,6 @@ export class CallCounter {
     ownerId: string,
     { outcome, durationMs }: { readonly outcome: ExchangeOutcome; readonly durationMs: number },
   ): void {
-    this.#carried -= 1;
     this.#active.release(ownerId);
     if (outcome === 'cancelled') return;
     const isAnswered = outcome !== 'failed';

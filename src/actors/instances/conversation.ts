@@ -151,6 +151,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
+
   acquire(): void {
     this.#leases += 1;
   }
