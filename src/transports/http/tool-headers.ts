@@ -5,16 +5,17 @@
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { type Declaration, declaredBy, headerBytes, paramHeaders } from '../../domain/param-headers.ts';
 import { cutText } from '../../domain/text.ts';
 import type { OpenOptions } from '../transport.ts';
 
-/** Tools with headers that are remembered; beyond them the oldest is forgotten. */
+/** Tools with headers that are remembered; beyond them the least recently used one is forgotten. */
 export const MOST_TOOLS = 10_000;
 
 export class ToolHeaders {
-  readonly #declarations = new Map<string, readonly Declaration[]>();
+  readonly #declarations = new LruMap<readonly Declaration[]>(MOST_TOOLS);
   /** Why tools were reported as left out of lists, by their names. */
   readonly #reported = new Map<string, string>();
   readonly #options: Pick<OpenOptions, 'relistTools' | 'onOmitted'>;
@@ -63,7 +64,7 @@ export class ToolHeaders {
       this.#report(tool.name, fault);
       return false;
     }
-    if (declarations.length > 0) this.#remember(tool.name, declarations);
+    if (declarations.length > 0) this.#declarations.set(tool.name, declarations);
     return true;
   }
 
@@ -73,12 +74,6 @@ export class ToolHeaders {
     if (this.#reported.get(tool) === fault || this.#reported.size >= MOST_REPORTED) return;
     this.#reported.set(tool, fault);
     this.#options.onOmitted?.({ tool, reason: fault });
-  }
-
-  #remember(name: string, declarations: readonly Declaration[]): void {
-    this.#declarations.set(name, declarations);
-    const [oldest] = this.#declarations.keys();
-    if (this.#declarations.size > MOST_TOOLS && oldest !== undefined) this.#declarations.delete(oldest);
   }
 }
 
