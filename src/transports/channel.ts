@@ -113,10 +113,14 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     );
   }
 
-  /** Registers a request and gives it an id; undefined when it cannot be sent: then its observer has got the error. */
-  begin(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange | undefined {
-    if (this.ended !== undefined) {
-      observer.error(backendUnavailable(this.ended.reason, { delivered: 'no' }));
+  /**
+   * Registers a request and gives it an id; undefined when it cannot be sent: then its observer has got the error. `refusal`: why
+   * the channel takes no request now.
+   */
+  begin(request: ExchangeRequest, observer: ExchangeObserver, refusal?: string): PendingExchange | undefined {
+    const reason = this.ended?.reason ?? refusal;
+    if (reason !== undefined) {
+      observer.error(backendUnavailable(reason, { delivered: 'no' }));
       return undefined;
     }
     this.#lastId += 1;

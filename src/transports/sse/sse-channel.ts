@@ -42,13 +42,9 @@ export class SseChannel extends Channel implements AnswerSink {
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const target = this.#target;
-    const isRefused = this.#connection.refuses(request.method);
-    if (this.ended === undefined && (target === undefined || isRefused)) {
-      const reason = isRefused ? ANSWERS_HOLD_TOO_MUCH : 'it has not named a path for messages';
-      observer.error(connectionClosed(reason, false));
-      return undefined;
-    }
-    const exchange = this.begin(request, observer);
+    const unlocated = target === undefined ? 'it has not named a path for messages' : undefined;
+    const refusal = this.#connection.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : unlocated;
+    const exchange = this.begin(request, observer, refusal);
     if (exchange === undefined) return undefined;
     const post = this.#postOf(exchange);
     exchange.delivered = 'unknown';

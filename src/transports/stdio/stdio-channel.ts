@@ -78,11 +78,7 @@ export class StdioChannel extends Channel {
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const refusal =
       this.#fault ?? (this.#answers?.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : undefined);
-    if (refusal !== undefined && this.ended === undefined) {
-      observer.error(backendUnavailable(refusal, { delivered: 'no' }));
-      return undefined;
-    }
-    const exchange = this.begin(request, observer);
+    const exchange = this.begin(request, observer, refusal);
     if (exchange === undefined) return undefined;
     const call = new StdioCall(exchange, this, this.#outbox);
     if (this.#outbox.add(call)) return call;
