@@ -379,7 +379,7 @@ async function breakBy(cause: () => unknown): Promise<void> {
 
 /** Ids of the actors of the instances. */
 function actors(): string[] {
-  return Object.keys(harness.fleet.root.getSnapshot().children.t.getSnapshot().children);
+  return Object.keys(harness.fleet.group('t').supervisor?.getSnapshot().children ?? {});
 }
 
 function views() {

@@ -3,7 +3,9 @@
 
 import { once } from 'node:events';
 import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
-import type { AnyActorRef } from 'xstate';
+import { type Actor, createActor } from 'xstate';
+import type { ActorInspection } from '../domain/actor-inspection.ts';
+import { clockOf } from '../domain/clock.ts';
 import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
@@ -13,19 +15,20 @@ import type { ListChange } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import type { Open } from '../transports/transport.ts';
 import { ForeignInstance, Group, type Member } from './group.ts';
-import { type ActorSystemOptions, InstanceSupervisor } from './instance-supervisor.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
+import { rootMachine, type TemplateActor } from './template.machine.ts';
 
-export interface FleetOptions
-  extends ActorSystemOptions,
-    Omit<InstanceActorInput, 'definition' | 'policy' | 'open'> {
+export interface FleetOptions extends Omit<InstanceActorInput, 'definition' | 'policy' | 'open'> {
   readonly opener: (definition: InstanceDefinition) => Open;
+  /** Gets the inspection events of all actors. It must not throw. Default: none. */
+  readonly inspect?: ((event: ActorInspection) => void) | undefined;
 }
 
 export class Fleet {
   readonly #options: FleetOptions;
-  readonly #supervisor: InstanceSupervisor;
+  /** The parent of the supervisors of the templates, and of the actors of client sessions. */
+  readonly root: Actor<typeof rootMachine>;
   /** By template. That of a deleted template is kept: sessions and leaving instances outlive it, and it may be created again. */
   readonly #groups = new Map<string, Group>();
   readonly #deletedTemplates = new Set<string>();
@@ -34,16 +37,16 @@ export class Fleet {
   readonly #ending = new Map<InstanceRef, Promise<void>>();
   readonly #listChanges = new Subject<ListChange>();
   readonly #added = new Subject<InstanceRef>();
+  /** Ids of ended actors, which are reused: xstate keeps every id for ever. */
+  readonly #freeIds: string[] = [];
+  #ids = 0;
   #isClosing = false;
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    this.#supervisor = new InstanceSupervisor(options);
-  }
-
-  /** The parent of the actors of client sessions. */
-  get root(): AnyActorRef {
-    return this.#supervisor.root;
+    const { alarm, inspect } = options;
+    this.root = createActor(rootMachine, { clock: clockOf(alarm), ...(inspect && { inspect }) });
+    this.root.start();
   }
 
   /** Hot, no replay: lists that changed; `resources` includes resource templates. Completes when the fleet has closed. */
@@ -102,7 +105,7 @@ export class Fleet {
     const group = this.group(template);
     this.#dismissPredecessor(template, id);
     const open = this.#openerOf(definition);
-    const ref = this.#supervisor.start({ ...this.#options, definition, policy: group.policy, open });
+    const ref = this.#start(group, { ...this.#options, definition, policy: group.policy, open });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
     ref.state$.subscribe((state) => {
@@ -203,8 +206,27 @@ export class Fleet {
       void this.#dismiss(member, graceMs);
     await Promise.all(this.#ending.values());
     for (const group of this.#groups.values()) group.close();
-    this.#supervisor.stop();
+    this.root.stop();
     this.#listChanges.complete();
+  }
+
+  /** Starts the actor of an instance under the supervisor of its template. */
+  #start(group: Group, input: InstanceActorInput): InstanceRef {
+    group.supervisor ??= this.#openSupervisor(group.template);
+    if (this.#freeIds.length === 0) this.#ids += 1;
+    const actorId = this.#freeIds.pop() ?? `instance-${this.#ids}`;
+    group.supervisor.send({ type: 'instance.add', actorId, input });
+    const actor = group.supervisor.getSnapshot().children[actorId];
+    if (actor === undefined) throw new Error(`the supervisor of ${group.template} did not start ${actorId}`);
+    return new InstanceRef(actor);
+  }
+
+  #openSupervisor(template: string): TemplateActor {
+    this.root.send({ type: 'template.open', template });
+    const supervisor = this.root.getSnapshot().children[template];
+    if (supervisor === undefined) throw new Error(`the root did not start a supervisor for ${template}`);
+    supervisor.on('instance.ended', ({ actorId }) => this.#freeIds.push(actorId));
+    return supervisor;
   }
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {

@@ -14,6 +14,7 @@ import type { BalancerPolicy } from '../domain/policy.ts';
 import { WaitQueue } from './calls/wait-queue.ts';
 import { CapabilityChanges } from './capability-changes.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
+import type { TemplateActor } from './template.machine.ts';
 
 /** A registered instance: it runs here, or on another node. */
 export type Member = InstanceRef | ForeignInstance;
@@ -36,6 +37,8 @@ export class Group {
   /** The registered instances by id, in the order of their registration. */
   readonly members = new Map<string, Member>();
   readonly capabilities = new CapabilityChanges(this.members);
+  /** The parent of the actors of its instances, from the first one on. */
+  supervisor: TemplateActor | undefined;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
   readonly #random: () => number;
   policy: BalancerPolicy;
