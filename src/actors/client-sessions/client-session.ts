@@ -1,5 +1,5 @@
 // One session of a legacy client. It keeps its id when it moves to another instance, and answers its calls before it ends.
-// session-binding.ts has its binding, expiring-sessions.ts its idle time.
+// session-binding.ts has its binding, client-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
 import { AsyncSubject, Observable, Subject, Subscription } from 'rxjs';

@@ -1,5 +1,6 @@
 // The table of all legacy sessions of one gateway: with one template, and with all templates together (ADR 70). Bounds their
-// number and ends many of them together. expiring-sessions.ts parks and expires them. Callers of `find` compare the owner.
+// number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
+// `find` compare the owner.
 
 import type { ClientProfile, ClientSessionView, SessionRecord } from '../../domain/client.ts';
 import {
@@ -19,7 +20,6 @@ import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder } from './binder.ts';
 import { ClientSession, type SessionSupervisor } from './client-session.ts';
 import type { SessionDeps, SessionLists } from './client-session-types.ts';
-import { ExpiringSessions } from './expiring-sessions.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */
@@ -29,6 +29,8 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly share?: number | undefined;
 }
 
+/** Shortest time between two sweeps, in ms. */
+const GRAIN_MS = 1_000;
 /** Different profiles remembered, each of at most 32 KiB. */
 const PROFILES_REMEMBERED = 256;
 
@@ -43,7 +45,10 @@ export class ClientSessions implements SessionSupervisor {
   readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
   readonly #opening = new Set<ClientSession>();
   readonly #open = new Map<string, SessionRecord>();
-  readonly #expiry: ExpiringSessions;
+  readonly #idleMs: number;
+  readonly #parkMs: number;
+  /** The next sweep; set while there are sessions. */
+  #disarm: (() => void) | undefined;
   readonly #closings = new Set<Promise<void>>();
   #emptied: (() => void) | undefined;
   #isClosing = false;
@@ -59,9 +64,8 @@ export class ClientSessions implements SessionSupervisor {
     this.max = maxSessions;
     this.#shares = new OwnerShares(maxSessions, share);
     this.#aggregateShares = new OwnerShares(maxSessions, share);
-    this.#expiry = new ExpiringSessions(deps, idleMs, this.#open, (session) => {
-      void this.#end(session, 'it was idle for too long');
-    });
+    this.#idleMs = idleMs;
+    this.#parkMs = Math.min(LIMITS.sessionParkMs, idleMs);
   }
 
   /** The number of sessions, including those in opening. */
@@ -155,7 +159,7 @@ export class ClientSessions implements SessionSupervisor {
   async closeAll(graceMs: number): Promise<void> {
     const { scheduler, alarm } = this.deps;
     this.#isClosing = true;
-    this.#expiry.stop();
+    this.#disarm?.();
     const { promise: ready, resolve } = Promise.withResolvers<void>();
     this.#emptied = resolve;
     const disarm = alarm(graceMs, resolve);
@@ -174,7 +178,7 @@ export class ClientSessions implements SessionSupervisor {
 
   used(session: SessionRecord): void {
     if (this.#isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
-    else this.#expiry.used(session);
+    else this.#use(session);
   }
 
   moved(session: ClientSession, from: InstanceRef): void {
@@ -200,7 +204,42 @@ export class ClientSessions implements SessionSupervisor {
   #begin(session: SessionRecord): void {
     session.openedAtMs = this.deps.now();
     this.#open.set(session.id, session);
-    this.#expiry.used(session);
+    this.#use(session);
+  }
+
+  #use(session: SessionRecord): void {
+    session.usedAtMs = this.deps.now();
+    session.isParked = false;
+    if (this.#disarm === undefined) this.#sweepIn(this.#parkMs);
+  }
+
+  /** After `#parkMs` at most: no session that is used meanwhile is due sooner. Not while the gateway closes. */
+  #sweepIn(waitMs: number): void {
+    if (!this.#isClosing) this.#disarm = this.deps.alarm(waitMs, () => void this.#sweep());
+  }
+
+  async #sweep(): Promise<void> {
+    const { now, scheduler } = this.deps;
+    const due = [...this.#open.values()].filter((session) => this.#dueAtMs(session) <= now());
+    await scheduler.each(due, (session) => this.#visit(session));
+    this.#disarm = undefined;
+    if (this.#open.size === 0) return;
+    let nextMs = now() + this.#parkMs;
+    for (const session of this.#open.values()) nextMs = Math.min(nextMs, this.#dueAtMs(session));
+    this.#sweepIn(Math.max(GRAIN_MS, nextMs - now()));
+  }
+
+  /** Parks or ends a session that is still due. A busy session counts as used now. */
+  #visit(session: SessionRecord): void {
+    const now = this.deps.now();
+    if (this.#isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
+    if (session.isParked) void this.#end(session, 'it was idle for too long');
+    else if (session.park()) session.isParked = true;
+    else session.usedAtMs = now;
+  }
+
+  #dueAtMs({ usedAtMs, isParked }: SessionRecord): number {
+    return usedAtMs + (isParked ? this.#idleMs : this.#parkMs);
   }
 
   #drop(session: SessionRecord, shares: OwnerShares): void {
