@@ -3,7 +3,6 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { noneHealthy } from '../../src/actors/calls/instance-search.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -341,7 +340,7 @@ test('an instance of another node is never picked, and calls that name it fail w
   const nobody = { code: 'NO_HEALTHY_INSTANCE', delivered: 'no' };
   assert.equal(errorView(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
   assert.equal(errorView(await harness.call('write', { instanceId: 'b' }).end), nobody);
-  assert.match(noneHealthy('t', harness.fleet.members('t')).message, 'b: it runs on the node "there"');
+  assert.match(harness.fleet.group('t').noneHealthy().message, 'b: it runs on the node "there"');
   const found = harness.eventsOf('exchange.refused').map(({ code }) => code);
   assert.equal(found, ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
 });

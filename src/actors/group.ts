@@ -6,7 +6,8 @@ import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
 import type { Clock } from '../domain/clock.ts';
-import { runsElsewhere } from '../domain/error-catalogue.ts';
+import { noHealthyInstance, runsElsewhere } from '../domain/error-catalogue.ts';
+import type { GatewayError } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -94,6 +95,23 @@ export class Group {
     return { definition, snapshot: member.snapshot(score, this.pool.outliers.ejectionOf(member)) };
   }
 
+  /** True when an instance may become available on this node, and is not in `tried` (ids): its tools are unknown. */
+  mayReturn(tried: ReadonlySet<string> | undefined): boolean {
+    return [...this.members.values()].some(({ id, state }) => MAY_RETURN.has(state) && !tried?.has(id));
+  }
+
+  /** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */
+  noneHealthy(): GatewayError {
+    if (this.members.size === 0) return noHealthyInstance(this.template, 'none is registered');
+    const absent = [...this.members.values()].filter(({ state }) => state !== 'healthy');
+    const named = absent.slice(0, MOST_NAMED).map(clauseOf);
+    const more = absent.length - named.length;
+    return noHealthyInstance(
+      this.template,
+      [...named, ...(more === 0 ? [] : [`and ${more} more`])].join('; '),
+    );
+  }
+
   close(): void {
     this.#changes.complete();
   }
@@ -105,6 +123,14 @@ export class Group {
   #strategyOf({ strategy }: BalancerPolicy): () => Strategy {
     return () => STRATEGIES[strategy]({ random: this.#random });
   }
+}
+
+const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
+const MOST_NAMED = 3;
+
+function clauseOf({ id, state, reason }: Member): string {
+  const hasReason = state === 'unhealthy' || state === 'stopped';
+  return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
 }
 
 /**

@@ -1,10 +1,10 @@
 // Whether a failed call may be repeated, within which budget, and the error when no instance is left.
 
 import * as assert from 'uvu/assert';
-import { InstanceSearch, noneHealthy } from '../../../src/actors/calls/instance-search.ts';
 import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retry.ts';
-import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import { Group } from '../../../src/actors/group.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';
+import { DEFAULT_POLICY } from '../../../src/domain/policy.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -12,7 +12,7 @@ const test = suite('retry');
 const KNOWS_READ = { tools: { isRepeatable: (tool: string) => tool === 'read' } };
 const NO_INSTANCE = 'No instance of "t" is healthy right now';
 const instance = (id: string, state: InstanceState, reason: string | null = null) => ({ id, state, reason });
-const clauses = (instances: Parameters<typeof noneHealthy>[1]) => noneHealthy('t', instances).message;
+const clauses = (instances: readonly object[]) => groupOf(instances).noneHealthy().message;
 
 test('the budget forgets calls and repeats after 10 s', () => {
   let nowMs = 500;
@@ -46,21 +46,14 @@ test('the error names three instances, and the number of the others', () => {
   assert.is(clauses(instances), `${NO_INSTANCE}: a is draining; b is draining; c is draining; and 2 more.`);
 });
 
-test('fails with TOOL_NOT_FOUND unless an untried instance may return', () => {
+test('a tool may exist while an untried instance may return', () => {
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
-  const lacking: InstanceRef = Object({ id: 'b', tools: { knows: () => 'no' } });
-  const search = new InstanceSearch(Object({ group: { template: 't' }, route: {}, wantedTool: 'add' }));
-  search.lookedUp(lacking);
-  const codes = states.map((state) => search.error([instance('a', state)]).code);
-  assert.equal(codes, [
-    'NO_HEALTHY_INSTANCE',
-    'TOOL_NOT_FOUND',
-    'NO_HEALTHY_INSTANCE',
-    'TOOL_NOT_FOUND',
-    'TOOL_NOT_FOUND',
-  ]);
-  search.exclude(Object({ id: 'a' }));
-  assert.is(search.error([instance('a', 'unhealthy')]).code, 'TOOL_NOT_FOUND');
+  const groups = states.map((state) => groupOf([instance('a', state)]));
+  assert.equal(
+    groups.map((group) => group.mayReturn(new Set(['b']))),
+    [true, false, true, false, false],
+  );
+  assert.is(groups[2]?.mayReturn(new Set(['a'])), false);
 });
 
 test.run();
@@ -73,4 +66,10 @@ function call(budget: RetryBudget, times: number): void {
 function repeats(budget: RetryBudget): number {
   for (let count = 0; count < 10_000; count += 1) if (!budget.take()) return count;
   throw new Error('the budget has no end');
+}
+
+function groupOf(instances: readonly object[]): Group {
+  const group = new Group('t', DEFAULT_POLICY, Object({}));
+  for (const [index, member] of instances.entries()) group.members.set(`${index}`, Object(member));
+  return group;
 }

@@ -5,7 +5,7 @@
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { backendTimeout, queueFull } from '../../domain/error-catalogue.ts';
+import { backendTimeout, backendUnavailable, queueFull, toolNotFound } from '../../domain/error-catalogue.ts';
 import {
   asGatewayError,
   atInstance,
@@ -13,24 +13,38 @@ import {
   perhapsDelivered,
   shuttingDown,
 } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, FinalEvent, RequestTrace } from '../../domain/exchange.ts';
-import type { Fleet } from '../fleet.ts';
+import type {
+  Answer,
+  ExchangeEvent,
+  ExchangeRequest,
+  FinalEvent,
+  RequestTrace,
+} from '../../domain/exchange.ts';
+import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
 import { Deadline, SLOW_PART } from './deadline.ts';
-import { type CallInput, InstanceSearch, mayLackTool } from './instance-search.ts';
 import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 
 export interface CallDeps extends Clock {
   readonly budget: RetryBudget;
-  readonly fleet: Pick<Fleet, 'members'>;
   /** False while the gateway closes: nothing new is started. */
   readonly isAccepting: () => boolean;
   /** For calls without a span; undefined while nothing is traced. Default: never. */
   readonly trace?: () => RequestTrace | undefined;
+}
+
+/** Fixed before the call begins. */
+export interface CallInput {
+  readonly group: Group;
+  readonly request: ExchangeRequest;
+  readonly route: CallRoute;
+  /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
+  readonly wantedTool: string | undefined;
+  readonly timeoutMs: number;
 }
 
 type FailedAttempt = Pick<Attempt, 'ref' | 'number' | 'mayRepeat'>;
@@ -42,7 +56,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
   readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
   readonly #deadline: Deadline;
-  readonly #search: InstanceSearch;
+  /** Instances that are not tried again. */
+  #tried: Set<string> | undefined;
+  /** An instance lacked the wanted tool. */
+  #isToolLacking = false;
   #retries = 0;
   #isAnswering = false;
   /** The last failure of an attempt, or of the opening before it. */
@@ -63,7 +80,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     this.#deps = deps;
     this.#input = input;
     this.#events = events;
-    this.#search = new InstanceSearch(input);
     this.#route = input.route;
     this.#subscriber = subscriber;
     const { timeoutMs, request } = input;
@@ -83,7 +99,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
   }
 
   waitsFor(target: QueueTarget): boolean {
-    return this.#route.waitsFor(target, this.#search.tried);
+    return this.#route.waitsFor(target, this.#tried);
   }
 
   refuse(): void {
@@ -173,12 +189,38 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
       this.#waitFor(waiting$, () => this.tryNow(), refused);
       return false;
     }
-    const ref = this.#search.next();
+    const ref = this.#next();
     if (ref === undefined) this.#joinQueue();
-    else if (mayLackTool(this.#input, ref)) this.#refreshTools(ref);
+    else if (this.#mayLackTool(ref)) this.#refreshTools(ref);
     else if (!this.#affordsRepeat()) this.giveUp();
     else return this.#prepare(ref);
     return false;
+  }
+
+  /** Undefined when no instance can take the call now. The call is to be sent in the same synchronous block: see Pool.pick. */
+  #next(): InstanceRef | undefined {
+    let ref = this.#route.next(this.#tried);
+    while (ref !== undefined && this.#mayLackTool(ref) && !ref.tools?.mayRefresh) {
+      this.#skip(ref);
+      ref = this.#route.next(this.#tried);
+    }
+    return ref;
+  }
+
+  /** True when an instance has not listed the tool: the instance lacks it, or the list is out of date. */
+  #mayLackTool({ tools }: InstanceRef): boolean {
+    const { wantedTool } = this.#input;
+    return wantedTool !== undefined && tools?.knows(wantedTool) === 'no';
+  }
+
+  #skip(ref: InstanceRef): void {
+    this.#isToolLacking = true;
+    this.#exclude(ref);
+  }
+
+  #exclude(ref: InstanceRef): void {
+    this.#tried ??= new Set();
+    this.#tried.add(ref.id);
   }
 
   /** Sends the call to the instance, or first opens what it needs there. False when it was not sent. */
@@ -188,7 +230,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     if (this.#subscriber.closed) return false; // the caller left when the retry was reported
     let plan: AttemptPlan;
     try {
-      plan = this.#route.planFor(ref, this.#search.tried);
+      plan = this.#route.planFor(ref, this.#tried);
     } catch (thrown) {
       this.#preparationFailed(ref, asGatewayError(thrown));
       return false;
@@ -236,7 +278,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     const lookedUp = ref.tools?.lookUp();
     if (lookedUp === undefined) this.refuse();
     void lookedUp?.then(() => {
-      this.#search.lookedUp(ref);
+      if (this.#mayLackTool(ref)) this.#skip(ref); // it is not asked again
       this.tryNow();
     });
   }
@@ -286,7 +328,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     this.#failure = atInstance(isUncertain ? perhapsDelivered(error) : error, ref.id);
     this.#needsBudget = error.delivered !== 'no';
     this.#report = () => this.#reportRetry(failed, error);
-    this.#search.exclude(ref);
+    this.#exclude(ref);
   }
 
   /** Called by the deadline after a long silence; returns when to call it again. */
@@ -320,16 +362,16 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     const silent = this.#attempt;
     if (silent === undefined || this.#slowAttempt !== undefined || !silent.mayRepeat) return;
     if (!this.#mayRetry()) return;
-    this.#search.exclude(silent.ref);
-    const ref = this.#search.next();
-    if (ref === undefined || mayLackTool(this.#input, ref) || !isRepeatable(request, ref)) return;
+    this.#exclude(silent.ref);
+    const ref = this.#next();
+    if (ref === undefined || this.#mayLackTool(ref) || !isRepeatable(request, ref)) return;
     if (this.#route.mayBeSecond?.(ref) !== true) return;
     if (!this.#deps.budget.take()) {
       this.#route.end?.();
       return;
     }
     this.#reportRetry(silent, this.#silence(silent));
-    if (!this.#subscriber.closed) this.#send(ref, this.#route.planFor(ref, this.#search.tried));
+    if (!this.#subscriber.closed) this.#send(ref, this.#route.planFor(ref, this.#tried));
   }
 
   #mayRetry(): boolean {
@@ -354,7 +396,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
   #joinQueue(): void {
     const { group } = this.#input;
     const { queue } = group;
-    if (!this.#route.isOnlyFull(this.#search.tried)) this.giveUp();
+    if (!this.#route.isOnlyFull(this.#tried)) this.giveUp();
     else if (queue.has(this)) return;
     else if (queue.join(this, group.maxQueueLength)) queue.claim(this);
     else this.refuse();
@@ -364,9 +406,16 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     this.#input.group.queue.leave(this);
   }
 
+  /** TOOL_NOT_FOUND unless an unavailable instance may have the tool. */
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
-    return this.#search.error(this.#deps.fleet.members(this.#input.group.template));
+    const { group, wantedTool } = this.#input;
+    const { bound } = this.#route;
+    const mayExist = bound === undefined && group.mayReturn(this.#tried);
+    if (wantedTool !== undefined && this.#isToolLacking && !mayExist)
+      return toolNotFound(wantedTool, group.template);
+    if (bound === undefined) return group.noneHealthy();
+    return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
   }
 
   get #passedMs(): number {

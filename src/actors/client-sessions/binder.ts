@@ -10,7 +10,6 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { noneHealthy } from '../calls/instance-search.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
@@ -181,8 +180,7 @@ export class Binder {
 
   /** NO_HEALTHY_INSTANCE; SHUTTING_DOWN while the gateway closes. */
   noInstance(template: string): GatewayError {
-    if (!this.#deps.isAccepting()) return shuttingDown();
-    return noneHealthy(template, this.#deps.fleet.members(template));
+    return this.#deps.isAccepting() ? this.#deps.fleet.group(template).noneHealthy() : shuttingDown();
   }
 }
 

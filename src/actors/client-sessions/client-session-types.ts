@@ -15,7 +15,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binding } from './bindings.ts';
 
 export interface SessionDeps extends Clock {
-  readonly fleet: Pick<Fleet, 'group' | 'has' | 'members' | 'root'>;
+  readonly fleet: Pick<Fleet, 'group' | 'has' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
   /** For tasks that come due by the thousand. */
   readonly scheduler: TaskScheduler;
