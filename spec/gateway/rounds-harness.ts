@@ -2,7 +2,6 @@
 // scripted instances, and clients of both eras that call a tool and answer when the spec says so. Time is simulated by the spec.
 
 import { Subject } from 'rxjs';
-import { RetryBudget } from '../../src/actors/calls/retry.ts';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { alarmOf } from '../../src/domain/clock.ts';
@@ -58,7 +57,6 @@ export class RoundsHarness {
       emit,
       alarm: alarmOf(scheduler),
       scheduler,
-      budget: new RetryBudget(() => Date.now()),
       now: () => Date.now(),
       isAccepting: () => this.inner.isAccepting,
       changedCallers$: this.changedCallers$,

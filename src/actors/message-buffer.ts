@@ -27,8 +27,12 @@ export class MessageBuffer<T> {
     }
     this.#messages.push({ message, bytes });
     this.#bytes += bytes;
-    while (this.#messages.length > LIMITS.undeliveredMessages || this.#bytes > LIMITS.undeliveredBytes)
-      this.#dropOldest();
+    while (this.#messages.length > LIMITS.undeliveredMessages || this.#bytes > LIMITS.undeliveredBytes) {
+      const oldest = this.#messages.shift();
+      if (oldest === undefined) return;
+      this.#bytes -= oldest.bytes;
+      this.#onDropped(oldest.message);
+    }
   }
 
   takeAll(): T[] {
@@ -36,13 +40,6 @@ export class MessageBuffer<T> {
     this.#messages = [];
     this.#bytes = 0;
     return messages.map(({ message }) => message);
-  }
-
-  #dropOldest(): void {
-    const oldest = this.#messages.shift();
-    if (oldest === undefined) return;
-    this.#bytes -= oldest.bytes;
-    this.#onDropped(oldest.message);
   }
 }
 

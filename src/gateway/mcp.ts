@@ -4,7 +4,6 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER, type Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
-import type { RetryBudget } from '../actors/calls/retry.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
@@ -32,7 +31,6 @@ export interface McpDeps
     Pick<GatewayOptions, 'changedCallers$' | 'stateKey' | 'sessions' | 'onFault' | 'random'> {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
-  readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
@@ -85,7 +83,11 @@ export class Mcp {
       serverInfo,
     });
     this.endpoint = new Endpoint({
-      backends: (template) => (template === undefined ? this.#aggregate : this.#existing(template)),
+      backends: (template) => {
+        if (template === undefined) return this.#aggregate;
+        fleet.existingGroup(template); // refuses a deleted template
+        return this.#of(template);
+      },
       parked: this.#parked,
       stateKey,
       serverInfo,
@@ -93,7 +95,11 @@ export class Mcp {
       scheduler,
       bufferedBytes: deps.bufferedBytes,
     });
-    this.#changes = changedCallers$.subscribe((ownerId) => void this.#endOf(ownerId).catch(onFault));
+    // Ends what an owner has open. The HTTP layer ends event streams without a session.
+    const holders = [this.#parked, this.sessions, pool];
+    this.#changes = changedCallers$.subscribe((ownerId) => {
+      Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(onFault);
+    });
   }
 
   /** Ids of the owners that have something open that `changedCallers$` can end. */
@@ -113,12 +119,6 @@ export class Mcp {
     await Promise.all([dismissed, this.sessions.closeAll(graceMs), closing]);
   }
 
-  /** Ends what one owner has open. The HTTP layer ends event streams without a session. */
-  async #endOf(ownerId: string): Promise<void> {
-    const holders = [this.#parked, this.sessions, this.#pool];
-    await Promise.all(holders.map((holder) => holder.endOf(ownerId)));
-  }
-
   /** Resolves when no call is in flight, with or without a session, or the grace time is over. */
   #untilIdle(graceMs: number): Promise<void> {
     const { fleet, now, alarm } = this.#deps;
@@ -130,12 +130,6 @@ export class Mcp {
     };
     check();
     return promise;
-  }
-
-  /** For a call that names the template. TEMPLATE_NOT_FOUND, also for a deleted template. */
-  #existing(template: string): Backends {
-    this.#deps.fleet.existingGroup(template);
-    return this.#of(template);
   }
 
   /** TEMPLATE_NOT_FOUND when there has been no template of that name. */

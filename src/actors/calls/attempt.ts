@@ -145,7 +145,9 @@ export class Attempt implements Observer<ExchangeEvent> {
       this.complete();
       return;
     }
-    this.#error = callFailureOf(thrown);
+    const error = asGatewayError(thrown);
+    // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is repeated.
+    this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';
     try {
       this.#caller.failed(this, this.#error);
@@ -211,9 +213,3 @@ export function callVerdictOf({ outcome, error }: ExchangeEnding): CallVerdict {
 const TOO_MANY_WAIT: ClientReply = {
   error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
 };
-
-/** A failure without `delivered` counts as `unknown`, so that only a request that is safe to repeat is repeated. */
-function callFailureOf(thrown: unknown): GatewayError {
-  const error = asGatewayError(thrown);
-  return error.facts.delivered === undefined ? perhapsDelivered(error) : error;
-}

@@ -47,7 +47,10 @@ export class WaitQueue {
   join(call: QueuedCall, maxLength: number): boolean {
     const displaced = this.length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
     if (this.length >= maxLength && displaced === undefined) return false;
-    this.#add(call);
+    const timeout = timer(LIMITS.queueWaitMs).subscribe(() => this.#refuse(call));
+    const calls = this.#byOwner.get(call.ownerId) ?? new Map<QueuedCall, Subscription>();
+    this.#byOwner.set(call.ownerId, calls.set(call, timeout));
+    this.length += 1;
     if (displaced !== undefined) this.#refuse(displaced); // last: its caller may move the queue
     return true;
   }
@@ -111,13 +114,6 @@ export class WaitQueue {
 
   get #waiting(): QueuedCall[] {
     return [...this.#byOwner.values()].flatMap((calls) => [...calls.keys()]);
-  }
-
-  #add(call: QueuedCall): void {
-    const timeout = timer(LIMITS.queueWaitMs).subscribe(() => this.#refuse(call));
-    const calls = this.#byOwner.get(call.ownerId) ?? new Map<QueuedCall, Subscription>();
-    this.#byOwner.set(call.ownerId, calls.set(call, timeout));
-    this.length += 1;
   }
 
   #refuse(call: QueuedCall): void {

@@ -185,7 +185,11 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       this.used();
       const isFirst = !this.isListened;
       this.#messages.subscribe(subscriber);
-      if (isFirst) this.#startListening();
+      const { binding, phase } = this.#sessionBinding;
+      if (isFirst && binding !== undefined) {
+        this.#listenAt(binding);
+        if (phase === 'unbound') this.#sessionBinding.requestBinding(false);
+      }
       return () => {
         if (this.isListened) return;
         this.#listening?.unsubscribe();
@@ -315,13 +319,6 @@ export class ClientSession implements BoundSession, SessionSubscriber {
         this.callEnded();
       });
     });
-  }
-
-  #startListening(): void {
-    const { binding, phase } = this.#sessionBinding;
-    if (binding === undefined) return;
-    this.#listenAt(binding);
-    if (phase === 'unbound') this.#sessionBinding.requestBinding(false);
   }
 
   /** Listens at this binding instead of the previous one. */

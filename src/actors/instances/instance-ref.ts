@@ -18,7 +18,7 @@ import type { LeaseRequest } from './conversation.ts';
 import type { InstanceActor } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
 import { isReopening, snapshotOf, stateOf, statesOf, unhealthyReason } from './instance-view.ts';
-import type { Lease, Leases } from './leases.ts';
+import type { Lease } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 
@@ -92,9 +92,6 @@ export class InstanceRef implements Candidate {
     const { status, context } = this.#actor.getSnapshot();
     return status === 'active' ? context.link : undefined; // an actor that has ended still has its last session
   }
-  get #leases(): Leases {
-    return this.#actor.getSnapshot().context.leases;
-  }
 
   /**
    * True when it takes new calls in this conversation; undefined: that of the instance. It does while it is healthy; in an
@@ -130,7 +127,7 @@ export class InstanceRef implements Candidate {
    * Throws QUEUE_FULL; the opening fails with BACKEND_UNAVAILABLE, `delivered: 'no'`.
    */
   lease(request: LeaseRequest): Lease {
-    const lease = this.#leases.lease(request);
+    const lease = this.#actor.getSnapshot().context.leases.lease(request);
     if (lease.isNew)
       lease.conversation.opening.catch((thrown: unknown) => this.#reportFailure(asGatewayError(thrown)));
     return lease;

@@ -70,7 +70,8 @@ export class Leases implements ConversationListener {
    */
   lease(request: LeaseRequest): Lease {
     const key = conversationKeyOf(request);
-    const known = key === undefined ? undefined : this.#findFree(key);
+    const alike = key === undefined ? [] : [...(this.#byKey.get(key) ?? [])];
+    const known = alike.find(({ isFree }) => isFree);
     const conversation = known ?? this.#open(request, key);
     let isHeld = true;
     conversation.acquire();
@@ -111,11 +112,6 @@ export class Leases implements ConversationListener {
   }
 
   // -----------------------------------------------------------------------------------------------------------------
-
-  #findFree(key: string): Conversation | undefined {
-    for (const conversation of this.#byKey.get(key) ?? []) if (conversation.isFree) return conversation;
-    return undefined;
-  }
 
   #open(request: LeaseRequest, key: string | undefined): Conversation {
     const { owner, profile, idleMs = 0 } = request;

@@ -158,11 +158,7 @@ export async function listTools(transport: Upstream): Promise<Tool[]> {
     if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
     return answer.result.value;
   });
-  return items.filter(isTool);
-}
-
-function isTool(item: JsonObject): item is JsonObject & Tool {
-  return typeof item.name === 'string';
+  return items.filter((item): item is JsonObject & Tool => typeof item.name === 'string');
 }
 
 function endOf(thrown: unknown): SessionEnd {

@@ -56,9 +56,10 @@ export class Feed {
     this.refresh();
     return () => {
       if (!this.#clients.delete(client)) return;
-      if (this.#clients.size > 0)
-        this.refresh(); // others may have waited for room
-      else this.#close();
+      if (this.#clients.size > 0) return this.refresh(); // others may have waited for room
+      this.#messages?.unsubscribe();
+      this.#messages = undefined;
+      this.#listenClient?.stop();
     };
   }
 
@@ -88,12 +89,6 @@ export class Feed {
   /** Resolves when a modern backend knows all changes; see ListenClient. */
   get acknowledged(): Promise<void> | undefined {
     return this.#listenClient?.acknowledged;
-  }
-
-  #close(): void {
-    this.#messages?.unsubscribe();
-    this.#messages = undefined;
-    this.#listenClient?.stop();
   }
 
   /** All resources; if there are too many, the clients take turns until MOST_RESOURCES. */

@@ -140,10 +140,7 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
 
 function itemsIn(page: JsonText, list: ListField): readonly JsonObject[] {
   const found = isJsonObject(page.value) ? page.value[list] : undefined;
-  return Array.isArray(found) ? found.filter(isAcceptable) : [];
-}
-
-/** An item that is nested too deeply cannot be serialized again. */
-function isAcceptable(item: unknown): item is JsonObject {
-  return isJsonObject(item) && !isDeeper(item, LIMITS.nestingDepth);
+  if (!Array.isArray(found)) return [];
+  // An item that is nested too deeply cannot be serialized again.
+  return found.filter(isJsonObject).filter((item) => !isDeeper(item, LIMITS.nestingDepth));
 }

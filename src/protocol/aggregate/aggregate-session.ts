@@ -27,7 +27,7 @@ import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable, sessionLost } from '../../domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError, hasCode } from '../../domain/errors.ts';
+import { asGatewayError, hasCode } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -213,7 +213,10 @@ export class AggregateSession implements McpSession, SessionRecord {
         exchangeInSession(inner, { ...request, arrivedAtMs }).pipe(
           catchError((thrown: unknown) => {
             if (this.#isOver || !hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
-            if (!mayRepeat || asGatewayError(thrown).delivered !== 'no') throw innerSessionLost(thrown);
+            const { delivered } = asGatewayError(thrown);
+            // Says nothing about the session of the client, which may have another session with the template.
+            if (!mayRepeat || delivered !== 'no')
+              throw backendUnavailable('the session with its template has ended', { delivered });
             this.#forget(template, inner);
             return this.#carry(template, request, arrivedAtMs, false);
           }),
@@ -311,12 +314,6 @@ export class AggregateSession implements McpSession, SessionRecord {
   #send(session: McpSession, request: ExchangeRequest): void {
     session.exchange(request).subscribe({ error: () => undefined });
   }
-}
-
-/** An error that says nothing about the session of the client, which may have another session with the template. */
-function innerSessionLost(thrown: unknown): GatewayError {
-  const { delivered } = asGatewayError(thrown);
-  return backendUnavailable('the session with its template has ended', { delivered });
 }
 
 /** The messages of a session, which does not expire while they are subscribed to. */

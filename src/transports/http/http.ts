@@ -88,7 +88,12 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     if (this.#hasNoSessions) return undefined;
     const { client, scheduler, handshakeTimeoutMs } = this.#options;
     const { era } = this.peer;
-    const intern = (peer: Peer) => this.#intern(peer);
+    const intern = (peer: Peer): Peer => {
+      const text = JSON.stringify(peer);
+      const known = this.#peers.get(text) ?? peer;
+      this.#peers.set(text, known);
+      return known;
+    };
     const options = { client, scheduler, handshakeTimeoutMs, profile, intern, known: era };
     const session = new HttpSession(this.backend.connection, options);
     try {
@@ -98,12 +103,5 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     }
     this.#hasNoSessions = session.peer.era !== 'legacy';
     return this.#hasNoSessions ? undefined : new HttpConversation(this.backend, session, profile);
-  }
-
-  #intern(peer: Peer): Peer {
-    const text = JSON.stringify(peer);
-    const known = this.#peers.get(text) ?? peer;
-    this.#peers.set(text, known);
-    return known;
   }
 }

@@ -209,7 +209,8 @@ export class Outbox {
 
   /** Queues a line. False when the outbox is full because the child does not read, or closed, also by a failed write. */
   add(line: OutgoingLine): boolean {
-    if (this.#state === 'closed' || this.#isFull) return false;
+    const isFull = this.#waiting.size >= MOST_LINES || this.#waitingCharacters > MOST_CHARACTERS;
+    if (this.#state === 'closed' || isFull) return false;
     this.#waiting.add(line);
     this.#waitingCharacters += line.line.length;
     if (this.#state === 'idle') {
@@ -231,10 +232,6 @@ export class Outbox {
     this.#state = 'closed';
     this.#waiting.clear();
     this.#waitingCharacters = 0;
-  }
-
-  get #isFull(): boolean {
-    return this.#waiting.size >= MOST_LINES || this.#waitingCharacters > MOST_CHARACTERS;
   }
 
   readonly #flush = (): void => {
