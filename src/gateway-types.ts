@@ -51,8 +51,8 @@ export interface GatewayOptions {
   readonly graceMs?: number;
   /** Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and without an
    *  open stream ends after it. The others bound the processes of single clients. Defaults: LIMITS.sessions,
-   *  LIMITS.sessionIdleMs and DEDICATED_BOUNDS. */
-  readonly sessions?: { readonly max?: number; readonly idleMs?: number } & Partial<DedicatedBounds>;
+   *  LIMITS.sessionIdleMs, LIMITS.isolatedProcesses and LIMITS.ownerShare. */
+  readonly sessions?: { readonly max?: number; readonly idleMs?: number } & DedicatedBounds;
   /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
    *  decrypt each other's. Default: random. */
   readonly stateKey?: Buffer;

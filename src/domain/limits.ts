@@ -140,18 +140,9 @@ export const LIMITS = {
 
 /** Bounds of the processes and conversations that one instance dedicates to single clients. */
 export interface DedicatedBounds {
-  /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. */
-  readonly processes: number;
-  /** Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. */
-  readonly share: number;
-}
-
-export const DEDICATED_BOUNDS: DedicatedBounds = {
-  processes: LIMITS.isolatedProcesses,
-  share: LIMITS.ownerShare,
-};
-
-/** The given bounds, with defaults. */
-export function dedicatedBounds({ processes, share }: Partial<DedicatedBounds> = {}): DedicatedBounds {
-  return { processes: processes ?? DEDICATED_BOUNDS.processes, share: share ?? DEDICATED_BOUNDS.share };
+  /** Programs of the instance that run for single clients. Over it: QUEUE_FULL. Default LIMITS.isolatedProcesses. */
+  readonly processes?: number;
+  /** Part of these processes, and of other conversations, that one owner may hold: above 0, and 1 for all. Default
+   *  LIMITS.ownerShare. */
+  readonly share?: number;
 }

@@ -11,7 +11,6 @@ import { alarmOf } from '../domain/clock.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
-import { dedicatedBounds } from '../domain/limits.ts';
 import { DEFAULT_POLICY } from '../domain/policy.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
@@ -46,7 +45,6 @@ export function composeGateway(
   const emit = (event: GatewayEvent) => events.emit(event);
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
-  const ownBounds = dedicatedBounds(options.sessions);
   const definitions = new Map(options.definitions?.map((definition) => [definition.id, definition]));
   const protectedPaths = [
     ...(store.file === undefined ? [] : protectedDatabase(store.file)),
@@ -75,7 +73,7 @@ export function composeGateway(
     emit,
     alarm,
     opener,
-    dedicatedBounds: ownBounds,
+    dedicatedBounds: options.sessions,
     inspect,
   });
   const defined = new Set(definitions.keys());

@@ -13,7 +13,6 @@ import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { dedicatedBounds } from '../domain/limits.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
@@ -57,8 +56,7 @@ export class Mcp {
     const { fleet, serverInfo, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
     const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
     const onFault = nonThrowing(deps.onFault);
-    const { max: maxSessions, idleMs } = sessions;
-    const { share } = dedicatedBounds(sessions);
+    const { max: maxSessions, idleMs, share } = sessions;
     this.#deps = deps;
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     this.#parked = new ParkedCalls(scheduler);

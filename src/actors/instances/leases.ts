@@ -9,7 +9,7 @@ import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
-import { DEDICATED_BOUNDS, type DedicatedBounds } from '../../domain/limits.ts';
+import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import {
   Conversation,
@@ -51,7 +51,7 @@ export class Leases implements ConversationListener {
   readonly #replaced = new Set<Conversation>();
 
   constructor(options: LeasesOptions) {
-    const { processes, share } = options.dedicatedBounds ?? DEDICATED_BOUNDS;
+    const { processes = LIMITS.isolatedProcesses, share } = options.dedicatedBounds ?? {};
     this.#options = options;
     this.#isPipe = TRANSPORT_TRAITS[options.definition.transport].hasProcesses;
     this.#most = this.#isPipe ? processes : MOST_NETWORKED;
