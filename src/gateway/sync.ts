@@ -210,11 +210,6 @@ export class Sync {
 }
 
 /** False when the signal aborted the wait. */
-async function waited(ms: number, signal: AbortSignal): Promise<boolean> {
-  try {
-    await delay(ms, undefined, { signal, ref: false });
-    return true;
-  } catch {
-    return false; // aborted
-  }
+function waited(ms: number, signal: AbortSignal): Promise<boolean> {
+  return delay(ms, true, { signal, ref: false }).catch(() => false);
 }

@@ -3,7 +3,7 @@
 // domain/param-headers.ts reads declarations and writes headers.
 
 import type { ExchangeRequest } from '../../domain/exchange.ts';
-import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import { fieldValue, isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
@@ -49,8 +49,9 @@ export class ToolHeaders {
 
   /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
   checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
-    const page = method === 'tools/list' && era === 'modern' ? readable(result) : undefined;
-    if (!Array.isArray(page?.tools)) return result;
+    if (method !== 'tools/list' || era !== 'modern') return result;
+    const page = jsonIn(result.text, parseExact); // one that is no JSON is left to the reader of the list
+    if (!isJsonObject(page) || !Array.isArray(page.tools)) return result;
     const usable = page.tools.filter((tool) => this.#take(tool));
     return usable.length === page.tools.length ? result : JsonText.ofValue({ ...page, tools: usable });
   }
@@ -80,16 +81,6 @@ export class ToolHeaders {
 /** True when the gateway adds the headers of a request, if there are any. */
 function areOursFor({ method, headers }: ExchangeRequest, { era }: Peer): boolean {
   return method === 'tools/call' && headers === undefined && era === 'modern';
-}
-
-/** Undefined for a large answer that is no JSON, which is left to the reader of the list. */
-function readable(page: JsonText): JsonObject | undefined {
-  try {
-    const value = page.exactValue;
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Most bytes of added headers: half of what servers on Node accept in total. */
