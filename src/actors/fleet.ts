@@ -5,7 +5,6 @@ import { once } from 'node:events';
 import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
 import { type Actor, createActor } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
-import { clockOf } from '../domain/clock.ts';
 import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
@@ -35,7 +34,8 @@ export class Fleet {
   readonly #byServerId = new Map<string, Member>();
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
   readonly #ending = new Map<InstanceRef, Promise<void>>();
-  readonly #listChanges = new Subject<ListChange>();
+  /** Hot, no replay: lists that changed; `resources` includes resource templates. Completes when the fleet has closed. */
+  readonly listChanged$ = new Subject<ListChange>();
   readonly #added = new Subject<InstanceRef>();
   /** Ids of ended actors, which are reused: xstate keeps every id for ever. */
   readonly #freeIds: string[] = [];
@@ -45,13 +45,14 @@ export class Fleet {
   constructor(options: FleetOptions) {
     this.#options = options;
     const { alarm, inspect } = options;
-    this.root = createActor(rootMachine, { clock: clockOf(alarm), ...(inspect && { inspect }) });
+    this.root = createActor(rootMachine, {
+      clock: {
+        setTimeout: (callback, waitMs) => alarm(waitMs, callback),
+        clearTimeout: (cancel) => cancel(),
+      },
+      ...(inspect && { inspect }),
+    });
     this.root.start();
-  }
-
-  /** Hot, no replay: lists that changed; `resources` includes resource templates. Completes when the fleet has closed. */
-  get listChanged$(): Observable<ListChange> {
-    return this.#listChanges;
   }
 
   /** Names of the templates, sorted. */
@@ -207,7 +208,7 @@ export class Fleet {
     await Promise.all(this.#ending.values());
     for (const group of this.#groups.values()) group.close();
     this.root.stop();
-    this.#listChanges.complete();
+    this.listChanged$.complete();
   }
 
   /** Starts the actor of an instance under the supervisor of its template. */
@@ -235,13 +236,13 @@ export class Fleet {
     if (emission.type !== 'list.changed') this.#options.emit({ ...emission, ...fields });
     else {
       if (emission.list === 'tools') this.#options.emit({ type: 'tools.changed', ...fields });
-      this.#listChanges.next({ template: ref.template, list: emission.list });
+      this.listChanged$.next({ template: ref.template, list: emission.list });
     }
   }
 
   #checkLists(template: string, id: string): void {
     for (const list of this.group(template).capabilities.check(id))
-      this.#listChanges.next({ template, list });
+      this.listChanged$.next({ template, list });
   }
 
   /** Adds it as the last of its template. An instance with the same id must be removed first. */

@@ -28,15 +28,6 @@ export function alarmOf(scheduler: TaskScheduler): Alarm {
   };
 }
 
-export interface ActorClock {
-  setTimeout(callback: () => void, waitMs: number): () => void;
-  clearTimeout(cancel: () => void): void;
-}
-
-export function clockOf(alarm: Alarm): ActorClock {
-  return { setTimeout: (callback, waitMs) => alarm(waitMs, callback), clearTimeout: (cancel) => cancel() };
-}
-
 /** True when it resolves or rejects within `ms`. Never rejects. */
 export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
