@@ -5,16 +5,16 @@ import { Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
-import type { Clock } from '../domain/clock.ts';
 import { noHealthyInstance, runsElsewhere } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
-import { eventOf, type GatewayEvent } from '../domain/events.ts';
+import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import { WaitQueue } from './calls/wait-queue.ts';
 import { CapabilityChanges } from './capability-changes.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
+import type { InstanceActorInput } from './instances/instance-setup.ts';
 import type { TemplateActor } from './template.machine.ts';
 
 /** A registered instance: it runs here, or on another node. */
@@ -24,11 +24,6 @@ export type Member = InstanceRef | ForeignInstance;
 export interface MemberView {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
-}
-
-export interface GroupDeps extends Clock {
-  readonly random: () => number;
-  readonly emit: (event: GatewayEvent) => void;
 }
 
 export class Group {
@@ -44,7 +39,11 @@ export class Group {
   readonly #random: () => number;
   policy: BalancerPolicy;
 
-  constructor(template: string, policy: BalancerPolicy, { random, emit, now, alarm }: GroupDeps) {
+  constructor(
+    template: string,
+    policy: BalancerPolicy,
+    { random, emit, now, alarm }: Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'alarm'>,
+  ) {
     this.template = template;
     this.policy = policy;
     this.#random = random;

@@ -3,14 +3,9 @@
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 
-interface BufferedMessage<T> {
-  readonly message: T;
-  readonly bytes: number;
-}
-
 export class MessageBuffer<T> {
   readonly #onDropped: (message: T) => void;
-  #messages: BufferedMessage<T>[] = [];
+  #messages: { readonly message: T; readonly bytes: number }[] = [];
   #bytes = 0;
 
   /** `onDropped` gets each message that does not fit, or makes room for another. Default: none. */

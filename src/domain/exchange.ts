@@ -79,17 +79,15 @@ export function cancellation(requestId: number, reason = 'no caller waits for th
  * `interrupted`: the backend closed its event stream before the answer and wants to be polled, which the transport does; clients
  * that can poll may get the event.
  */
-export type ExchangeEvent = ServerMessage | Interruption | FinalEvent;
+export type ExchangeEvent =
+  | ServerMessage
+  /** `retryMs`: the wait that the backend asked for. */
+  | { readonly kind: 'interrupted'; readonly retryMs: number | undefined }
+  | FinalEvent;
 
 export type FinalEvent =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'error'; readonly error: JsonRpcError };
-
-interface Interruption {
-  readonly kind: 'interrupted';
-  /** The wait that the backend asked for. */
-  readonly retryMs: number | undefined;
-}
 
 /** Name of the tool that a request calls, if any. */
 export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {

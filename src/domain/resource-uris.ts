@@ -3,14 +3,12 @@
 // Source: MCP 2025-11-25 and 2026-07-28 schema, ResourceUpdatedNotification: "a sub-resource of the one that the client
 // actually subscribed to".
 
-type UriLookup = Pick<ReadonlySet<string>, 'has'>;
-
 /** Bounds of the cuts of a URI; a subscription beyond them is refused (protocol/client-bounds.ts). */
 const MOST_CUTS = 64;
 const MOST_UNITS = 8 * 1024;
 
 /** True for the URI of one of these resources, or of a part of one. */
-export function isAboutOneOf(uri: unknown, uris: UriLookup): uri is string {
+export function isAboutOneOf(uri: unknown, uris: Pick<ReadonlySet<string>, 'has'>): uri is string {
   return (
     typeof uri === 'string' && (uris.has(uri) || enclosingUris(uri).some((candidate) => uris.has(candidate)))
   );

@@ -17,10 +17,6 @@ export interface TaskSchedulerOptions {
 
 type Task = () => void;
 
-interface WaitingTask extends Linked {
-  readonly task: Task;
-}
-
 /** Node's setImmediate: a spec may simulate the global, and drop what was scheduled meanwhile. */
 const inNextTurn = setImmediate;
 
@@ -31,7 +27,7 @@ export class TaskScheduler {
   readonly #nextTurn: (run: () => void) => void;
   readonly #now: () => number;
   /** In order of arrival. */
-  readonly #waiting = new LinkedSet<WaitingTask>();
+  readonly #waiting = new LinkedSet<Linked & { readonly task: Task }>();
   /** Tasks that may still begin in this turn, and until when; undefined before the first task. */
   #left: number;
   #untilMs: number | undefined;

@@ -82,9 +82,6 @@ export interface Transport extends Upstream {
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
 }
 
-/** Called when a program was started; `diagnostics` returns its state during the opening. */
-type OnStarted = (diagnostics: () => TransportDiagnostics) => void;
-
 /** Options of an opening besides the definition. */
 export interface OpenOptions {
   /** Cancels the opening; what was started is stopped. */
@@ -102,8 +99,8 @@ export interface OpenOptions {
   readonly answers?: InstanceHeldBytes | undefined;
   /** Runs tasks that come due together. */
   readonly scheduler: TaskScheduler;
-  /** Default: none. */
-  readonly onStarted?: OnStarted | undefined;
+  /** Called when a program was started; `diagnostics` returns its state during the opening. Default: none. */
+  readonly onStarted?: ((diagnostics: () => TransportDiagnostics) => void) | undefined;
   /** Called for a tool that is left out of lists, once, and again when the reason has changed. Default: none. */
   readonly onOmitted?: ((omitted: OmittedTool) => void) | undefined;
   /**
