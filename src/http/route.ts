@@ -108,7 +108,7 @@ export interface RouteInput<P, Q, B> {
 
 export interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema>
   extends Omit<RouteAccess, 'method' | 'path' | 'errors'> {
-  /** Errors of this route besides those of every route, of its credentials, its body and the names in its path. */
+  /** Errors of this route besides those of every route, of its scope, its body and the names in its path. */
   readonly errors?: readonly ErrorCode[];
   readonly request?: { readonly params?: P; readonly query?: Q; readonly body?: B };
   readonly handler: (
@@ -150,6 +150,7 @@ export function defineRoute<
     errors: [
       ...new Set([
         ...errors,
+        ...(access.scope === 'gateway:write' ? (['SHUTTING_DOWN'] as const) : []),
         ...Object.keys(request.params?.properties ?? {}).map(
           (name) => NOT_FOUND[name]?.('').code ?? 'NOT_FOUND',
         ),

@@ -142,7 +142,6 @@ export const instanceRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: InstanceParams, body: InstanceChange },
     answers: { 200: record },
-    errors: ['SHUTTING_DOWN'],
     handler: async ({ params, body, principal }, { gateway }) => {
       await gateway.changeInstance(params.template, params.instance_id, body);
       return recordReply(gateway, params.template, params.instance_id, principal);
@@ -162,7 +161,6 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     scope: 'gateway:write',
     request: { params: InstanceParams },
     answers: { 200: record },
-    errors: ['SHUTTING_DOWN'],
     handler: ({ params, principal }, { gateway }) => {
       gateway[command](params.template, params.instance_id);
       return recordReply(gateway, params.template, params.instance_id, principal);

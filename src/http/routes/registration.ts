@@ -34,7 +34,7 @@ const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
 
 export const REGISTRATION_ERRORS: readonly ErrorCode[] = [
   ...(['TEMPLATE_NOT_FOUND', 'DUPLICATE_SERVER', 'CONFIG_INCOMPLETE', 'REGISTRY_FULL'] as const),
-  ...(['ENDPOINT_NOT_ALLOWED', 'COMMAND_NOT_ALLOWED', 'SHUTTING_DOWN'] as const),
+  ...(['ENDPOINT_NOT_ALLOWED', 'COMMAND_NOT_ALLOWED'] as const),
 ];
 
 /** `wait`: seconds until the instance has to be healthy. */
@@ -103,7 +103,6 @@ export const registrationRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: InstanceParams },
     answers: { 204: { description: 'It gets no more calls and is no longer stored' } },
-    errors: ['SHUTTING_DOWN'],
     handler: async ({ params }, { gateway }) => {
       await gateway.deregister(params.template, params.instance_id);
       return noContent();
@@ -253,7 +252,6 @@ export const syncRoutes: readonly Route[] = [
     answers: {
       200: { description: 'The changes; with `dry_run`, those that would be made', body: SyncBody },
     },
-    errors: ['SHUTTING_DOWN'],
     handler: async ({ body, principal }, { gateway }) => {
       const { dry_run: isDryRun = false, namespace } = body;
       const isLimited = principal.templates !== undefined;

@@ -106,7 +106,6 @@ export const serverRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: ServerParams },
     answers: { 204: { description: 'It gets no more calls and is no longer stored' } },
-    errors: ['SHUTTING_DOWN'],
     handler: async ({ params, principal }, { gateway }) => {
       const { template, id } = visibleServer(gateway, principal, params.server_id).definition;
       await gateway.deregister(template, id);

@@ -180,7 +180,6 @@ export const templateRoutes: readonly Route[] = [
         body: Type.Object({ template_name: text('everything'), load_balancer: LoadBalancerView }),
       },
     },
-    errors: ['SHUTTING_DOWN'],
     handler: async ({ params, body }, { gateway }) => {
       await gateway.changeTemplate(params.template, 'load_balancer' in body ? body.load_balancer : body);
       const { policy } = gateway.template(params.template);
@@ -193,7 +192,6 @@ export const templateRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: TemplateParams },
     answers: { 204: { description: 'Its settings are no longer stored, and it is not listed' } },
-    errors: ['SHUTTING_DOWN'],
     handler: async ({ params }, { gateway }) => {
       await gateway.deleteTemplate(params.template);
       return noContent();
