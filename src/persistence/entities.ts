@@ -225,3 +225,34 @@ export function documentOf(json: string): string {
 export function fromDocument(text: string): unknown {
   return JSON.parse(text);
 }
+
+/** Columns with a time, and columns with a document for one field of a record. */
+const TIMES: ReadonlySet<string> = new Set([
+  ...['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'],
+]);
+const VALUES: ReadonlySet<string> = new Set(['permissions', 'templates', 'metadata']);
+
+/** The columns of the fields of a record: an undefined field is null. */
+export function columnsOf(fields: object): Record<string, unknown> {
+  const columns = Object.entries(fields).map(([name, value]) => [name, columnOf(name, value)]);
+  return Object.fromEntries(columns);
+}
+
+function columnOf(name: string, value: unknown): unknown {
+  if (value === undefined) return null;
+  if (TIMES.has(name)) return new Date(String(value));
+  if (typeof value === 'boolean') return Number(value);
+  return VALUES.has(name) ? toDocument(value) : value;
+}
+
+/** The fields of a row that `columnsOf` wrote, without those that are null or empty, which Oracle does not distinguish. */
+export function recordOf(row: object): object {
+  const { position: _, ...columns }: { readonly position?: number } = row;
+  const fields = Object.entries(columns).filter(([, value]: [string, unknown]) => (value ?? '') !== '');
+  return Object.fromEntries(fields.map(([name, value]) => [name, fieldOf(name, value)]));
+}
+
+function fieldOf(name: string, value: unknown): unknown {
+  if (value instanceof Date) return value.toISOString();
+  return VALUES.has(name) ? fromDocument(String(value)) : value;
+}

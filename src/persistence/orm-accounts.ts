@@ -7,8 +7,6 @@ import {
   type ApiKey,
   type EndedToken,
   isActiveAdmin,
-  type Role,
-  type Scope,
   type User,
   type UserChange,
   usernameKey,
@@ -17,7 +15,7 @@ import {
 } from '../domain/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
 import type { ApiKeyRow, Tables, UserRow } from './entities.ts';
-import { fromDocument, toDocument } from './entities.ts';
+import { columnsOf, fromDocument, recordOf, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
 
@@ -175,65 +173,19 @@ async function keepAnAdmin(
 }
 
 function rowOfUser(user: User) {
-  return {
-    id: user.id,
-    username: user.username,
-    usernameKey: usernameKey(user.username),
-    email: user.email,
-    role: user.role,
-    templates: user.templates === undefined ? null : toDocument(user.templates),
-    isActive: user.isActive ? 1 : 0,
-    passwordHash: user.passwordHash,
-    credentialsChangedAt: new Date(user.credentialsChangedAt),
-    createdAt: new Date(user.createdAt),
-    updatedAt: new Date(user.updatedAt),
-  } satisfies Omit<UserRow, 'position'>;
+  const columns = columnsOf({ templates: undefined, ...user, usernameKey: usernameKey(user.username) });
+  return columns as Omit<UserRow, 'position'>;
 }
 
-/** The casts here and below are the types that the `rowOf` functions wrote. */
-function userOf(row: UserRow): User {
-  return {
-    id: row.id,
-    username: row.username,
-    email: row.email,
-    role: row.role as Role,
-    ...templatesOf(row.templates),
-    isActive: row.isActive === 1,
-    passwordHash: row.passwordHash,
-    credentialsChangedAt: row.credentialsChangedAt.toISOString(),
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-  };
+function userOf({ usernameKey: _, ...row }: UserRow): User {
+  return { ...(recordOf(row) as User), isActive: row.isActive === 1 };
 }
 
 export function rowOfApiKey(key: ApiKey) {
-  return {
-    id: key.id,
-    name: key.name,
-    permissions: toDocument(key.permissions),
-    templates: key.templates === undefined ? null : toDocument(key.templates),
-    expiresAt: key.expiresAt === undefined ? null : new Date(key.expiresAt),
-    ownerId: key.ownerId ?? null,
-    secretHash: key.secretHash,
-    createdAt: new Date(key.createdAt),
-    lastUsedAt: key.lastUsedAt === undefined ? null : new Date(key.lastUsedAt),
-  } satisfies Omit<ApiKeyRow, 'position'>;
+  const optional = { templates: undefined, expiresAt: undefined, ownerId: undefined, lastUsedAt: undefined };
+  return columnsOf({ ...optional, ...key }) as Omit<ApiKeyRow, 'position'>;
 }
 
 function apiKeyOf(row: ApiKeyRow): ApiKey {
-  return {
-    id: row.id,
-    name: row.name,
-    permissions: fromDocument(row.permissions) as Scope[],
-    ...templatesOf(row.templates),
-    ...(row.expiresAt ? { expiresAt: row.expiresAt.toISOString() } : {}),
-    ...(row.ownerId ? { ownerId: row.ownerId } : {}),
-    secretHash: row.secretHash,
-    createdAt: row.createdAt.toISOString(),
-    ...(row.lastUsedAt ? { lastUsedAt: row.lastUsedAt.toISOString() } : {}),
-  };
-}
-
-function templatesOf(document: string | null | undefined): { templates?: string[] } {
-  return document ? { templates: fromDocument(document) as string[] } : {};
+  return recordOf(row) as ApiKey;
 }

@@ -17,7 +17,15 @@ import {
 } from '../domain/audit.ts';
 import { hasCode } from '../domain/errors.ts';
 import { definedFields } from '../domain/json.ts';
-import { type AuditRow, CALL_BLOCKS, documentOf, type Tables, toDocument } from './entities.ts';
+import {
+  type AuditRow,
+  CALL_BLOCKS,
+  columnsOf,
+  documentOf,
+  recordOf,
+  type Tables,
+  toDocument,
+} from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AuditBounds, AuditPage, AuditStore } from './store.ts';
 
@@ -193,27 +201,13 @@ function nth(number: number, order: 'asc' | 'desc') {
 }
 
 /** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
-function rowOfChange({ id, at, actor, actorName, action, subject, status, ...more }: AuditEntry) {
-  return {
-    ...{ id, at: new Date(at), actor, actorName, action, subject, status },
-    address: more.address ?? null,
-    requestId: more.requestId ?? null,
-  } satisfies AuditRow;
+function rowOfChange(change: AuditEntry): AuditRow {
+  return columnsOf({ address: undefined, requestId: undefined, ...change }) as AuditRow;
 }
 
+/** Oracle stores an empty text as null. */
 function changeOf(row: AuditRow): AuditEntry {
-  return {
-    id: row.id,
-    at: row.at.toISOString(),
-    actor: row.actor,
-    // Oracle stores an empty text as null.
-    actorName: row.actorName ?? '',
-    action: row.action,
-    subject: row.subject ?? '',
-    status: row.status,
-    ...(row.address ? { address: row.address } : {}),
-    ...(row.requestId ? { requestId: row.requestId } : {}),
-  };
+  return { actorName: '', subject: '', ...recordOf(row) } as AuditEntry;
 }
 
 /** The newest blocks with those ids: about CALL_WINDOW calls. */

@@ -4,10 +4,10 @@
 
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
-import type { InstanceDefinition, InstanceSource, TransportKind } from '../domain/instance.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
 import { changedSettings, type LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
-import { fromDocument, type InstanceRow, toDocument } from './entities.ts';
+import { columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
 import { OrmAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
@@ -190,44 +190,19 @@ function ormSettings(session: OrmSession): SettingStore {
 type ReplacedColumns = {
   [Column in Exclude<keyof InstanceRow & string, 'template' | 'id' | 'position'>]-?: InstanceRow[Column];
 };
-type Target = Pick<
-  InstanceDefinition,
-  'endpoint' | 'command' | 'args' | 'workingDir' | 'force' | 'container'
->;
+
 function rowOfInstance(definition: InstanceDefinition) {
-  const { endpoint, command, args, workingDir, force, container } = definition;
-  return {
-    serverId: definition.serverId,
-    transport: definition.transport,
-    weight: definition.weight,
-    source: definition.source,
-    nodeId: definition.nodeId ?? null,
-    fingerprint: definition.fingerprint ?? null,
-    target: toDocument({ endpoint, command, args, workingDir, force, container }),
-    metadata: toDocument(definition.metadata),
-    createdAt: new Date(definition.createdAt),
-    updatedAt: new Date(definition.updatedAt),
-  } satisfies Omit<ReplacedColumns, SecretField>;
+  const { template, id, env, headers, locked, ...others } = definition;
+  const { endpoint, command, args, workingDir, force, container, ...own } = others;
+  const target = toDocument({ endpoint, command, args, workingDir, force, container });
+  const columns = columnsOf({ nodeId: undefined, fingerprint: undefined, ...own, target });
+  return columns as Omit<ReplacedColumns, SecretField>;
 }
 
-/** The casts are the types that `rowOfInstance` wrote. */
+/** The cast is the type that `rowOfInstance` wrote. */
 function instanceOf(
-  row: InstanceRow,
+  { target, env: _, headers: __, ...row }: InstanceRow,
   secrets: Pick<InstanceDefinition, 'env' | 'headers' | 'locked'>,
 ): InstanceDefinition {
-  return {
-    id: row.id,
-    serverId: row.serverId,
-    template: row.template,
-    transport: row.transport as TransportKind,
-    ...(fromDocument(row.target) as Target),
-    ...secrets,
-    weight: row.weight,
-    metadata: fromDocument(row.metadata) as InstanceDefinition['metadata'],
-    source: row.source as InstanceSource,
-    ...(row.nodeId ? { nodeId: row.nodeId } : {}),
-    ...(row.fingerprint ? { fingerprint: row.fingerprint } : {}),
-    createdAt: row.createdAt.toISOString(),
-    updatedAt: row.updatedAt.toISOString(),
-  };
+  return { ...recordOf(row), ...Object(fromDocument(target)), ...secrets } as InstanceDefinition;
 }
