@@ -107,7 +107,10 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
 export function blockOf(calls: readonly CallEntry[]): CallBlock {
   const writer = new CallBlockWriter();
   for (const call of calls) writer.add(call);
-  return writer.take();
+  writer.end();
+  const [block, ...others] = writer.finished;
+  assert.ok(block !== undefined && others.length === 0);
+  return block;
 }
 
 const START_MS = Date.UTC(2026, 0, 2);

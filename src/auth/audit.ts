@@ -5,14 +5,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import {
-  type AuditEntry,
-  type AuditedCall,
-  type CallBlock,
-  CallBlockWriter,
-  type CallEntry,
-  idAt,
-} from '../domain/audit.ts';
+import { type AuditEntry, type AuditedCall, CallBlockWriter, type CallEntry, idAt } from '../domain/audit.ts';
 import { isoTimes } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
@@ -71,8 +64,6 @@ export class AuditLog {
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
   #changes: AuditEntry[] = [];
-  /** Finished blocks that are not written yet; `#calls` has the calls after them. */
-  #blocks: CallBlock[] = [];
   readonly #calls = new CallBlockWriter();
   /** Calls that are not written yet, digested or not. */
   #waitingCalls = 0;
@@ -121,7 +112,7 @@ export class AuditLog {
   /** Newest first, including all entries that were recorded before. */
   async list(page: AuditPage): Promise<AuditEntry[]> {
     this.#digest();
-    this.#endBlock();
+    this.#calls.end();
     await this.#flusher.beforeReading();
     return this.#store.list(page);
   }
@@ -132,7 +123,7 @@ export class AuditLog {
    */
   async close(): Promise<void> {
     this.#digest();
-    this.#endBlock();
+    this.#calls.end();
     await this.#flusher.close();
     this.#isClosed = true;
     const lost = this.#changes.length + this.#waitingCalls + this.#dropped;
@@ -151,25 +142,11 @@ export class AuditLog {
       if (bytes >= mostBytes) break;
       bytes += next.source?.length ?? 0;
       done += 1;
-      this.#addCall(entryOfCall(next, this.#settings.storesArguments));
+      if (this.#calls.add(entryOfCall(next, this.#settings.storesArguments))) void this.#flusher.now();
+      else this.#flusher.later();
     }
     this.#undigested = this.#undigested.slice(done);
     if (this.#undigested.length > 0) setImmediate(() => this.#digest(mostBytes));
-  }
-
-  #addCall(entry: CallEntry): void {
-    if (!this.#calls.takes(entry)) this.#endBlock();
-    this.#calls.add(entry);
-    if (!this.#calls.isFull) {
-      this.#flusher.later();
-      return;
-    }
-    this.#endBlock();
-    void this.#flusher.now();
-  }
-
-  #endBlock(): void {
-    if (!this.#calls.isEmpty) this.#blocks.push(this.#calls.take());
   }
 
   #drop(): void {
@@ -182,7 +159,7 @@ export class AuditLog {
    * calls of an incomplete block when there is a whole block.
    */
   async #write(): Promise<boolean> {
-    if (this.#blocks.length === 0) this.#endBlock();
+    if (this.#calls.finished.length === 0) this.#calls.end();
     for (let due = this.#changes.length; due > 0; due -= MOST_FOUND) {
       const chunk = this.#changes.slice(0, MOST_FOUND);
       if (!(await this.#append(chunk.length, () => this.#store.append(chunk)))) return true;
@@ -199,10 +176,11 @@ export class AuditLog {
 
   /** False when the database is unavailable. */
   async #writeBlocks(): Promise<boolean> {
-    for (let block = this.#blocks[0]; block !== undefined; block = this.#blocks[0]) {
+    const { finished } = this.#calls;
+    for (let block = finished[0]; block !== undefined; block = finished[0]) {
       const next = block;
       if (!(await this.#append(next.calls, () => this.#store.appendCalls(next)))) return false;
-      this.#blocks.shift();
+      finished.shift();
       this.#waitingCalls -= next.calls;
     }
     return true;

@@ -126,6 +126,8 @@ function textsOf({ at, actor, actorName, address, subject, call }: CallEntry): (
  * have copied its objects, and they would no longer be in the processor's cache.
  */
 export class CallBlockWriter {
+  /** Finished blocks, oldest first; the owner removes those that it has stored. */
+  readonly finished: CallBlock[] = [];
   #indexes = new Map<string, number>();
   #calls: string[] = [];
   #characters = 0;
@@ -137,17 +139,10 @@ export class CallBlockWriter {
     return this.#calls.length === 0;
   }
 
-  get isFull(): boolean {
-    return this.#calls.length >= BLOCK_CALLS || this.#characters >= BLOCK_CHARACTERS;
-  }
-
-  /** False for a call that belongs to the next block. */
-  takes({ id }: CallEntry): boolean {
-    return this.isEmpty || id < this.#endId;
-  }
-
-  add(entry: CallEntry): void {
+  /** True when its block is full, and so finished. */
+  add(entry: CallEntry): boolean {
     const { id, requestId = null, status, call } = entry;
+    if (id >= this.#endId) this.end();
     if (this.isEmpty) this.#endId = idAt(timeOf(id) + BLOCK_MS);
     const indexes = textsOf(entry).map((text) => this.#indexOf(text));
     this.#lastId = id;
@@ -155,20 +150,23 @@ export class CallBlockWriter {
     const text = JSON.stringify(values);
     this.#characters += text.length;
     this.#calls.push(text);
+    const isFull = this.#calls.length >= BLOCK_CALLS || this.#characters >= BLOCK_CHARACTERS;
+    if (isFull) this.end();
+    return isFull;
   }
 
-  /** The block; the next call begins another one. */
-  take(): CallBlock {
+  /** Finishes the block of the last calls, if there are any; the next call begins another one. */
+  end(): void {
+    if (this.isEmpty) return;
     const texts = JSON.stringify([...this.#indexes.keys()]);
-    const block = {
+    this.finished.push({
       id: this.#lastId,
       calls: this.#calls.length,
       entries: `{"texts":${texts},"calls":[${this.#calls.join()}]}`,
-    };
+    });
     this.#indexes = new Map();
     this.#calls = [];
     this.#characters = 0;
-    return block;
   }
 
   #indexOf(text: string | undefined): number | null {
