@@ -54,10 +54,7 @@ type Stamp = Pick<AuditEntry, 'id' | 'at'>;
 
 /** Recording neither fails nor delays a request. */
 export class AuditLog {
-  readonly #store: AuditStore;
-  readonly #log: Pick<Logger, 'warn'>;
-  readonly #now: () => number;
-  readonly #settings: AuditSettings;
+  readonly #options: AuditOptions;
   readonly #trimEvery: number;
   readonly #nextId: () => string;
   readonly #isoTime = isoTimes();
@@ -72,18 +69,15 @@ export class AuditLog {
   #nextTrimMs = 0;
   #isClosed = false;
 
-  constructor({ store, log, now, settings }: AuditOptions) {
-    this.#store = store;
-    this.#log = log;
-    this.#now = now;
-    this.#settings = settings;
-    this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, settings.keptCalls * TRIM_EVERY_SHARE);
-    this.#nextId = timeOrderedIds(now);
+  constructor(options: AuditOptions) {
+    this.#options = options;
+    this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, options.settings.keptCalls * TRIM_EVERY_SHARE);
+    this.#nextId = timeOrderedIds(options.now);
   }
 
   /** False: `recordCall` does nothing. */
   get recordsCalls(): boolean {
-    return this.#settings.recordsCalls;
+    return this.#options.settings.recordsCalls;
   }
 
   /** Records a change or a login. */
@@ -98,7 +92,7 @@ export class AuditLog {
 
   /** Records a call. The digest of its arguments is made after this turn of the event loop. */
   recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
-    if (!this.#settings.recordsCalls) return;
+    if (!this.#options.settings.recordsCalls) return;
     if (this.#isClosed || this.#waitingCalls >= BUFFER_ENTRIES) {
       this.#drop();
       return;
@@ -114,7 +108,7 @@ export class AuditLog {
     this.#digest();
     this.#calls.end();
     await this.#flusher.beforeReading();
-    return this.#store.list(page);
+    return this.#options.store.list(page);
   }
 
   /**
@@ -127,11 +121,11 @@ export class AuditLog {
     await this.#flusher.close();
     this.#isClosed = true;
     const lost = this.#changes.length + this.#waitingCalls + this.#dropped;
-    if (lost > 0) this.#log.warn({ entries: lost }, 'entries of the audit log were lost');
+    if (lost > 0) this.#options.log.warn({ entries: lost }, 'entries of the audit log were lost');
   }
 
   #stamp(): Stamp {
-    return { id: this.#nextId(), at: this.#isoTime(this.#now()) };
+    return { id: this.#nextId(), at: this.#isoTime(this.#options.now()) };
   }
 
   /** Digests arguments up to a number of bytes, the rest in later turns. Default: all. */
@@ -142,7 +136,8 @@ export class AuditLog {
       if (bytes >= mostBytes) break;
       bytes += next.source?.length ?? 0;
       done += 1;
-      if (this.#calls.add(entryOfCall(next, this.#settings.storesArguments))) void this.#flusher.now();
+      if (this.#calls.add(entryOfCall(next, this.#options.settings.storesArguments)))
+        void this.#flusher.now();
       else this.#flusher.later();
     }
     this.#undigested = this.#undigested.slice(done);
@@ -151,7 +146,7 @@ export class AuditLog {
 
   #drop(): void {
     this.#dropped += 1;
-    if (this.#dropped === 1) this.#log.warn('the audit log cannot be written: entries are dropped');
+    if (this.#dropped === 1) this.#options.log.warn('the audit log cannot be written: entries are dropped');
   }
 
   /**
@@ -162,15 +157,15 @@ export class AuditLog {
     if (this.#calls.finished.length === 0) this.#calls.end();
     for (let due = this.#changes.length; due > 0; due -= MOST_FOUND) {
       const chunk = this.#changes.slice(0, MOST_FOUND);
-      if (!(await this.#append(chunk.length, () => this.#store.append(chunk)))) return true;
+      if (!(await this.#append(chunk.length, () => this.#options.store.append(chunk)))) return true;
       this.#changes = this.#changes.slice(chunk.length);
     }
     if (!(await this.#writeBlocks())) return true;
     if (this.#dropped > 0) {
-      this.#log.warn({ entries: this.#dropped }, 'entries of the audit log were dropped');
+      this.#options.log.warn({ entries: this.#dropped }, 'entries of the audit log were dropped');
       this.#dropped = 0;
     }
-    if (this.#sinceTrim >= this.#trimEvery || this.#now() >= this.#nextTrimMs) await this.#trim();
+    if (this.#sinceTrim >= this.#trimEvery || this.#options.now() >= this.#nextTrimMs) await this.#trim();
     return !this.#calls.isEmpty;
   }
 
@@ -179,7 +174,7 @@ export class AuditLog {
     const { finished } = this.#calls;
     for (let block = finished[0]; block !== undefined; block = finished[0]) {
       const next = block;
-      if (!(await this.#append(next.calls, () => this.#store.appendCalls(next)))) return false;
+      if (!(await this.#append(next.calls, () => this.#options.store.appendCalls(next)))) return false;
       finished.shift();
       this.#waitingCalls -= next.calls;
     }
@@ -194,7 +189,7 @@ export class AuditLog {
       const { code } = asGatewayError(error);
       if (code === 'DATABASE_UNAVAILABLE') return false;
       // The database is available, so the same entries would fail again and hold up all others.
-      this.#log.warn({ entries: count, reason: code }, 'entries of the audit log were refused');
+      this.#options.log.warn({ entries: count, reason: code }, 'entries of the audit log were refused');
     }
     this.#sinceTrim += count;
     await nextTurn();
@@ -203,11 +198,11 @@ export class AuditLog {
 
   async #trim(): Promise<void> {
     this.#sinceTrim = 0;
-    this.#nextTrimMs = this.#now() + TRIM_MS;
-    const { keptCalls, keptDays } = this.#settings;
-    const from = keptDays === 0 ? undefined : idAt(this.#now() - keptDays * DAY_MS);
+    this.#nextTrimMs = this.#options.now() + TRIM_MS;
+    const { keptCalls, keptDays } = this.#options.settings;
+    const from = keptDays === 0 ? undefined : idAt(this.#options.now() - keptDays * DAY_MS);
     try {
-      await this.#store.trim({ changes: KEPT_CHANGES, calls: keptCalls, from });
+      await this.#options.store.trim({ changes: KEPT_CHANGES, calls: keptCalls, from });
     } catch {
       // A later trim tries again: a longer log does no harm for a while.
     }
