@@ -3,7 +3,7 @@
 // would protect nothing; hence the two steps. Also reads and writes files with one secret line, such as the first password.
 
 import { randomBytes } from 'node:crypto';
-import { constants, type FileHandle, link, open, unlink } from 'node:fs/promises';
+import { constants, type FileHandle, link, open, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
 import { codeOf } from '../domain/errors.ts';
@@ -138,13 +138,7 @@ async function makeSecretFile(file: SecretFile, line: string): Promise<string | 
   const { path } = file;
   const draft = `${path}.${randomBytes(6).toString('hex')}`;
   try {
-    const handle = await open(draft, 'wx', 0o600);
-    try {
-      await handle.writeFile(`${line}\n`);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    await writeFile(draft, `${line}\n`, { flag: 'wx', mode: 0o600, flush: true });
     await link(draft, path);
     await syncFolder(dirname(path));
     return line;

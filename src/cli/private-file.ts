@@ -2,12 +2,9 @@
 
 import {
   chmodSync,
-  closeSync,
   existsSync,
-  fsyncSync,
   lchownSync,
   mkdirSync,
-  openSync,
   renameSync,
   rmSync,
   statSync,
@@ -41,13 +38,7 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
   rmSync(draft, { force: true }); // left by a killed process with the same number
   try {
     // `wx` never writes through a link of another user.
-    const file = openSync(draft, 'wx', OWNER_ALONE);
-    try {
-      writeFileSync(file, text);
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    writeFileSync(draft, text, { flag: 'wx', mode: OWNER_ALONE, flush: true });
     chmodSync(draft, mode); // the umask may have removed even the owner's bits
     keepOwner(path, draft);
     const isReplaced = isUnchanged();
