@@ -43,37 +43,30 @@ export function isOfTemplates({ labels }: Metric): boolean {
   return labels.includes('template');
 }
 
-const REQUEST = ['template', 'method', 'outcome'];
-const INSTANCE = ['template', 'instance_id'];
-
 export const METRICS: readonly Metric[] = [
   {
     kind: 'counter',
     name: 'stagedoor_requests_total',
     help: 'Requests that ended, by outcome: result, error answer, failed (no answer), refused (no instance), cancelled',
-    labels: REQUEST,
-    read: (reading) => ofRequests(reading, ({ count }) => count),
+    ...ofRequests(({ count }) => count),
   },
   {
     kind: 'histogram',
     name: 'stagedoor_request_duration_seconds',
     help: 'Time from the arrival of a request to its end, with all waits and attempts',
-    labels: REQUEST,
-    read: (reading) => ofRequests(reading, (times) => times),
+    ...ofRequests((times) => times),
   },
   {
     kind: 'counter',
     name: 'stagedoor_request_failures_total',
     help: 'Requests that ended without an answer of a server, by error code',
-    labels: ['template', 'code'],
-    read: (reading) => ofTraffic(reading, ({ failures }) => labelled('code', failures)),
+    ...ofTemplates(['code'], ({ failures }) => labelled('code', failures)),
   },
   {
     kind: 'counter',
     name: 'stagedoor_request_retries_total',
     help: 'Attempts that were followed by another one, by the error code that was the reason',
-    labels: ['template', 'code'],
-    read: (reading) => ofTraffic(reading, ({ retries }) => labelled('code', retries)),
+    ...ofTemplates(['code'], ({ retries }) => labelled('code', retries)),
   },
   {
     kind: 'gauge',
@@ -86,8 +79,7 @@ export const METRICS: readonly Metric[] = [
     kind: 'histogram',
     name: 'stagedoor_queue_wait_seconds',
     help: 'Time from the arrival of a request until it was sent to its first instance, or given up',
-    labels: ['template'],
-    read: (reading) => ofTraffic(reading, ({ waits }) => [[{}, waits]]),
+    ...ofTemplates([], ({ waits }) => [[{}, waits]]),
   },
   {
     kind: 'gauge',
@@ -101,87 +93,73 @@ export const METRICS: readonly Metric[] = [
     kind: 'gauge',
     name: 'stagedoor_instance_up',
     help: '1 while the instance is healthy, else 0',
-    labels: INSTANCE,
-    read: (reading) => ofInstances(reading, ({ healthy }) => Number(healthy)),
+    ...ofInstances(({ healthy }) => Number(healthy)),
   },
   {
     kind: 'counter',
     name: 'stagedoor_instance_ejections_total',
     help: 'How often the instance was ejected',
-    labels: INSTANCE,
-    read: (reading) => ofInstances(reading, (_, { ejections }) => ejections),
+    ...ofInstances((_, { ejections }) => ejections),
   },
   {
     kind: 'counter',
     name: 'stagedoor_instance_restarts_total',
     help: 'Restarts of the program or the connection, by reason: failure, request',
-    labels: [...INSTANCE, 'reason'],
-    read: (reading) =>
-      ofEachInstance(reading, (_, { restarts }) => labelled('reason', Object.entries(restarts))),
+    ...ofEachInstance('reason', ({ restarts }) => Object.entries(restarts)),
   },
   {
     kind: 'counter',
     name: 'stagedoor_instance_probes_total',
     help: 'Health checks, by result: passed, failed',
-    labels: [...INSTANCE, 'result'],
-    read: (reading) => ofEachInstance(reading, (_, { probes }) => labelled('result', Object.entries(probes))),
+    ...ofEachInstance('result', ({ probes }) => Object.entries(probes)),
   },
   {
     kind: 'counter',
     name: 'stagedoor_instance_requests_total',
     help: 'Requests that ended at the instance, by outcome; a retried one counts at each of its instances',
-    labels: [...INSTANCE, 'outcome'],
-    read: (reading) => ofEachInstance(reading, (_, { exchanges }) => labelled('outcome', exchanges)),
+    ...ofEachInstance('outcome', ({ exchanges }) => exchanges),
   },
   {
     kind: 'gauge',
     name: 'stagedoor_instance_requests_in_flight',
     help: 'Requests at the instance now, and calls between two rounds that are reserved for it',
-    labels: INSTANCE,
-    read: (reading) => ofInstances(reading, ({ inFlight }) => inFlight),
+    ...ofInstances(({ inFlight }) => inFlight),
   },
   {
     kind: 'gauge',
     name: 'stagedoor_instance_latency_seconds',
     help: 'Moving average of the time to an answer; absent before the first one',
-    labels: INSTANCE,
-    read: (reading) =>
-      ofEachInstance(reading, ({ latencyMs }) => (latencyMs === null ? [] : [[{}, latencyMs / 1_000]])),
+    ...ofInstances(({ latencyMs }) => (latencyMs === null ? undefined : latencyMs / 1_000)),
   },
   {
     kind: 'gauge',
     name: 'stagedoor_instance_score',
     help: 'Health score from 0 to 100, which the strategy health_based uses',
-    labels: INSTANCE,
-    read: (reading) => ofInstances(reading, ({ score }) => score),
+    ...ofInstances(({ score }) => score),
   },
   {
     kind: 'gauge',
     name: 'stagedoor_sessions',
     help: 'Open sessions of MCP clients',
-    labels: ['template'],
-    read: (reading) => ofClients(reading, ({ sessions }) => sessions.open),
+    ...ofClients(({ sessions }) => sessions.open),
   },
   {
     kind: 'counter',
     name: 'stagedoor_sessions_lost_total',
     help: 'Sessions that ended because no instance could continue them',
-    labels: ['template'],
-    read: (reading) => ofClients(reading, ({ sessions }) => sessions.lost),
+    ...ofClients(({ sessions }) => sessions.lost),
   },
   {
     kind: 'counter',
     name: 'stagedoor_sessions_moved_total',
     help: 'Moves of a session to another instance',
-    labels: ['template'],
-    read: (reading) => ofClients(reading, ({ sessions }) => sessions.moved),
+    ...ofClients(({ sessions }) => sessions.moved),
   },
   {
     kind: 'gauge',
     name: 'stagedoor_client_processes',
     help: 'Programs that run for a single client',
-    labels: ['template'],
-    read: (reading) => ofClients(reading, ({ ownProcesses }) => ownProcesses.running),
+    ...ofClients(({ ownProcesses }) => ownProcesses.running),
   },
   {
     kind: 'counter',
@@ -231,54 +209,63 @@ function labelled(name: string, counts: Iterable<readonly [string | number, numb
   return Array.from(counts, ([key, count]) => [{ [name]: String(key) }, count]);
 }
 
-function ofTraffic<V>(
-  { templates, traffic }: MetricsReading,
+/** The labels and the numbers of a metric. */
+type Source<V> = Pick<MetricBase<V>, 'labels' | 'read'>;
+
+function ofTemplates<V>(
+  labels: readonly string[],
   of: (traffic: TemplateCounts) => readonly Series<V>[],
-): Series<V>[] {
-  return templates.flatMap(({ template }) => {
-    const counts = traffic.template(template);
-    if (counts === undefined) return [];
-    return of(counts).map(([labels, value]): Series<V> => [{ template, ...labels }, value]);
-  });
+): Source<V> {
+  const read = ({ templates, traffic }: MetricsReading) =>
+    templates.flatMap(({ template }) => {
+      const counts = traffic.template(template);
+      if (counts === undefined) return [];
+      return of(counts).map(([more, value]): Series<V> => [{ template, ...more }, value]);
+    });
+  return { labels: ['template', ...labels], read };
 }
 
-function ofRequests<V>(reading: MetricsReading, of: (times: BucketCounts) => V): Series<V>[] {
-  return ofTraffic(reading, ({ requests }) =>
+function ofRequests<V>(of: (times: BucketCounts) => V): Source<V> {
+  return ofTemplates(['method', 'outcome'], ({ requests }) =>
     [...requests].flatMap(([method, outcomes]) =>
       Array.from(outcomes, ([outcome, times]): Series<V> => [{ method, outcome }, of(times)]),
     ),
   );
 }
 
-/** For each instance that runs on this node. */
-function ofEachInstance(
-  { templates, traffic }: MetricsReading,
+/** One number for each instance that runs on this node, unless it has none. */
+function ofInstances(of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => number | undefined) {
+  return ofRunning([], (snapshot, traffic) => {
+    const value = of(snapshot, traffic);
+    return value === undefined ? [] : [[{}, value]];
+  });
+}
+
+/** Several numbers for each instance that runs on this node. */
+function ofEachInstance(label: string, of: (traffic: InstanceCounts) => Iterable<readonly [string, number]>) {
+  return ofRunning([label], (_, traffic) => labelled(label, of(traffic)));
+}
+
+function ofRunning(
+  labels: readonly string[],
   of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => readonly Series<number>[],
-): Series<number>[] {
-  return templates.flatMap(({ template, instances }) =>
-    instances.flatMap((snapshot) => {
-      const counts = traffic.instance(snapshot.serverId);
-      if (counts === undefined || !runsHere(snapshot)) return [];
-      const instance = { template, instance_id: snapshot.id };
-      return of(snapshot, counts).map(
-        ([labels, value]): Series<number> => [{ ...instance, ...labels }, value],
-      );
-    }),
-  );
+): Source<number> {
+  const read = ({ templates, traffic }: MetricsReading) =>
+    templates.flatMap(({ template, instances }) =>
+      instances.flatMap((snapshot) => {
+        const counts = traffic.instance(snapshot.serverId);
+        if (counts === undefined || !runsHere(snapshot)) return [];
+        const instance = { template, instance_id: snapshot.id };
+        return of(snapshot, counts).map(([more, value]): Series<number> => [{ ...instance, ...more }, value]);
+      }),
+    );
+  return { labels: ['template', 'instance_id', ...labels], read };
 }
 
-function ofInstances(
-  reading: MetricsReading,
-  of: (snapshot: InstanceSnapshot, traffic: InstanceCounts) => number,
-): Series<number>[] {
-  return ofEachInstance(reading, (snapshot, traffic) => [[{}, of(snapshot, traffic)]]);
-}
-
-function ofClients(
-  { templates }: MetricsReading,
-  of: (clients: TemplateSnapshot['clients']) => number,
-): Series<number>[] {
-  return templates.map(({ template, clients }) => [{ template }, of(clients)]);
+function ofClients(of: (clients: TemplateSnapshot['clients']) => number): Source<number> {
+  const read = ({ templates }: MetricsReading) =>
+    templates.map(({ template, clients }): Series<number> => [{ template }, of(clients)]);
+  return { labels: ['template'], read };
 }
 
 /** Instances of other nodes are listed as stopped. */
