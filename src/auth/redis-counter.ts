@@ -7,7 +7,6 @@ import type { Logger } from 'pino';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { ConfigError } from '../config/config-error.ts';
 import { messageOf } from '../domain/errors.ts';
-import type { Window } from './rate-limiter.ts';
 import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
 
 /** Longest wait of a request for Redis. */
@@ -43,11 +42,11 @@ export interface RedisCounterOptions {
 }
 
 /** Opens the connection and waits for it for at most 2 s, then warns. ConfigError for an invalid URL. */
-export async function openRedisCounter(options: RedisCounterOptions): Promise<SharedCounter> {
-  if (!/^rediss?:\/\//.test(options.url) || !URL.canParse(options.url))
+export async function openRedisCounter({ url, log, now }: RedisCounterOptions): Promise<SharedCounter> {
+  if (!/^rediss?:\/\//.test(url) || !URL.canParse(url))
     throw new ConfigError('GATEWAY_REDIS_URL: must be redis://[user:password@]host[:port] or rediss://...');
   const { Redis: Connection } = await import('ioredis');
-  const redis = new Connection(options.url, {
+  const redis = new Connection(url, {
     commandTimeout: COMMAND_MS,
     connectTimeout: CONNECT_MS,
     enableOfflineQueue: false,
@@ -56,87 +55,67 @@ export async function openRedisCounter(options: RedisCounterOptions): Promise<Sh
     retryStrategy: (attempts) => Math.min(RECONNECT_LONGEST_MS, 50 * 2 ** Math.min(attempts, 10)),
     disableClientInfo: true,
   });
-  const counter = new RedisCounter(redis, options);
-  await counter.opened();
-  return counter;
-}
-
-class RedisCounter implements SharedCounter {
-  readonly #redis: Redis;
   /** By limit: there are two, of users and of keys. */
-  readonly #limiters = new Map<number, RateLimiterRedis>();
-  readonly #log: RedisCounterOptions['log'];
-  readonly #now: () => number;
-  #isAway = false;
-  #nextWarningAtMs = 0;
-
-  constructor(redis: Redis, { log, now }: RedisCounterOptions) {
-    this.#redis = redis;
-    this.#log = log;
-    this.#now = now;
-    // A lost connection is an event here and a failed command in add(), which handles it.
-    redis.on('error', (error: unknown) => this.#onFailure(error));
-  }
-
-  /** Resolves when Redis is connected, or known to be unavailable. */
-  async opened(): Promise<void> {
-    const limit = AbortSignal.timeout(CONNECT_MS);
-    try {
-      await once(this.#redis, 'ready', { signal: limit });
-    } catch (error) {
-      // An event 'error' rejects too; its listener handles it.
-      if (limit.aborted) this.#onFailure(error);
-    }
-  }
-
-  async add(key: string, count: number, limit: number): Promise<Window | undefined> {
-    let answer: RateLimiterRes;
-    try {
-      answer = await this.#limiterOf(limit).consume(key, count);
-    } catch (thrown) {
-      // A refusal is a rejection with the same kind of answer.
-      if (!(thrown instanceof RateLimiterRes)) {
-        this.#onFailure(thrown);
-        return undefined;
-      }
-      answer = thrown;
-    }
-    if (this.#isAway) this.#log.info('Redis answers again: rate limits are shared with the other gateways');
-    this.#isAway = false;
-    return { count: answer.consumedPoints, endsInMs: answer.msBeforeNext };
-  }
-
-  #limiterOf(limit: number): RateLimiterRedis {
-    let limiter = this.#limiters.get(limit);
-    if (limiter === undefined) {
-      limiter = new RateLimiterRedis({
-        storeClient: this.#redis,
-        keyPrefix: 'stagedoor:limit',
-        points: limit,
-        duration: WINDOW_SECONDS,
-        customIncrTtlLuaScript: COUNT_WITHIN_LIMIT,
-      });
-      this.#limiters.set(limit, limiter);
-    }
-    return limiter;
-  }
-
-  close(): void {
-    this.#redis.disconnect();
-  }
-
-  #onFailure(error: unknown): void {
-    this.#isAway = true;
+  const limiters = new Map<number, RateLimiterRedis>();
+  let isAway = false;
+  let nextWarningAtMs = 0;
+  const onFailure = (error: unknown): void => {
+    isAway = true;
     // It reconnects by itself: a frozen Redis, or a proxy that dropped the connection, delays no further request.
-    if (messageOf(error) === TIMED_OUT && this.#redis.stream.writable) this.#redis.disconnect(true);
-    const nowMs = this.#now();
-    if (nowMs < this.#nextWarningAtMs) return;
-    this.#nextWarningAtMs = nowMs + WARNING_MS;
-    this.#log.warn(
+    if (messageOf(error) === TIMED_OUT && redis.stream.writable) redis.disconnect(true);
+    const nowMs = now();
+    if (nowMs < nextWarningAtMs) return;
+    nextWarningAtMs = nowMs + WARNING_MS;
+    log.warn(
       { reason: reasonOf(error) },
       'Redis does not answer: rate limits are counted by this process alone',
     );
+  };
+  // A lost connection is an event here and a failed command in add(), which handles it.
+  redis.on('error', onFailure);
+  await opened(redis).catch(onFailure);
+  return {
+    add: async (key, count, limit) => {
+      const limiter = limiters.get(limit) ?? limiterOn(redis, limit);
+      limiters.set(limit, limiter);
+      let answer: RateLimiterRes;
+      try {
+        answer = await limiter.consume(key, count);
+      } catch (thrown) {
+        // A refusal is a rejection with the same kind of answer.
+        if (!(thrown instanceof RateLimiterRes)) {
+          onFailure(thrown);
+          return undefined;
+        }
+        answer = thrown;
+      }
+      if (isAway) log.info('Redis answers again: rate limits are shared with the other gateways');
+      isAway = false;
+      return { count: answer.consumedPoints, endsInMs: answer.msBeforeNext };
+    },
+    close: () => redis.disconnect(),
+  };
+}
+
+/** Resolves when Redis is connected, or known to be unavailable; rejects after CONNECT_MS. */
+async function opened(redis: Redis): Promise<void> {
+  const limit = AbortSignal.timeout(CONNECT_MS);
+  try {
+    await once(redis, 'ready', { signal: limit });
+  } catch (error) {
+    // An event 'error' rejects too; its listener handles it.
+    if (limit.aborted) throw error;
   }
+}
+
+function limiterOn(storeClient: Redis, limit: number): RateLimiterRedis {
+  return new RateLimiterRedis({
+    storeClient,
+    keyPrefix: 'stagedoor:limit',
+    points: limit,
+    duration: WINDOW_SECONDS,
+    customIncrTtlLuaScript: COUNT_WITHIN_LIMIT,
+  });
 }
 
 /** Message of the client for an answer that did not come within COMMAND_MS. */
