@@ -22,7 +22,6 @@ import {
   type AttemptTrace,
   type CallEnd,
   type CallOutcome,
-  type FinalEvent,
   outcomeOf,
   type PostTrace,
   type RequestTrace,
@@ -40,7 +39,7 @@ const NAME_UNITS = 128;
 export function embeddedTrace(): RequestTrace {
   const parent = context.active();
   const tracer = currentTracer();
-  return { attempt: (details) => new AttemptSpan(tracer, new SpanClock(), parent, details) };
+  return { attempt: (details) => attemptSpan(tracer, new SpanClock(), parent, details) };
 }
 
 function currentTracer(): Tracer {
@@ -139,7 +138,7 @@ export class RequestSpan implements RequestTrace {
   attempt(details: AttemptDetails): AttemptTrace {
     const span = this.begin();
     const parent = this.#context ?? trace.setSpan(context.active(), span);
-    return new AttemptSpan(this.#tracer, this.#clock, parent, details);
+    return attemptSpan(this.#tracer, this.#clock, parent, details);
   }
 
   end({ httpMethod, route, status, errorCode, outcome, ...details }: RequestEnd): void {
@@ -167,96 +166,78 @@ export class RequestSpan implements RequestTrace {
 
 // --- an attempt at an instance, and its exchanges ------------------------------------------------------------------
 
-class AttemptSpan implements AttemptTrace {
-  readonly fields: TraceFields;
-  readonly #tracer: Tracer;
-  readonly #clock: SpanClock;
-  readonly #span: Span;
-  readonly #context: Context;
-  readonly #method: string;
-  #answer: CallEnd | undefined;
-
-  constructor(tracer: Tracer, clock: SpanClock, parent: Context, details: AttemptDetails) {
-    const { method, template, instanceId, transport, number } = details;
-    const name = nameIn(details);
-    this.#tracer = tracer;
-    this.#clock = clock;
-    this.#method = method;
-    this.#span = tracer.startSpan(
-      nameOf(method, name),
-      {
-        kind: SpanKind.CLIENT,
-        startTime: clock.now(),
-        attributes: {
-          ...mcpAttributes(method, name),
-          ...networkOf(transport),
-          'stagedoor.template': template,
-          'stagedoor.instance': instanceId,
-          'stagedoor.attempt': number,
-        },
+function attemptSpan(
+  tracer: Tracer,
+  clock: SpanClock,
+  parent: Context,
+  details: AttemptDetails,
+): AttemptTrace {
+  const { method, template, instanceId, transport, number } = details;
+  const name = nameIn(details);
+  const span = tracer.startSpan(
+    nameOf(method, name),
+    {
+      kind: SpanKind.CLIENT,
+      startTime: clock.now(),
+      attributes: {
+        ...mcpAttributes(method, name),
+        ...networkOf(transport),
+        'stagedoor.template': template,
+        'stagedoor.instance': instanceId,
+        'stagedoor.attempt': number,
       },
-      parent,
-    );
-    this.#context = trace.setSpan(parent, this.#span);
-    this.fields = traceFields(this.#span.spanContext());
-  }
-
-  speaks(protocolVersion: string): void {
-    if (protocolVersion !== '') this.#span.setAttribute('mcp.protocol.version', protocolVersion);
-  }
-
-  post(origin: string): PostTrace {
-    return new PostSpan(this.#tracer, this.#clock, this.#context, origin);
-  }
-
-  answered(answer: FinalEvent): void {
-    this.#answer = answer;
-  }
-
-  ended(error: ErrorCode | undefined): void {
-    const span = this.#span;
-    const end: CallEnd =
-      this.#answer ?? (error === undefined ? { kind: 'cancelled' } : { kind: 'failed', code: error });
-    if (span.isRecording()) {
-      const outcome = outcomeOf(this.#method, end);
-      span.setAttribute('stagedoor.outcome', outcome);
-      if (outcome === 'tool_error') fail(span, outcome);
-      else if (end.kind === 'error') fail(span, end.error.code);
-      else if (end.kind === 'failed') fail(span, end.code);
-    }
-    span.end(this.#clock.now());
-  }
+    },
+    parent,
+  );
+  const own = trace.setSpan(parent, span);
+  let answer: CallEnd | undefined;
+  return {
+    fields: traceFields(span.spanContext()),
+    speaks: (protocolVersion) => {
+      if (protocolVersion !== '') span.setAttribute('mcp.protocol.version', protocolVersion);
+    },
+    post: (origin) => postSpan(tracer, clock, own, origin),
+    answered: (event) => {
+      answer = event;
+    },
+    ended: (error) => {
+      const end: CallEnd =
+        answer ?? (error === undefined ? { kind: 'cancelled' } : { kind: 'failed', code: error });
+      if (span.isRecording()) {
+        const outcome = outcomeOf(method, end);
+        span.setAttribute('stagedoor.outcome', outcome);
+        if (outcome === 'tool_error') fail(span, outcome);
+        else if (end.kind === 'error') fail(span, end.error.code);
+        else if (end.kind === 'failed') fail(span, end.code);
+      }
+      span.end(clock.now());
+    },
+  };
 }
 
-class PostSpan implements PostTrace {
-  readonly fields: TraceFields;
-  readonly #clock: SpanClock;
-  readonly #span: Span;
-
-  constructor(tracer: Tracer, clock: SpanClock, parent: Context, origin: string) {
-    const { hostname, port, protocol } = new URL(origin);
-    this.#clock = clock;
-    this.#span = tracer.startSpan(
-      'POST',
-      {
-        kind: SpanKind.CLIENT,
-        startTime: clock.now(),
-        attributes: {
-          'http.request.method': 'POST',
-          'server.address': hostname,
-          'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
-        },
+function postSpan(tracer: Tracer, clock: SpanClock, parent: Context, origin: string): PostTrace {
+  const { hostname, port, protocol } = new URL(origin);
+  const span = tracer.startSpan(
+    'POST',
+    {
+      kind: SpanKind.CLIENT,
+      startTime: clock.now(),
+      attributes: {
+        'http.request.method': 'POST',
+        'server.address': hostname,
+        'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
       },
-      parent,
-    );
-    this.fields = traceFields(this.#span.spanContext());
-  }
-
-  ended(status: number): void {
-    if (status !== 0) this.#span.setAttribute('http.response.status_code', status);
-    if (status >= 400) fail(this.#span, String(status));
-    this.#span.end(this.#clock.now());
-  }
+    },
+    parent,
+  );
+  return {
+    fields: traceFields(span.spanContext()),
+    ended: (status) => {
+      if (status !== 0) span.setAttribute('http.response.status_code', status);
+      if (status >= 400) fail(span, String(status));
+      span.end(clock.now());
+    },
+  };
 }
 
 // --- attributes ----------------------------------------------------------------------------------------------------
