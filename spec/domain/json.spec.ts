@@ -77,6 +77,11 @@ test('writes every number exactly as it was parsed, if JavaScript would change i
   );
 });
 
+test('finds such numbers in linear time, whatever the strings look like', () => {
+  const digits = '1.'.repeat(500_000);
+  assert.equal(parseExact(`["${digits}",1]`), [digits, 1]);
+});
+
 test('parses a number that JavaScript writes differently but equally as a number', () => {
   const found = parseExact('[1.0, 1e2, 0.10, 9007199254740991, 0.30000000000000004]');
   assert.equal(found, [1, 100, 0.1, 9007199254740991, 0.30000000000000004]);
