@@ -49,9 +49,13 @@ test('denies link-local and metadata addresses by default, and nothing ordinary'
   }
 });
 
-test('denies the loopback address of IPv6 where a denied range includes it', () => {
+test('denies the loopback address where a denied range includes it, by every address that reaches it', () => {
   assert.ok(addressesIn(['::/96', '::1/128'])('::1'));
   assert.ok(addressesIn(['::/0'])('::1'));
+  for (const address of ['0.0.0.0', '::ffff:0.0.0.0', '::']) {
+    assert.is(addressesIn(['127.0.0.0/8', '::1/128'])(address), true, address);
+    assert.is(addressesIn(['10.0.0.0/8', 'fe80::/10'])(address), false, address);
+  }
 });
 
 test('refuses invalid ranges', () => {

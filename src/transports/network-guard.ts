@@ -13,7 +13,10 @@ export class AddressDenied extends Error {
 /** True when an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
-/** Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`. Throws RangeError for an invalid range. */
+/**
+ * Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`; the range of a loopback address includes
+ * 0.0.0.0 or `::`, which reaches the same machine. Throws RangeError for an invalid range.
+ */
 export function addressesIn(networks: readonly string[]): AddressCheck {
   const list = new BlockList();
   for (const network of networks) {
@@ -31,6 +34,8 @@ export function addressesIn(networks: readonly string[]): AddressCheck {
       list.addRange('::2', '::ffff:ffff', family);
     }
   }
+  if (list.check('127.0.0.1')) list.addAddress('0.0.0.0');
+  if (list.check('::1', 'ipv6')) list.addAddress('::', 'ipv6');
   return (address) => {
     const [plain = ''] = address.split('%'); // fe80::1%eth0: the zone says nothing about the range
     return list.check(plain, isIP(plain) === 6 ? 'ipv6' : 'ipv4');
