@@ -91,6 +91,7 @@ test('shows why the gateway refuses the request', async () => {
   const line = /^stagedoor: \S+command: The command cannot be split into words: .* \(VALIDATION_ERROR\)$/;
   assert.match(await complaint(register('a --command', "node 'a")), line);
   assert.match(await complaint(register('a')), /^stagedoor: .*"endpoint".*"command".*\(CONFIG_INCOMPLETE\)$/);
+  assert.match(await complaint(register('time --defined --header A=1')), /Only an endpoint has h/);
 });
 
 test('refuses invalid options, and options that a definition excludes', async () => {

@@ -71,7 +71,7 @@ export const register: CommandDefinition = {
 };
 
 /** The member `instance` of the body of `POST /gateway/register`. */
-function instanceOf(input: CommandInput, { folder }: Terminal): object {
+function instanceOf(input: CommandInput, { folder }: Terminal) {
   const workingDir = input.text('working-dir');
   return {
     id: input.text('id'),
@@ -83,29 +83,20 @@ function instanceOf(input: CommandInput, { folder }: Terminal): object {
     headers: recordOf(input, 'header', { form: 'NAME=VALUE', folder }),
     force: input.switch('force'),
     metadata: recordOf(input, 'metadata'),
-    weight: weightOf(input),
+    weight: input.number('weight', { minimum: 1, maximum: 1000 }),
   };
 }
 
 /** The members of the body of `POST /servers`: the template's definition says how to reach the server. */
-function serverOf(input: CommandInput, { folder }: Terminal): object {
+function serverOf(input: CommandInput, terminal: Terminal): object {
   const foreign = ['endpoint', 'command', 'id', 'working-dir'].find((name) => input.text(name) !== undefined);
   if (foreign !== undefined)
     throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
-  const variables = recordOf(input, 'env');
-  const weight = weightOf(input);
+  const { env_vars, headers, force, metadata, weight } = instanceOf(input, terminal);
   return {
-    config: {
-      ...recordOf(input, 'config', { folder }),
-      ...(variables === undefined ? {} : { env_vars: variables }),
-      ...(input.has('force') ? { force: true } : {}),
-    },
-    instance_metadata: { ...recordOf(input, 'metadata'), ...(weight === undefined ? {} : { weight }) },
+    config: { env_vars, headers, force, ...recordOf(input, 'config', { folder: terminal.folder }) },
+    instance_metadata: { ...metadata, weight },
   };
-}
-
-function weightOf(input: CommandInput): number | undefined {
-  return input.number('weight', { minimum: 1, maximum: 1000 });
 }
 
 /** The pairs of a repeatable option; undefined without any. With a `folder`, `KEY=@file` takes the value from a file. */
