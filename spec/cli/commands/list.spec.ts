@@ -47,12 +47,14 @@ test('tools shows each tool with its arguments and its description', async () =>
   assert.equal([tools.length, tools[0].inputSchema.required], [count, ['text']]);
 });
 
-test('tools reports a template without tools, and an unknown template', async () => {
+test('tools reports a template without tools, and each command a name like that of an unknown template', async () => {
   assert.is(await printed(gateway.run('gateway tools demo')), 'demo has no tools');
   const unknown = /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\)$/;
   assert.match(await complaint(gateway.run('gateway tools nothing')), unknown);
   const slip = /^stagedoor: [^\n]+\(TEMPLATE_NOT_FOUND\); did you mean "demo"\?$/;
-  assert.match(await complaint(gateway.run('gateway tools dmeo')), slip);
+  const ofInstances = ['drain', 'resume', 'restart', 'deregister'].map((word) => `gateway ${word} dmeo one`);
+  const lines = ['gateway tools', 'gateway delete-template', 'template show'].map((words) => `${words} dmeo`);
+  for (const line of [...lines, ...ofInstances]) assert.match(await complaint(gateway.run(line)), slip, line);
 });
 
 test('sessions shows owner, client and binding of a session; end-session ends it', async () => {

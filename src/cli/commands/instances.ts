@@ -12,7 +12,7 @@ import { type CommandDefinition, type CommandInput, commandOf, pairsOf } from '.
 import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { printable, printResult, stateWord, table } from '../output.ts';
-import { ANSWER_MS, CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+import { ANSWER_MS, CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { start } from './start.ts';
@@ -141,7 +141,7 @@ export const deregister: CommandDefinition = {
     const [template, id] = [input.positional(0), input.positional(1)];
     const gateway = await gatewayOf(input, terminal);
     const path = `/gateway/deregister/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
-    await gateway.request(path, { method: 'DELETE' });
+    await ofTemplate(gateway, template, () => gateway.request(path, { method: 'DELETE' }));
     const done = { template_name: template, instance_id: id, deregistered: true };
     return printResult(input, terminal, done, `${id} is deregistered from ${template}`);
   },
@@ -204,7 +204,8 @@ export const deleteTemplate: CommandDefinition = {
   run: async (input, terminal) => {
     const template = input.positional(0);
     const gateway = await gatewayOf(input, terminal);
-    await gateway.request(`/gateway/templates/${encodeURIComponent(template)}`, { method: 'DELETE' });
+    const path = `/gateway/templates/${encodeURIComponent(template)}`;
+    await ofTemplate(gateway, template, () => gateway.request(path, { method: 'DELETE' }));
     const done = { template_name: template, deleted: true };
     return printResult(input, terminal, done, `${template} is deleted`);
   },
@@ -226,7 +227,8 @@ function instanceCommand(
       const [template, id] = [input.positional(0), input.positional(1)];
       const gateway = await gatewayOf(input, terminal);
       const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}/${word}`;
-      const record = fields(await gateway.request(path, { method: 'POST' }));
+      const send = () => gateway.request(path, { method: 'POST' });
+      const record = fields(await ofTemplate(gateway, template, send));
       return printResult(input, terminal, record, `${id} of ${template} ${done(record)}`);
     },
   };

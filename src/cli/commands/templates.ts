@@ -12,7 +12,7 @@ import type { CommandDefinition, CommandInput, OptionTable } from '../command.ts
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { type Columns, detailLines, json, printable, printResult, table } from '../output.ts';
 import { replaceFile } from '../private-file.ts';
-import { CLIENT_OPTIONS, gatewayOf, WIDE_OPTION } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../remote.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -104,7 +104,8 @@ async function templatesOf(
 async function templateOf(input: CommandInput, terminal: Terminal, id: string): Promise<Fields> {
   if (!readsLocally(input)) {
     const gateway = await gatewayOf(input, terminal);
-    return fields(await gateway.request(`/gateway/templates/${encodeURIComponent(id)}`));
+    const path = `/gateway/templates/${encodeURIComponent(id)}`;
+    return fields(await ofTemplate(gateway, id, () => gateway.request(path)));
   }
   const records = await localTemplates(input, terminal);
   const found = records.find((record) => record.id === id);
