@@ -51,10 +51,23 @@ export async function answerOfGateway(url: string, timeoutMs: number): Promise<H
   try {
     const signal = AbortSignal.timeout(timeoutMs);
     const response = await fetch(`${url}/gateway/health`, { signal, redirect: 'error' });
-    return 'build' in fields(await response.json()) ? response.headers : undefined;
+    return 'build' in fields(JSON.parse(await beginningOf(response))) ? response.headers : undefined;
   } catch {
     return undefined;
   }
+}
+
+/** Enough to recognize a gateway: another program on its port may write without end. */
+const BEGINNING_BYTES = 64 * 1024;
+
+/** The first bytes of an answer as text; the rest is not read. */
+export async function beginningOf({ body }: Response): Promise<string> {
+  let text = '';
+  for await (const chunk of body ?? []) {
+    text += Buffer.from(chunk).toString('latin1');
+    if (text.length >= BEGINNING_BYTES) break;
+  }
+  return text;
 }
 
 interface RemoteRequest {

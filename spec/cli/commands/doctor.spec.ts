@@ -1,6 +1,7 @@
 // The findings of `stagedoor doctor` on machines with problems.
 
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { Readable } from 'node:stream';
 import * as assert from 'uvu/assert';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -60,10 +61,14 @@ test('fails for invalid settings, one line each', async () => {
 });
 
 test('distinguishes a port that another program uses from one that a gateway uses', async () => {
-  const other = new URL(await serve((_request, response) => response.end('hello'))).port;
+  let sentBytes = 0;
+  function* endless() {
+    for (; ; sentBytes += 65_536) yield Buffer.alloc(65_536, ' ');
+  }
+  const other = new URL(await serve((_request, response) => Readable.from(endless()).pipe(response))).port;
   const running = new URL(gateway.url).port;
   const env = { MCP_GATEWAY_PORT: other, GATEWAY_PORT: running, STAGEDOOR_URL: gateway.url };
-  const { port } = new URL(await serve((_request, answer) => answer.end('#\nstagedoor_build_info 1')));
+  const { port } = new URL(await serve((_request, answer) => answer.end('# HELP stagedoor_a')));
   const words = ['--host', '127.0.0.1', '--database', 'memory://', '--metrics-port', port];
   const { code, of } = await examined(words, env);
   const found = of('ports').map(({ status, text }) => [status, text]);
@@ -73,6 +78,7 @@ test('distinguishes a port that another program uses from one that a gateway use
     ['ok', `127.0.0.1:${port} is used by a gateway that is running`],
   ]);
   assert.is(of('clock')[0]?.text, `the same as at ${gateway.url}`);
+  assert.ok(sentBytes < 16_000_000, `${sentBytes} bytes of the other program were read`);
   assert.is(code, 1);
 });
 

@@ -19,7 +19,7 @@ import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
-import { answerOfGateway, namedUrl } from '../remote.ts';
+import { answerOfGateway, beginningOf, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -126,7 +126,7 @@ async function isOfGateway(url: string): Promise<boolean> {
   if (await answerOfGateway(url, ANSWER_MS)) return true;
   try {
     const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(ANSWER_MS) });
-    return (await response.text()).includes('\nstagedoor_build_info');
+    return (await beginningOf(response)).startsWith('# HELP stagedoor_');
   } catch {
     return false;
   }
