@@ -74,9 +74,11 @@ const placed = definition({
       token: { type: 'string', header_mapping: 'Authorization', sensitive: true },
       user: { type: 'string', env_mapping: 'USER_NAME' },
       secret: { type: 'string', command_arg: '--secret', sensitive: true },
-      level: { type: 'integer', env_mapping: 'LEVEL', default: 3 },
+      level: { $ref: '#/$defs/count', env_mapping: 'LEVEL', default: 3 },
+      limits: { type: 'object', properties: { low: { $ref: '#/$defs/count' } }, env_mapping: 'LIMITS' },
       ports: { type: 'array', items: { type: 'integer' }, command_arg: '--port' },
     },
+    $defs: { count: { type: 'integer' } },
   },
 });
 
@@ -160,7 +162,7 @@ const INVALID: readonly (readonly [config: object, from: TemplateDefinition | un
     [{ ...user, paths: '/x:--evil' }, placed, 'paths value_error'],
     [{ ...user, command: 'other', root: '/r' }, placed, 'root extra_forbidden'],
     [{ root: '/r' }, placed, ' value_error'],
-    [{ ...user, level: 'high' }, placed, 'level int_type'],
+    [{ ...user, level: 'high', limits: { low: 'x' } }, placed, 'level int_type, limits.low int_type'],
   ];
 test('is refused for unknown settings, values of the wrong type, and settings that do not fit together', () => {
   for (const [config, from, said] of INVALID) {

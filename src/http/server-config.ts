@@ -4,7 +4,7 @@ import Type, { type Static } from 'typebox';
 import { configIncomplete, validationFailed } from '../domain/error-catalogue.ts';
 import type { ValidationItem } from '../domain/errors.ts';
 import { InstanceInput } from '../domain/instance.ts';
-import type { JsonObject } from '../domain/json.ts';
+import { definedFields, type JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
@@ -100,9 +100,9 @@ function checkedSettings(
   if (missing.length > 0)
     throw configIncomplete(`The template needs ${missing.map((key) => `"config.${key}"`).join(', ')}.`);
   const { $schema, $id, required, ...rules } = definition.config_schema ?? {};
-  refuseConfig(
-    compileShape(Type.Unsafe<JsonObject>({ type: 'object', properties: known }), 'body').issues(completed),
-  );
+  const definitions = definedFields({ $defs: rules.$defs, definitions: rules.definitions });
+  const each = { type: 'object', properties: known, ...definitions };
+  refuseConfig(compileShape(Type.Unsafe<JsonObject>(each), 'body').issues(completed));
   // Rules about several settings together, such as anyOf.
   if (!compileShape(Type.Unsafe<JsonObject>(rules), 'body').accepts(completed)) refuseConfig([CONTRADICTION]);
   const asWords = settings.filter(

@@ -27,7 +27,8 @@ export interface TemplateSetting {
 /** The settings in the order of the schema, which is also the order of the words. */
 export function settingsOf(definition: TemplateDefinition | undefined): readonly TemplateSetting[] {
   const { config_schema: schema, environment = {} } = definition ?? {};
-  return Object.entries(isJsonObject(schema?.properties) ? schema.properties : {}).map(([name, property]) => {
+  return Object.entries(isJsonObject(schema?.properties) ? schema.properties : {}).map(([name, written]) => {
+    const property = isJsonObject(written) ? withDefinition(written, schema) : written;
     const rules = isJsonObject(property) ? property : {};
     // Default: the variable of the template's environment that has the name of the setting in capitals.
     const capitals = name.toUpperCase();
@@ -43,6 +44,15 @@ export function settingsOf(definition: TemplateDefinition | undefined): readonly
       separator: text(rules.env_separator),
     };
   });
+}
+
+/** The property with the definition of the schema that it refers to. */
+function withDefinition(property: JsonObject, schema: SettingValues = {}): JsonObject {
+  const { $ref, ...own } = property;
+  const [, section = '', name = ''] = /^#\/(\$defs|definitions)\/(.+)$/.exec(String($ref)) ?? [];
+  const definitions = schema[section];
+  const definition = isJsonObject(definitions) ? definitions[name] : undefined;
+  return isJsonObject(definition) ? { ...definition, ...own } : property;
 }
 
 /** The values, with texts converted where the schema declares a number, a boolean, or a list of them or of texts. */
