@@ -92,6 +92,8 @@ export interface InstanceCounts {
   ejections: number;
 }
 
+type WaitedCall = Pick<GatewayEvents['exchange.finished'], 'template' | 'call' | 'waitMs'>;
+
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
 export class Metrics {
@@ -106,6 +108,8 @@ export class Metrics {
   readonly #clients = new Map<string, ClientTally>();
   /** Instances where clients have anything open, by server id. */
   readonly #present = new Map<string, InstanceClients>();
+  /** Calls under way that were tried at an instance. */
+  readonly #attempted = new Set<number>();
   #started = 0;
   #refused = 0;
   #lastProbeAtMs: number | null = null;
@@ -166,10 +170,12 @@ export class Metrics {
         break;
       case 'exchange.refused':
         this.#refused += 1;
-        this.#end(event, 'refused', event.waitMs, event.code)?.waits.observe(event.waitMs);
+        this.#countWait(event, true);
+        this.#end(event, 'refused', event.waitMs, event.code);
         break;
       case 'exchange.cancelled':
-        this.#end(event, 'cancelled', event.waitMs)?.waits.observe(event.waitMs);
+        this.#countWait(event, true);
+        this.#end(event, 'cancelled', event.waitMs);
         break;
       case 'exchange.finished':
         this.#finish(event);
@@ -231,17 +237,23 @@ export class Metrics {
   }
 
   #finish(event: GatewayEvents['exchange.finished']): void {
-    const { outcome, durationMs, waitMs } = event;
+    const { outcome, durationMs, waitMs, isLast } = event;
     const isAnswer = outcome === 'result' || outcome === 'error';
     for (const counts of this.#countsOf(event)) {
       increment(counts.exchanges, outcome);
       if (isAnswer) counts.answeredMs += durationMs;
     }
     if (isAnswer) this.#times.record(durationMs);
-    if (event.attempt === 1) this.#template(event.template)?.waits.observe(waitMs);
-    if (!event.isLast) return;
+    this.#countWait(event, isLast);
+    if (!isLast) return;
     const counts = this.#end(event, outcome, waitMs + durationMs, event.code);
     if (outcome !== 'cancelled') counts?.times.record(waitMs + durationMs);
+  }
+
+  /** Once for each call: at the end of its first attempt, or of a call without one. */
+  #countWait({ template, call, waitMs }: WaitedCall, isLast: boolean): void {
+    if (!this.#attempted.delete(call)) this.#template(template)?.waits.observe(waitMs);
+    if (!isLast) this.#attempted.add(call);
   }
 
   #end(

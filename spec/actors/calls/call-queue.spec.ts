@@ -2,7 +2,9 @@
 // The queue itself is in wait-queue.spec.ts. Time is simulated.
 
 import { mock } from 'node:test';
+import { from } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { Metrics } from '../../../src/actors/metrics.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
@@ -72,6 +74,8 @@ test('waits 5 s in total, even if an instance it has tried has capacity again', 
     [[1, false]],
     'it ended in line, not at its first instance',
   );
+  const { waits } = new Metrics(from(harness.events), () => true).template('t') ?? {};
+  assert.is(waits?.count, harness.eventsOf('exchange.finished').length, 'each call has one wait');
 });
 
 test('does not exceed the capacity of an instance that is resumed with calls in flight', async () => {
