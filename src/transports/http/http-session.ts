@@ -91,15 +91,17 @@ export class HttpSession {
 
   /**
    * True when a refusal means that the backend no longer knows the session. The specification demands 404; servers also
-   * answer 400 with an error that names no request, or with the SDK's codes for an unknown session. With or without a session, a
-   * server may have been replaced by one that does not speak the legacy era.
+   * answer 400 with an error that names no request, or with the SDK's codes for an unknown session. A 404 with an error about this
+   * very request, such as an unknown method, is its answer. With or without a session, a server may have been replaced by one that
+   * does not speak the legacy era.
    * Source: MCP 2025-11-25 basic/transports#session-management; measured.
    */
   isLost({ status, error }: RefusedEnding, id: number): boolean {
     if (status === 400 && error?.error.code === RPC.unsupportedVersion) return this.peer.era === 'legacy';
     if (!this.hasSession) return false;
-    if (status === 404) return true;
-    return status === 400 && error !== undefined && (error.id !== id || SESSION_CODES.has(error.error.code));
+    const ownCode = error?.id === id ? error.error.code : undefined;
+    if (status === 404) return ownCode === undefined || !ANSWER_CODES.has(ownCode);
+    return status === 400 && error !== undefined && (ownCode === undefined || SESSION_CODES.has(ownCode));
   }
 
   /** Replaces the session of `epoch`. All callers that lost it share one handshake. */
@@ -184,3 +186,11 @@ export class HttpSession {
 const NOT_OPEN: SessionState = { peer: NO_PEER, sessionId: undefined, headers: {} };
 
 const SESSION_CODES: ReadonlySet<number> = new Set([RPC.badRequest, RPC.sessionNotFound]);
+
+/** Codes of errors of which the server has understood the request, and perhaps worked on it. */
+const ANSWER_CODES: ReadonlySet<number> = new Set([
+  RPC.methodNotFound,
+  RPC.invalidParams,
+  RPC.internalError,
+  RPC.resourceNotFound,
+]);
