@@ -143,19 +143,18 @@ test('a call that is cancelled before it was sent leads to no notification', asy
   });
 });
 
-test('log lines on the stream of a call go to that call', async () => {
+test('log lines and custom notifications on the stream of a call go to that call', async () => {
   await withBackend({ answers: 'sse' }, async ({ transport }) => {
+    transport.messages$.subscribe();
     const texts = ['a', 'b', 'c', 'd'];
-    const all = await Promise.all(texts.map((text) => see(transport.exchange(callTool('log', { text })))));
-    const received = all.map(({ events }) => events[0]);
-    assert.equal(
-      received,
-      texts.map((data) => ({
-        kind: 'notification',
-        method: 'notifications/message',
-        params: { level: 'info', logger: 'fixture', data },
-      })),
-    );
+    for (const method of ['notifications/message', 'notifications/vendor']) {
+      const calls = texts.map((data) =>
+        see(transport.exchange(callTool('notify', { method, params: { data } }))),
+      );
+      const received = (await Promise.all(calls)).map(({ events }) => events[0]);
+      const sent = texts.map((data) => ({ kind: 'notification', method, params: { data } }));
+      assert.equal(received, sent);
+    }
   });
 });
 

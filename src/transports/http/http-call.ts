@@ -20,7 +20,7 @@ import {
   requestText,
 } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { CANCELLED, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
+import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import { type ClientInfo, callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
 import type { Closed } from '../transport.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
@@ -152,8 +152,9 @@ export class HttpCall implements AnswerSink {
       case 'notification':
         // A cancellation names a request by the gateway's id, which the caller would take for another request.
         if (message.method === CANCELLED) return;
-        // Log lines carry no id; on the stream of a call they belong to that call.
-        if (message.method === LOG || this.#request.method === LISTEN) this.notify(message);
+        // Log lines and custom notifications carry no id; on the stream of a call they belong to that call.
+        if (message.method === LOG || isCustomNotice(message.method) || this.#request.method === LISTEN)
+          this.notify(message);
         else this.#conversation.receiveNotification(message, this);
     }
   }
