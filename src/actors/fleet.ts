@@ -1,9 +1,10 @@
 // All instances of a gateway, by template and by server id: spawns their actors, feeds each template's pool, emits their events.
 // Instances of other nodes are only listed. It starts no call (dispatcher.ts) and stores nothing (registry.ts does).
 
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
-import { type Actor, createActor } from 'xstate';
+import { type Actor, type AnyActorRef, createActor } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
@@ -14,6 +15,7 @@ import type { ListChange } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import type { Open } from '../transports/transport.ts';
 import { ForeignInstance, Group, type Member } from './group.ts';
+import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 import { rootMachine, type TemplateActor } from './template.machine.ts';
@@ -52,6 +54,7 @@ export class Fleet {
       },
       ...(inspect && { inspect }),
     });
+    indexTimers(this.root.system);
     this.root.start();
   }
 
@@ -215,11 +218,8 @@ export class Fleet {
   #start(group: Group, input: InstanceActorInput): InstanceRef {
     group.supervisor ??= this.#openSupervisor(group.template);
     if (this.#freeIds.length === 0) this.#ids += 1;
-    const actorId = this.#freeIds.pop() ?? `instance-${this.#ids}`;
-    group.supervisor.send({ type: 'instance.add', actorId, input });
-    const actor = group.supervisor.getSnapshot().children[actorId];
-    if (actor === undefined) throw new Error(`the supervisor of ${group.template} did not start ${actorId}`);
-    return new InstanceRef(actor);
+    const id = this.#freeIds.pop() ?? `instance-${this.#ids}`;
+    return new InstanceRef(createActor(instanceMachine, { id, parent: group.supervisor, input }).start());
   }
 
   #openSupervisor(template: string): TemplateActor {
@@ -328,4 +328,18 @@ function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
     return { type: 'instance.unhealthy', ...fields, reason: reason ?? 'unknown', isPlanned };
   }
   return { type: `instance.${state}`, ...fields };
+}
+
+/** When an actor ends, xstate looks for its timers among those of all actors, which is quadratic for thousands of instances. */
+function indexTimers({ scheduler }: AnyActorRef['system']): void {
+  const { schedule } = scheduler;
+  const idsOf = new WeakMap<AnyActorRef, Set<string>>();
+  scheduler.schedule = (source, target, event, delay, id = randomUUID()) => {
+    const ids = idsOf.get(source) ?? new Set();
+    idsOf.set(source, ids.add(id)); // few: the delays of a machine have fixed ids
+    schedule(source, target, event, delay, id);
+  };
+  scheduler.cancelAll = (actor) => {
+    for (const id of idsOf.get(actor) ?? []) scheduler.cancel(actor, id);
+  };
 }

@@ -1,9 +1,8 @@
-// The supervisor of a template spawns its instance actors, releases them when they are done, and survives their crashes. There is
-// one per template, because spawning thousands of actors under one parent is quadratic. The root of a gateway spawns the
-// supervisors; two gateways in one process have separate roots. The actors of client sessions have the root as parent but are not
-// among its children: their owners end them.
+// The supervisor of a template reports which of its instance actors ended, and survives their crashes. The root of a gateway spawns
+// the supervisors; two gateways in one process have separate roots. Actors of instances and of client sessions have a parent here
+// but are not among its children, which are copied at each change: their owners start and end them.
 //
-//   template   supervising ── instance.add ──► (spawns)     xstate.done / xstate.error ──► (stops and forgets the child)
+//   template   supervising ── xstate.done / xstate.error ──► (emits instance.ended)
 //   root       running ── template.open ──► (spawns)        xstate.error ──► an uncaught error, because nothing could replace a
 //              supervisor or the actor of a client
 
@@ -11,17 +10,10 @@ import {
   type ActorRefFrom,
   type DoneActorEvent,
   type ErrorActorEvent,
-  enqueueActions,
+  emit,
   setup,
   spawnChild,
 } from 'xstate';
-import { instanceMachine } from './instances/instance.machine.ts';
-import type { InstanceActorInput } from './instances/instance-setup.ts';
-
-type TemplateEvent =
-  | { readonly type: 'instance.add'; readonly actorId: string; readonly input: InstanceActorInput }
-  | DoneActorEvent
-  | ErrorActorEvent;
 
 /** The actor ended or crashed, and its id may be used again. */
 type TemplateEmission = { readonly type: 'instance.ended'; readonly actorId: string };
@@ -29,27 +21,16 @@ type TemplateEmission = { readonly type: 'instance.ended'; readonly actorId: str
 export type TemplateActor = ActorRefFrom<typeof templateMachine>;
 
 const templateMachine = setup({
-  types: { events: {} as TemplateEvent, emitted: {} as TemplateEmission },
-  actors: { instance: instanceMachine },
-  actions: {
-    release: enqueueActions(({ event: { actorId }, enqueue }) => {
-      enqueue.stopChild(actorId);
-      enqueue.emit({ type: 'instance.ended', actorId });
-    }),
-  },
+  types: { events: {} as DoneActorEvent | ErrorActorEvent, emitted: {} as TemplateEmission },
+  actions: { report: emit(({ event: { actorId } }) => ({ type: 'instance.ended', actorId })) },
 }).createMachine({
   id: 'template',
   initial: 'supervising',
   states: {
     supervising: {
       on: {
-        'instance.add': {
-          actions: enqueueActions(({ event, enqueue }) => {
-            enqueue.spawnChild('instance', { id: event.actorId, input: event.input });
-          }),
-        },
-        'xstate.done.actor.*': { actions: 'release' },
-        'xstate.error.actor.*': { actions: 'release' },
+        'xstate.done.actor.*': { actions: 'report' },
+        'xstate.error.actor.*': { actions: 'report' },
       },
     },
   },
