@@ -8,9 +8,9 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('task memory');
 
-const ANN = { ownerId: 'ann', template: 't' };
-const EVE = { ownerId: 'eve', template: 't' };
-const EVERYWHERE = { ownerId: 'ann', template: undefined };
+const ANN = { owner: { id: 'ann' }, template: 't' };
+const EVE = { owner: { id: 'eve' }, template: 't' };
+const EVERYWHERE = { owner: { id: 'ann' }, template: undefined };
 
 test('returns all instances that gave the owner the id, the latest last', () => {
   const memory = new TaskMemory();

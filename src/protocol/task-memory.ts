@@ -7,6 +7,7 @@ import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import { aggregateInstance } from './aggregate/aggregate-names.ts';
+import type { Owner } from './ports.ts';
 
 /** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */
 const OWN_TASKS = 2_500;
@@ -18,7 +19,7 @@ const LONGEST_ID = 1_024;
 
 /** Owner and path of a request. Without a template: all templates together. */
 export interface TaskScope {
-  readonly ownerId: string;
+  readonly owner: Pick<Owner, 'id'>;
   readonly template: string | undefined;
 }
 
@@ -27,18 +28,18 @@ export class TaskMemory {
   /** By owner, then by id: the instances as `{template}/{instance}`, the latest last, because two may give the same id. */
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
 
-  begun({ ownerId, template }: TaskScope, taskId: string, instanceId: string): void {
+  begun({ owner, template }: TaskScope, taskId: string, instanceId: string): void {
     if (!isTaskId(taskId)) return;
     const instance = template === undefined ? instanceId : aggregateInstance({ template, instanceId });
-    const own = this.#owners.get(ownerId) ?? new LruMap(OWN_TASKS);
+    const own = this.#owners.get(owner.id) ?? new LruMap(OWN_TASKS);
     const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
     own.set(taskId, [...others.slice(1 - MOST_INSTANCES), instance]);
-    this.#owners.set(ownerId, own);
+    this.#owners.set(owner.id, own);
   }
 
   /** The instances at which the owner began a task of that id, named as at the path of the scope, the latest last. */
-  instancesOf({ ownerId, template }: TaskScope, taskId: string): readonly string[] {
-    return at(template, this.#owners.get(ownerId)?.get(taskId));
+  instancesOf({ owner, template }: TaskScope, taskId: string): readonly string[] {
+    return at(template, this.#owners.get(owner.id)?.get(taskId));
   }
 
   /** True when only other owners began a task of that id at the path. */

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { LegacyTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
+import { exchangeWithTasks } from '../../../src/protocol/legacy/legacy-tasks.ts';
 import { TaskMemory } from '../../../src/protocol/task-memory.ts';
 import { suite } from '../../helpers/suite.ts';
 import { PEER, ScriptedBackends, SessionBackends } from '../scripted-backends.ts';
@@ -12,13 +12,13 @@ const test = suite('legacy tasks');
 
 /** A session of `ann` at the instance `one`. */
 function setUp() {
-  const tasks = new LegacyTasks(new TaskMemory());
+  const memory = new TaskMemory();
   const session = new SessionBackends().add('one', 'ann');
   const request = { principal: { id: 'ann' }, template: 't' };
   const backends = new ScriptedBackends();
   const ask = (method: string, params: JsonObject) => {
     const received: unknown[] = [];
-    tasks.exchange({ method, params }, { session, request, backends }).subscribe({
+    exchangeWithTasks({ method, params }, { session, request, backends }, memory).subscribe({
       next: ({ event }) => received.push(event.kind),
       error: ({ code }) => received.push(code),
     });

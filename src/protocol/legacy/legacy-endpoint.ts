@@ -39,7 +39,7 @@ import type { TaskMemory } from '../task-memory.ts';
 import { type LegacyConversation, LegacyConversations } from './legacy-conversation.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { hasBatches, revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
-import { LegacyTasks } from './legacy-tasks.ts';
+import { exchangeWithTasks } from './legacy-tasks.ts';
 
 /** Longest wait of a client for its backend's stream, in ms. */
 const OPENING_MS = 250;
@@ -60,12 +60,12 @@ interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBy
 export class LegacyEndpoint {
   readonly #conversations: LegacyConversations;
   readonly #onFault: FaultListener;
-  readonly #tasks: LegacyTasks;
+  readonly #tasks: TaskMemory;
 
   constructor({ onFault, scheduler, tasks, bufferedBytes }: LegacyOptions) {
     this.#conversations = new LegacyConversations(onFault, scheduler, bufferedBytes);
     this.#onFault = onFault;
-    this.#tasks = new LegacyTasks(tasks);
+    this.#tasks = tasks;
   }
 
   get conversations(): number {
@@ -215,7 +215,8 @@ export class LegacyEndpoint {
     const report = from.request.report(message);
     const { requestId } = from.request;
     const common = { method, caller, canceller: conversation, tracker: report, requestId };
-    const answers$ = this.#tasks.exchange(params === undefined ? common : { ...common, params }, from);
+    const asked = params === undefined ? common : { ...common, params };
+    const answers$ = exchangeWithTasks(asked, from, this.#tasks);
     conversation.begin(id, post, holdingBody(answers$, from.request), report);
   }
 }

@@ -18,47 +18,45 @@ interface SessionRequest {
   readonly backends: Backends;
 }
 
-export class LegacyTasks {
-  readonly #memory: TaskMemory;
-
-  constructor(memory: TaskMemory) {
-    this.#memory = memory;
-  }
-
-  /** One request in a session; cold. A task that it begins is remembered. Errors are those of exchangeInSession. */
-  exchange(request: ExchangeRequest, from: SessionRequest): Observable<Answer> {
-    const { method, params } = request;
-    if (isTaskMethod(method)) return this.#exchangeAbout(request, from);
-    const answers$ = exchangeInSession(from.session, request);
-    const mayBegin =
-      method === 'tools/call' &&
-      (params?.task !== undefined || takesTasks(from.session.profile.capabilities));
-    return mayBegin ? answers$.pipe(this.#memory.following(scopeOf(from))) : answers$;
-  }
-
-  /** In the session itself where its owner began the task there, or the task is unknown; else at the instance that runs the task. */
-  #exchangeAbout(request: ExchangeRequest, from: SessionRequest): Observable<Answer> {
-    const { session } = from;
-    const taskId = request.params?.taskId;
-    const isList = request.method === 'tasks/list';
-    // Source: SEP-2663, which removed it: nothing but the id tells callers apart.
-    if (isList && session.peer.era !== 'legacy')
-      return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
-    if (isList || !isTaskId(taskId)) return exchangeInSession(session, request);
-    return defer(() => {
-      const known = this.#memory.instancesOf(scopeOf(from), taskId);
-      const here = known.findLast((id) => session.isAt(id));
-      const instanceId = here ?? known.at(-1);
-      if (here === undefined && instanceId !== undefined) return exchangeElsewhere(request, from, instanceId);
-      return here === undefined && this.#memory.isOthers(scopeOf(from), taskId)
-        ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
-        : exchangeInSession(session, request, here);
-    });
-  }
+/** One request in a session; cold. A task that it begins is remembered. Errors are those of exchangeInSession. */
+export function exchangeWithTasks(
+  request: ExchangeRequest,
+  from: SessionRequest,
+  memory: TaskMemory,
+): Observable<Answer> {
+  const { method, params } = request;
+  if (isTaskMethod(method)) return exchangeAboutTask(request, from, memory);
+  const answers$ = exchangeInSession(from.session, request);
+  const mayBegin =
+    method === 'tools/call' && (params?.task !== undefined || takesTasks(from.session.profile.capabilities));
+  return mayBegin ? answers$.pipe(memory.following(scopeOf(from))) : answers$;
 }
 
-function scopeOf({ request: { principal, template } }: SessionRequest): TaskScope {
-  return { ownerId: principal.id, template };
+/** In the session itself where its owner began the task there, or the task is unknown; else at the instance that runs the task. */
+function exchangeAboutTask(
+  request: ExchangeRequest,
+  from: SessionRequest,
+  memory: TaskMemory,
+): Observable<Answer> {
+  const { session } = from;
+  const taskId = request.params?.taskId;
+  const isList = request.method === 'tasks/list';
+  // Source: SEP-2663, which removed it: nothing but the id tells callers apart.
+  if (isList && session.peer.era !== 'legacy') return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
+  if (isList || !isTaskId(taskId)) return exchangeInSession(session, request);
+  return defer(() => {
+    const known = memory.instancesOf(scopeOf(from), taskId);
+    const here = known.findLast((id) => session.isAt(id));
+    const instanceId = here ?? known.at(-1);
+    if (here === undefined && instanceId !== undefined) return exchangeElsewhere(request, from, instanceId);
+    return here === undefined && memory.isOthers(scopeOf(from), taskId)
+      ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
+      : exchangeInSession(session, request, here);
+  });
+}
+
+function scopeOf({ request: { principal: owner, template } }: SessionRequest): TaskScope {
+  return { owner, template };
 }
 
 /** Outside of the session, which is not parked meanwhile. */

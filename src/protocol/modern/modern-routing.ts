@@ -17,7 +17,7 @@ import { hasRounds, listOf, META } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
-import { isTaskId, isTaskMethod, type TaskMemory, type TaskScope, taskIdIn } from '../task-memory.ts';
+import { isTaskId, isTaskMethod, type TaskMemory, taskIdIn } from '../task-memory.ts';
 import { callKey, invalidParams, type ModernCall, pathKey } from './modern-call.ts';
 import { StateCipher } from './state-cipher.ts';
 
@@ -50,7 +50,7 @@ export class ModernRouting {
   /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
   learnTask(call: ModernCall, result: JsonText, instanceId: string): void {
     const taskId = call.method === 'tools/call' ? taskIdIn(result) : undefined;
-    if (taskId !== undefined) this.#tasks.begun(scopeOf(call), taskId, instanceId);
+    if (taskId !== undefined) this.#tasks.begun(call, taskId, instanceId);
   }
 
   /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
@@ -109,10 +109,9 @@ export class ModernRouting {
   }
 
   #byTask(call: ModernCall, taskId: string): ModernRoute | undefined {
-    const scope = scopeOf(call);
-    const instanceId = this.#tasks.instancesOf(scope, taskId).at(-1);
+    const instanceId = this.#tasks.instancesOf(call, taskId).at(-1);
     if (instanceId !== undefined) return { params: call.params, instanceId };
-    if (this.#tasks.isOthers(scope, taskId)) throw invalidParams('Unknown task');
+    if (this.#tasks.isOthers(call, taskId)) throw invalidParams('Unknown task');
     return undefined;
   }
 
@@ -124,10 +123,6 @@ export class ModernRouting {
       message: 'The state of the server is too large for the client to carry',
     });
   }
-}
-
-function scopeOf({ owner, template }: ModernCall): TaskScope {
-  return { ownerId: owner.id, template };
 }
 
 function cursorKey(call: ModernCall): string {
