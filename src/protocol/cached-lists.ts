@@ -126,7 +126,9 @@ export class CachedLists {
     load: () => Observable<Answer>,
   ): Observable<Answer> {
     if (!isShared) return load();
-    const key = this.#listKeyOf(request, `session of ${ownerId}`, profile, ` of ${this.#idOf(peer)}`);
+    const id = this.#peerIds.get(peer) ?? randomUUID();
+    this.#peerIds.set(peer, id);
+    const key = this.#listKeyOf(request, `session of ${ownerId}`, profile, ` of ${id}`);
     if (key === undefined) return load();
     return this.#serve(key, load).pipe(
       catchError((thrown) => {
@@ -156,12 +158,6 @@ export class CachedLists {
     const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
     const listKey = `${this.#options.template} ${this.#timesWithoutPeers} ${list}${conversation} ${page}`;
     return { list, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
-  }
-
-  #idOf(peer: Peer): string {
-    const id = this.#peerIds.get(peer) ?? randomUUID();
-    this.#peerIds.set(peer, id);
-    return id;
   }
 
   /** Emits the answer of the key: stored, under way, or from `load`. Errors like `load`, if there is no stale answer. */

@@ -68,7 +68,10 @@ export class ToolCache {
   lookUp(): Promise<void> | undefined {
     if (this.#waiting >= LIMITS.queuedPerInstance) return undefined;
     this.#waiting += 1;
-    this.#lookup ??= this.#boundedRefresh();
+    this.#lookup ??= firstValueFrom(race(from(this.refresh()), timer(LIMITS.toolLookupMs))).then(() => {
+      this.#lookup = undefined;
+      this.#waiting = 0;
+    });
     return this.#lookup;
   }
 
@@ -86,12 +89,6 @@ export class ToolCache {
       this.#earlyAtMs = now;
     }
     await this.refresh();
-  }
-
-  async #boundedRefresh(): Promise<void> {
-    await firstValueFrom(race(from(this.refresh()), timer(LIMITS.toolLookupMs)));
-    this.#lookup = undefined;
-    this.#waiting = 0;
   }
 
   async #reload(): Promise<void> {

@@ -64,7 +64,9 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
       this.#listen();
       return () => {
         subscription.unsubscribe();
-        this.#stopListeningIfUnused();
+        if (this.#messages$?.observed === true) return;
+        this.#messages$ = undefined;
+        if (this.#profile !== undefined) this.#listener?.stop();
       };
     });
   }
@@ -150,12 +152,6 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
       this,
     );
     this.#listener.start();
-  }
-
-  #stopListeningIfUnused(): void {
-    if (this.#messages$?.observed === true) return;
-    this.#messages$ = undefined;
-    if (this.#profile !== undefined) this.#listener?.stop();
   }
 
   async #end(closed: Closed, last?: () => Promise<void>): Promise<void> {
