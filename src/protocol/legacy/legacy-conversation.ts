@@ -10,18 +10,17 @@ import {
   type ServerMessage,
   type ServerRequest,
 } from '../../domain/client.ts';
-import { type Alarm, alarmOf, SLOW_MS } from '../../domain/clock.ts';
+import { type Alarm, SLOW_MS } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { type JsonRpcId, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { FaultListener, McpReply } from '../endpoint-types.ts';
+import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
-import { EventMemory } from './legacy-event-log.ts';
+import type { EventMemory } from './legacy-event-log.ts';
 import { isListenerKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll } from './legacy-request.ts';
@@ -237,67 +236,5 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       this.onFault(thrown); // nested too deeply to be serialized
       if (message.kind === 'request') message.answer(failed('The request cannot be passed on.'));
     }
-  }
-}
-
-// The conversations of one endpoint, by session: made at the first use, removed by the first sweep that finds no state. One timer
-// for all.
-
-const SWEEP_MS = 10_000;
-
-/** The caller closes them. */
-export class LegacyConversations {
-  readonly #bySession = new Map<string, LegacyConversation>();
-  readonly #deps: ConversationDeps;
-  readonly #scheduler: TaskScheduler;
-  #lastNumber = 0;
-  #sweeper: NodeJS.Timeout | undefined;
-
-  constructor(onFault: FaultListener, scheduler: TaskScheduler, bufferedBytes?: number) {
-    this.#scheduler = scheduler;
-    this.#deps = {
-      memory: new EventMemory(bufferedBytes),
-      alarm: alarmOf(scheduler),
-      nextNumber: () => {
-        this.#lastNumber += 1;
-        return this.#lastNumber;
-      },
-      onFault,
-    };
-  }
-
-  get size(): number {
-    return this.#bySession.size;
-  }
-
-  find(sessionId: string): LegacyConversation | undefined {
-    return this.#bySession.get(sessionId);
-  }
-
-  /** The conversation of a session, made if need be. */
-  of(session: McpSession): LegacyConversation {
-    const known = this.#bySession.get(session.id);
-    if (known !== undefined) return known;
-    const conversation = new LegacyConversation(session, this.#deps);
-    this.#bySession.set(session.id, conversation);
-    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
-    return conversation;
-  }
-
-  close(error: Error): Promise<void> {
-    clearInterval(this.#sweeper);
-    return this.#scheduler.each([...this.#bySession.keys()], (sessionId) => this.end(sessionId, error));
-  }
-
-  /** Ends the conversation of a session, if there is one, as LegacyConversation.close. */
-  end(sessionId: string, error: Error): void {
-    this.#bySession.get(sessionId)?.close(error);
-    this.#bySession.delete(sessionId);
-  }
-
-  #sweep(): void {
-    const nowMs = Date.now();
-    for (const [sessionId, conversation] of this.#bySession)
-      if (conversation.sweep(nowMs)) this.#bySession.delete(sessionId);
   }
 }

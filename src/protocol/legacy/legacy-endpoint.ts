@@ -4,10 +4,12 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ClientProfile } from '../../domain/client.ts';
+import { alarmOf } from '../../domain/clock.ts';
 import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isProfileTooLarge, MOST_PROFILE_UNITS, tooLongIn } from '../client-bounds.ts';
 import {
   type ClientRequest,
@@ -19,7 +21,6 @@ import {
 import {
   type CommonOptions,
   type EndpointOptions,
-  type FaultListener,
   holdingBody,
   type McpReply,
   type McpRequest,
@@ -36,11 +37,13 @@ import {
   rpcFailureOf,
 } from '../rpc.ts';
 import type { TaskMemory } from '../task-memory.ts';
-import { type LegacyConversation, LegacyConversations } from './legacy-conversation.ts';
+import { type ConversationDeps, LegacyConversation } from './legacy-conversation.ts';
+import { EventMemory } from './legacy-event-log.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { hasBatches, revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
 import { exchangeWithTasks } from './legacy-tasks.ts';
 
+const SWEEP_MS = 10_000;
 /** Longest wait of a client for its backend's stream, in ms. */
 const OPENING_MS = 250;
 const NOTHING = JsonText.ofValue({});
@@ -58,14 +61,26 @@ interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBy
 
 /** Serves legacy clients at all paths. The caller closes it. */
 export class LegacyEndpoint {
-  readonly #conversations: LegacyConversations;
-  readonly #onFault: FaultListener;
+  /** By session: made at the first use, removed by the first sweep that finds no state. One timer for all. */
+  readonly #conversations = new Map<string, LegacyConversation>();
+  readonly #deps: ConversationDeps;
+  readonly #scheduler: TaskScheduler;
   readonly #tasks: TaskMemory;
+  #lastNumber = 0;
+  #sweeper: NodeJS.Timeout | undefined;
 
   constructor({ onFault, scheduler, tasks, bufferedBytes }: LegacyOptions) {
-    this.#conversations = new LegacyConversations(onFault, scheduler, bufferedBytes);
-    this.#onFault = onFault;
+    this.#scheduler = scheduler;
     this.#tasks = tasks;
+    this.#deps = {
+      memory: new EventMemory(bufferedBytes),
+      alarm: alarmOf(scheduler),
+      nextNumber: () => {
+        this.#lastNumber += 1;
+        return this.#lastNumber;
+      },
+      onFault,
+    };
   }
 
   get conversations(): number {
@@ -94,11 +109,11 @@ export class LegacyEndpoint {
     checkGetTypes(request.headers);
     const session = sessionOf(request, backends);
     const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
-    const conversation = this.#conversations.of(session);
+    const conversation = this.#conversationOf(session);
     const opening = lastEventId === undefined ? conversation.listen() : undefined;
     if (opening === undefined) return conversation.open(reply, lastEventId);
     // The session may have ended meanwhile.
-    const open = () => this.#conversations.of(sessionOf(request, backends)).open(reply, lastEventId);
+    const open = () => this.#conversationOf(sessionOf(request, backends)).open(reply, lastEventId);
     return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
   }
 
@@ -109,13 +124,32 @@ export class LegacyEndpoint {
   }
 
   end(session: McpSession): void {
-    session.close().catch(this.#onFault);
-    this.#conversations.end(session.id, perhapsDelivered(sessionNotFound()));
+    session.close().catch(this.#deps.onFault);
+    this.#end(session.id, perhapsDelivered(sessionNotFound()));
   }
 
   /** Ends every open stream, and answers every call under way with BACKEND_UNAVAILABLE. */
   close(): Promise<void> {
-    return this.#conversations.close(callCutOff());
+    clearInterval(this.#sweeper);
+    const error = callCutOff();
+    return this.#scheduler.each([...this.#conversations.keys()], (sessionId) => this.#end(sessionId, error));
+  }
+
+  #end(sessionId: string, error: Error): void {
+    this.#conversations.get(sessionId)?.close(error);
+    this.#conversations.delete(sessionId);
+  }
+
+  #conversationOf(session: McpSession): LegacyConversation {
+    const known = this.#conversations.get(session.id);
+    if (known !== undefined) return known;
+    const conversation = new LegacyConversation(session, this.#deps);
+    this.#conversations.set(session.id, conversation);
+    this.#sweeper ??= setInterval(() => {
+      const nowMs = Date.now();
+      for (const [id, each] of this.#conversations) if (each.sweep(nowMs)) this.#conversations.delete(id);
+    }, SWEEP_MS).unref();
+    return conversation;
   }
 
   /** A session whose id does not reach its client is closed. */
@@ -152,7 +186,7 @@ export class LegacyEndpoint {
     if (!hasBatches(versionOf(session)))
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');
     const messages = readBatch(parsed);
-    const conversation = this.#conversations.find(session.id);
+    const conversation = this.#conversations.get(session.id);
     for (const { id } of requestsOf(messages)) conversation?.check(id); // before it is counted
     return this.#consumeRateLimit(messages, null, { session, request, reply, backends });
   }
@@ -181,7 +215,7 @@ export class LegacyEndpoint {
     const { session, request, reply } = from;
     const revision = revisionOf(request, session);
     const requests = requestsOf(messages);
-    const conversation = this.#conversations.of(session);
+    const conversation = this.#conversationOf(session);
     for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
     conversation.clientSeen();
     const post = conversation.post(reply, requests.length, revision);
