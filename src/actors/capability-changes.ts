@@ -44,7 +44,12 @@ export class CapabilityChanges {
     if (last !== undefined && this.#peerOf(last) === undefined) after.delete(last);
     if (peer !== undefined) after.set(id, { peer, kind: kindOf(peer) });
     this.#listings = after;
-    return new Set([...without(before, after), ...without(after, before)].flatMap(listsOf));
+    const servers = [...without(before, after), ...without(after, before)];
+    return new Set(
+      servers.flatMap(({ era, capabilities }) =>
+        NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined),
+      ),
+    );
   }
 
   /** Undefined unless the instance is healthy. */
@@ -73,8 +78,4 @@ function kindOf({ era, greeting }: Peer): Listing['kind'] {
   } catch {
     return Symbol(); // nested too deeply to be serialized
   }
-}
-
-function listsOf({ era, capabilities }: Peer): readonly ListField[] {
-  return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }

@@ -28,7 +28,11 @@ export class Pool<C extends Candidate> {
     this.#strategy = strategy();
     this.#retryStrategy = strategy();
     this.outliers = new Outliers(options);
-    const end = () => this.#empty();
+    const end = (): void => {
+      this.outliers.close();
+      this.#byId.clear();
+      this.candidates = [];
+    };
     changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
   }
 
@@ -72,12 +76,6 @@ export class Pool<C extends Candidate> {
   setStrategy(strategy: () => Strategy): void {
     this.#strategy = strategy();
     this.#retryStrategy = strategy();
-  }
-
-  #empty(): void {
-    this.outliers.close();
-    this.#byId.clear();
-    this.candidates = [];
   }
 
   #apply(change: PoolChange<C>): void {

@@ -151,7 +151,13 @@ export class Leases implements ConversationListener {
     const isFull = this.#shares.isShareFull(owner.id);
     if (!isFull && this.#counted.size < this.#most) return undefined;
     const idle = this.#oldestIdle(isFull ? owner.id : undefined);
-    if (idle !== undefined && this.#replaced.size < this.#most) return this.#replace(idle);
+    if (idle !== undefined && this.#replaced.size < this.#most) {
+      // Frees its capacity at once; but a new process waits for the end of the old one.
+      this.#uncount(idle);
+      this.#replaced.add(idle);
+      const gone = idle.close();
+      return this.#isPipe ? gone : undefined;
+    }
     if (isFull) throw dedicatedShareLimit(this.#shares.share);
     throw this.#isPipe ? processLimit(this.#most) : queueFull(this.#options.definition.template);
   }
@@ -161,14 +167,6 @@ export class Leases implements ConversationListener {
       .flatMap((alike) => [...alike])
       .filter((each) => each.isIdle && each.isFree && (ownerId === undefined || each.ownerId === ownerId))
       .toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0];
-  }
-
-  /** Closes it and frees its capacity at once; but a new process waits for the end of the old one. */
-  #replace(conversation: Conversation): Promise<void> | undefined {
-    this.#uncount(conversation);
-    this.#replaced.add(conversation);
-    const gone = conversation.close();
-    return this.#isPipe ? gone : undefined;
   }
 
   #uncount(conversation: Conversation): void {

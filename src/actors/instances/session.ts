@@ -1,11 +1,11 @@
 // The actor that owns one transport, and with it one process or one connection: opens it, offers it as a link for requests, and
 // reports its end. instance.machine.ts decides about health and restarts.
 
-import { defer, firstValueFrom, type Observable, tap } from 'rxjs';
+import { defer, firstValueFrom, tap } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -39,19 +39,17 @@ export class SessionLink {
     this.tools = new ToolCache(() => listTools(transport), now);
     this.lastMessageAtMs = now();
     const { peer, messages$, closed$ } = transport;
-    this.feed = new Feed({ peer, messages$, closed$, exchange: (request) => this.listen(request) });
     this.noteMessage = () => {
       this.lastMessageAtMs = now();
     };
+    // Subscriptions, too, are neither counted nor timed.
+    const exchange = (request: ExchangeRequest) =>
+      defer(() => transport.exchange(request)).pipe(tap(this.noteMessage));
+    this.feed = new Feed({ peer, messages$, closed$, exchange });
   }
 
   get peer(): Peer {
     return this.transport.peer;
-  }
-
-  /** Like Transport.exchange, for subscriptions and requests of the gateway itself: neither counted nor timed. */
-  listen(request: ExchangeRequest): Observable<ExchangeEvent> {
-    return defer(() => this.transport.exchange(request)).pipe(tap(this.noteMessage));
   }
 }
 

@@ -9,6 +9,8 @@ import type { LegacyStream } from './legacy-stream.ts';
 /** Answers one POST: at once, or over a stream. */
 export class LegacyPost {
   readonly #reply: McpReply;
+  /** Of several instances that answer the first one counts. */
+  readonly log: McpLog;
   readonly #openStream: () => LegacyStream;
   readonly #canPoll: boolean;
   #awaited: number;
@@ -20,14 +22,10 @@ export class LegacyPost {
   /** `awaited`: number of answers that will come. `canPoll`: see legacy-request.ts. */
   constructor(reply: McpReply, openStream: () => LegacyStream, awaited: number, canPoll: boolean) {
     this.#reply = reply;
+    this.log = reply.log;
     this.#openStream = openStream;
     this.#awaited = awaited;
     this.#canPoll = canPoll;
-  }
-
-  /** Of several instances that answer the first one counts. */
-  get log(): McpLog {
-    return this.#reply.log;
   }
 
   /** True while a connection carries the stream, and before the stream has begun. */

@@ -6,11 +6,12 @@ import { META, MODERN_VERSIONS, type Peer, type ServerInfo } from '../../domain/
 
 /** The result may not be cached: capabilities change without a notice. `own` is the gateway. */
 export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObject {
-  const instructions = sameInstructions(peers);
+  const [instructions, ...others] = peers.map(({ greeting }) => greeting.instructions);
+  const isSame = typeof instructions === 'string' && others.every((other) => other === instructions);
   return {
     supportedVersions: [...MODERN_VERSIONS],
     capabilities: commonCapabilities(peers),
-    ...(instructions === undefined ? {} : { instructions }),
+    ...(isSame ? { instructions } : {}),
     resultType: 'complete',
     ttlMs: 0,
     cacheScope: 'private',
@@ -46,9 +47,4 @@ function inBoth(a: JsonObject, b: JsonObject): JsonObject {
 function shared(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue | undefined {
   if (isJsonObject(a) && isJsonObject(b)) return inBoth(a, b);
   return JSON.stringify(a) === JSON.stringify(b) ? a : undefined;
-}
-
-function sameInstructions(peers: readonly Peer[]): string | undefined {
-  const [first, ...others] = peers.map(({ greeting }) => greeting.instructions);
-  return typeof first === 'string' && others.every((other) => other === first) ? first : undefined;
 }

@@ -43,7 +43,8 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
   if (buffer[start] !== OPEN_BRACE) return result;
   const lacks = (key: string) => fieldOf(result, key) === undefined;
   const fields: JsonObject = { resultType: 'complete' };
-  if (isCacheable(method)) {
+  // These need a cache lifetime. Results of a legacy backend must not be cached.
+  if (method === 'resources/read' || listOf(method) !== undefined) {
     if (lacks('ttlMs')) fields.ttlMs = 0;
     if (lacks('cacheScope')) fields.cacheScope = 'private';
   }
@@ -51,11 +52,6 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
   const rest = skipSpace(buffer, start + 1);
   const head = JSON.stringify(fields).slice(0, -1) + (buffer[rest] === CLOSE_BRACE ? '' : ',');
   return JsonText.ofBytes(Buffer.concat([Buffer.from(head), buffer.subarray(rest)]));
-}
-
-/** Results that need a cache lifetime. Those of a legacy backend must not be cached. */
-function isCacheable(method: string): boolean {
-  return method === 'resources/read' || listOf(method) !== undefined;
 }
 
 /** A top-level field. Small results are parsed on first use, and most were: calls look for a task in them. Of others only the field is. */

@@ -217,7 +217,9 @@ export class HttpCall implements AnswerSink {
     if (!this.#repeated && session.isLost(refused, this.#id)) {
       this.#repeated = true;
       this.#answer = undefined;
-      if (reopens) this.#repeatInNewSession();
+      // The server refused the call before any work, so a repetition is safe.
+      const failed = (thrown: unknown): void => this.#fail(sessionNotReopened(thrown));
+      if (reopens) session.reopen(this.#epoch).then(() => this.start(), failed);
       else this.#failForLostSession(connectionClosed(SESSION_LOST, false));
       return;
     }
@@ -233,14 +235,6 @@ export class HttpCall implements AnswerSink {
     this.#settle();
     this.#conversation.sessionLost();
     this.#subscriber.error(error);
-  }
-
-  /** The server refused the call before any work, so a repetition is safe. */
-  #repeatInNewSession(): void {
-    this.#conversation.session.reopen(this.#epoch).then(
-      () => this.start(),
-      (thrown: unknown) => this.#fail(sessionNotReopened(thrown)),
-    );
   }
 
   /** The server refused the call before any work: repeats it if the current list of tools asks for other headers. */

@@ -56,7 +56,9 @@ export class DedicatedPrograms {
     mayBeModern: boolean,
   ): Promise<Channel> {
     const start = async (): Promise<Channel> => {
-      const channel = this.#take();
+      if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
+      const [channel = this.#start()] = this.#usable;
+      this.#forget(channel);
       await openOnPipe(channel, { ...this.#options, profile, mayBeModern, signal });
       return channel;
     };
@@ -73,13 +75,6 @@ export class DedicatedPrograms {
 
   get #usable(): Channel[] {
     return [...this.#unused.keys()].filter(({ isUsable }) => isUsable);
-  }
-
-  #take(): Channel {
-    if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
-    const [warm = this.#start()] = this.#usable;
-    this.#forget(warm);
-    return warm;
   }
 
   /** Starts programs for the next clients when no opening needs the processor. */
