@@ -8,7 +8,6 @@ import {
   type EndedToken,
   isActiveAdmin,
   type User,
-  type UserChange,
   usernameKey,
   withChange,
   withEndedToken,
@@ -24,110 +23,84 @@ const IN_ORDER = { orderBy: { position: 'asc' } } as const;
 /** Keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
 
-export class OrmAccounts implements AccountStore {
-  readonly #session: OrmSession;
+export function ormAccounts(session: OrmSession): AccountStore {
+  return {
+    findUsers: (ids) =>
+      session.run(async (em, { users }) => (await em.find(users, idIn(ids), IN_ORDER)).map(userOf)),
+    findUserByName: (username) =>
+      session.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) })),
+    insertUser: (user) =>
+      session.change(async (em, tables, position) => {
+        const namesake = await userWhere(em, tables, { usernameKey: usernameKey(user.username) });
+        if (namesake !== undefined) throw duplicateUsername(user.username);
+        await em.insert(tables.users, { ...rowOfUser(user), position });
+      }),
+    changeUser: (id, change) =>
+      session.change(async (em, tables) => {
+        const user = await userWhere(em, tables, { id });
+        if (user === undefined) throw userNotFound(id);
+        const changed = withChange(user, change);
+        await keepAnAdmin(em, tables, user, changed);
+        await em.nativeUpdate(tables.users, { id }, rowOfUser(changed));
+        return changed;
+      }),
+    deleteUser: (id) =>
+      session.change(async (em, tables) => {
+        const user = await userWhere(em, tables, { id });
+        if (user === undefined) throw userNotFound(id);
+        await keepAnAdmin(em, tables, user, undefined);
+        await em.nativeDelete(tables.apiKeys, { ownerId: id });
+        await em.nativeDelete(tables.settings, { name: endedName(id) });
+        await em.nativeDelete(tables.users, { id });
+      }),
+    endToken: async (userId, token, nowMs) => {
+      const revision = await session.changeIf(async (em, tables) => {
+        const before = await endedTokensOf(em, tables, userId);
+        const ended = withEndedToken(before ?? [], token, nowMs);
+        if (ended === undefined) return false;
+        const name = endedName(userId);
+        const value = toDocument(ended);
+        if (before === undefined) await em.insert(tables.settings, { name, value });
+        else await em.nativeUpdate(tables.settings, { name }, { value });
+        return true;
+      });
+      return revision !== undefined;
+    },
+    isTokenEnded: (userId, tokenId) =>
+      session.run(async (em, tables) => {
+        const ended = await endedTokensOf(em, tables, userId);
+        return ended?.some(({ id }) => id === tokenId) ?? false;
+      }),
+    findApiKeys: (ids) =>
+      session.run(async (em, { apiKeys }) => (await em.find(apiKeys, idIn(ids), IN_ORDER)).map(apiKeyOf)),
+    insertApiKey: (key) =>
+      session.change(async (em, { apiKeys }, position) => {
+        await em.insert(apiKeys, { ...rowOfApiKey(key), position });
+      }),
+    deleteApiKey: async (id) => {
+      const revision = await session.changeIf(
+        async (em, { apiKeys }) => (await em.nativeDelete(apiKeys, { id })) > 0,
+      );
+      return revision !== undefined;
+    },
+    touchApiKeys: async (lastUsedAt) => {
+      // In the same order on every node, so that two nodes cannot deadlock.
+      const touches = [...lastUsedAt].sort(([left], [right]) => (left < right ? -1 : 1));
+      for (let start = 0; start < touches.length; start += TOUCH_BATCH)
+        await touch(session, touches.slice(start, start + TOUCH_BATCH));
+    },
+  };
+}
 
-  constructor(session: OrmSession) {
-    this.#session = session;
-  }
-
-  findUsers(ids?: readonly string[]): Promise<User[]> {
-    return this.#session.run(async (em, { users }) =>
-      (await em.find(users, idIn(ids), IN_ORDER)).map(userOf),
-    );
-  }
-
-  findUserByName(username: string): Promise<User | undefined> {
-    return this.#session.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) }));
-  }
-
-  insertUser(user: User): Promise<void> {
-    return this.#session.change(async (em, tables, position) => {
-      const namesake = await userWhere(em, tables, { usernameKey: usernameKey(user.username) });
-      if (namesake !== undefined) throw duplicateUsername(user.username);
-      await em.insert(tables.users, { ...rowOfUser(user), position });
-    });
-  }
-
-  changeUser(id: string, change: UserChange): Promise<User> {
-    return this.#session.change(async (em, tables) => {
-      const user = await userWhere(em, tables, { id });
-      if (user === undefined) throw userNotFound(id);
-      const changed = withChange(user, change);
-      await keepAnAdmin(em, tables, user, changed);
-      await em.nativeUpdate(tables.users, { id }, rowOfUser(changed));
-      return changed;
-    });
-  }
-
-  deleteUser(id: string): Promise<void> {
-    return this.#session.change(async (em, tables) => {
-      const user = await userWhere(em, tables, { id });
-      if (user === undefined) throw userNotFound(id);
-      await keepAnAdmin(em, tables, user, undefined);
-      await em.nativeDelete(tables.apiKeys, { ownerId: id });
-      await em.nativeDelete(tables.settings, { name: endedName(id) });
-      await em.nativeDelete(tables.users, { id });
-    });
-  }
-
-  async endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean> {
-    const revision = await this.#session.changeIf(async (em, tables) => {
-      const before = await endedTokensOf(em, tables, userId);
-      const ended = withEndedToken(before ?? [], token, nowMs);
-      if (ended === undefined) return false;
-      const name = endedName(userId);
-      const value = toDocument(ended);
-      if (before === undefined) await em.insert(tables.settings, { name, value });
-      else await em.nativeUpdate(tables.settings, { name }, { value });
-      return true;
-    });
-    return revision !== undefined;
-  }
-
-  isTokenEnded(userId: string, tokenId: string): Promise<boolean> {
-    return this.#session.run(async (em, tables) => {
-      const ended = await endedTokensOf(em, tables, userId);
-      return ended?.some(({ id }) => id === tokenId) ?? false;
-    });
-  }
-
-  findApiKeys(ids?: readonly string[]): Promise<ApiKey[]> {
-    return this.#session.run(async (em, { apiKeys }) =>
-      (await em.find(apiKeys, idIn(ids), IN_ORDER)).map(apiKeyOf),
-    );
-  }
-
-  insertApiKey(key: ApiKey): Promise<void> {
-    return this.#session.change(async (em, { apiKeys }, position) => {
-      await em.insert(apiKeys, { ...rowOfApiKey(key), position });
-    });
-  }
-
-  async deleteApiKey(id: string): Promise<boolean> {
-    const isOne = this.#session.changeIf(
-      async (em, { apiKeys }) => (await em.nativeDelete(apiKeys, { id })) > 0,
-    );
-    return (await isOne) !== undefined;
-  }
-
-  async touchApiKeys(lastUsedAt: ReadonlyMap<string, string>): Promise<void> {
-    // In the same order on every node, so that two nodes cannot deadlock.
-    const touches = [...lastUsedAt].sort(([left], [right]) => (left < right ? -1 : 1));
-    for (let start = 0; start < touches.length; start += TOUCH_BATCH)
-      await this.#touch(touches.slice(start, start + TOUCH_BATCH));
-  }
-
-  /** One statement for all keys: `set last_used_at = case id when .. then .. end`. */
-  #touch(touches: readonly (readonly [id: string, at: string])[]): Promise<void> {
-    return this.#session.write(async (em, { apiKeys }) => {
-      const cases = touches.map(() => 'when ? then ?').join(' ');
-      const values = touches.flatMap(([id, at]) => [id, new Date(at)]);
-      // The last part gives the expression the type of the column.
-      const newTime = raw(`case ?? ${cases} else ?? end`, ['id', ...values, 'last_used_at']);
-      await em.nativeUpdate(apiKeys, { id: { $in: touches.map(([id]) => id) } }, { lastUsedAt: newTime });
-    });
-  }
+/** One statement for all keys: `set last_used_at = case id when .. then .. end`. */
+function touch(session: OrmSession, touches: readonly (readonly [id: string, at: string])[]): Promise<void> {
+  return session.write(async (em, { apiKeys }) => {
+    const cases = touches.map(() => 'when ? then ?').join(' ');
+    const values = touches.flatMap(([id, at]) => [id, new Date(at)]);
+    // The last part gives the expression the type of the column.
+    const newTime = raw(`case ?? ${cases} else ?? end`, ['id', ...values, 'last_used_at']);
+    await em.nativeUpdate(apiKeys, { id: { $in: touches.map(([id]) => id) } }, { lastUsedAt: newTime });
+  });
 }
 
 function idIn(ids: readonly string[] | undefined) {

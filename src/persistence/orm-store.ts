@@ -8,7 +8,7 @@ import type { InstanceDefinition } from '../domain/instance.ts';
 import { changedSettings, type LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
 import { columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
-import { OrmAccounts } from './orm-accounts.ts';
+import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import type { AccountStore, AuditStore, SettingStore, Store, TemplateChange } from './store.ts';
@@ -29,7 +29,7 @@ export class OrmStore implements Store {
     this.file = file;
     this.#session = session;
     this.#cipher = cipher;
-    this.accounts = new OrmAccounts(session);
+    this.accounts = ormAccounts(session);
     this.settings = ormSettings(session);
     this.audit = new OrmAudit(session);
   }
