@@ -230,7 +230,7 @@ export function fromDocument(text: string): unknown {
 const TIMES: ReadonlySet<string> = new Set([
   ...['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'],
 ]);
-const VALUES: ReadonlySet<string> = new Set(['permissions', 'templates', 'metadata']);
+const VALUES: ReadonlySet<string> = new Set(['permissions', 'templates', 'metadata', 'loadBalancer']);
 
 /** The columns of the fields of a record: an undefined field is null. */
 export function columnsOf(fields: object): Record<string, unknown> {

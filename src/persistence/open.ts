@@ -50,7 +50,7 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const parsed = parseDatabaseUrl(url, options.cwd);
   if (parsed === undefined) return new MemoryStore();
   const timeoutMs = options.statementTimeoutMs ?? 5_000;
-  const [{ OrmStore }, { OrmSession }] = await Promise.all([
+  const [{ ormStore }, { OrmSession }] = await Promise.all([
     import('./orm-store.ts'),
     import('./orm-session.ts'),
   ]);
@@ -67,7 +67,7 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
   const { database, description } = parsed;
   const { file } = description;
   const session = new OrmSession({ database, orm, reconnect, timeoutMs, file, onRefusal: options.onRefusal });
-  return new OrmStore(database.kind, session, options.cipher, file);
+  return ormStore(database.kind, session, options.cipher, file);
 }
 
 /** The migrations of a database; creates and changes nothing. Rejects with StoreOpenError. */

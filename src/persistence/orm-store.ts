@@ -11,139 +11,116 @@ import { columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from 
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
-import type { AccountStore, AuditStore, SettingStore, Store, TemplateChange } from './store.ts';
+import type { SettingStore, Store } from './store.ts';
 
-/** Lists are in the order of the first save. */
-export class OrmStore implements Store {
-  readonly kind: string;
-  readonly file: string | undefined;
-  readonly accounts: AccountStore;
-  readonly settings: SettingStore;
-  readonly audit: AuditStore;
-  readonly #session: OrmSession;
-  readonly #cipher: Cipher | undefined;
-
-  /** `kind` and `file`: see Store. Without a cipher it refuses instances with secrets. */
-  constructor(kind: string, session: OrmSession, cipher: Cipher | undefined, file?: string) {
-    this.kind = kind;
-    this.file = file;
-    this.#session = session;
-    this.#cipher = cipher;
-    this.accounts = ormAccounts(session);
-    this.settings = ormSettings(session);
-    this.audit = new OrmAudit(session);
-  }
-
-  listTemplates(): Promise<TemplateSettings[]> {
-    return this.#session.run(async (em, { templates }) => {
-      const rows = await em.findAll(templates, { orderBy: { position: 'asc' } });
-      // Written by saveTemplate.
-      return rows.map((row) => ({
-        name: row.name,
-        loadBalancer: fromDocument(row.loadBalancer) as LoadBalancerSettings,
-      }));
-    });
-  }
-
-  saveTemplate({ name, loadBalancer: change }: TemplateChange): Promise<number> {
-    return this.#session.change(async (em, { templates }, position) => {
-      const row = await em.findOne(templates, { name });
-      const before = row === null ? {} : (fromDocument(row.loadBalancer) as LoadBalancerSettings);
-      const loadBalancer = toDocument(changedSettings(before, change));
-      if (row === null) await em.insert(templates, { name, loadBalancer, position });
-      else await em.nativeUpdate(templates, { name }, { loadBalancer });
-      return position;
-    });
-  }
-
-  deleteTemplate(name: string): Promise<number | undefined> {
-    return this.#session.changeIf(async (em, { templates, instances }) => {
-      const isEmpty = (await em.count(instances, { template: name })) === 0;
-      return isEmpty && (await em.nativeDelete(templates, { name })) > 0;
-    });
-  }
-
-  listInstances(): Promise<InstanceDefinition[]> {
-    return this.#session.run(async (em, { instances }) => {
-      const rows = await em.findAll(instances, { orderBy: { position: 'asc' } });
-      return rows.map((row) => instanceOf(row, this.#secretsOf(row)));
-    });
-  }
-
-  async saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<number | undefined> {
-    const { template, id, serverId, locked } = definition;
-    if (locked !== undefined) throw configIncomplete(locked);
-    const row = { ...rowOfInstance(definition), ...this.#encrypted(definition) };
-    return this.#session.changeIf(async (em, { instances, tombstones }, position) => {
-      if (atRevision !== undefined && atRevision !== position - 1) return false;
-      const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
-      if (namesake !== null && (namesake.template !== template || namesake.id !== id))
-        throw duplicateServer(serverId);
-      if ((await em.nativeUpdate(instances, { template, id }, row)) === 0)
-        await em.insert(instances, { ...row, template, id, position });
-      await em.nativeDelete(tombstones, { template, id });
-      return true;
-    });
-  }
-
-  deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined> {
-    return this.#session.changeIf(async (em, { instances, tombstones }) => {
-      if ((await em.nativeDelete(instances, { template, id })) === 0) return false;
-      if (fingerprint !== undefined) {
+/**
+ * Lists are in the order of the first save. `kind` and `file`: see Store. Without a cipher it refuses instances with
+ * secrets.
+ */
+export function ormStore(
+  kind: string,
+  session: OrmSession,
+  cipher: Cipher | undefined,
+  file?: string,
+): Store {
+  return {
+    kind,
+    file,
+    accounts: ormAccounts(session),
+    settings: ormSettings(session),
+    audit: new OrmAudit(session),
+    listTemplates: () =>
+      session.run(async (em, { templates }) => {
+        const rows = await em.findAll(templates, IN_ORDER);
+        return rows.map((row) => recordOf(row) as TemplateSettings);
+      }),
+    saveTemplate: ({ name, loadBalancer: change }) =>
+      session.change(async (em, { templates }, position) => {
+        const row = await em.findOne(templates, { name });
+        const before = row === null ? {} : (fromDocument(row.loadBalancer) as LoadBalancerSettings);
+        const loadBalancer = toDocument(changedSettings(before, change));
+        if (row === null) await em.insert(templates, { name, loadBalancer, position });
+        else await em.nativeUpdate(templates, { name }, { loadBalancer });
+        return position;
+      }),
+    deleteTemplate: (name) =>
+      session.changeIf(async (em, { templates, instances }) => {
+        const isEmpty = (await em.count(instances, { template: name })) === 0;
+        return isEmpty && (await em.nativeDelete(templates, { name })) > 0;
+      }),
+    listInstances: () =>
+      session.run(async (em, { instances }) => {
+        const rows = await em.findAll(instances, IN_ORDER);
+        return rows.map((row) => instanceOf(row, secretsOf(row, cipher)));
+      }),
+    saveInstance: async (definition, atRevision) => {
+      const { template, id, serverId, locked } = definition;
+      if (locked !== undefined) throw configIncomplete(locked);
+      const row = { ...rowOfInstance(definition), ...encrypted(definition, cipher) };
+      return session.changeIf(async (em, { instances, tombstones }, position) => {
+        if (atRevision !== undefined && atRevision !== position - 1) return false;
+        const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
+        if (namesake !== null && (namesake.template !== template || namesake.id !== id))
+          throw duplicateServer(serverId);
+        if ((await em.nativeUpdate(instances, { template, id }, row)) === 0)
+          await em.insert(instances, { ...row, template, id, position });
         await em.nativeDelete(tombstones, { template, id });
-        await em.insert(tombstones, { template, id, fingerprint });
-      }
-      return true;
-    });
-  }
+        return true;
+      });
+    },
+    deleteInstance: (template, id, fingerprint) =>
+      session.changeIf(async (em, { instances, tombstones }) => {
+        if ((await em.nativeDelete(instances, { template, id })) === 0) return false;
+        if (fingerprint !== undefined) {
+          await em.nativeDelete(tombstones, { template, id });
+          await em.insert(tombstones, { template, id, fingerprint });
+        }
+        return true;
+      }),
+    findTombstone: (template, id) =>
+      session.run(
+        async (em, { tombstones }) => (await em.findOne(tombstones, { template, id }))?.fingerprint,
+      ),
+    revision: () =>
+      session.run(async (em, { revision }) => {
+        const row = await em.findOneOrFail(revision, { name: REVISION });
+        return row.counter;
+      }),
+    ping: () => session.probe(),
+    close: () => session.close(),
+  };
+}
 
-  findTombstone(template: string, id: string): Promise<string | undefined> {
-    return this.#session.run(
-      async (em, { tombstones }) => (await em.findOne(tombstones, { template, id }))?.fingerprint,
-    );
-  }
+const IN_ORDER = { orderBy: { position: 'asc' } } as const;
 
-  revision(): Promise<number> {
-    return this.#session.run(async (em, { revision }) => {
-      const row = await em.findOneOrFail(revision, { name: REVISION });
-      return row.counter;
-    });
-  }
+/** An empty field is not encrypted. */
+function encrypted(definition: InstanceDefinition, cipher: Cipher | undefined) {
+  const column = (field: SecretField) => {
+    if (Object.keys(definition[field]).length === 0) return null;
+    if (cipher === undefined) throw configIncomplete(NO_CIPHER);
+    return cipher.encrypt(JSON.stringify(definition[field]), purposeOf(definition, field));
+  };
+  return { env: column('env'), headers: column('headers') };
+}
 
-  ping(): Promise<void> {
-    return this.#session.probe();
-  }
-
-  close(): Promise<void> {
-    return this.#session.close();
-  }
-
-  /** An empty field is not encrypted. */
-  #encrypted(definition: InstanceDefinition): Pick<ReplacedColumns, 'env' | 'headers'> {
-    const column = (field: SecretField) => {
-      if (Object.keys(definition[field]).length === 0) return null;
-      if (this.#cipher === undefined) throw configIncomplete(NO_CIPHER);
-      return this.#cipher.encrypt(JSON.stringify(definition[field]), purposeOf(definition, field));
-    };
-    return { env: column('env'), headers: column('headers') };
-  }
-
-  /** A field that cannot be decrypted locks the instance. */
-  #secretsOf(row: InstanceRow): Pick<InstanceDefinition, 'env' | 'headers' | 'locked'> {
-    const secrets: Record<SecretField, Texts> = { env: {}, headers: {} };
-    for (const field of ['env', 'headers'] as const) {
-      try {
-        if (!row[field]) continue;
-        if (this.#cipher === undefined) throw new CipherError('there is no encryption key');
-        secrets[field] = JSON.parse(this.#cipher.decrypt(row[field], purposeOf(row, field)));
-      } catch (thrown) {
-        const reason = thrown instanceof CipherError ? thrown.message : 'unknown reason';
-        const location = `"${field}" of the instance ${row.template}/${row.id}`;
-        return { env: {}, headers: {}, locked: `${location} cannot be read: ${reason}; ${HOW_TO_READ}` };
-      }
+/** A field that cannot be decrypted locks the instance. */
+function secretsOf(
+  row: InstanceRow,
+  cipher: Cipher | undefined,
+): Pick<InstanceDefinition, 'env' | 'headers' | 'locked'> {
+  const secrets: Record<SecretField, Texts> = { env: {}, headers: {} };
+  for (const field of ['env', 'headers'] as const) {
+    try {
+      if (!row[field]) continue;
+      if (cipher === undefined) throw new CipherError('there is no encryption key');
+      secrets[field] = JSON.parse(cipher.decrypt(row[field], purposeOf(row, field)));
+    } catch (thrown) {
+      const reason = thrown instanceof CipherError ? thrown.message : 'unknown reason';
+      const location = `"${field}" of the instance ${row.template}/${row.id}`;
+      return { env: {}, headers: {}, locked: `${location} cannot be read: ${reason}; ${HOW_TO_READ}` };
     }
-    return secrets;
   }
+  return secrets;
 }
 
 type SecretField = 'env' | 'headers';
