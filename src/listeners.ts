@@ -1,12 +1,6 @@
 // Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config.ts decides the addresses.
 
-import {
-  createServer,
-  type IncomingMessage,
-  type RequestListener,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Config, ListenAddress } from './config.ts';
 import { hostAndPort, localUrl } from './domain/endpoint.ts';
@@ -73,10 +67,14 @@ export async function openListeners(
   const scheduler = new TaskScheduler({
     perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
   });
-  const wanted = listeners.map((listener) => new Listener(listener, serve, timeouts, scheduler));
-  await Promise.all(wanted.map((listener) => listener.open()));
-  const opened = wanted.filter(({ error }) => error === undefined);
-  const failed = wanted.filter(({ error }) => error !== undefined);
+  const tried = await Promise.all(
+    listeners.map(async (wanted) => {
+      const listener = listenerOn(wanted, serve, timeouts, scheduler);
+      return { listener, wanted, error: await listener.open() };
+    }),
+  );
+  const opened = tried.flatMap(({ listener, error }) => (error === undefined ? [listener] : []));
+  const failed = tried.filter(({ error }) => error !== undefined);
   const isUsable = portsDefaulted && opened.length > 0 && failed.every(({ error }) => isTaken(error));
   if (failed.length > 0 && !isUsable) {
     await Promise.all(opened.map((listener) => listener.close(0)));
@@ -95,90 +93,75 @@ export async function openListeners(
   };
 }
 
-class Listener {
-  readonly wanted: ListenAddress;
-  error: NodeJS.ErrnoException | undefined;
-  readonly #server: Server;
-  #isDraining = false;
-  /** Resolves when it is closed and its last connection has ended. */
-  readonly #closed: Promise<void>;
-
-  constructor(
-    wanted: ListenAddress,
-    serve: RequestListener,
-    timeouts: ReceiveTimeouts,
-    scheduler: TaskScheduler,
-  ) {
-    this.wanted = wanted;
-    const limits = {
-      maxHeaderSize: LIMITS.requestHeaderBytes,
-      headersTimeout: timeouts.headersMs,
-      requestTimeout: timeouts.requestMs,
-      connectionsCheckingInterval: timeouts.checkMs,
-      keepAliveTimeout: KEEP_ALIVE_MS,
-    };
-    const begin: RequestListener = (request, response) => {
-      if (response.destroyed) return; // its client disconnected while it waited
-      if (this.#isDraining) response.setHeader('Connection', 'close');
-      if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
-      else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
-      else serve(request, response);
-    };
-    const waiting = new WaitingAnswers();
-    const server = createServer(limits, (request, response) => {
-      if (response.socket === null) waiting.add(request.socket, response);
-      if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
-      else scheduler.run(() => begin(request, response));
-    });
-    // Node silently drops headers over this count: one more than allowed shows that there were too many.
-    server.maxHeadersCount = LIMITS.requestHeaders + 1;
-    this.#server = server;
-    this.#closed = new Promise((resolve) => server.once('close', resolve));
-  }
-
-  /** URL on this machine: "all addresses" is not an address to connect to. */
-  get url(): string {
-    return localUrl(this.wanted.host, this.#port);
-  }
-
-  get address(): string {
-    const bound = hostAndPort(this.wanted.host, this.#port);
-    return this.url === `http://${bound}` ? this.url : `${bound} (${this.url} here)`;
-  }
-
+function listenerOn(
+  wanted: ListenAddress,
+  serve: RequestListener,
+  timeouts: ReceiveTimeouts,
+  scheduler: TaskScheduler,
+) {
+  let isDraining = false;
+  const limits = {
+    maxHeaderSize: LIMITS.requestHeaderBytes,
+    headersTimeout: timeouts.headersMs,
+    requestTimeout: timeouts.requestMs,
+    connectionsCheckingInterval: timeouts.checkMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+  };
+  const begin: RequestListener = (request, response) => {
+    if (response.destroyed) return; // its client disconnected while it waited
+    if (isDraining) response.setHeader('Connection', 'close');
+    if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
+    else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
+    else serve(request, response);
+  };
+  const waiting = new WaitingAnswers();
+  const server = createServer(limits, (request, response) => {
+    if (response.socket === null) waiting.add(request.socket, response);
+    if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
+    else scheduler.run(() => begin(request, response));
+  });
+  // Node silently drops headers over this count: one more than allowed shows that there were too many.
+  server.maxHeadersCount = LIMITS.requestHeaders + 1;
+  const closed = new Promise((resolve) => server.once('close', resolve));
   /** The actual port, also when port 0 was configured. */
-  get #port(): number {
-    const address = this.#server.address();
-    return typeof address === 'object' && address !== null ? address.port : this.wanted.port;
-  }
-
-  /** Resolves when it listens or has an `error`. */
-  open(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#server.on('error', (error) => {
-        // While it listens, errors concern single connections that the system could not accept (no file handles left).
-        if (!this.#server.listening) this.error = error;
-        resolve();
-      });
-      const { host, port } = this.wanted;
-      this.#server.listen({ host, port, backlog: BACKLOG }, resolve);
-    });
-  }
-
-  drain(): void {
-    this.#isDraining = true;
-  }
-
-  async close(timeoutMs: number): Promise<void> {
-    this.drain();
-    this.#server.close();
-    // A kept-alive connection becomes idle after its answer; Node does not check that again by itself.
-    const sweep = setInterval(() => this.#server.closeIdleConnections(), SWEEP_MS);
-    const cut = setTimeout(() => this.#server.closeAllConnections(), timeoutMs);
-    await this.#closed;
-    clearInterval(sweep);
-    clearTimeout(cut);
-  }
+  const portNow = (): number => {
+    const address = server.address();
+    return typeof address === 'object' && address !== null ? address.port : wanted.port;
+  };
+  return {
+    /** Resolves with the reason when it cannot listen. */
+    open: () =>
+      new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+        server.on('error', (error) => {
+          // While it listens, errors concern single connections that the system could not accept (no file handles left).
+          if (!server.listening) resolve(error);
+        });
+        const { host, port } = wanted;
+        server.listen({ host, port, backlog: BACKLOG }, () => resolve(undefined));
+      }),
+    /** URL on this machine: "all addresses" is not an address to connect to. */
+    get url() {
+      return localUrl(wanted.host, portNow());
+    },
+    get address() {
+      const bound = hostAndPort(wanted.host, portNow());
+      return this.url === `http://${bound}` ? this.url : `${bound} (${this.url} here)`;
+    },
+    drain: () => {
+      isDraining = true;
+    },
+    /** Resolves when it is closed and its last connection has ended. */
+    close: async (timeoutMs: number) => {
+      isDraining = true;
+      server.close();
+      // A kept-alive connection becomes idle after its answer; Node does not check that again by itself.
+      const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+      const cut = setTimeout(() => server.closeAllConnections(), timeoutMs);
+      await closed;
+      clearInterval(sweep);
+      clearTimeout(cut);
+    },
+  };
 }
 
 /**
@@ -227,7 +210,12 @@ function refuseHeaders(response: ServerResponse, status: number): void {
   response.writeHead(status, { Connection: 'close', 'Content-Length': '0' }).end();
 }
 
-function failureOf({ wanted: { host, port, label, portSource }, error }: Listener): string {
+interface Attempt {
+  readonly wanted: ListenAddress;
+  readonly error: NodeJS.ErrnoException | undefined;
+}
+
+function failureOf({ wanted: { host, port, label, portSource }, error }: Attempt): string {
   const problem = isTaken(error)
     ? `port ${port} on ${host} is already in use`
     : `cannot listen on ${host} port ${port}: ${error?.message}`;
