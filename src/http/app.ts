@@ -17,8 +17,8 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { readDirect, readKoaBody } from './body/read.ts';
-import { ConsoleFiles } from './docs/console.ts';
-import { Documents } from './docs/documents.ts';
+import { consoleReply } from './docs/console.ts';
+import { documentsOf } from './docs/documents.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
@@ -86,7 +86,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes', costs),
   };
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
-  const documents = new Documents(async () => {
+  const documents = documentsOf(async () => {
     // Loaded on demand: the module is large, and most apps never serve the description.
     const { openApiDocument } = await import('./openapi/document.ts');
     return openApiDocument(ROUTES);
@@ -98,11 +98,16 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     auditCall(report, context);
   };
   const events = new RecentEvents(gateway.events$);
-  const consoleFiles = new ConsoleFiles(options.consoleFolder);
   const metrics = new Prometheus(gateway);
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log },
-    ...{ events, documents, consoleFiles, metrics, samples: new Samples(gateway) },
+    ...{
+      events,
+      documents,
+      consoleReply: consoleReply(options.consoleFolder),
+      metrics,
+      samples: new Samples(gateway),
+    },
   };
 
   // The steps of one route, after the middlewares below. A body is read after authorization.

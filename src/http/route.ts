@@ -28,7 +28,7 @@ import type { Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { readsRegistry } from './caller-check.ts';
-import type { ConsoleFiles } from './docs/console.ts';
+import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
 import type { Reply } from './reply.ts';
 import type { HttpRequest } from './request.ts';
@@ -49,7 +49,7 @@ export interface Services {
   readonly samples: Samples;
   readonly metrics: Pick<Prometheus, 'text'>;
   readonly documents: Documents;
-  readonly consoleFiles: ConsoleFiles;
+  readonly consoleReply: ConsoleReply;
   readonly log: { level: string };
   /** The settings in effect, secrets masked. */
   readonly settings: readonly ConfigRow[];

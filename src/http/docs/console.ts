@@ -38,29 +38,27 @@ interface Variants {
 
 type Files = ReadonlyMap<string, Variants>;
 
-export class ConsoleFiles {
-  readonly #folder: string;
-  readonly #once = makeOnce<Files>();
+export type ConsoleReply = ReturnType<typeof consoleReply>;
 
-  constructor(folder: URL = BUILT) {
-    this.#folder = fileURLToPath(folder);
-  }
-
-  /**
-   * A file, or the page for every other name below `/console/`, which its relative links need. NOT_FOUND when it is not built, and for an
-   * unknown asset: a page of an earlier build requests files of that build, and must not get a page instead of a script.
-   */
-  async reply({ path, acceptsGzip }: Pick<HttpRequest, 'path' | 'acceptsGzip'>): Promise<BytesReply> {
-    const files = await this.#once('', async () => {
-      if (!existsSync(join(this.#folder, INDEX))) throw consoleNotBuilt();
-      return filesIn(this.#folder);
+/**
+ * A file of the built console, or the page for every other name below `/console/`, which its relative links need. NOT_FOUND when it is
+ * not built, and for an unknown asset: a page of an earlier build requests files of that build, and must not get a page instead of a
+ * script.
+ */
+export function consoleReply(built: URL = BUILT) {
+  const folder = fileURLToPath(built);
+  const once = makeOnce<Files>();
+  return async ({ path, acceptsGzip }: Pick<HttpRequest, 'path' | 'acceptsGzip'>): Promise<BytesReply> => {
+    const files = await once('', async () => {
+      if (!existsSync(join(folder, INDEX))) throw consoleNotBuilt();
+      return filesIn(folder);
     });
     if (path === '/console') return { ...noContent({ headers: ['Location', 'console/'] }), status: 308 };
     const asked = path.slice('/console/'.length);
     const file = files.get(files.has(asked) || asked.includes('/') ? asked : INDEX);
     if (file === undefined) throw routeNotFound('GET', path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     return acceptsGzip ? file.gzipped : file.plain;
-  }
+  };
 }
 
 /** The files below a folder, by their names with `/`. Links are not followed. */

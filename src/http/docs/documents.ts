@@ -12,36 +12,29 @@ import { Socket } from 'node:net';
 import Koa from 'koa';
 import { type BytesReply, bytes } from '../reply.ts';
 
+export type Documents = ReturnType<typeof documentsOf>;
+
 /** Answers the routes of routes/documents.ts. */
-export class Documents {
-  readonly #once = makeOnce<BytesReply>();
-  readonly #describe: () => Promise<object>;
-
-  constructor(describe: () => Promise<object>) {
-    this.#describe = describe;
-  }
-
-  description(): Promise<BytesReply> {
-    return this.#once('openapi.json', async () => {
-      const text = JSON.stringify(await this.#describe());
-      return documentReply(Buffer.from(text), 'application/json', NOT_CACHED);
-    });
-  }
-
-  page(name: PageName): Promise<BytesReply> {
-    return this.#once(name, async () => {
-      const { html, headers } = name === 'docs' ? await swaggerPage() : redocPage();
-      return documentReply(Buffer.from(html), 'text/html; charset=utf-8', [...NOT_CACHED, ...headers]);
-    });
-  }
-
-  asset(page: PageName, name: string): Promise<BytesReply> {
-    return this.#once(`${page}/${name}`, async () => {
-      const asset = ASSETS[page][name];
-      if (asset === undefined) throw new Error(`"${name}" is not in the list of files`);
-      return documentReply(await readAsset(asset), asset.type, CACHED_FOR_AN_HOUR);
-    });
-  }
+export function documentsOf(describe: () => Promise<object>) {
+  const once = makeOnce<BytesReply>();
+  return {
+    description: () =>
+      once('openapi.json', async () => {
+        const text = JSON.stringify(await describe());
+        return documentReply(Buffer.from(text), 'application/json', NOT_CACHED);
+      }),
+    page: (name: PageName) =>
+      once(name, async () => {
+        const { html, headers } = name === 'docs' ? await swaggerPage() : redocPage();
+        return documentReply(Buffer.from(html), 'text/html; charset=utf-8', [...NOT_CACHED, ...headers]);
+      }),
+    asset: (page: PageName, name: string) =>
+      once(`${page}/${name}`, async () => {
+        const asset = ASSETS[page][name];
+        if (asset === undefined) throw new Error(`"${name}" is not in the list of files`);
+        return documentReply(await readAsset(asset), asset.type, CACHED_FOR_AN_HOUR);
+      }),
+  };
 }
 
 const CACHED_FOR_AN_HOUR = ['Cache-Control', 'public, max-age=3600'];

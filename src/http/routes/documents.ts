@@ -80,7 +80,7 @@ function consoleRoute(path: string, summary: string): Route {
       308: { description: 'The address with a slash at its end', headers: { Location: 'That address' } },
     },
     errors: ['NOT_FOUND'],
-    handler: ({ request }, { consoleFiles }) => consoleFiles.reply(request),
+    handler: ({ request }, services) => services.consoleReply(request),
   });
 }
 
