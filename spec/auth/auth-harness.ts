@@ -3,7 +3,7 @@
 
 import { Subject } from 'rxjs';
 import type { NewApiKey } from '../../src/auth/accounts.ts';
-import { Auth, type AuthOptions } from '../../src/auth/auth.ts';
+import { type AuthOptions, authOf } from '../../src/auth/auth.ts';
 import type { Credentials, StoreChange } from '../../src/auth/authenticator.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
@@ -95,7 +95,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
     passwords,
     onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),
   };
-  const auth = new Auth(options);
+  const auth = authOf(options);
   if (hasAnswered) storeChanges$.next({ kind: 'answered' });
   const createUser = (username: string, role: Role = 'user'): Promise<User> =>
     auth.accounts.createUser({

@@ -2,14 +2,14 @@
 
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
-import { Auth } from '../../src/auth/auth.ts';
+import { type Auth, authOf } from '../../src/auth/auth.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 
 export const CHANGES_ONLY = { recordsCalls: false, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
 
 /** Every caller is the anonymous admin. Accounts exist in memory only. */
 export function anonymousAuth(): Auth {
-  return new Auth({
+  return authOf({
     authEnabled: false,
     store: new MemoryStore(),
     secret: randomBytes(32),

@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import type { AuditSettings } from '../../src/auth/audit.ts';
-import { Auth } from '../../src/auth/auth.ts';
+import { type Auth, authOf } from '../../src/auth/auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import type { Role, Scope, User } from '../../src/domain/account.ts';
@@ -62,7 +62,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   } = options;
   const secret = randomBytes(32);
   const passwords = new Passwords(passwordCost);
-  const auth = new Auth({
+  const auth = authOf({
     ...{ authEnabled: true, store, secret, tokenLifetimeMs: HOUR_MS, ...limits, passwords },
     audit: auditSettings,
     storeChanges$: NEVER,

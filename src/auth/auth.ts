@@ -2,7 +2,7 @@
 // request here; each route names the scope that it needs.
 
 import type { Logger } from 'pino';
-import type { Observable, Unsubscribable } from 'rxjs';
+import type { Observable } from 'rxjs';
 import type { Config } from '../config.ts';
 import { ANONYMOUS, type Principal } from '../domain/account.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
@@ -40,43 +40,30 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
  */
 export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>): Promise<Auth> {
   const { redisUrl, log, now = Date.now } = options;
-  if (redisUrl === undefined) return new Auth(options);
+  if (redisUrl === undefined) return authOf(options);
   const { openRedisCounter } = await import('./redis-counter.ts');
-  return new Auth(options, await openRedisCounter({ url: redisUrl, log, now }));
+  return authOf(options, await openRedisCounter({ url: redisUrl, log, now }));
 }
 
-export class Auth {
-  /** False: every caller is the anonymous admin; accounts can still be managed. */
-  readonly isEnabled: boolean;
-  readonly accounts: Accounts;
-  readonly audit: AuditLog;
-  readonly limiter: RateLimiter;
-  /**
-   * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
-   * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys
-   * are reported only for the principals of `watchSessions`. Completes with `close`.
-   */
-  readonly changed$: Observable<string>;
-  /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
-  readonly login: (attempt: LoginAttempt) => Promise<IssuedToken>;
-  readonly #authenticator: Authenticator;
-  readonly #revalidator: SessionRevalidator;
-  readonly #keyUse: KeyUse;
-  readonly #shared: SharedCounter | undefined;
-  readonly #storeChanges: Unsubscribable;
+export type Auth = ReturnType<typeof authOf>;
 
-  constructor(options: AuthOptions, shared?: SharedCounter) {
-    const { store, log, now = Date.now, passwords = new Passwords() } = options;
-    const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
-    const keyUse = new KeyUse(store.accounts);
-    const revalidator = new SessionRevalidator({ accounts: store.accounts, now, log });
-    const authenticator = new Authenticator({
-      ...{ accounts: store.accounts, tokens, limits: options, now, keyUse, revalidator },
-    });
-    const throttle = new LoginThrottle();
-    this.isEnabled = options.authEnabled;
-    this.accounts = new Accounts({
-      store: store.accounts,
+export function authOf(options: AuthOptions, shared?: SharedCounter) {
+  const { store, log, now = Date.now, passwords = new Passwords(), authEnabled: isEnabled } = options;
+  const { accounts } = store;
+  const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
+  const keyUse = new KeyUse(accounts);
+  const revalidator = new SessionRevalidator({ accounts, now, log });
+  const authenticator = new Authenticator({ accounts, tokens, limits: options, now, keyUse, revalidator });
+  const throttle = new LoginThrottle();
+  const audit = new AuditLog({ store: store.audit, log, now, settings: options.audit });
+  const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
+    if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
+  });
+  return {
+    /** False: every caller is the anonymous admin; accounts can still be managed. */
+    isEnabled,
+    accounts: new Accounts({
+      store: accounts,
       passwords,
       now,
       onChange: (principalId) => {
@@ -85,50 +72,43 @@ export class Auth {
       },
       onAdminPasswordChanged: options.onAdminPasswordChanged,
       flushKeyUse: () => keyUse.flush(),
-    });
-    this.audit = new AuditLog({ store: store.audit, log, now, settings: options.audit });
-    this.limiter = new RateLimiter(now, shared);
-    this.changed$ = revalidator.changed$;
-    this.#authenticator = authenticator;
-    this.#revalidator = revalidator;
-    this.#keyUse = keyUse;
-    this.#shared = shared;
-    this.login = (attempt) => login(attempt, { accounts: store.accounts, passwords, tokens, throttle });
-    this.#storeChanges = options.storeChanges$.subscribe(({ kind }) => {
-      if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
-    });
-  }
-
-  /**
-   * The principal of these credentials; without a promise when they are cached, which is the hot path.
-   * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
-   * verified before the database became unavailable.
-   */
-  authenticate(credentials: Credentials): Principal | Promise<Principal> {
-    return this.isEnabled ? this.#authenticator.authenticate(credentials) : ANONYMOUS;
-  }
-
-  /**
-   * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts changed. Only stale
-   * entries are queried. Does nothing while authentication is off.
-   */
-  watchSessions(open: () => Iterable<string>): void {
-    if (this.isEnabled) this.#revalidator.watch(open);
-  }
-
-  /**
-   * Ends the token of verified credentials: on this node at once, on others within 10 s. An API key stays
-   * valid. DATABASE_UNAVAILABLE.
-   */
-  logout(credentials: Credentials): Promise<void> {
-    return this.#authenticator.endToken(credentials);
-  }
-
-  /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
-  async close(): Promise<void> {
-    this.#storeChanges.unsubscribe();
-    this.#revalidator.close();
-    this.#shared?.close();
-    await Promise.all([this.audit.close(), this.#keyUse.close()]);
-  }
+    }),
+    audit,
+    limiter: new RateLimiter(now, shared),
+    /**
+     * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
+     * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys
+     * are reported only for the principals of `watchSessions`. Completes with `close`.
+     */
+    changed$: revalidator.changed$.asObservable(),
+    /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
+    login: (attempt: LoginAttempt): Promise<IssuedToken> =>
+      login(attempt, { accounts, passwords, tokens, throttle }),
+    /**
+     * The principal of these credentials; without a promise when they are cached, which is the hot path.
+     * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
+     * verified before the database became unavailable.
+     */
+    authenticate: (credentials: Credentials): Principal | Promise<Principal> =>
+      isEnabled ? authenticator.authenticate(credentials) : ANONYMOUS,
+    /**
+     * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts changed. Only stale
+     * entries are queried. Does nothing while authentication is off.
+     */
+    watchSessions: (open: () => Iterable<string>): void => {
+      if (isEnabled) revalidator.watch(open);
+    },
+    /**
+     * Ends the token of verified credentials: on this node at once, on others within 10 s. An API key stays
+     * valid. DATABASE_UNAVAILABLE.
+     */
+    logout: (credentials: Credentials): Promise<void> => authenticator.endToken(credentials),
+    /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
+    close: async (): Promise<void> => {
+      storeChanges.unsubscribe();
+      revalidator.close();
+      shared?.close();
+      await Promise.all([audit.close(), keyUse.close()]);
+    },
+  };
 }
