@@ -160,17 +160,27 @@ test('closes the answers of a connection that ends, also pipelined ones before t
 });
 
 test('closes a connection with too many pipelined requests, and their answers', async () => {
-  const [request, unanswered] = ['GET / HTTP/1.1\r\nHost: x\r\n\r\n', new Set<ServerResponse>()];
+  const unanswered = new Set<ServerResponse>();
   const serve: RequestListener = (_, response) => {
     unanswered.add(response);
     response.once('close', () => unanswered.delete(response));
   };
-  const socket = await openRaw(portOf(await open([0], { serve })));
-  socket.write(request.repeat(LIMITS.pipelinedRequests));
-  while (unanswered.size < LIMITS.pipelinedRequests) await turn();
-  socket.write(request.repeat(2));
-  while (unanswered.size > 0) await turn();
-  assert.is(await readAll(socket), '');
+  const port = portOf(await open([0], { serve }));
+  const request = (header: string) => `GET / HTTP/1.1\r\nHost: x\r\n${header}\r\n`;
+  const large = request(`X-Large: ${'x'.repeat(60_000)}\r\n`);
+  const fitting = Math.floor(LIMITS.pipelinedHeaderBytes / large.length);
+  for (const [one, most] of [
+    [request(''), LIMITS.pipelinedRequests],
+    [large, fitting],
+    [large, fitting],
+  ] as const) {
+    const socket = await openRaw(port);
+    socket.write(one.repeat(most));
+    while (unanswered.size < most) await turn();
+    socket.on('error', () => {}).write(one.repeat(3)); // unread requests reset the connection
+    while (unanswered.size > 0) await turn();
+    await untilClosed(socket);
+  }
 });
 
 test('drain lets open answers finish, then closes their connections, and serves new ones until close', async () => {

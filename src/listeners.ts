@@ -176,16 +176,25 @@ const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5
  */
 class WaitingAnswers {
   readonly #onConnection = new WeakMap<Socket, Set<ServerResponse>>();
+  /** Of all their requests. */
+  #headerBytes = 0;
 
+  /** Closes the connection when too many requests wait on it, or when all that wait have too large headers. */
   add(socket: Socket, response: ServerResponse): void {
     const waiting = this.#onConnection.get(socket) ?? new Set();
     if (!this.#onConnection.has(socket)) {
       this.#onConnection.set(socket, waiting);
       socket.once('close', () => setImmediate(() => waiting.forEach(close)));
     }
+    const bytes = response.req.rawHeaders.join().length;
+    const leave = () => {
+      if (waiting.delete(response)) this.#headerBytes -= bytes;
+    };
     waiting.add(response);
-    if (waiting.size > LIMITS.pipelinedRequests) socket.destroy();
-    response.once('socket', () => waiting.delete(response));
+    this.#headerBytes += bytes;
+    response.once('socket', leave).once('close', leave);
+    if (waiting.size > LIMITS.pipelinedRequests || this.#headerBytes > LIMITS.pipelinedHeaderBytes)
+      socket.destroy();
   }
 }
 

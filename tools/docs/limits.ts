@@ -22,7 +22,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Requests that wait on one connection for the answer before them',
-      count(LIMITS.pipelinedRequests),
+      `${count(LIMITS.pipelinedRequests)}; the headers of all of them ${bytes(LIMITS.pipelinedHeaderBytes)}`,
       'the connection is closed',
     ],
     ['Time to send a request', '30 s for its headers, 120 s in all', '`408`, the connection is closed'],
