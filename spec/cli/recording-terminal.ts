@@ -53,7 +53,10 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
     complain: (text) => void complaints.push(text),
     note: (text) => void complaints.push(text),
     redraw: print,
-    busy: (_what, work) => work((text) => void progress.push(text)),
+    busy: (what, work) => {
+      progress.push(what);
+      return work((text) => void progress.push(text));
+    },
     paint: (colour, text) => (options.colours ? `<${colour}>${text}</${colour}>` : text),
     columns: options.columns,
     // No login of the person who runs the specs is used.

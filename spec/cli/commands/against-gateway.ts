@@ -18,6 +18,8 @@ export interface Outcome {
   readonly code: number;
   readonly out: string;
   readonly err: string;
+  /** The texts beside a spinner; only of a command in this process. */
+  readonly progress?: readonly string[];
 }
 
 export interface GatewayUnderTest {
@@ -124,7 +126,8 @@ export function runCommand(
 export async function runAtTerminal(words: readonly string[], options: RecordingOptions): Promise<Outcome> {
   const terminal = recordingTerminal(options);
   const code = await main(words, terminal);
-  return { code, out: terminal.printed.join('\n'), err: terminal.complaints.join('\n') };
+  const { printed, complaints, progress } = terminal;
+  return { code, out: printed.join('\n'), err: complaints.join('\n'), progress };
 }
 
 /** Opens a session of an MCP client with a template; it stays open. */

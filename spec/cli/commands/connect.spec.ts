@@ -148,7 +148,8 @@ test('shows the last output of a program that ends while it lists its tools, and
   await gateway.server.gateway.register('dying', { command: process.execPath, args: [script] });
   const { err } = await connect('dying --llm cursor --verify');
   assert.match(err, /^cursor \(stdio\) does not work: exited with code 4; last output: no space$/m);
-  assert.is((await connect('weather --llm cursor --http --verify')).code, 0);
+  const { code, progress } = await connect('weather --llm cursor --http --verify');
+  assert.equal([code, progress?.at(-1)], [0, 'verifying cursor']);
   assert.equal(gateway.server.gateway.sessions(), []);
 });
 

@@ -60,7 +60,7 @@ export const connect: CommandDefinition = {
     }
     const { connections, transport, env } = await connectionsFor(input, terminal);
     const planned = integrationsOf(kinds, connections, transport);
-    const tried = async () => (input.has('verify') ? verifyAll(planned, env) : planned);
+    const tried = async () => (input.has('verify') ? verifyAll(planned, { ...terminal, env }) : planned);
     const [only] = planned;
     if (input.has('write') && only !== undefined) {
       await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
@@ -224,14 +224,15 @@ function recordOf({ kind, connection, outcome }: Integration): object {
 
 async function verifyAll(
   integrations: readonly Integration[],
-  env: Terminal['env'],
+  { busy, env }: Pick<Terminal, 'busy' | 'env'>,
 ): Promise<readonly Integration[]> {
   const { verify, verifyApi } = await import('../connect/verify.ts');
   const wayOf = ({ kind, connection }: Integration) => (kind.usesApi ? 'api' : connection.transport);
   const outcomes = new Map<string, Verification | CommandFailure>();
   for (const each of integrations) {
     if (outcomes.has(wayOf(each))) continue;
-    const begun = each.kind.usesApi ? verifyApi(each.connection, env) : verify(each.connection, env);
+    const check = each.kind.usesApi ? verifyApi : verify;
+    const begun = busy(`verifying ${each.kind.name}`, () => check(each.connection, env));
     const outcome = await begun.catch((error: unknown) => {
       if (error instanceof CommandFailure) return error;
       throw error;
