@@ -38,7 +38,8 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
     Array.from({ length: template.id === SHOWCASE ? 3 : 1 }, async (_, index) => {
       const id = `${template.id}-${index + 1}`;
       const folder = await makeFolder(scratch, id);
-      const input = withLocalPackage(instanceInputOf(template, folder));
+      // A package that is installed beside the gateway is not downloaded.
+      const input = launchOf({ args: [], ...instanceInputOf(template, folder) });
       return {
         template: template.id,
         id,
@@ -46,13 +47,6 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
       };
     }),
   );
-}
-
-/** Replaces a download by the package that is installed beside the gateway, if any. */
-function withLocalPackage(input: InstanceInput): InstanceInput {
-  if (input.command === undefined) return input;
-  const { command, args } = launchOf({ command: input.command, args: input.args ?? [] });
-  return { ...input, command, args: [...args] };
 }
 
 /** A command together with an endpoint: the gateway runs the program and tells it the port of the endpoint in PORT. */

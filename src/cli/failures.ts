@@ -33,10 +33,6 @@ export class Cancelled extends CommandFailure {
 
 /** A file that cannot be written, as the failure of a command. `outcomeText` is a clause about changes that were made. */
 export function writeFailure(path: string, cause: unknown, outcomeText = ''): CommandFailure {
-  return new CommandFailure(
-    `${path} cannot be written (${codeOf(cause) ?? 'unknown reason'})${outcomeText}`,
-    {
-      cause,
-    },
-  );
+  const reason = codeOf(cause) ?? 'unknown reason';
+  return new CommandFailure(`${path} cannot be written (${reason})${outcomeText}`, { cause });
 }

@@ -57,15 +57,12 @@ export async function answerOfGateway(url: string, timeoutMs: number): Promise<H
   }
 }
 
-/** Enough to recognize a gateway: another program on its port may write without end. */
-const BEGINNING_BYTES = 64 * 1024;
-
-/** The first bytes of an answer as text; the rest is not read. */
+/** The first 64 KiB of an answer as text: another program on the port of a gateway may write without end. */
 export async function beginningOf({ body }: Response): Promise<string> {
   let text = '';
   for await (const chunk of body ?? []) {
     text += Buffer.from(chunk).toString('latin1');
-    if (text.length >= BEGINNING_BYTES) break;
+    if (text.length >= 65_536) break;
   }
   return text;
 }

@@ -81,6 +81,7 @@ function summary(
   records: readonly Fields[],
   isWide: boolean,
 ): string {
+  const nameOf = ({ template_name: template, id }: Fields) => `${template}/${id}`;
   const stateOf = (record: Fields) => stateWord(terminal, shownStateOf(record));
   const lines = detailLines(terminal, [
     ['gateway', url],
@@ -130,10 +131,6 @@ function trafficRows(stats: Fields): (readonly [string, string])[] {
 /** The values of an object, each with its key as an additional field. */
 function recordsOf(values: unknown, field: string): readonly Fields[] {
   return Object.entries(fields(values)).map(([key, value]) => ({ ...fields(value), [field]: key }));
-}
-
-function nameOf({ template_name: template, id }: Fields): string {
-  return `${template}/${id}`;
 }
 
 /** The health of the gateway needs no account; the health of a template does. */
