@@ -172,13 +172,12 @@ test('reads any object without an error, and its own result unchanged', () => {
   );
 });
 
-test('refuses a config_schema that is not a JSON Schema', async () => {
-  const schema = { type: 'object', properties: { a: { type: 'strin' } }, required: 'a' };
-  const { violations } = await validateTemplate(JSON.stringify({ ...smallest, config_schema: schema }));
+test('refuses a config_schema that is not a JSON Schema, together with other violations', async () => {
+  const config_schema = { type: 'object', properties: { a: { type: 'strin' } }, required: 'a' };
+  const { violations } = await validateTemplate(JSON.stringify({ ...smallest, ports: 1, config_schema }));
   const places = violations.map(({ pointer }) => pointer);
-  assert.ok(
-    places.includes('/config_schema/properties/a/type') && places.includes('/config_schema/required'),
-  );
+  for (const place of ['/ports', '/config_schema/properties/a/type', '/config_schema/required'])
+    assert.ok(places.includes(place), place);
 });
 
 test.run();

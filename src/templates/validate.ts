@@ -32,11 +32,12 @@ export async function validateTemplate(
 ): Promise<Validation> {
   const written = parseTemplate(text);
   const { value, readings } = isTolerant ? tolerated(written, folder) : { value: written, readings: [] };
-  const [{ Ajv }, schema] = await Promise.all([import('ajv'), readSchema()]);
+  const [{ Ajv }, published] = await Promise.all([import('ajv'), readFile(TEMPLATE_SCHEMA, 'utf8')]);
+  const schema: JsonObject = JSON.parse(published);
   const ajv = new Ajv({ allErrors: true, strict: false, logger: false });
   const check = ajv.compile(schema);
   const isWellFormed = check(value);
-  const settings = isWellFormed && isJsonObject(value) ? value.config_schema : undefined;
+  const settings = isJsonObject(value) ? value.config_schema : undefined;
   if (isJsonObject(settings)) ajv.validateSchema(settings);
   const violations = [
     ...(check.errors ?? []).flatMap((error) => remarksOn(error)),
@@ -59,11 +60,6 @@ function beyondSchema(text: string, folder: string | undefined): Remark[] {
     if (!(thrown instanceof TemplateError)) throw thrown;
     return thrown.issues.map((message) => ({ pointer: '', message }));
   }
-}
-
-async function readSchema(): Promise<JsonObject> {
-  const schema: unknown = JSON.parse(await readFile(TEMPLATE_SCHEMA, 'utf8'));
-  return isJsonObject(schema) ? schema : {};
 }
 
 function remarksOn({ keyword, params, message, propertyName, ...error }: ErrorObject, parent = ''): Remark[] {
