@@ -92,10 +92,9 @@ function findProgram(name: string, version: string | undefined, from: string): s
     const manifest = readManifest(join(home, 'package.json'));
     if (manifest !== undefined) {
       const program = programOf(name, manifest);
-      const isWanted = version === undefined || version === manifest.version;
-      return isWanted && program !== undefined && isForNode(join(home, program))
-        ? join(home, program)
-        : undefined;
+      const path = join(home, program ?? '');
+      const isForNode = program !== undefined && /\.[cm]?js$/.test(path) && existsSync(path);
+      return isForNode && (version === undefined || version === manifest.version) ? path : undefined;
     }
     if (dirname(folder) === folder) return undefined;
   }
@@ -117,8 +116,4 @@ function programOf(name: string, { bin }: JsonObject): string | undefined {
   const programs = [...new Set(Object.values(bin))];
   const chosen = programs.length === 1 ? programs[0] : bin[name.replace(/^@.*\//, '')];
   return typeof chosen === 'string' ? chosen : undefined;
-}
-
-function isForNode(path: string): boolean {
-  return /\.[cm]?js$/.test(path) && existsSync(path);
 }
