@@ -75,12 +75,17 @@ async function firstExposure(
   named: readonly NamedPath[],
   paths: readonly ProtectedPath[],
 ): Promise<string | undefined> {
-  const holders = new Map<string, Holder>();
-  for (const protectedPath of paths)
-    for (const path of await resolvedPaths(protectedPath.path))
+  // Nearly all folders are shared, and each is looked at once: a busy machine needs long for each answer.
+  const resolved = await Promise.all(paths.map(({ path }) => resolvedPaths(path)));
+  const byPath = new Map<string, Holder>();
+  for (const [at, protectedPath] of paths.entries())
+    for (const path of resolved[at] ?? [])
       for (const [index, above] of upwardsFrom(path).entries())
-        for (const key of await keysOf(above))
-          if (!holders.has(key)) holders.set(key, { protectedPath, isItself: index === 0 });
+        if (!byPath.has(above)) byPath.set(above, { protectedPath, isItself: index === 0 });
+  const keyed = await Promise.all(
+    Array.from(byPath, async ([path, holder]) => (await keysOf(path)).map((key) => [key, holder] as const)),
+  );
+  const holders = new Map(keyed.flat().toReversed()); // of two with the same key the first counts
   for (const { text, path } of named) {
     const keys = await keysOf(path);
     const holder = keys.map((key) => holders.get(key)).find((found) => found !== undefined);
