@@ -58,12 +58,12 @@ test('gives a custom notification to an exchange only when it is the only one un
   assert.equal([one.seen, two.seen], [['notifications/vendor {"n":1}'], []]);
 });
 
-test('gives notifications of a subscription to the exchange that opened it', () => {
+test('gives notifications of a subscription, and its end, to the exchange that opened it', () => {
   const channel = make();
-  const [one, two] = [caller(), caller()];
+  const [one, two, about] = [caller(), caller(), caller()];
   const first = channel.open({ method: 'subscriptions/listen' }, one);
   channel.open({ method: 'subscriptions/listen' }, two);
-  const call = channel.open({ method: 'tools/call' }, caller());
+  const call = channel.open({ method: 'tools/call' }, about);
   const changed = (id: JsonValue) =>
     notification('notifications/tools/list_changed', { _meta: { [META.subscriptionId]: id } });
   assert.ok(channel.takes(changed(first.id)));
@@ -71,6 +71,9 @@ test('gives notifications of a subscription to the exchange that opened it', () 
   const asked = { kind: 'request', id: 1, method: 'roots/list', params: {} } as const;
   assert.ok(channel.takes(asked), 'a subscription causes no question: it is about the call');
   assert.equal([one.seen.length, two.seen], [1, []]);
+  for (const requestId of [first.id, call.id])
+    assert.ok(channel.takes(notification('notifications/cancelled', { requestId })));
+  assert.equal([one.seen[1], about.seen.length], ['BACKEND_UNAVAILABLE unknown suspicious', 1]);
 });
 
 test('failAll fails pending exchanges, except those without an error and those that start meanwhile', () => {

@@ -8,7 +8,7 @@ import { type ClientProfile, type ServerMessage, serverRequest } from '../domain
 import { backendUnavailable, notWritable } from '../domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../domain/errors.ts';
 import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import {
   type AnswerMessage,
   type BackendMessage,
@@ -214,11 +214,17 @@ export abstract class Channel implements Upstream, HandshakeChannel {
       this.#takeProgress(method, params);
       return;
     }
-    // A cancellation names a request by an id of this channel, which has no meaning elsewhere.
-    if (method === CANCELLED) return;
+    // A cancellation names a request by an id of this channel, which has no meaning elsewhere. It may end a subscription.
+    if (method === CANCELLED) {
+      const ended = this.#subscriptionOf(params.requestId);
+      if (ended !== undefined) this.fail(ended.id, 'it ended the subscription');
+      return;
+    }
     // Log lines and unknown notifications belong to the only exchange, unless an earlier caller may have caused them.
     const isOfOnlyOne = (method === LOG || isCustomNotice(method)) && this.#callers.isSingle;
-    const exchange = this.#subscriptionOf(params) ?? (isOfOnlyOne ? this.#onlyOne() : undefined);
+    const { _meta: meta } = params;
+    const named = isJsonObject(meta) ? this.#subscriptionOf(meta[META.subscriptionId]) : undefined;
+    const exchange = named ?? (isOfOnlyOne ? this.#onlyOne() : undefined);
     if (exchange === undefined) this.#messages.next(message);
     else exchange.observer.next({ kind: 'notification', method, params });
   }
@@ -261,8 +267,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   }
 
   /** The subscription that a notification names by the id of its request. Source: MCP 2026-07-28 basic/patterns/subscriptions. */
-  #subscriptionOf({ _meta: meta }: JsonObject): PendingExchange | undefined {
-    const id = isJsonObject(meta) ? meta[META.subscriptionId] : undefined;
+  #subscriptionOf(id: JsonValue | undefined): PendingExchange | undefined {
     const exchange = typeof id === 'number' ? this.#pending.get(id) : undefined;
     return exchange?.request.method === LISTEN ? exchange : undefined;
   }
