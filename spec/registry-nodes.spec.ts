@@ -143,18 +143,21 @@ test('registering a program of another node takes it over, and that node stops i
   );
 });
 
-test('keeps server ids unique over all nodes, including those that it has not read yet', async () => {
+test('keeps server ids unique over all nodes, also of instances that are registered at once', async () => {
   await a.registry.register('r', { ...COMMAND, id: 'x' });
   await received(b);
   const known = await b.registry.register('s', { ...ENDPOINT, id: 'x' });
   assert.is(known.definition.serverId, 's.x');
-  await a.registry.register('r', { ...COMMAND, id: 'y' });
-  const unknown = await b.registry.register('s', { ...ENDPOINT, id: 'y' });
-  assert.is(unknown.definition.serverId, 's.y');
+  await received(a);
+  const [, { definition }] = await Promise.all([
+    a.registry.register('r', { ...COMMAND, id: 'y' }),
+    b.registry.register('s', { ...ENDPOINT, id: 'y' }),
+  ]);
+  assert.is(definition.serverId, 's.y');
   assert.is(b.registry.active.find('r', 'y')?.nodeId, 'a', 'it read which node has it');
 });
 
-test('changes an instance or template that another node registered a moment ago', async () => {
+test('changes or replaces an instance or template that another node registered a moment ago', async () => {
   await a.registry.register('r', { ...ENDPOINT, id: 'x' });
   assert.is((await b.registry.changeInstance('r', 'x', { weight: 2 })).weight, 2);
   await a.registry.register('r', { ...ENDPOINT, id: 'y' });
@@ -164,6 +167,9 @@ test('changes an instance or template that another node registered a moment ago'
     timeout: 5,
     max_retries: 1,
   });
+  const { definition } = await a.registry.register('r', { ...ENDPOINT, id: 'y' }, { isLimited: true });
+  const again = await b.registry.register('r', { ...ENDPOINT, id: 'y' });
+  assert.equal([again.replaced, again.definition.serverId], [true, definition.serverId]);
   assert.is(await codeOf(b.registry.deregister('r', 'z')), 'SERVER_NOT_FOUND');
   assert.is(await codeOf(b.registry.changeTemplate('z', {})), 'TEMPLATE_NOT_FOUND');
 });

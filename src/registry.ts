@@ -91,6 +91,8 @@ export class Registry {
     const input = checkedInstance(template, written, options);
     const settings = checkedSettings(options.loadBalancer ?? {});
     const { member, replaced } = await this.#change(async () => {
+      // A replaced instance keeps its server id, whichever node stored it. An import has read the registry before its first entry.
+      if (options.source === undefined) await this.#reload();
       // First, so that nothing is stored for an instance that is refused.
       await this.#refuseExposing(this.#define(template, input, options));
       const areSettingsStored = await this.#saveSettings(template, settings);
