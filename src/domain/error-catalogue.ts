@@ -148,21 +148,21 @@ export function lastAdmin(): GatewayError {
 }
 
 export function userNotFound(id: string): GatewayError {
-  return new GatewayError('USER_NOT_FOUND', `User "${id}" not found.`);
+  return new GatewayError('USER_NOT_FOUND', `User ${quoted(id)} not found.`);
 }
 
 export function apiKeyNotFound(id: string): GatewayError {
-  return new GatewayError('API_KEY_NOT_FOUND', `API key "${id}" not found.`);
+  return new GatewayError('API_KEY_NOT_FOUND', `API key ${quoted(id)} not found.`);
 }
 
 // --- templates and instances ---------------------------------------------------------------------------------------
 
 export function templateNotFound(template: string): GatewayError {
-  return new GatewayError('TEMPLATE_NOT_FOUND', `No template named "${template}" is registered.`);
+  return new GatewayError('TEMPLATE_NOT_FOUND', `No template named ${quoted(template)} is registered.`);
 }
 
 export function serverNotFound(id: string): GatewayError {
-  return new GatewayError('SERVER_NOT_FOUND', `No instance "${id}" is registered.`);
+  return new GatewayError('SERVER_NOT_FOUND', `No instance ${quoted(id)} is registered.`);
 }
 
 export function duplicateServer(id: string): GatewayError {

@@ -15,8 +15,6 @@ import {
   templateNotFound,
 } from '../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, hasCode } from '../domain/errors.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { cutText } from '../domain/text.ts';
 import { HTTP_LIMITS } from './limits.ts';
 
 /** The error for a caller that is not authorized; undefined for one that is. */
@@ -43,8 +41,7 @@ export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], t
   // An admin of some templates could create an account for all of them.
   if (principal.templates !== undefined && anyOf.every((scope) => scope === 'admin'))
     return accountsNeedAllTemplates();
-  if (template !== undefined && !mayUse(principal, template))
-    return templateNotFound(cutText(template, LIMITS.locCharacters));
+  if (template !== undefined && !mayUse(principal, template)) return templateNotFound(template);
   return undefined;
 }
 

@@ -3,8 +3,6 @@
 
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
 import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { cutText } from '../domain/text.ts';
 import type { Gateway } from '../gateway.ts';
 import type { GatewayStats, Server } from '../gateway-types.ts';
 
@@ -19,8 +17,6 @@ export function visibleServers(gateway: Pick<Gateway, 'servers'>, principal: Pri
 
 /** One instance by its server id; SERVER_NOT_FOUND also when the principal may not use its template. */
 export function visibleServer(gateway: Pick<Gateway, 'server'>, principal: Principal, id: string): Server {
-  const shownId = cutText(id, LIMITS.locCharacters);
-  if (shownId !== id) throw serverNotFound(shownId);
   const server = gateway.server(id);
   if (!mayUse(principal, server.definition.template)) throw serverNotFound(id);
   return server;

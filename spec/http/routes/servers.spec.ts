@@ -63,6 +63,13 @@ test('address a server by its server id, which may differ from its instance id',
   assert.is((await ask('GET', '/servers/second.same')).body.template_name, 'second');
   await ask('DELETE', '/servers/same');
   assert.is((await ask('GET', '/servers/second.same')).status, 200);
+  const [template_name, id] = ['t'.repeat(128), 'i'.repeat(128)];
+  for (const template of ['first', template_name])
+    await ask('POST', '/gateway/register', { template_name: template, id, endpoint });
+  const path = `/servers/${template_name}.${id}`;
+  assert.is((await ask('GET', path)).body.template_name, template_name);
+  assert.is((await ask('DELETE', path)).status, 204);
+  assert.is((await ask('GET', path)).body.detail, `No instance "${template_name}" is registered.`);
 });
 
 test('reveal nothing of other templates to a key for some templates', async () => {
