@@ -228,8 +228,25 @@ test('fails with QUEUE_FULL when 256 calls wait for a move already', async () =>
   harness.ref('a').drain();
   const calls = Array.from({ length: 257 }, () => ask(session, 'read'));
   assert.is(codeOf(await calls[256]?.end), 'QUEUE_FULL');
-  assert.is(await resultOf(calls[255] ?? ask(session, 'read')), 'b');
+  calls[0]?.subscription.unsubscribe();
+  for (const call of [calls[255], ask(session, 'read')]) assert.is(await call?.end, 'b');
 });
+
+for (const [failover, where] of [
+  ['never', 'a'],
+  ['always', 'b'],
+] as const) {
+  test(`with failover ${failover}, a call between two rounds continues at ${where} when ${where} is unhealthy`, async () => {
+    const instance = { peer: FULL_MODERN, fields: HTTP, own: FULL_MODERN };
+    const session = await openOnA(failover, instance, instance, ASKABLE);
+    const place = await betweenRounds(session);
+    harness.backend('a').onExchange = silent;
+    while (harness.ref('a').state === 'healthy') await pass(10_000);
+    assert.equal([harness.ref('a').state, harness.upstreams('a')[0]?.isClosed], ['unhealthy', false]);
+    assert.is(await resultOf(listen(place.exchange(toolCall('read')))), where);
+    place.leave();
+  });
+}
 
 for (const [session, client, { own, ...peer }, fields, isOwn] of ROWS) {
   const who = client === ASKABLE ? 'a client that can be asked' : 'a client that cannot be asked';

@@ -285,6 +285,16 @@ test('fails a log level when no dedicated process can be opened, and stays bound
   assert.is(session.isShared, true);
 });
 
+test('calls wait for the dedicated process in which a log level is being set', async () => {
+  await harness.add('a', { peer: FULL });
+  const session = await harness.openSession();
+  const { thaw } = harness.freeze('a');
+  const calls = [ask(session, LEVEL), ask(session, 'write')];
+  thaw();
+  for (const { end } of calls) assert.is(await end, 'a');
+  assert.equal(harness.upstreams('a')[0]?.asked, ['logging/setLevel', 'tools/call']);
+});
+
 test('accepts a log level without effect where the template shares its processes', async () => {
   harness.setPolicy({ session: 'shared' });
   await harness.add('a', { peer: FULL });

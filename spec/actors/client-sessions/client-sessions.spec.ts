@@ -7,6 +7,7 @@ import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { SESSION_ACTOR_ID } from '../../../src/actors/template.machine.ts';
 import type { SessionRecord } from '../../../src/domain/client.ts';
+import type { Alarm } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   ASKABLE,
@@ -143,6 +144,9 @@ test('a session that is idle for too long ends, at its backend, too', async () =
   assert.is(harness.sessions.size, 1);
   await pass(LIMITS.sessionParkMs + 2_000);
   assert.is(harness.sessions.size, 0);
+  await harness.openSession();
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs]) await pass(ms);
+  assert.is(harness.sessions.size, 0, 'the next one, too');
 });
 
 test('an open stream gets messages, but does not keep an idle session from ending', async () => {
@@ -219,10 +223,23 @@ test('an opening whose client disconnects is aborted, and no longer counts', asy
   assert.is(await codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal)), 'SESSION_NOT_FOUND');
 });
 
+test('a client that disconnects right after its session was bound has none, later it keeps its session', async () => {
+  await harness.add('a');
+  const client = new AbortController();
+  const open = () => harness.sessions.open('t', 'ann', PLAIN, client.signal);
+  const session = await open();
+  const opening = codeOf(open());
+  client.abort();
+  assert.equal([await opening, harness.sessions.list().length], ['SESSION_NOT_FOUND', 1]);
+  assert.is(harness.sessions.find(session.id), session);
+});
+
 test('sessions with all templates have a limit apart from sessions with one template', async () => {
   await harness.add('a');
-  for (let owner = 0; owner < MAX; owner += 1) add(`${owner}`);
+  const [first] = Array.from({ length: MAX }, (_, owner) => add(`${owner}`));
   assert.throws(() => add('more'), /40/);
+  await first?.close();
+  add('more');
   await harness.openSession(PLAIN, 'ann');
   assert.is(harness.sessions.size, MAX + 1);
 });
@@ -241,14 +258,24 @@ test('idle sessions end a few per turn, those that were used meanwhile later', a
 });
 
 test('closing refuses new sessions and ends all: busy ones after their calls, or after the grace time', async () => {
+  const alarms = new Set<unknown>();
+  const alarm: Alarm = (waitMs, ring) => {
+    alarms.add(ring);
+    const timer = setTimeout(() => alarms.delete(ring) && ring(), waitMs);
+    return () => alarms.delete(ring) && clearTimeout(timer);
+  };
+  harness = new Harness({ alarm });
+  await harness.add('a');
   const [idle, busy, stuck] = [add(), add(), add()];
   busy.calls = stuck.calls = 1;
   const closed = harness.sessions.closeAll(2 * LIMITS.sessionIdleMs);
+  assert.is(alarms.size, 2, 'those of the health check and of the grace time');
   for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs]) await pass(ms);
   const reasons = () => [idle, busy, stuck].map(({ endReason }) => endReason);
   const reason = 'the gateway is shutting down';
   assert.equal(reasons(), [reason, undefined, undefined], 'none is ended for being idle');
   assert.throws(add, (error: { code: string }) => error.code === 'SHUTTING_DOWN');
+  assert.is(await codeOf(harness.openSession()), 'SHUTTING_DOWN');
   busy.finish();
   await settled();
   assert.equal(reasons(), [reason, reason, undefined]);

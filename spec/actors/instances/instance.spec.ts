@@ -99,13 +99,8 @@ check('answers a question itself when too many calls wait for that client', asyn
     return [events.length, transport.last.replies.length];
   };
   for (let count = 0; count < LIMITS.parkedCalls / 4; count += 1) assert.equal(call('user:ann'), [1, 0]);
-  assert.equal(
-    [call('user:ann'), call('user:bob')],
-    [
-      [0, 1],
-      [1, 0],
-    ],
-  );
+  assert.equal(call('user:ann'), [0, 1]);
+  assert.equal(call('user:bob'), [1, 0]);
   assert.is(harness.ref.inFlight, 1);
 });
 

@@ -160,13 +160,8 @@ test('gives a question to the latest call, a message to a single call, elicitati
     tell();
     return call;
   });
-  assert.equal(
-    [first, second],
-    [
-      ['roots/list', 'message', 'elicitation/complete', 'elicitation/complete'],
-      ['roots/list', 'elicitation/complete'],
-    ],
-  );
+  assert.equal(first, ['roots/list', 'message', 'elicitation/complete', 'elicitation/complete']);
+  assert.equal(second, ['roots/list', 'elicitation/complete']);
   assert.equal(inner.replies, [{ result: {} }, { result: {} }]);
   for (const call of calls) call.unsubscribe();
   tell();

@@ -29,10 +29,11 @@ function setUp() {
   const listChanges$ = new Subject<ListChange>();
   const templates = ['a', 'b'];
   const table = new Map<string, SessionRecord>();
+  const uses: string[] = [];
   const sessions: SessionTable = {
     add: (session) => table.set(session.id, session),
     findAny: (id) => table.get(id),
-    used: () => {},
+    used: (session) => uses.push(session.id),
     remove: ({ id }) => table.delete(id),
   };
   const aggregated = new AggregateBackends({
@@ -54,7 +55,7 @@ function setUp() {
     );
     return { ...from, said: event.kind === 'result' ? event.result.value : event };
   };
-  return { a, b, aggregated, ask, listChanges$, templates };
+  return { a, b, aggregated, ask, listChanges$, templates, uses };
 }
 
 test('always announces lists, and logging if a template of the caller has it', () => {
@@ -226,12 +227,14 @@ test('finds a tool by its aggregate name, also by one that a list has cut', asyn
 });
 
 test('a session ends when its own owner may use other templates', async () => {
-  const { aggregated, a } = setUp();
+  const { aggregated, a, uses } = setUp();
   const owner = { id: 'key:1', templates: new Set(['a', 'b']) };
   const session = await aggregated.openSession(owner, PROFILE);
   await firstValueFrom(session.exchange({ method: 'tools/call', params: { name: 'a__x' } }));
   const found = [owner, { ...owner, templates: new Set(['b', 'a']) }, { ...ADA, templates: new Set(['b']) }];
+  uses.splice(0);
   for (const asker of found) assert.is(aggregated.session(session.id, asker), session);
+  assert.is(uses.length, found.length, 'each request is a use');
   assert.is(aggregated.session(session.id, { ...owner, templates: new Set(['b']) }), undefined);
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? of('open')), 'closed');
   assert.is(aggregated.session(session.id, owner), undefined);

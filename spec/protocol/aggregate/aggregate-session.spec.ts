@@ -76,7 +76,7 @@ test('a call waits for an inner session only within its timeout, and the session
   assert.equal([await second, a.sessions.length], [{ called: { name: 'x' } }, 1]);
   const found = a.asked.map(({ arrivedAtMs }) => arrivedAtMs);
   assert.equal(found, [3_000]);
-  assert.is(session.park(), true);
+  assert.equal([session.calls, session.park()], [0, true]);
 });
 
 test('an inner session that opens after the end of its session ends at once', async () => {
@@ -116,6 +116,10 @@ test('passes on messages of its inner sessions, later ones included, and list ch
   const found = received.map((one) => one.method);
   assert.equal(found, ['of a', 'of b', 'notifications/resources/list_changed']);
   assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [1, 1], 'they do not expire meanwhile');
+  session.notify('notifications/roots/list_changed', {});
+  session.setAway(true);
+  for (const { notes, away } of [...a.sessions, ...b.sessions])
+    assert.equal([notes.length, away], [1, [true]]);
   assert.is(session.opening, undefined);
   if (a.sessions[0] !== undefined) a.sessions[0].opening = Promise.resolve();
   await session.opening;

@@ -119,9 +119,11 @@ test('the session learns when its client is absent for 60 s, and when it returns
   await post(notification('notifications/progress')).done;
   pass(60_000);
   assert.equal(session.away, [true, false, true, false]);
+  pass(10_000);
   await listen(lastEventId).done;
+  assert.equal(session.away.splice(0), [true, false, true, false, true, false]);
   pass(120_000);
-  assert.equal(session.away, [true, false, true, false]);
+  assert.equal(session.away, []);
 });
 
 test('a client with an open call or a listening stream is not absent', async () => {

@@ -80,14 +80,27 @@ test('a dismissed answer may end by itself, but is aborted after a while', async
 });
 
 for (const type of ['application/json', 'text/event-stream']) {
-  test(`fails an incomplete answer when its memory is needed: ${type}`, async () => {
+  test(`holds memory until its end, and fails when that is needed before: ${type}`, async () => {
     const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 100_000 });
-    const stall: RequestListener = (_, response) =>
-      void response.writeHead(200, { 'content-type': type }).write(`data: ${'x'.repeat(50_000)}`);
+    let last: ServerResponse | undefined;
+    const stall: RequestListener = (_, response) => {
+      last = response.writeHead(200, { 'content-type': type });
+      last.write(`data: ${'x'.repeat(50_000)}`);
+    };
+    const filled = async () => {
+      while (held.bytes < 50_000) await turn();
+    };
+    const ends = async ({ ending }: Seen) => {
+      await filled();
+      last?.end();
+      await ending;
+      assert.is(held.bytes, 0);
+    };
+    await post(stall, ends, held.of('a'));
     await post(
       stall,
       async ({ ending }) => {
-        while (held.bytes < 50_000) await turn();
+        await filled();
         const other = held.hold('other', () => {});
         other.set(80_000);
         assert.equal(await ending, {
