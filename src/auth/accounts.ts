@@ -6,8 +6,7 @@ import { type ApiKey, passwordIssue, type User, type UserChange, usernameKey } f
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
-import type { AccountStore } from '../persistence/store.ts';
-import { MOST_FOUND } from '../persistence/store.ts';
+import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
 import type { Passwords } from './passwords.ts';
 

@@ -3,8 +3,7 @@
 // collected and written together; when nothing can be written and no room is left, further lines are dropped and counted.
 
 import { writeSync } from 'node:fs';
-import type { Logger, LoggerOptions } from 'pino';
-import { pino } from 'pino';
+import { type Logger, type LoggerOptions, pino } from 'pino';
 import { isoTimes } from '../domain/clock.ts';
 import { withoutInvisible } from '../domain/text.ts';
 import { fieldText } from './output.ts';

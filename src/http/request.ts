@@ -8,7 +8,6 @@ import type { RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
 import { originNotAllowed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';
-import type { RequestTrace } from '../domain/exchange.ts';
 import {
   type CallEnd,
   type CallOutcome,
@@ -16,6 +15,7 @@ import {
   type CallReport,
   type ExchangeRequest,
   outcomeOf,
+  type RequestTrace,
   type SentTo,
 } from '../domain/exchange.ts';
 import type { JsonFields } from '../domain/json.ts';

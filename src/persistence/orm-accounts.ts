@@ -13,8 +13,15 @@ import {
   withEndedToken,
 } from '../domain/account.ts';
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
-import type { ApiKeyRow, Tables, UserRow } from './entities.ts';
-import { columnsOf, fromDocument, recordOf, toDocument } from './entities.ts';
+import {
+  type ApiKeyRow,
+  columnsOf,
+  fromDocument,
+  recordOf,
+  type Tables,
+  toDocument,
+  type UserRow,
+} from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
 

@@ -7,8 +7,7 @@ import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf 
 import type { CommandDefinition } from '../command.ts';
 import { GatewayRefusal, UsageError } from '../failures.ts';
 import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
-import type { Remote } from '../remote.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, WIDE_OPTION } from '../remote.ts';
 import { untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 

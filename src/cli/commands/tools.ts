@@ -6,8 +6,7 @@ import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { type Columns, json, printable, printResult, table } from '../output.ts';
-import type { Remote, RemoteEvent } from '../remote.ts';
-import { CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, type RemoteEvent } from '../remote.ts';
 
 export const tools: CommandDefinition = {
   name: 'gateway tools',

@@ -16,8 +16,7 @@ import type { BackendMessage, NotificationMessage, RequestMessage } from '../../
 import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import { gatewayReplyTo, RecentCallers, withEraMetadata } from '../handshake.ts';
 import type { Closed, Upstream } from '../transport.ts';
-import type { CallConversation, HttpBackend } from './http-call.ts';
-import { HttpCall, SESSION_LOST } from './http-call.ts';
+import { type CallConversation, type HttpBackend, HttpCall, SESSION_LOST } from './http-call.ts';
 import { HttpListener, type ListenerSink } from './http-listener.ts';
 import type { HttpSession } from './http-session.ts';
 

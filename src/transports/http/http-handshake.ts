@@ -4,14 +4,11 @@
 
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { AnswerMessage } from '../../domain/jsonrpc.ts';
-import { RPC, requestText } from '../../domain/jsonrpc.ts';
+import { type AnswerMessage, RPC, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Era } from '../../domain/mcp.ts';
-import type { HandshakeAnswer, HandshakeChannel, Spoken } from '../handshake.ts';
-import { eraHeaders } from '../handshake.ts';
-import type { AnswerEnding, RefusedEnding } from './http-answer.ts';
-import { HttpAnswer } from './http-answer.ts';
+import { eraHeaders, type HandshakeAnswer, type HandshakeChannel, type Spoken } from '../handshake.ts';
+import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed, wasCutOff } from './http-failures.ts';
 
