@@ -80,6 +80,39 @@ test('a backend that leaves the legacy era loses its sessions of that era, and i
   });
 });
 
+const legacyOnly = { initialize: initialized, DELETE: status(200), otherwise: refused(400, -32000, null) };
+const modernOnly = { 'server/discover': discovered, otherwise: refused(400, -32022) };
+for (const [before, after] of [
+  [legacyOnly, modernOnly],
+  [modernOnly, legacyOnly],
+]) {
+  test(`a backend that speaks the ${before === legacyOnly ? 'modern' : 'legacy'} era now has to be opened again`, async () => {
+    const answers: Record<string, Answer> = { ...before };
+    await withRawTransport(serving(answers), async (transport) => {
+      const closed = firstValueFrom(transport.closed$);
+      for (const method of Object.keys(answers)) delete answers[method];
+      Object.assign(answers, after);
+      const { end } = await see(transport.exchange({ method: 'ping' }));
+      assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+      const [now, then] = before === legacyOnly ? ['modern', 'legacy'] : ['legacy', 'modern'];
+      const reason = `it speaks the ${now} era now, it spoke the ${then} era before`;
+      assert.equal(await closed, { reason, expected: false });
+    });
+  });
+}
+
+test('a modern backend that refuses a call like a legacy one is asked whether it is one, once', async () => {
+  const asked: string[] = [];
+  await withRawTransport(
+    serving({ ...modernOnly, otherwise: refused(400, -32000) }, asked),
+    async (transport) => {
+      const { events } = await see(transport.exchange(callTool('echo', {})));
+      assert.is(events[0]?.kind, 'error');
+      assert.equal(asked, ['server/discover', 'tools/call', 'server/discover', 'tools/call']);
+    },
+  );
+});
+
 // --- what counts as a refusal ----------------------------------------------------------------------------------------
 
 /** Opens three times at a modern server that answers `initialize` so; the outcomes, and how often it was asked. */

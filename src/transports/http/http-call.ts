@@ -218,7 +218,9 @@ export class HttpCall implements AnswerSink {
       this.#repeated = true;
       this.#answer = undefined;
       // The server refused the call before any work, so a repetition is safe.
-      const failed = (thrown: unknown): void => this.#fail(sessionNotReopened(thrown));
+      const failed = (thrown: unknown): void => {
+        this.#failForLostSession(session.hasSession ? sessionNotReopened(thrown) : asGatewayError(thrown));
+      };
       if (reopens) session.reopen(this.#epoch).then(() => this.start(), failed);
       else this.#failForLostSession(connectionClosed(SESSION_LOST, false));
       return;
@@ -325,7 +327,7 @@ export interface CallConversation {
   receiveRequest(message: RequestMessage, call: HttpCall): void;
   /** True when a lost session is replaced by a new one; false when the conversation ends with its session. */
   readonly reopens: boolean;
-  /** Ends the conversation, unless it reopens. */
+  /** Ends the conversation, unless it reopens at a backend of the same era. */
   sessionLost(): void;
 }
 

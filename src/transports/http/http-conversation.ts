@@ -101,7 +101,8 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   sessionLost(): void {
-    if (!this.reopens) void this.end({ reason: SESSION_LOST, expected: false });
+    const reason = this.reopens ? this.session.newEra : SESSION_LOST;
+    if (reason !== undefined) void this.end({ reason, expected: false });
   }
 
   receiveNotification(message: NotificationMessage, call?: HttpCall): void {

@@ -36,6 +36,8 @@ interface SessionState {
 
 /** A session; with a backend that keeps none, only the result of the handshake. */
 export class HttpSession {
+  /** Set when the backend speaks another era than before, so that no session can replace this one. A clause. */
+  newEra: string | undefined;
   readonly #connection: HttpConnection;
   readonly #options: SessionOptions;
   #state: SessionState = NOT_OPEN;
@@ -90,18 +92,19 @@ export class HttpSession {
   }
 
   /**
-   * True when a refusal means that the backend no longer knows the session. The specification demands 404; servers also
-   * answer 400 with an error that names no request, or with the SDK's codes for an unknown session. A 404 with an error about this
-   * very request, such as an unknown method, is its answer. With or without a session, a server may have been replaced by one that
-   * does not speak the legacy era.
-   * Source: MCP 2025-11-25 basic/transports#session-management; measured.
+   * True when a refusal may mean that the backend no longer knows the session, or was replaced by one that requires a session or
+   * speaks another era. The specification demands 404 for an unknown session; servers also answer 400 with an error that names no
+   * request, or with the SDK's codes. A modern server answers 400 with a code of its era. A 404 with an error about this very
+   * request, such as an unknown method, is its answer.
+   * Sources: MCP 2025-11-25 basic/transports#session-management; 2026-07-28 streamable-http#backward-compatibility; measured.
    */
   isLost({ status, error }: RefusedEnding, id: number): boolean {
-    if (status === 400 && error?.error.code === RPC.unsupportedVersion) return this.peer.era === 'legacy';
-    if (!this.hasSession) return false;
+    const { era } = this.peer;
     const ownCode = error?.id === id ? error.error.code : undefined;
-    if (status === 404) return ownCode === undefined || !ANSWER_CODES.has(ownCode);
-    return status === 400 && error !== undefined && (ownCode === undefined || SESSION_CODES.has(ownCode));
+    if (status === 404) return this.hasSession && (ownCode === undefined || !ANSWER_CODES.has(ownCode));
+    if (status !== 400 || error === undefined || era === 'bare') return false;
+    if (MODERN_CODES.includes(error.error.code)) return era === 'legacy';
+    return ownCode === undefined || SESSION_CODES.has(ownCode);
   }
 
   /** Replaces the session of `epoch`. All callers that lost it share one handshake. */
@@ -147,11 +150,11 @@ export class HttpSession {
   async #shakeHands(channel: HttpHandshake): Promise<Peer> {
     const { client, profile, intern } = this.#options;
     const known = this.#state === NOT_OPEN ? undefined : this.peer.era;
-    const first = known === undefined ? 'modern' : 'legacy';
+    const first = known === 'legacy' ? 'legacy' : 'modern';
     const peer = await shakeHands(channel, { client, first, profile });
     if (known !== undefined && known !== peer.era) {
-      const reason = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;
-      throw backendUnavailable(reason, { delivered: 'no', suspicious: true });
+      this.newEra = `it speaks the ${peer.era} era now, it spoke the ${known} era before`;
+      throw backendUnavailable(this.newEra, { delivered: 'no', suspicious: true });
     }
     return intern?.(peer) ?? peer;
   }
@@ -186,6 +189,7 @@ export class HttpSession {
 const NOT_OPEN: SessionState = { peer: NO_PEER, sessionId: undefined, headers: {} };
 
 const SESSION_CODES: ReadonlySet<number> = new Set([RPC.badRequest, RPC.sessionNotFound]);
+const MODERN_CODES: readonly number[] = [RPC.headerMismatch, RPC.missingCapability, RPC.unsupportedVersion];
 
 /** Codes of errors of which the server has understood the request, and perhaps worked on it. */
 const ANSWER_CODES: ReadonlySet<number> = new Set([
