@@ -6,6 +6,7 @@ import { once } from 'node:events';
 import { defer, filter, firstValueFrom, merge, type Observable, Subject } from 'rxjs';
 import { type Actor, type AnyActorRef, createActor } from 'xstate';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
+import { clockOf } from '../domain/clock.ts';
 import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
@@ -47,13 +48,7 @@ export class Fleet {
   constructor(options: FleetOptions) {
     this.#options = options;
     const { alarm, inspect } = options;
-    this.root = createActor(rootMachine, {
-      clock: {
-        setTimeout: (callback, waitMs) => alarm(waitMs, callback),
-        clearTimeout: (cancel) => cancel(),
-      },
-      ...(inspect && { inspect }),
-    });
+    this.root = createActor(rootMachine, { clock: clockOf(alarm), ...(inspect && { inspect }) });
     indexTimers(this.root.system);
     this.root.start();
   }

@@ -28,6 +28,14 @@ export function alarmOf(scheduler: TaskScheduler): Alarm {
   };
 }
 
+/** The clock of xstate with these alarms. */
+export function clockOf(alarm: Alarm) {
+  return {
+    setTimeout: (callback: () => void, waitMs: number) => alarm(waitMs, callback),
+    clearTimeout: (cancel: () => void) => cancel(),
+  };
+}
+
 /** True when it resolves or rejects within `ms`. Never rejects. */
 export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
