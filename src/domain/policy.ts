@@ -44,8 +44,3 @@ export const DEFAULT_POLICY: BalancerPolicy = {
   session: 'auto',
   sessionFailover: 'auto',
 };
-
-/** The strategy of a written name; `weighted` is an alias. */
-export function strategyName(written: StrategyName | 'weighted'): StrategyName {
-  return written === 'weighted' ? 'weighted_round_robin' : written;
-}

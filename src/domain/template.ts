@@ -3,13 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { definedFields } from './json.ts';
-import {
-  type BalancerPolicy,
-  SESSION_FAILOVER,
-  SESSION_SHARING,
-  STRATEGY_NAMES,
-  strategyName,
-} from './policy.ts';
+import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES } from './policy.ts';
 
 /** Template names are used in URLs and commands. */
 const PATTERN = '^[a-z][a-z0-9-]*$';
@@ -77,7 +71,7 @@ export interface TemplateSettings {
 export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolicy): BalancerPolicy {
   const { strategy, health_check_interval, max_retries, timeout, session, session_failover } = settings;
   return {
-    strategy: strategy === undefined ? defaults.strategy : strategyName(strategy),
+    strategy: strategy === 'weighted' ? 'weighted_round_robin' : (strategy ?? defaults.strategy),
     healthIntervalMs:
       health_check_interval === undefined ? defaults.healthIntervalMs : health_check_interval * 1000,
     probeTimeoutMs: defaults.probeTimeoutMs,

@@ -40,7 +40,7 @@ import type { TaskMemory } from '../task-memory.ts';
 import { type ConversationDeps, LegacyConversation } from './legacy-conversation.ts';
 import { EventMemory } from './legacy-event-log.ts';
 import type { LegacyPost } from './legacy-post.ts';
-import { hasBatches, revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
+import { revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
 import { exchangeWithTasks } from './legacy-tasks.ts';
 
 const SWEEP_MS = 10_000;
@@ -183,7 +183,8 @@ export class LegacyEndpoint {
   ): void | Promise<void> {
     reply.log.rpcMessages = parsed.length;
     const session = sessionOf(request, backends);
-    if (!hasBatches(versionOf(session)))
+    // Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed.
+    if (versionOf(session) !== '2025-03-26')
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');
     const messages = readBatch(parsed);
     const conversation = this.#conversations.get(session.id);

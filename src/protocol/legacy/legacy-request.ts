@@ -59,11 +59,6 @@ export function versionOf({
     : profile.protocolVersion;
 }
 
-/** True for the revision with arrays of messages. Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed. */
-export function hasBatches(version: string): boolean {
-  return version === '2025-03-26';
-}
-
 /**
  * True for a revision with events without data and streams that end before the answer: older clients take the former for a broken
  * message and the latter for the end. Source: 2025-11-25 basic/transports#sending-messages-to-the-server.
