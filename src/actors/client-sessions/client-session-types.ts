@@ -26,21 +26,15 @@ export interface SessionDeps extends Clock {
 
 /** The lists of a template in memory, for its sessions: CachedLists in src/protocol. */
 export interface SessionLists {
-  /** One list request of the session, from memory or by `load`. */
+  /** One list request of the session, from memory or by `load`. `isShared`: it travels in the instance's own conversation. */
   exchangeIn(
-    session: ListingSession,
+    session: Pick<SessionRecord, 'profile' | 'ownerId'> & { readonly peer: Peer; readonly isShared: boolean },
     request: ExchangeRequest,
     load: () => Observable<Answer>,
   ): Observable<Answer>;
   /** The messages, with notices of changed lists as far as this backend announces them. */
   withNotices(messages$: Observable<ServerMessage>, greeted: Peer): Observable<ServerMessage>;
 }
-
-/** A session that asks for a list. `isShared`: its requests travel in the instance's own conversation. */
-type ListingSession = Pick<SessionRecord, 'profile' | 'ownerId'> & {
-  readonly peer: Peer;
-  readonly isShared: boolean;
-};
 
 /** The session of a binding. */
 export interface BoundSession {

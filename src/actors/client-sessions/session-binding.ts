@@ -27,11 +27,6 @@ import { ClientState, setsClientState } from './client-state.ts';
 
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
-interface Waiter {
-  readonly needsDedicated: boolean;
-  readonly subscriber: Subscriber<Binding>;
-}
-
 export class SessionBinding implements ClientSessionDeps {
   readonly deps: SessionDeps;
   readonly #binder: Binder;
@@ -45,7 +40,7 @@ export class SessionBinding implements ClientSessionDeps {
   /** The instance that was chosen for the opening. */
   #first: InstanceRef | undefined;
   #clientState: ClientState | undefined;
-  #waiting: Waiter[] = [];
+  #waiting: { readonly needsDedicated: boolean; readonly subscriber: Subscriber<Binding> }[] = [];
   /** Why the session has no usable binding: the error of the next refusal. */
   #failure: GatewayError | undefined;
   #unsafeCalls = 0;

@@ -41,11 +41,6 @@ export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'equalToo
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
 
-export interface StatelessOptions extends StatelessClient {
-  /** Only this instance may answer, even drained or unhealthy: the request continues something there. */
-  readonly instanceId?: string | undefined;
-}
-
 export class StatelessClients {
   readonly #deps: StatelessClientsDeps & StatelessRouteDeps;
 
@@ -56,9 +51,14 @@ export class StatelessClients {
   /**
    * One request. Cold; unsubscribing cancels it on the backend. Emits, errors and fails over like Dispatcher.exchange, but does
    * not look up tools; QUEUE_FULL also when an instance can have no more conversations. A legacy backend may send its client
-   * requests (`request` events), as far as the profile declares support.
+   * requests (`request` events), as far as the profile declares support. With `instanceId` only that instance may answer, even
+   * drained or unhealthy: the request continues something there.
    */
-  exchange(template: string, request: ExchangeRequest, client: StatelessOptions): Observable<Answer> {
+  exchange(
+    template: string,
+    request: ExchangeRequest,
+    client: StatelessClient & { readonly instanceId?: string | undefined },
+  ): Observable<Answer> {
     const { fleet, dispatcher, now } = this.#deps;
     return dispatcher.carry(template, request, () => {
       const { instanceId } = client;
