@@ -51,11 +51,11 @@ export interface Database {
   readonly driverPackage: string;
   readonly urlOptions: readonly string[];
   /** True for a file or memory: one connection and no server. */
-  readonly isFile: boolean;
+  readonly isFile?: boolean;
   /** Port of a URL without one; not used for a file. */
   readonly defaultPort: number;
-  /** True when one statement can insert several rows. */
-  readonly insertsRows: boolean;
+  /** True when a statement can insert only one row. */
+  readonly insertsSingleRows?: true;
   driver(): Promise<NonNullable<Options['driver']>>;
   /** See correctLiterals. Absent where MikroORM writes all literals as the database reads them. */
   readonly correctLiteral?: (literal: string) => string;

@@ -222,7 +222,7 @@ async function created(parsed: ParsedDatabaseUrl, thrown: unknown, { onNotice }:
 }
 
 function isInMemory({ database, description }: ParsedDatabaseUrl): boolean {
-  return database.isFile && description.file === undefined;
+  return database.isFile === true && description.file === undefined;
 }
 
 function refuseNewer(printable: string, { unknown }: MigrationStatus): void {

@@ -63,9 +63,8 @@ export class OrmAudit implements AuditStore {
 
   async #insert(em: SqlEntityManager, audit: Tables['audit'], changes: readonly AuditEntry[]): Promise<void> {
     const rows = changes.map(rowOfChange);
-    const isMany = this.#session.database.insertsRows;
-    if (isMany && rows.length > 0) await em.insertMany(audit, rows);
-    if (!isMany) for (const row of rows) await em.insert(audit, row);
+    if (this.#session.database.insertsSingleRows) for (const row of rows) await em.insert(audit, row);
+    else if (rows.length > 0) await em.insertMany(audit, rows);
   }
 
   async appendCalls({ id, calls, entries }: CallBlock): Promise<void> {

@@ -13,9 +13,7 @@ export const mssql: Database = {
   schemes: ['mssql', 'sqlserver'],
   driverPackage: '@mikro-orm/mssql',
   urlOptions: ['encrypt', 'trustServerCertificate', 'instanceName'],
-  isFile: false,
   defaultPort: 1433,
-  insertsRows: true,
   driver: async () => (await import('@mikro-orm/mssql')).MsSqlDriver,
   correctLiteral: withoutContinuedLines,
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections, sockets }) => {

@@ -10,9 +10,7 @@ export const mysql: Database = {
   schemes: ['mysql', 'mariadb'],
   driverPackage: '@mikro-orm/mysql',
   urlOptions: ['ssl', 'socket', 'charset'],
-  isFile: false,
   defaultPort: 3306,
-  insertsRows: true,
   driver: async () => (await import('@mikro-orm/mysql')).MySqlDriver,
   options: ({ address, statementTimeoutMs, connectTimeoutMs }) => {
     const { options } = address;

@@ -10,10 +10,9 @@ export const oracle: Database = {
   schemes: ['oracle'],
   driverPackage: '@mikro-orm/oracledb',
   urlOptions: ['service_name', 'tls'],
-  isFile: false,
   defaultPort: 1521,
   // Not before Oracle 23.
-  insertsRows: false,
+  insertsSingleRows: true,
   driver: async () => (await import('@mikro-orm/oracledb')).OracleDriver,
   correctLiteral: withoutVariables,
   options: ({ address, statementTimeoutMs, connectTimeoutMs, connections }) => {

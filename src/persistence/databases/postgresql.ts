@@ -13,9 +13,7 @@ export const postgresql: Database = {
   schemes: ['postgresql', 'postgres'],
   driverPackage: '@mikro-orm/postgresql',
   urlOptions: ['sslmode', 'host'],
-  isFile: false,
   defaultPort: 5432,
-  insertsRows: true,
   driver: async () => (await import('@mikro-orm/postgresql')).PostgreSqlDriver,
   options: ({ address, statementTimeoutMs, connectTimeoutMs, sockets }) => {
     const { host, options } = address;

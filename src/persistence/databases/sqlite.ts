@@ -17,7 +17,6 @@ export const sqlite: Database = {
   urlOptions: [],
   isFile: true,
   defaultPort: 0,
-  insertsRows: true,
   driver: async () => (await import('@mikro-orm/sqlite')).SqliteDriver,
   options: () => ({ driverOptions: { timeout: BUSY_TIMEOUT_MS } }),
   prepare: async (execute, _pool, { connectTimeoutMs }) => {
