@@ -88,12 +88,8 @@ export function credentialsOf(context: CredentialedRequest): Credentials {
   const { authorization, 'x-api-key': key } = context.req.headers;
   // Node joins repeated headers; only a few others come as a list.
   const apiKey = typeof key === 'string' ? key : undefined;
-  if (
-    authorization === undefined &&
-    apiKey === undefined &&
-    hasConsoleHeader(context) &&
-    isOwnHost(context)
-  ) {
+  const hasOthers = authorization !== undefined || apiKey !== undefined;
+  if (!hasOthers && hasConsoleHeader(context) && isOwnHost(context)) {
     const token = tokenIn(context.req.headers.cookie);
     if (token !== undefined) return { authorization: `Bearer ${token}` };
   }

@@ -13,10 +13,7 @@ export class AddressDenied extends Error {
 /** True when an IP address lies in one of the ranges. IPv4-mapped IPv6 addresses count as their IPv4 address. */
 export type AddressCheck = (address: string) => boolean;
 
-/**
- * Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`; the range of a loopback address includes
- * 0.0.0.0 or `::`, which reaches the same machine. Throws RangeError for an invalid range.
- */
+/** Makes the check for CIDR ranges such as `10.0.0.0/8`. `::/96` does not include `::1`. Throws RangeError for an invalid range. */
 export function addressesIn(networks: readonly string[]): AddressCheck {
   const list = new BlockList();
   for (const network of networks) {
@@ -34,6 +31,7 @@ export function addressesIn(networks: readonly string[]): AddressCheck {
       list.addRange('::2', '::ffff:ffff', family);
     }
   }
+  // These addresses also reach this machine.
   if (list.check('127.0.0.1')) list.addAddress('0.0.0.0');
   if (list.check('::1', 'ipv6')) list.addAddress('::', 'ipv6');
   return (address) => {

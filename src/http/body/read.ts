@@ -79,7 +79,7 @@ export function readAllOf(request: Readable, maxBytes: number, onBytes: OnBytes 
   });
 }
 
-const NO_BYTES = Buffer.alloc(0);
+export const NO_BYTES = Buffer.alloc(0);
 
 /**
  * Makes the reader of management routes; it refuses more than `maxBytes`. koa-body only reads: its JSON parser replaces

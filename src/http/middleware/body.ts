@@ -7,7 +7,7 @@ import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../domain/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
-import { parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
+import { NO_BYTES, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
 import { consumeRateLimit, requestsIn } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
@@ -101,8 +101,6 @@ function requireRequestLeft(window: RateLimit | undefined): void {
   const seconds = window.resetAtSeconds - Math.floor(Date.now() / 1000);
   throw rateLimitExceeded(window.limit, Math.max(1, seconds));
 }
-
-const NO_BYTES = Buffer.alloc(0);
 
 function hasBody(headers: IncomingHttpHeaders): boolean {
   const length = headers['content-length'];
