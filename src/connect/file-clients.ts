@@ -379,17 +379,16 @@ export function configText(file: ConfigFile, connection: Connection): string {
 
 /** A table of TOML: strings, numbers, booleans, lists of strings, and tables of strings, which are written inline. */
 export function tomlTable(path: readonly string[], entry: Readonly<Record<string, unknown>>): string {
-  const lines = Object.entries(entry).map(([name, value]) => `${tomlKey(name)} = ${tomlValue(value)}`);
-  return [`[${path.map(tomlKey).join('.')}]`, ...lines].join('\n');
+  return [`[${path.map(tomlKey).join('.')}]`, ...tomlMembers(entry)].join('\n');
+}
+
+function tomlMembers(table: object): string[] {
+  return Object.entries(table).map(([name, value]) => `${tomlKey(name)} = ${tomlValue(value)}`);
 }
 
 function tomlValue(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(tomlValue).join(', ')}]`;
-  if (typeof value === 'object' && value !== null) {
-    return `{ ${Object.entries(value)
-      .map(([name, each]) => `${tomlKey(name)} = ${tomlValue(each)}`)
-      .join(', ')} }`;
-  }
+  if (typeof value === 'object' && value !== null) return `{ ${tomlMembers(value).join(', ')} }`;
   return JSON.stringify(value); // the escapes of JSON are among those of TOML
 }
 

@@ -64,10 +64,8 @@ export const createUser: CommandDefinition = {
       templates: templatesOf(input),
     };
     return withAccountClient(input, terminal, async (client) => {
-      const password = await readPassword(input, terminal, {
-        question: `Password of ${username}`,
-        isNew: true,
-      });
+      const question = `Password of ${username}`;
+      const password = await readPassword(input, terminal, { question, isNew: true });
       const body = { ...details, password };
       const user = fields(await client.request('/auth/users', { method: 'POST', body }));
       return printResult(input, terminal, user, `created the ${details.role} ${user.username}`);
