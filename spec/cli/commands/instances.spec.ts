@@ -55,7 +55,6 @@ test('deregister removes an instance, and delete-template works only once all ar
   assert.is(await printed(gateway.run('gateway delete-template demo')), 'demo is deleted');
   assert.not.ok(gateway.server.gateway.templates().includes('demo'));
   assert.not.match((await gateway.run('gateway status')).out, 'demo');
-  assert.match(await complaint(gateway.run('gateway delete-template demo')), /^stagedoor: [^\n]+$/);
   await gateway.server.gateway.register('next', { id: 'one', handler: HANDLER });
   await gateway.run('gateway deregister next one');
   const asJson = await gateway.run('gateway delete-template next --json');
