@@ -52,7 +52,7 @@ test('reads every part of an address, decoded', () => {
     options: new Map([['sslmode', 'require']]),
   });
   assert.is(parseDatabaseUrl('mysql://root@[::1]:3307/x', '/')?.address.host, '::1');
-  assert.is(parseDatabaseUrl('postgresql:///x?host=/run/postgresql', '/')?.address.host, 'localhost');
+  assert.is(parseDatabaseUrl('postgresql://a:p%40@/x?host=/run', '/')?.address.host, 'localhost');
 });
 
 test('is refused with one line that names the mistake, and never the password', async () => {

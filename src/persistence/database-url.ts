@@ -80,7 +80,8 @@ function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUr
 }
 
 function serverOf(database: Database, scheme: string, rest: string): ParsedDatabaseUrl {
-  const parsed = new URL(`${scheme}://${rest}`);
+  // `user@/name`, as libpq and SQLAlchemy write a socket: a URL needs a host after a user.
+  const parsed = new URL(`${scheme}://${rest.replace(/^([^/?#]*@)(?=[:/])/, '$1localhost')}`);
   const options = optionsOf(database, parsed.searchParams);
   const host = parsed.hostname === '' ? 'localhost' : parsed.hostname.replace(/^\[(.*)\]$/, '$1');
   const port = parsed.port === '' ? database.defaultPort : Number(parsed.port);
