@@ -109,13 +109,8 @@ test('reports the issues of the alternative with fewer requirements if none fits
   const Flat = Type.Object({ x: Type.Optional(Type.Integer()) }, { additionalProperties: false });
   const Nested = Type.Object({ inner: Flat }, { additionalProperties: false });
   const shape = compileShape(Type.Union([Nested, Flat]), 'body');
-  assert.equal(
-    [{ y: 1 }, { inner: {}, x: 1 }].map((value) => shape.issues(value)[0]?.loc),
-    [
-      ['body', 'y'],
-      ['body', 'x'],
-    ],
-  );
+  const places = [{ y: 1 }, { inner: {}, x: 1 }].map((value) => shape.issues(value)[0]?.loc.join('.'));
+  assert.equal(places, ['body.y', 'body.x']);
 });
 
 test('reports the issues of a nullable field without offering null', () => {

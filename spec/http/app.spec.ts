@@ -106,10 +106,8 @@ test('answers a path without a route with 404 NOT_FOUND and the request id', asy
 
 test('answers 405 with Allow when only the method is wrong', async () => {
   const answer = await app.ask('DELETE', '/gateway/health');
-  assert.equal(
-    [answer.outcome, answer.headers.get('allow')],
-    ['405 METHOD_NOT_ALLOWED', 'GET, HEAD, OPTIONS'],
-  );
+  assert.is(answer.outcome, '405 METHOD_NOT_ALLOWED');
+  assert.is(answer.headers.get('allow'), 'GET, HEAD, OPTIONS');
   for (const path of ['/mcp/demo', '/mcp/demo/mcp', '/mcp']) {
     assert.is((await app.ask('PUT', path)).headers.get('allow'), 'DELETE, GET, OPTIONS, POST', path);
     assert.is((await app.ask('HEAD', path)).status, 405, path);

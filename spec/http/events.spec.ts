@@ -195,13 +195,8 @@ test('keeps only the beginning of long methods and tools, which clients choose',
   await app.as(session, 'POST', '/mcp/demo', { body: rpc(long) });
   await app.as(session, 'POST', '/mcp/demo', { body: toolCall(long) });
   const started = await eventsFor(key, '?type=exchange.started');
-  assert.equal(
-    started.map(({ data }) => [data.method, data.tool]),
-    [
-      ['x'.repeat(256), undefined],
-      ['tools/call', 'x'.repeat(256)],
-    ],
-  );
+  const shown = started.map(({ data }) => `${data.method} ${data.tool}`);
+  assert.equal(shown, [`${'x'.repeat(256)} undefined`, `tools/call ${'x'.repeat(256)}`]);
 });
 
 test('sends session events, and ends when the gateway closes', async () => {

@@ -43,10 +43,8 @@ test('the order of keys in the arguments, `_meta`, and the node do not matter', 
   const params = { arguments: { c: 3, a: [1, { b: 2 }] }, name: 'ask', requestState };
   for (const node of [harness, modernHarness()]) {
     await node.send('tools/call', params, { meta: { progressToken: 9 } });
-    assert.equal(
-      [node.backends.last.params.requestState, node.backends.last.options.instanceId],
-      ['of a', 'a'],
-    );
+    assert.is(node.backends.last.params.requestState, 'of a');
+    assert.is(node.backends.last.options.instanceId, 'a');
   }
 });
 

@@ -189,10 +189,8 @@ for (const refusal of [400, 404]) {
       },
       async ({ received }) => {
         await until(() => received.length === 2, 'it came back');
-        assert.equal(
-          [received.includes('forgotten'), from.slice(0, 3)],
-          [false, [undefined, 'two', undefined]],
-        );
+        assert.is(received.includes('forgotten'), false);
+        assert.equal(from.slice(0, 3), [undefined, 'two', undefined]);
       },
     );
   });

@@ -55,13 +55,8 @@ test('messages$ emits questions and log lines when several exchanges are under w
     const found = [asked, logged].map(({ events }) => events.map(({ kind }) => kind));
     assert.equal(found, [['result'], ['result']]);
     assert.equal(JSON.parse(textOf(asked.events[0])), { result: { roots: [] } });
-    assert.equal(
-      messages.map(({ kind, method }) => [kind, method]),
-      [
-        ['request', 'roots/list'],
-        ['notification', 'notifications/message'],
-      ],
-    );
+    const kinds = messages.map(({ kind, method }) => `${kind} ${method}`);
+    assert.equal(kinds, ['request roots/list', 'notification notifications/message']);
     other.unsubscribe();
   }));
 
