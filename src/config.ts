@@ -18,7 +18,7 @@ type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 export interface Config extends ValuesOf<Omit<ReadSettings, 'nodeId'>> {
   /** At least one. */
   readonly listeners: readonly ListenAddress[];
-  /** True when no port is set: then one port in use is a warning, and two are an error. */
+  /** True when no port is set: then one port in use is a warning, and two are an error. Source: ADR 4. */
   readonly portsDefaulted: boolean;
   /** Name of this gateway among those on the same database. */
   readonly nodeId: string;
@@ -152,13 +152,9 @@ export interface ListenAddress {
   readonly portSource?: string;
 }
 
-interface ResolvedListeners {
-  readonly listeners: readonly ListenAddress[];
+interface ResolvedListeners extends Pick<Config, 'listeners' | 'portsDefaulted' | 'warnings'> {
   /** A row for each; the rows of the other settings follow. */
   readonly rows: ConfigRow[];
-  /** True when no port is set: then one port in use is a warning. Source: ADR 4. */
-  readonly portsDefaulted: boolean;
-  readonly warnings: readonly string[];
 }
 
 interface DefaultListener {

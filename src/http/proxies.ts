@@ -41,7 +41,8 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
     isLocal: (request) =>
       isTrusted(request)
         ? isIn(LOOPBACK, clientOf(request))
-        : isIn(LOOPBACK, request.socket.remoteAddress) && !wasForwarded(request),
+        : isIn(LOOPBACK, request.socket.remoteAddress) &&
+          !FORWARDING_HEADERS.some((name) => request.headers[name] !== undefined),
   };
 }
 
@@ -62,10 +63,6 @@ function addressOf(hop: string): string | undefined {
 const FORWARDING_HEADERS = [
   ...['x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'x-real-ip', 'forwarded', 'via'],
 ];
-
-function wasForwarded({ headers }: IncomingMessage): boolean {
-  return FORWARDING_HEADERS.some((name) => headers[name] !== undefined);
-}
 
 function listOf(request: IncomingMessage, header: string): string[] {
   const value = request.headers[header];

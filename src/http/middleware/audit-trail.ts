@@ -55,7 +55,8 @@ export function auditTrail(
   };
 
   return (route) => {
-    if (!isAudited(route)) return [];
+    const changes = [route.scope].flat().some((one) => one !== 'tools:call' && one !== 'gateway:read');
+    if (route.method === 'GET' || !changes) return []; // calls to backends change nothing here
     const action = `${route.method} ${route.path}`;
     const step: RouteMiddleware = async (context, next) => {
       try {
@@ -119,8 +120,3 @@ function statusOf(outcome: CallOutcome, code: ErrorCode | number | undefined): n
 
 const TOO_MANY_REQUESTS = 429;
 const UNKNOWN = { id: 'unknown', name: 'unknown' };
-
-/** True for routes that change something, except calls to backends. */
-function isAudited({ method, scope }: AuditedRoute): boolean {
-  return method !== 'GET' && [scope].flat().some((one) => one !== 'tools:call' && one !== 'gateway:read');
-}

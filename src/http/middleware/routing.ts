@@ -106,7 +106,8 @@ export function unmatched(
 ): HttpMiddleware {
   return async (context) => {
     const { method, path, state } = context;
-    const allow = methodsFor(path, router);
+    const known = router.match(path, 'OPTIONS').path.flatMap((row) => row.methods);
+    const allow = known.length === 0 ? [] : [...new Set([...known, 'OPTIONS'])].sort();
     if (method === 'OPTIONS' && allow.length > 0) {
       respond(context, noContent({ headers: ['Allow', allow.join(', ')] }));
       return;
@@ -120,9 +121,4 @@ export function unmatched(
     const shown = path.slice(0, HTTP_LIMITS.loggedPathCharacters);
     throw allow.length > 0 ? methodNotAllowed(method, shown, allow) : routeNotFound(method, shown);
   };
-}
-
-function methodsFor(path: string, router: Pick<Router, 'match'>): string[] {
-  const methods = new Set(router.match(path, 'OPTIONS').path.flatMap((row) => row.methods));
-  return methods.size === 0 ? [] : [...methods, 'OPTIONS'].sort();
 }

@@ -76,7 +76,7 @@ function operationOf(route: Route, shared: SharedAnswers): OperationObject {
     ...(parameters.length === 0 ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: body }),
     responses: answersOf(route, shared),
-    security: securityOf(scopes),
+    security: scopes.flatMap((scope) => Object.keys(SECURITY_SCHEMES).map((name) => ({ [name]: [scope] }))),
     'x-required-scopes': scopes,
   };
 }
@@ -101,10 +101,6 @@ function operationId({ method, path, unlessTemplate }: Route): string {
 function neededScopes(scopes: readonly Scope[]): string {
   if (scopes.length === 0) return 'Needs no credentials.';
   return `Needs the scope ${scopes.map((scope) => `\`${scope}\``).join(' or ')}.`;
-}
-
-function securityOf(scopes: readonly Scope[]): readonly Readonly<Record<string, readonly Scope[]>>[] {
-  return scopes.flatMap((scope) => Object.keys(SECURITY_SCHEMES).map((scheme) => ({ [scheme]: [scope] })));
 }
 
 function parametersOf(
