@@ -139,6 +139,16 @@ test('looks into one namespace or all, and removes only what it looked at', asyn
   assert.equal((await gateway.sync({ namespace: 'tools' })).added.length, 1);
   for (const asked of [{}, { namespace: 'tool' }]) assert.equal((await gateway.sync(asked)).removed, []);
   assert.equal((await gateway.sync({ namespace: '*' })).unchanged.length, 1);
+  const labels = { 'app.kubernetes.io/managed-by': 'mcp-platform', 'mcp-template.io/template-name': 'web' };
+  const pods = { metadata: { labels: { app: 'x' } } };
+  cluster.put('deployments', {
+    metadata: { name: 'x', namespace: 'other', labels },
+    spec: { template: pods },
+  });
+  cluster.put('services', service('x', {}, { selector: { app: 'x' } }, 'tools'));
+  cluster.put('endpointslices', slice('x', [pod('e1', '10.0.1.2')], HTTP, { namespace: 'tools' }));
+  cluster.put('endpointslices', slice('web', [pod('f1', '10.0.1.3')], HTTP, { namespace: 'other' }));
+  assert.equal((await gateway.sync({ namespace: '*' })).added, []);
   cluster.remove('endpointslices', slice('web', [], HTTP, { namespace: 'tools' }));
   assert.equal((await gateway.sync({ namespace: '*' })).removed, [{ template: 'web', id: 'web-d1000000' }]);
 });

@@ -87,7 +87,9 @@ test('reports why a container is skipped', async () => {
     { id: 'a7', labels: marked('web'), state: { Health: { Status: 'unhealthy' } } },
     { id: 'a8', labels: marked('web'), state: { Paused: true } },
   );
-  const { added, skipped } = await (await gatewayAt([engine.address])).sync();
+  const gateway = await gatewayAt([engine.address]);
+  assert.equal((await gateway.sync({ mayUse: (template) => template === 'other' })).skipped, []);
+  const { added, skipped } = await gateway.sync();
   assert.equal(added, []);
   assert.equal(
     skipped.map(({ name, reason }) => `${name}: ${reason}`),

@@ -111,7 +111,8 @@ test('replaces an instance whose backend changed, and keeps it after other chang
   const backends: Partial<InstanceDefinition>[] = [
     ...[{ endpoint: 'http://127.0.0.1:8/mcp' }, { command: 'run' }, { args: ['x'] }, { workingDir: '/srv' }],
     ...[{ env: { KEY: 'v' } }, { headers: { authorization: 'v' } }, { nodeId: 'there' }],
-    ...[{ transport: 'stdio' } as const, { serverId: 'other' }],
+    ...[{ transport: 'stdio' } as const, { serverId: 'other' }, { force: true } as const],
+    { container: { engine: 'unix:///e', id: '1' } },
   ];
   for (const fields of backends) assert.is(change(fields), 'replaced', `${Object.keys(fields)}`);
   const others = [{ weight: 2 }, { metadata: { zone: 'x' } }, { updatedAt: '2026-01-02T00:00:00.000Z' }];

@@ -2,7 +2,7 @@
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { isIP, type LookupFunction, type Socket } from 'node:net';
+import net, { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
 import { guardedConnector } from '../../src/transports/http/http-connection.ts';
@@ -133,9 +133,14 @@ test('refuses a denied literal address before any packet is sent', async () => {
 });
 
 test('refuses a name that resolves to denied addresses only', async () => {
-  const outcome = await connect('metadata.example', DENIED_NETWORKS, ['169.254.169.254', 'fe80::1']);
-  assert.instance(outcome, AddressDenied);
-  assert.is((outcome as AddressDenied).message, 'address 169.254.169.254 is not allowed');
+  const asksForAll = net.getDefaultAutoSelectFamily();
+  for (const all of [true, false]) {
+    net.setDefaultAutoSelectFamily(all);
+    const outcome = await connect('metadata.example', DENIED_NETWORKS, ['169.254.169.254', 'fe80::1']);
+    assert.instance(outcome, AddressDenied);
+    assert.is((outcome as AddressDenied).message, 'address 169.254.169.254 is not allowed');
+  }
+  net.setDefaultAutoSelectFamily(asksForAll);
 });
 
 test('uses only the allowed addresses of a name that has both', async () => {

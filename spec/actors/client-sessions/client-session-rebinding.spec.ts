@@ -19,6 +19,7 @@ import {
   codeOf,
   FULL,
   FULL_MODERN,
+  fails,
   Harness,
   HTTP,
   listen,
@@ -466,7 +467,11 @@ for (const [era, own] of Object.entries({ shared: null, own: FULL_MODERN })) {
 test('closes the conversation that it left after the last call there, and gets no more messages from it', async () => {
   const session = await openOnA('always', { ...SILENT, fields: HTTP }, { peer: FULL, fields: HTTP });
   const { messages } = listenTo(session);
-  const calls = [ask(session, 'write'), ask(session, 'write')];
+  harness.rewrite('a', fails('no'));
+  const calls = [ask(session, 'write')];
+  harness.rewrite('a', silent);
+  await pass(5); // it is repeated
+  calls.push(ask(session, 'write'));
   const [left] = harness.upstreams('a');
   assert.ok(left);
   harness.ref('a').drain();

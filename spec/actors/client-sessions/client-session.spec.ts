@@ -14,6 +14,7 @@ import {
   errorView,
   FULL,
   FULL_MODERN,
+  fails,
   Harness,
   HTTP,
   listenTo,
@@ -102,11 +103,17 @@ test('forwards custom notifications to a shared program while its call is the on
   custom(other, 5);
   second.subscription.unsubscribe();
   custom(session, 6);
+  call.subscription.unsubscribe();
+  harness.rewrite('a', fails('no'));
+  const pausing = ask(session, 'read');
+  harness.rewrite('a', silent);
+  const third = ask(other, 'read');
+  custom(session, 7);
+  for (const { subscription } of [pausing, third]) subscription.unsubscribe();
   assert.equal(
     harness.backend('a').notified,
     [2, 6].map((n) => ({ method: 'notifications/vendor', params: { n } })),
   );
-  call.subscription.unsubscribe();
 });
 
 test('buffers the messages of a dedicated process without a listener, up to a bound', async () => {
@@ -288,6 +295,7 @@ test('fails a log level when no dedicated process can be opened, and stays bound
 test('calls wait for the dedicated process in which a log level is being set', async () => {
   await harness.add('a', { peer: FULL });
   const session = await harness.openSession();
+  await harness.add('b', { peer: FULL });
   const { thaw } = harness.freeze('a');
   const calls = [ask(session, LEVEL), ask(session, 'write')];
   thaw();

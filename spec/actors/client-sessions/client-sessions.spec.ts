@@ -7,7 +7,6 @@ import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { SESSION_ACTOR_ID } from '../../../src/actors/template.machine.ts';
 import type { SessionRecord } from '../../../src/domain/client.ts';
-import type { Alarm } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   ASKABLE,
@@ -258,18 +257,10 @@ test('idle sessions end a few per turn, those that were used meanwhile later', a
 });
 
 test('closing refuses new sessions and ends all: busy ones after their calls, or after the grace time', async () => {
-  const alarms = new Set<unknown>();
-  const alarm: Alarm = (waitMs, ring) => {
-    alarms.add(ring);
-    const timer = setTimeout(() => alarms.delete(ring) && ring(), waitMs);
-    return () => alarms.delete(ring) && clearTimeout(timer);
-  };
-  harness = new Harness({ alarm });
   await harness.add('a');
   const [idle, busy, stuck] = [add(), add(), add()];
   busy.calls = stuck.calls = 1;
   const closed = harness.sessions.closeAll(2 * LIMITS.sessionIdleMs);
-  assert.is(alarms.size, 2, 'those of the health check and of the grace time');
   for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs]) await pass(ms);
   const reasons = () => [idle, busy, stuck].map(({ endReason }) => endReason);
   const reason = 'the gateway is shutting down';

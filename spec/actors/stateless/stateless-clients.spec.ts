@@ -229,6 +229,8 @@ test('a call leaves an HTTP instance that opens nothing after half of its time, 
   await settled();
   assert.equal(toolCalls('a'), [0, 0]);
   assert.equal(toolCalls('b'), [0, 2]);
+  await pass(2 * LIMITS.statelessIdleMs);
+  assert.is(harness.pool.size, 0, 'no conversation is left');
   for (const id of ['a', 'b']) harness.freeze(id);
   const late = harness.callStateless(modernCall(), { owner: 'bob' });
   for (const waitMs of [2_000, 1_999]) {
@@ -237,6 +239,19 @@ test('a call leaves an HTTP instance that opens nothing after half of its time, 
   assert.is(late.subscription.closed, false);
   mock.timers.tick(1);
   assert.equal(errorView(await late.end), TOO_LATE);
+});
+
+test('a call leaves an instance that is drained meanwhile, and the conversation opened there ends', async () => {
+  await harness.add('a', { fields: HTTP });
+  const { thaw } = harness.freeze('a');
+  const call = harness.callStateless(modernCall());
+  await settled();
+  await harness.add('b', { fields: HTTP });
+  harness.ref('a').drain();
+  thaw();
+  assert.is(await call.end, 'b');
+  await pass(2 * LIMITS.statelessIdleMs);
+  assert.is(harness.pool.size, 0);
 });
 
 test('a repeatable request goes to a second instance with an open conversation when the first is silent', async () => {

@@ -4,7 +4,7 @@
 import { mock } from 'node:test';
 import { setImmediate as settled } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
+import { noHealthyInstance, serverNotFound } from '../../../src/domain/error-catalogue.ts';
 import { suite } from '../../helpers/suite.ts';
 import { nestedTooDeeply } from '../modern/modern-harness.ts';
 import { PEER } from '../scripted-backends.ts';
@@ -91,6 +91,9 @@ test('a failure of the gateway is an error answer with status 200', async () => 
     message: 'No instance of "t" is healthy right now.',
     data: { error_code: 'NO_HEALTHY_INSTANCE', retry_after_seconds: 2 },
   });
+  const unknown = call(4);
+  session.last.fail(serverNotFound('one'));
+  assert.is(unknown.reply.status, 200);
   assert.is(left(), 0);
 });
 

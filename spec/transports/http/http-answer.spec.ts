@@ -87,11 +87,8 @@ for (const type of ['application/json', 'text/event-stream']) {
       last = response.writeHead(200, { 'content-type': type });
       last.write(`data: ${'x'.repeat(50_000)}`);
     };
-    const filled = async () => {
-      while (held.bytes < 50_000) await turn();
-    };
     const ends = async ({ ending }: Seen) => {
-      await filled();
+      while (held.bytes < 50_000) await turn();
       last?.end();
       await ending;
       assert.is(held.bytes, 0);
@@ -100,7 +97,7 @@ for (const type of ['application/json', 'text/event-stream']) {
     await post(
       stall,
       async ({ ending }) => {
-        await filled();
+        while (held.bytes < 50_000) await turn();
         const other = held.hold('other', () => {});
         other.set(80_000);
         assert.equal(await ending, {

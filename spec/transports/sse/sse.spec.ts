@@ -236,10 +236,11 @@ test('fails calls as undelivered before the endpoint event', async () => {
   });
 });
 
-test('fails a call whose POST is refused; the status decides whether it was delivered', async () => {
+test('fails a call whose POST is refused or breaks; the status decides whether it was delivered', async () => {
   for (const [postStatus, delivered] of [
     [404, 'no'],
     [500, 'unknown'],
+    [0, 'unknown'],
   ] as const) {
     await withChannel({ postStatus }, async ({ channel }) => {
       await channel.locate();
