@@ -469,6 +469,7 @@ test('closes the conversation that it left after the last call there, and gets n
   const { messages } = listenTo(session);
   harness.rewrite('a', fails('no'));
   const calls = [ask(session, 'write')];
+  ask(session, 'write').subscription.unsubscribe();
   harness.rewrite('a', silent);
   await pass(5); // it is repeated
   calls.push(ask(session, 'write'));
