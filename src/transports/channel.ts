@@ -222,9 +222,8 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     }
     // Log lines and unknown notifications belong to the only exchange, unless an earlier caller may have caused them.
     const isOfOnlyOne = (method === LOG || isCustomNotice(method)) && this.#callers.isSingle;
-    const { _meta: meta } = params;
-    const named = isJsonObject(meta) ? this.#subscriptionOf(meta[META.subscriptionId]) : undefined;
-    const exchange = named ?? (isOfOnlyOne ? this.#onlyOne() : undefined);
+    const id = isJsonObject(params._meta) ? params._meta[META.subscriptionId] : undefined;
+    const exchange = this.#subscriptionOf(id) ?? (isOfOnlyOne ? this.#onlyOne() : undefined);
     if (exchange === undefined) this.#messages.next(message);
     else exchange.observer.next({ kind: 'notification', method, params });
   }

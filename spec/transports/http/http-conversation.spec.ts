@@ -67,10 +67,9 @@ test('a notification on the stream of a call goes to the call when messages$ has
     const alone = await see(upstream.exchange(notify));
     assert.equal(alone.events[0], { kind: 'notification', method: changed, params: {} });
     const messages: ServerMessage[] = [];
-    const subscription = upstream.messages$.subscribe((message) => messages.push(message));
+    upstream.messages$.subscribe((message) => messages.push(message));
     const { events } = await see(upstream.exchange(notify));
     assert.equal([events.length, messages.length], [1, 1]);
-    subscription.unsubscribe();
   });
 });
 
@@ -78,7 +77,7 @@ test('questions and log lines come on the listening stream when calls are answer
   await withBackend({ answers: 'json' }, async ({ transport, server }) => {
     const upstream = await openFor(transport);
     const methods: string[] = [];
-    const subscription = upstream.messages$.subscribe((message) => {
+    upstream.messages$.subscribe((message) => {
       methods.push(message.method);
       if (message.kind === 'request') message.answer({ result: { roots: [] } });
     });
@@ -91,7 +90,6 @@ test('questions and log lines come on the listening stream when calls are answer
     const logged = await see(upstream.exchange(callTool('log', { text: 'x' })));
     await until(() => methods.length === 2, 'the log line came');
     assert.equal([logged.events.length, methods[1]], [1, 'notifications/message']);
-    subscription.unsubscribe();
   });
 });
 

@@ -23,9 +23,8 @@ for (const unknownSession of [404, 400] as const) {
       const { events, end } = await see(transport.exchange(echo('hello')));
       assert.is(end, 'completed');
       assert.is(textOf(events[0]), 'hello');
-      assert.is(server.count('initialize'), 2);
-      assert.is(server.count('notifications/initialized'), 2);
-      assert.is(server.count('tools/call'), 2);
+      for (const method of ['initialize', 'notifications/initialized', 'tools/call'])
+        assert.is(server.count(method), 2);
       assert.is(server.sessions.size, 1);
       assert.not.ok(server.sessions.has(String(old)));
     });

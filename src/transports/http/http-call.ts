@@ -89,7 +89,7 @@ export class HttpCall implements AnswerSink {
     this.#addedHeaders = added;
     const mirrored = added ?? this.#request.headers;
     if (mirrored !== undefined && session.peer.era === 'modern' && areTooLarge(mirrored)) {
-      this.#answerWithError(TOO_LARGE);
+      this.#complete({ kind: 'error', error: TOO_LARGE });
       return;
     }
     const params = paramsWithToken(this.#request, this.#id);
@@ -144,7 +144,8 @@ export class HttpCall implements AnswerSink {
         return;
       case 'error':
         // An error without an id refuses something unreadable, which on this stream can only be this call.
-        if (message.id === this.#id || message.id === null) this.#answerWithError(message.error);
+        if (message.id === this.#id || message.id === null)
+          this.#complete({ kind: 'error', error: message.error });
         return;
       case 'request':
         this.#conversation.receiveRequest(message, this);
@@ -227,7 +228,8 @@ export class HttpCall implements AnswerSink {
     }
     const refusal = callRefusalOf(refused, this.#id, session.peer);
     if (refusal instanceof GatewayError) this.#fail(refusal);
-    else if (this.#repeated || !missesHeader(refused, session.peer)) this.#answerWithError(refusal);
+    else if (this.#repeated || !missesHeader(refused, session.peer))
+      this.#complete({ kind: 'error', error: refusal });
     else this.#repeatWithHeaders(refusal);
   }
 
@@ -246,12 +248,8 @@ export class HttpCall implements AnswerSink {
     const changed = backend.toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
     void changed.then((haveChanged) => {
       if (haveChanged) this.start();
-      else if (!this.isOver) this.#answerWithError(error);
+      else if (!this.isOver) this.#complete({ kind: 'error', error });
     });
-  }
-
-  #answerWithError(error: JsonRpcError): void {
-    this.#complete({ kind: 'error', error });
   }
 
   #complete(event: ExchangeEvent): void {

@@ -4,12 +4,7 @@
 
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
-import {
-  type ClientProfile,
-  type ServerMessage,
-  type ServerRequest,
-  serverRequest,
-} from '../../domain/client.ts';
+import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
@@ -114,16 +109,13 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   receiveRequest(message: RequestMessage, call?: HttpCall): void {
-    const outcome = gatewayReplyTo(message.method, this.#profile);
-    if (outcome !== 'ask') void this.session.reply(message.id, outcome);
-    else if (call === undefined) this.#messages$?.next(this.#requestOf(message));
-    else call.emit(this.#requestOf(message, call));
-  }
-
-  #requestOf(message: RequestMessage, call?: HttpCall): ServerRequest {
-    return serverRequest(message, (reply) => {
+    const question = serverRequest(message, (reply) => {
       if (call?.isOver !== true && this.ending === undefined) void this.session.reply(message.id, reply);
     });
+    const outcome = gatewayReplyTo(message.method, this.#profile);
+    if (outcome !== 'ask') question.answer(outcome);
+    else if (call === undefined) this.#messages$?.next(question);
+    else call.emit(question);
   }
 
   /** Takes a message of the listening stream. */

@@ -120,10 +120,8 @@ export class HttpSession {
 
   /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.backgroundMs. */
   async cancel(requestId: number, reason?: string): Promise<void> {
-    await this.#post(
-      { jsonrpc: '2.0', method: CANCELLED, params: cancellation(requestId, reason) },
-      CANCELLED,
-    );
+    const params = cancellation(requestId, reason);
+    await this.#post({ jsonrpc: '2.0', method: CANCELLED, params }, CANCELLED);
   }
 
   /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
