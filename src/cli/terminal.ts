@@ -131,9 +131,8 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
     try {
       return await work((progress) => {
         // One line of the screen: a spinner that wraps flickers.
-        text = withoutInvisible(progress)
-          .replace(/\s+/g, ' ')
-          .slice(0, Math.max(20, stream.columns - 4));
+        const line = progress.replace(/\s+/g, ' ').slice(0, Math.max(20, stream.columns - 4));
+        text = withoutInvisible(line); // last: a colour that no longer ends would stay
         if (spinner !== undefined) spinner.text = text;
       });
     } finally {

@@ -39,7 +39,7 @@ export function withoutInvisible(text: string): string {
 }
 
 /** Bold, dim, red, green and yellow, where they end again: text of others with such codes cannot hide or colour what follows it. */
-const OURS = '\\u001b\\[(?:(?:[12]|3[123])m(?=[^\\u001b]*\\u001b\\[(?:22|39)m)|(?:22|39)m)';
+const OURS = '\\u001b\\[(?:[12]m(?=[^\\u001b]*\\u001b\\[22m)|3[123]m(?=[^\\u001b]*\\u001b\\[39m)|(?:22|39)m)';
 const INVISIBLE_OR_OURS = new RegExp(`${OURS}|${INVISIBLE.source}`, 'g');
 
 /** Message and type of an issue about text that is not clean. */
