@@ -173,7 +173,8 @@ test('reads any object without an error, and its own result unchanged', () => {
 });
 
 test('refuses a config_schema that is not a JSON Schema, together with other violations', async () => {
-  const config_schema = { type: 'object', properties: { a: { type: 'strin' } }, required: 'a' };
+  const $schema = 'https://json-schema.org/draft/2020-12/schema';
+  const config_schema = { $schema, type: 'object', properties: { a: { type: 'strin' } }, required: 'a' };
   const { violations } = await validateTemplate(JSON.stringify({ ...smallest, ports: 1, config_schema }));
   const places = violations.map(({ pointer }) => pointer);
   for (const place of ['/ports', '/config_schema/properties/a/type', '/config_schema/required'])

@@ -37,8 +37,10 @@ export async function validateTemplate(
   const ajv = new Ajv({ allErrors: true, strict: false, logger: false });
   const check = ajv.compile(schema);
   const isWellFormed = check(value);
-  const settings = isJsonObject(value) ? value.config_schema : undefined;
-  if (isJsonObject(settings)) ajv.validateSchema(settings);
+  const config = isJsonObject(value) ? value.config_schema : undefined;
+  // The gateway does not read $schema either, and the validator throws for a revision that it does not have.
+  const { $schema, ...settings } = isJsonObject(config) ? config : {};
+  ajv.validateSchema(settings);
   const violations = [
     ...(check.errors ?? []).flatMap((error) => remarksOn(error)),
     ...(ajv.errors ?? []).flatMap((error) => remarksOn(error, '/config_schema')),
