@@ -107,14 +107,17 @@ function isMapped({ variable, argument, header }: TemplateSetting): boolean {
   return variable !== undefined || argument !== undefined || header !== undefined;
 }
 
-/** The schema for display: defaults and examples of sensitive settings are masked. */
+/** The schema for display: defaults and examples of sensitive settings, and of definitions for them, are masked. */
 export function withoutSecrets(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  if (!isJsonObject(schema.properties)) return { ...schema };
-  const properties = Object.entries(schema.properties).map(([name, property]) => [
-    name,
-    isJsonObject(property) && property.sensitive === true ? masked(property) : property,
-  ]);
-  return { ...schema, properties: Object.fromEntries(properties) };
+  const entries = Object.entries(schema).map(([name, value]) => {
+    const mayHide = /^(properties|\$defs|definitions)$/.test(name) && isJsonObject(value);
+    return [name, mayHide ? Object.fromEntries(Object.entries(value).map(withoutSecret)) : value];
+  });
+  return Object.fromEntries(entries);
+}
+
+function withoutSecret([name, rules]: readonly [string, unknown]): [string, unknown] {
+  return [name, isJsonObject(rules) && rules.sensitive === true ? masked(rules) : rules];
 }
 
 function masked({ default: value, examples, ...rest }: JsonObject): JsonObject {

@@ -126,7 +126,10 @@ test('masks secret settings of a definition', async () => {
   const definition = {
     ...{ id: 'remote', name: 'Remote', description: 'Far away.', version: '1.0.0' },
     ...{ endpoint: 'http://127.0.0.1:1/mcp', transport: 'http' },
-    config_schema: { properties: { token: { ...mapping, default: 'planted-default' } } },
+    config_schema: {
+      properties: { token: { ...mapping, default: 'planted-default' }, key: { $ref: '#/$defs/secret' } },
+      $defs: { secret: { type: 'string', sensitive: true, env_mapping: 'KEY', default: 'planted-key' } },
+    },
   };
   await mkdir(folder('templates', 'remote'), { recursive: true });
   await writeFile(folder('templates', 'remote', 'template.json'), JSON.stringify(definition));
