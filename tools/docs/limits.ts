@@ -22,8 +22,13 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Requests that wait on one connection for the answer before them',
-      `${count(LIMITS.pipelinedRequests)}; the headers of all of them ${bytes(LIMITS.pipelinedHeaderBytes)}`,
+      count(LIMITS.pipelinedRequests),
       'the connection is closed',
+    ],
+    [
+      'Headers of all requests that wait like that, on all connections of a port',
+      bytes(LIMITS.pipelinedHeaderBytes),
+      'the connection that adds some is closed',
     ],
     ['Time to send a request', '30 s for its headers, 120 s in all', '`408`, the connection is closed'],
     [
