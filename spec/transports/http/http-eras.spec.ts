@@ -73,7 +73,10 @@ test('a backend that leaves the legacy era loses its sessions of that era, and i
   });
 });
 
-const legacyOnly = { initialize: initialized, otherwise: refused(400, -32000, null) };
+const legacyOnly = {
+  initialize: result({ protocolVersion: '2025-11-25', capabilities: {} }, SESSION),
+  otherwise: refused(400, -32000, null),
+};
 const modernOnly = { 'server/discover': discovered, otherwise: refused(400, -32022) };
 for (const [then, before, now, after] of [
   ['legacy', legacyOnly, 'modern', modernOnly],
@@ -84,11 +87,13 @@ for (const [then, before, now, after] of [
     const listener: RequestListener = (...exchange) => serve(...exchange);
     await withRawTransport(listener, async (transport) => {
       const closed = firstValueFrom(transport.closed$);
-      serve = serving(after);
+      const asked: string[] = [];
+      serve = serving(after, asked);
       const { end } = await see(transport.exchange({ method: 'ping' }));
       assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
       const reason = `it speaks the ${now} era now, it spoke the ${then} era before`;
       assert.equal(await closed, { reason, expected: false });
+      assert.is(asked.at(-1), 'DELETE', 'no session is left');
     });
   });
 }

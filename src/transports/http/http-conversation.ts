@@ -89,7 +89,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     return this.end({ reason: 'closed by the gateway', expected: true });
   }
 
-  /** The backend is notified only when the end is expected. `last` runs before `closed$` emits. */
+  /** The backend is notified only when the end is expected, or it has changed its era. `last` runs before `closed$` emits. */
   end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.#closing ??= this.#end(closed, last);
     return this.#closing;
@@ -154,7 +154,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     if (closed.expected) {
       await Promise.all(abandoned);
       await this.backend.deleteSession(this.session);
-    }
+    } else if (this.session.newEra !== undefined) await this.session.end(); // that of the handshake which found it
     if (last !== undefined) await last();
     this.#messages$?.complete();
     this.closed$.next(closed);
