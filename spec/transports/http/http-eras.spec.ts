@@ -98,13 +98,27 @@ for (const [then, before, now, after] of [
   });
 }
 
-test('a modern backend that refuses a call like a legacy one is asked whether it is one, once', async () => {
-  const asked: string[] = [];
-  const listener = serving({ ...modernOnly, otherwise: refused(400, -32000) }, asked);
-  await withRawTransport(listener, async (transport) => {
-    const { events } = await see(transport.exchange(callTool('echo', {})));
-    assert.is(events[0]?.kind, 'error');
-    assert.equal(asked, ['server/discover', 'tools/call', 'server/discover', 'tools/call']);
+test('a modern backend is asked for its era once if it refuses a call before any work', async () => {
+  for (const [answer, times] of [
+    [refused(400, -32000, null), 2],
+    [refused(400, -32000), 1],
+    [refused(400, -32603, null), 1],
+  ] as const) {
+    const asked: string[] = [];
+    await withRawTransport(serving({ ...modernOnly, otherwise: answer }, asked), async (transport) => {
+      await see(transport.exchange(callTool('echo', {})));
+      const once = ['server/discover', 'tools/call'];
+      assert.equal(asked, times === 1 ? once : [...once, ...once]);
+    });
+  }
+});
+
+test('an error about a call does not end a conversation that has no session', async () => {
+  const answers: Record<string, Answer> = { initialize: initialized, 'tools/call': refused(400, -32000) };
+  await withRawTransport(serving(answers), async (transport) => {
+    const upstream = await openFor(transport);
+    for (let index = 0; index < 2; index += 1)
+      assert.is((await see(upstream.exchange(callTool('echo', {})))).events[0]?.kind, 'error');
   });
 });
 

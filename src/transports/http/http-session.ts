@@ -95,7 +95,7 @@ export class HttpSession {
    * True when a refusal may mean that the backend no longer knows the session, or was replaced by one that requires a session or
    * speaks another era. The specification demands 404 for an unknown session; servers also answer 400 with an error that names no
    * request, or with the SDK's codes. A modern server answers 400 with a code of its era. A 404 with an error about this very
-   * request, such as an unknown method, is its answer.
+   * request, such as an unknown method, is its answer. Without a session, each error that may come after work is one.
    * Sources: MCP 2025-11-25 basic/transports#session-management; 2026-07-28 streamable-http#backward-compatibility; measured.
    */
   isLost({ status, error }: RefusedEnding, id: number): boolean {
@@ -104,7 +104,8 @@ export class HttpSession {
     if (status === 404) return this.hasSession && (ownCode === undefined || !ANSWER_CODES.has(ownCode));
     if (status !== 400 || error === undefined || era === 'bare') return false;
     if (MODERN_CODES.includes(error.error.code)) return era === 'legacy';
-    return ownCode === undefined || SESSION_CODES.has(ownCode);
+    if (ownCode !== undefined) return this.hasSession && SESSION_CODES.has(ownCode);
+    return this.hasSession || !ANSWER_CODES.has(error.error.code);
   }
 
   /** Replaces the session of `epoch`. All callers that lost it share one handshake. */
