@@ -183,6 +183,21 @@ test('closes a connection with too many pipelined requests, and their answers', 
   }
 });
 
+test('keeps connections open on which one request waits, however large the headers of others', async () => {
+  const begun: IncomingMessage[] = [];
+  const port = portOf(await open([0], { serve: (request) => begun.push(request) }));
+  const large = `GET / HTTP/1.1\r\nHost: x\r\nX-Large: ${'x'.repeat(60_000)}\r\n\r\n`;
+  const fitting = Math.floor(LIMITS.pipelinedHeaderBytes / large.length);
+  const sockets = [await openRaw(port), await openRaw(port), await openRaw(port)];
+  for (const [index, count] of [fitting, 2, 2].entries()) {
+    const expected = begun.length + count;
+    sockets[index]?.write(large.repeat(count));
+    while (begun.length < expected) await turn();
+  }
+  assert.not(begun.some(({ socket }) => socket.destroyed));
+  for (const socket of sockets) socket.destroy();
+});
+
 test('drain lets open answers finish, then closes their connections, and serves new ones until close', async () => {
   const [started, finish] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const listeners = await open([0], {

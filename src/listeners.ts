@@ -175,27 +175,34 @@ const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5
  * the calls of their requests would be held forever. One listener per connection, so that each costs the same, however many wait.
  */
 class WaitingAnswers {
-  readonly #onConnection = new WeakMap<Socket, Set<ServerResponse>>();
-  /** Of all their requests. */
-  #headerBytes = 0;
+  readonly #onConnection = new WeakMap<Socket, Map<ServerResponse, number>>();
+  /** Of the headers of all their requests. */
+  #bytes = 0;
 
-  /** Closes the connection when too many requests wait on it, or when all that wait have too large headers. */
+  /**
+   * Closes the connection when too many requests wait on it, or when all that wait have too large headers; then a
+   * connection with headers that one request may have stays open, so that others cannot have it closed.
+   */
   add(socket: Socket, response: ServerResponse): void {
-    const waiting = this.#onConnection.get(socket) ?? new Set();
+    const waiting = this.#onConnection.get(socket) ?? new Map<ServerResponse, number>();
     if (!this.#onConnection.has(socket)) {
       this.#onConnection.set(socket, waiting);
-      socket.once('close', () => setImmediate(() => waiting.forEach(close)));
+      socket.once('close', () => setImmediate(() => [...waiting.keys()].forEach(close)));
     }
     const bytes = response.req.rawHeaders.join().length;
     const leave = () => {
-      if (waiting.delete(response)) this.#headerBytes -= bytes;
+      if (waiting.delete(response)) this.#bytes -= bytes;
     };
-    waiting.add(response);
-    this.#headerBytes += bytes;
+    waiting.set(response, bytes);
+    this.#bytes += bytes;
     response.once('socket', leave).once('close', leave);
-    if (waiting.size > LIMITS.pipelinedRequests || this.#headerBytes > LIMITS.pipelinedHeaderBytes)
-      socket.destroy();
+    const isTooMuch = this.#bytes > LIMITS.pipelinedHeaderBytes && sum(waiting) > LIMITS.requestHeaderBytes;
+    if (waiting.size > LIMITS.pipelinedRequests || isTooMuch) socket.destroy();
   }
+}
+
+function sum(bytes: ReadonlyMap<ServerResponse, number>): number {
+  return [...bytes.values()].reduce((total, one) => total + one, 0);
 }
 
 function close(response: ServerResponse): void {

@@ -28,7 +28,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       'Headers of all requests that wait like that, on all connections of a port',
       bytes(LIMITS.pipelinedHeaderBytes),
-      'the connection that adds some is closed',
+      'the connection that adds some and has over 64 KiB of them is closed',
     ],
     ['Time to send a request', '30 s for its headers, 120 s in all', '`408`, the connection is closed'],
     [
