@@ -146,6 +146,9 @@ export type UserRow = InferEntity<Tables['users']>;
 export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
 export type AuditRow = InferEntity<Tables['audit']>;
 
+/** All columns of a row but its position, which a change keeps. */
+export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };
+
 /** Longest free text of a short column, in UTF-16 units: at least LIMITS.auditTextUnits. */
 const TEXT_LENGTH = 512;
 
@@ -227,32 +230,49 @@ export function fromDocument(text: string): unknown {
 }
 
 /** Columns with a time, and columns with a document for one field of a record. */
-const TIMES: ReadonlySet<string> = new Set([
-  ...['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'],
-]);
-const VALUES: ReadonlySet<string> = new Set(['permissions', 'templates', 'metadata', 'loadBalancer']);
+const TIMES = ['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'] as const;
+const VALUES = ['permissions', 'templates', 'metadata', 'loadBalancer'] as const;
+
+/** The columns of a record with these fields. */
+type ColumnsOf<Fields> = {
+  [Name in keyof Fields]: ColumnOf<Name, Exclude<Fields[Name], undefined>> | NullFor<Fields[Name]>;
+};
+type NullFor<Value> = undefined extends Value ? null | undefined : never;
+type ColumnOf<Name, Value> = Name extends (typeof TIMES)[number]
+  ? Date
+  : Name extends (typeof VALUES)[number]
+    ? string
+    : Value extends boolean
+      ? number
+      : Value extends string
+        ? string
+        : Value;
 
 /** The columns of the fields of a record: an undefined field is null. */
-export function columnsOf(fields: object): Record<string, unknown> {
+export function columnsOf<Fields extends object>(fields: Fields): ColumnsOf<Fields> {
   const columns = Object.entries(fields).map(([name, value]) => [name, columnOf(name, value)]);
   return Object.fromEntries(columns);
 }
 
 function columnOf(name: string, value: unknown): unknown {
   if (value === undefined) return null;
-  if (TIMES.has(name)) return new Date(String(value));
+  if (isOneOf(TIMES, name)) return new Date(String(value));
   if (typeof value === 'boolean') return Number(value);
-  return VALUES.has(name) ? toDocument(value) : value;
+  return isOneOf(VALUES, name) ? toDocument(value) : value;
+}
+
+function isOneOf(names: readonly string[], name: string): boolean {
+  return names.includes(name);
 }
 
 /** The fields of a row that `columnsOf` wrote, without those that are null or empty, which Oracle does not distinguish. */
-export function recordOf(row: object): object {
-  const { position: _, ...columns }: { readonly position?: number } = row;
+export function recordOf<Fields>(row: ColumnsOf<Fields> & { readonly position?: number }): Fields {
+  const { position: _, ...columns } = row;
   const fields = Object.entries(columns).filter(([, value]: [string, unknown]) => (value ?? '') !== '');
-  return Object.fromEntries(fields.map(([name, value]) => [name, fieldOf(name, value)]));
+  return Object.fromEntries(fields.map(([name, value]) => [name, fieldOf(name, value)])) as Fields;
 }
 
 function fieldOf(name: string, value: unknown): unknown {
   if (value instanceof Date) return value.toISOString();
-  return VALUES.has(name) ? fromDocument(String(value)) : value;
+  return isOneOf(VALUES, name) ? fromDocument(String(value)) : value;
 }

@@ -15,6 +15,7 @@ import {
 import { duplicateUsername, lastAdmin, userNotFound } from '../domain/error-catalogue.ts';
 import {
   type ApiKeyRow,
+  type Columns,
   columnsOf,
   fromDocument,
   recordOf,
@@ -152,20 +153,19 @@ async function keepAnAdmin(
   if (others === 0) throw lastAdmin();
 }
 
-function rowOfUser(user: User) {
-  const columns = columnsOf({ templates: undefined, ...user, usernameKey: usernameKey(user.username) });
-  return columns as Omit<UserRow, 'position'>;
+function rowOfUser(user: User): Columns<UserRow> {
+  return columnsOf({ templates: undefined, ...user, usernameKey: usernameKey(user.username) });
 }
 
 function userOf({ usernameKey: _, ...row }: UserRow): User {
-  return { ...(recordOf(row) as User), isActive: row.isActive === 1 };
+  return { ...recordOf<User>(row), isActive: row.isActive === 1 };
 }
 
-export function rowOfApiKey(key: ApiKey) {
+export function rowOfApiKey(key: ApiKey): Columns<ApiKeyRow> {
   const optional = { templates: undefined, expiresAt: undefined, ownerId: undefined, lastUsedAt: undefined };
-  return columnsOf({ ...optional, ...key }) as Omit<ApiKeyRow, 'position'>;
+  return columnsOf({ ...optional, ...key });
 }
 
 function apiKeyOf(row: ApiKeyRow): ApiKey {
-  return recordOf(row) as ApiKey;
+  return recordOf<ApiKey>(row);
 }

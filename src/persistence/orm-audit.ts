@@ -20,6 +20,7 @@ import { definedFields } from '../domain/json.ts';
 import {
   type AuditRow,
   CALL_BLOCKS,
+  type Columns,
   columnsOf,
   documentOf,
   recordOf,
@@ -200,13 +201,13 @@ function nth(number: number, order: 'asc' | 'desc') {
 }
 
 /** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
-function rowOfChange(change: AuditEntry): AuditRow {
-  return columnsOf({ address: undefined, requestId: undefined, ...change }) as AuditRow;
+function rowOfChange({ call: _, ...change }: AuditEntry): Columns<AuditRow> {
+  return columnsOf({ address: undefined, requestId: undefined, ...change });
 }
 
 /** Oracle stores an empty text as null. */
 function changeOf(row: AuditRow): AuditEntry {
-  return { actorName: '', subject: '', ...recordOf(row) } as AuditEntry;
+  return { actorName: '', subject: '', ...recordOf<Omit<AuditEntry, 'actorName' | 'subject' | 'call'>>(row) };
 }
 
 /** The newest blocks with those ids: about CALL_WINDOW calls. */

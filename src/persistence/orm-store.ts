@@ -7,7 +7,7 @@ import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts'
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { changedSettings, type LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
-import { columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
+import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
@@ -32,7 +32,7 @@ export function ormStore(
     listTemplates: () =>
       session.run(async (em, { templates }) => {
         const rows = await em.findAll(templates, IN_ORDER);
-        return rows.map((row) => recordOf(row) as TemplateSettings);
+        return rows.map((row) => recordOf<TemplateSettings>(row));
       }),
     saveTemplate: ({ name, loadBalancer: change }) =>
       session.change(async (em, { templates }, position) => {
@@ -163,17 +163,19 @@ function ormSettings(session: OrmSession): SettingStore {
   };
 }
 
-/** The columns that a save replaces: all but the key and the position in lists. */
-type ReplacedColumns = {
-  [Column in Exclude<keyof InstanceRow & string, 'template' | 'id' | 'position'>]-?: InstanceRow[Column];
-};
+type Target = Pick<
+  InstanceDefinition,
+  'endpoint' | 'command' | 'args' | 'workingDir' | 'force' | 'container'
+>;
 
-function rowOfInstance(definition: InstanceDefinition) {
+/** Without the key. */
+function rowOfInstance(
+  definition: InstanceDefinition,
+): Omit<Columns<InstanceRow>, SecretField | 'template' | 'id'> {
   const { template, id, env, headers, locked, ...others } = definition;
   const { endpoint, command, args, workingDir, force, container, ...own } = others;
   const target = toDocument({ endpoint, command, args, workingDir, force, container });
-  const columns = columnsOf({ nodeId: undefined, fingerprint: undefined, ...own, target });
-  return columns as Omit<ReplacedColumns, SecretField>;
+  return columnsOf({ nodeId: undefined, fingerprint: undefined, ...own, target });
 }
 
 /** The cast is the type that `rowOfInstance` wrote. */
@@ -181,5 +183,6 @@ function instanceOf(
   { target, env: _, headers: __, ...row }: InstanceRow,
   secrets: Pick<InstanceDefinition, 'env' | 'headers' | 'locked'>,
 ): InstanceDefinition {
-  return { ...recordOf(row), ...Object(fromDocument(target)), ...secrets } as InstanceDefinition;
+  const own = recordOf<Omit<InstanceDefinition, keyof Target | SecretField | 'locked'>>(row);
+  return { ...own, ...(fromDocument(target) as Target), ...secrets };
 }
