@@ -83,7 +83,7 @@ test('is created once by gateways that start concurrently, and its file has the 
       const { accounts, results } = await startAtOnce(ways);
       const created = results
         .flatMap(({ warnings, notices }) => [...warnings, ...notices])
-        .filter(isCreation);
+        .filter((line) => line.startsWith('created the user "admin"'));
       assert.is(created.length, 1);
       const [admin] = await accounts.findUsers();
       const files = await readdir(folder('state')).catch(() => []);
@@ -135,10 +135,6 @@ test('is not created if its password file cannot be created, is readable for oth
 });
 
 test.run();
-
-function isCreation(line: string): boolean {
-  return line.startsWith('created the user "admin"');
-}
 
 /** One start for each of `ways`, on one database; all find it empty before any of them continues. */
 async function startAtOnce(ways: readonly Partial<Parameters<typeof ensureFirstAdmin>[0]>[]) {

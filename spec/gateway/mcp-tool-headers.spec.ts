@@ -67,7 +67,8 @@ test('an omitted tool is logged again for another reason, and for another instan
   backend.pages = [[good, bad('object')]];
   assert.equal(await listed('cid'), ['one']);
   await register('b');
-  assert.equal(reasons(), [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
+  const reasons = warnings().map(([, { instance_id: id, reason }]) => `${id}: ${reason}`);
+  assert.equal(reasons, [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
 });
 
 test('arguments of an omitted tool are in no log line and no event', async () => {
@@ -120,11 +121,6 @@ async function serve(): Promise<Backend> {
 /** Warnings: message and fields. */
 function warnings(): (readonly [string, JsonObject])[] {
   return lines.filter(([level]) => level === 'warn').map(([, message, fields]) => [message, fields]);
-}
-
-/** Why tools were left out, each with its instance. */
-function reasons(): string[] {
-  return warnings().map(([, { instance_id: id, reason }]) => `${id}: ${reason}`);
 }
 
 /** One more instance of template `t` with that server behind it; resolves when its tools are known. */

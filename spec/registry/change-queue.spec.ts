@@ -24,7 +24,7 @@ test('a change in the queue of a silent database does not wait for all changes b
     const code = await codeOf(
       turns.take(async () => {
         begun += 1;
-        await passing(5_000); // the store gives up
+        await firstValueFrom(timer(5_000)); // the store gives up
         throw databaseUnavailable(undefined);
       }),
     );
@@ -44,7 +44,3 @@ test('a change in the queue of a silent database does not wait for all changes b
 });
 
 test.run();
-
-function passing(ms: number): Promise<unknown> {
-  return firstValueFrom(timer(ms));
-}

@@ -84,7 +84,7 @@ export class SpecProcess {
             finished = message;
             return;
           case 'lingering':
-            kill(leftOpen(message.resources));
+            kill(`left something open: ${message.resources.join(', ') || 'a pipe'}`);
             return;
           case 'idle':
             resolve(message.isReusable);
@@ -154,8 +154,4 @@ async function within(promise: Promise<unknown>, limitMs: number): Promise<void>
 function describeEnd(code: number | null, signal: NodeJS.Signals | null): string | undefined {
   if (signal) return `was ended by ${signal}`;
   return code ? `exited with ${code}` : undefined;
-}
-
-function leftOpen(resources: readonly string[]): string {
-  return `left something open: ${resources.join(', ') || 'a pipe'}`;
 }

@@ -5,7 +5,7 @@ import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, type JsonValue } from '../../src/domain/json.ts';
-import type { BackendMessage, JsonRpcId } from '../../src/domain/jsonrpc.ts';
+import type { BackendMessage } from '../../src/domain/jsonrpc.ts';
 import { META } from '../../src/domain/mcp.ts';
 import {
   Channel,
@@ -141,10 +141,6 @@ function describe(event: ExchangeEvent): string {
   return `${event.method} ${JSON.stringify(event.params)}`;
 }
 
-function resultFor(id: JsonRpcId, value: unknown) {
-  return { kind: 'result', id, result: JsonText.ofValue(value) } as const;
-}
-
 function notification(method: string, params: JsonObject) {
   return { kind: 'notification', method, params } as const;
 }
@@ -160,7 +156,7 @@ test('withholds log lines from a caller until a minute after the call of another
   const [ada, bo] = [caller(), caller()];
   const first = channel.open({ method: 'a', caller: 'ada' }, ada);
   assert.is(channel.takes(log), true);
-  channel.receive(resultFor(first.id, 1));
+  channel.receive({ kind: 'result', id: first.id, result: JsonText.ofValue(1) });
   channel.open({ method: 'b', caller: 'bo' }, bo);
   assert.is(channel.takes(log), false);
   clock.nowMs = 59_999;

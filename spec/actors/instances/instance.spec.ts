@@ -177,7 +177,7 @@ check(
 
 check('bounds reservations, except for a continued call', async (harness) => {
   await harness.healthy();
-  const all = subscribed(LIMITS.parkedCalls, () => harness.ref.reserve(ANONYMOUS.id));
+  const all = Array.from({ length: LIMITS.parkedCalls }, () => harness.ref.reserve(ANONYMOUS.id).subscribe());
   assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: Limit of 1000 calls/);
   const next = harness.ref.reserve(ANONYMOUS.id, true).subscribe();
   assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
@@ -186,10 +186,6 @@ check('bounds reservations, except for a continued call', async (harness) => {
 });
 
 test.run();
-
-function subscribed(count: number, reservation: () => Observable<never>) {
-  return Array.from({ length: count }, () => reservation().subscribe());
-}
 
 /** Why a reservation is refused at once; `none`: it is not. */
 function refusalOf(stay$: Observable<never>): string {
