@@ -52,7 +52,8 @@ test('shows an observer the sessions of clients, in one system, until they have 
   const ids = actors.map(({ sessionId }) => sessionId);
   assert.equal([new Set(ids).size, roots.size], [ids.length, 1], 'no two have the same id');
   await gateway.close({ graceMs: 0 });
-  assert.equal(new Set([...sessions, ...own].map(statusOf)), new Set(['done']));
+  const states = [...sessions, ...own].map((actor) => Object(actor?.getSnapshot()).status);
+  assert.equal(new Set(states), new Set(['done']));
 });
 
 test('shows a function the instances, with their state, and events; it may throw', async () => {
@@ -73,8 +74,4 @@ function actorsOf(id: string): InspectedActor[] {
 function pathOf(actor: object): string {
   const { _parent: parent, id } = Object(actor);
   return parent?._parent === undefined ? id : `${pathOf(parent)}/${id}`;
-}
-
-function statusOf(actor: InspectedActor | undefined): unknown {
-  return Object(actor?.getSnapshot()).status;
 }

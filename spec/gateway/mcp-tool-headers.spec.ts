@@ -140,11 +140,8 @@ async function listedAnew(listing: Backend, cause: () => unknown): Promise<void>
 
 /** Names of the tools that a client gets. A new client is not served from memory. */
 async function listed(client: string): Promise<string[]> {
-  return (await toolsFor(client)).map(({ name }) => String(name));
-}
-
-async function toolsFor(client: string): Promise<JsonObject[]> {
-  return Object((await send(client, 'tools/list', {})).message.result).tools;
+  const tools: JsonObject[] = Object((await send(client, 'tools/list', {})).message.result).tools;
+  return tools.map(({ name }) => String(name));
 }
 
 /** Calls a tool with headers that begin with `mcp-param-`; `{ region }` is one. */

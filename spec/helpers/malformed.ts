@@ -40,7 +40,7 @@ export function targetsOf(document: Node): Target[] {
       const target = {
         method: method.toUpperCase(),
         path,
-        parameters: listOf(parameters).map(parameterOf),
+        parameters: (Array.isArray(parameters) ? parameters : []).map(parameterOf),
         body: requestBody === undefined ? undefined : bodyOf(nodeOf(requestBody)),
       };
       return target.parameters.some(isBreakable) || target.body !== undefined ? [target] : [];
@@ -262,10 +262,6 @@ function bodyOf(requestBody: Node): NonNullable<Target['body']> {
   const content = nodeOf(requestBody.content);
   const { schema, example } = nodeOf(content['application/json']);
   return { schema: nodeOf(schema), example, isForm: FORM in content };
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : [];
 }
 
 function nodeOf(value: unknown): Node {

@@ -183,7 +183,9 @@ export class ModernClient {
     const { name, uri = name } = params;
     const named = typeof uri === 'string' ? { 'Mcp-Name': uri } : {};
     const mirrored = { 'MCP-Protocol-Version': MODERN_VERSION, 'Mcp-Method': method, ...named };
-    const _meta = { ...envelope(this.#options.capabilities), ...meta };
+    const { capabilities = {} } = this.#options;
+    const era = { [META.protocolVersion]: MODERN_VERSION, [META.clientCapabilities]: capabilities };
+    const _meta = { ...era, ...meta };
     return {
       headers: { ...POST_HEADERS, ...mirrored, ...this.#options.headers, ...headers },
       body: requestText(id ?? this.#lastId, method, { ...params, _meta }),
@@ -204,11 +206,6 @@ export function textOf({ result }: { readonly result?: Json | undefined }): stri
   const [first] = Array.isArray(content) ? content : [];
   const [message] = Array.isArray(messages) ? messages : [];
   return String(objectOr(first ?? objectOr(message).content).text);
-}
-
-/** The `_meta` of every request of a modern client. */
-function envelope(capabilities: Json = {}): Json {
-  return { [META.protocolVersion]: MODERN_VERSION, [META.clientCapabilities]: capabilities };
 }
 
 export function requestText(id: unknown, method: string, params: Json = {}): string {

@@ -66,7 +66,7 @@ export class Wire {
       const response = await this.#send(path, sent, signal);
       const { statusCode: status = 0, headers } = response;
       const messages: Message[] = [];
-      if (!isEventStream(response)) {
+      if (headers['content-type']?.startsWith('text/event-stream') !== true) {
         const body = await text(response);
         messages.push(...messagesIn(body));
         for (const message of messages) onMessage?.(message);
@@ -135,10 +135,6 @@ function messagesIn(body: string): Message[] {
   } catch {
     return []; // not JSON, so it has no messages
   }
-}
-
-function isEventStream({ headers }: IncomingMessage): boolean {
-  return headers['content-type']?.startsWith('text/event-stream') === true;
 }
 
 /** Reads an event stream to its end. */

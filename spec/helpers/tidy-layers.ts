@@ -84,7 +84,8 @@ export const layerRules: readonly Rule[] = [
       return imports
         .filter((specifier) => !isRelative(specifier))
         .flatMap((specifier) => {
-          const name = specifier.startsWith('node:') ? specifier : packageOf(specifier);
+          const parts = specifier.startsWith('@') ? 2 : 1;
+          const name = specifier.startsWith('node:') ? specifier : specifier.split('/', parts).join('/');
           const allowed = pureRooms[room];
           if (allowed)
             return allowed.includes(name)
@@ -136,10 +137,6 @@ function levelOf(room: string): number {
 
 function isRelative(specifier: string): boolean {
   return specifier.startsWith('.');
-}
-
-function packageOf(specifier: string): string {
-  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/');
 }
 
 function exportsA(type: string, { code }: Source): boolean {

@@ -1,7 +1,6 @@
 // A legacy endpoint with one session, and a client that talks to it.
 
 import { mock } from 'node:test';
-import type { Principal } from '../../../src/domain/account.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
@@ -62,12 +61,13 @@ export function legacyHarness(
       body: unknown,
       headers: Record<string, string | undefined> = {},
     ): Promise<Refusal | undefined> {
+      const { principal = 'ann' } = headers;
       const request: McpRequest = {
         method,
         headers: { ...harness.headers, ...headers },
         body: new Uint8Array(),
         template: 't',
-        principal: principalOf(headers.principal ?? 'ann'),
+        principal: { id: principal, kind: 'user', name: principal, scopes: new Set(['tools:call']) },
         report: () => ({ ended: () => {} }),
         consumeRateLimit: (requests) => {
           charges.push(requests);
@@ -98,10 +98,6 @@ export function legacyHarness(
     listen: (lastEventId?: string) => harness.send('GET', undefined, { 'last-event-id': lastEventId }),
   };
   return harness;
-}
-
-function principalOf(id: string): Principal {
-  return { id, kind: 'user', name: id, scopes: new Set(['tools:call']) };
 }
 
 export function request(id: unknown, method: string, params?: unknown): Record<string, unknown> {

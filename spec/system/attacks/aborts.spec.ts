@@ -93,7 +93,11 @@ async function leaveSomewhere(url: string, credentials: Headers, dice: Dice): Pr
   const all = request + (isChunked ? chunks(body) : body);
   const moment = dice.next();
   const socket = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {});
-  const answer = new Promise<string>((resolve) => socket.once('data', (data) => resolve(statusOf(data))));
+  const answer = new Promise<string>((resolve) => {
+    socket.once('data', (data) =>
+      resolve(/^HTTP\/1.1 (\d+)/.exec(data.toString('latin1', 0, 20))?.[1] ?? 'none'),
+    );
+  });
   const closed = new Promise<string>((resolve) => socket.once('close', () => resolve('closed')));
   if (moment < 0.4) {
     socket.write(all.slice(0, dice.below(all.length)));
@@ -122,10 +126,6 @@ function chunks(body: string): string {
   const half = Math.floor(body.length / 2);
   const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
   return `${chunk(body.slice(0, half))}${chunk(body.slice(half))}0\r\n\r\n`;
-}
-
-function statusOf(data: Buffer): string {
-  return /^HTTP\/1.1 (\d+)/.exec(data.toString('latin1', 0, 20))?.[1] ?? 'no status';
 }
 
 async function assertNothingIsHeld({ admin, url }: McpHarness, keys: readonly Headers[]): Promise<void> {

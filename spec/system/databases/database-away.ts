@@ -117,7 +117,12 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
   assert.equal(refusals.map(statusAndCode), Array(refusals.length).fill(away));
   inTime('a refusal', refusals, refusedWithinMs);
   // No change reached the database.
-  assert.equal(refusals.map(errorSummary), Array(refusals.length).fill(undone));
+  const facts = refusals.map((answer) => [
+    field(answer, 'detail'),
+    field(answer, 'delivered'),
+    answer.headers.get('retry-after'),
+  ]);
+  assert.equal(facts, Array(refusals.length).fill(undone));
 
   const signs = await Promise.all([anybody('GET /livez'), anybody('GET /readyz')]);
   assert.equal(
@@ -150,11 +155,6 @@ export async function loseAndFind(harness: Harness, trouble: () => unknown): Pro
   const states = Object.entries(await listed(admin)).map(([name, { state }]) => `${name} is ${state}`);
   assert.equal(states, ['far/late is healthy', 'far/one is healthy', 'near/one is healthy']);
   assert.equal(gateway.descendants(), [Number(toolText(restarted))]);
-}
-
-/** The facts about the change in a refusal. */
-function errorSummary(answer: Answer): readonly unknown[] {
-  return [field(answer, 'detail'), field(answer, 'delivered'), answer.headers.get('retry-after')];
 }
 
 /** Asserts that both health routes report the loss in time. */

@@ -76,7 +76,8 @@ async function abandon(count: number): Promise<[path: string, id: string][]> {
     for (let index = opened++; index < count; index = opened++) {
       const path = index % 2 === 0 ? '/mcp/near' : '/mcp/far';
       const isIsolated = index % isolatedEvery === 0;
-      const client = await openOne(wire, path, isIsolated);
+      const options = isIsolated ? { capabilities: { elicitation: {} } } : {};
+      const client = await LegacyClient.open(wire, path, options);
       sessions.push([path, client.sessionId]);
       if (isIsolated) mostProcesses = Math.max(mostProcesses, harness.program.descendants().length);
       else await use(client, index);
@@ -85,10 +86,6 @@ async function abandon(count: number): Promise<[path: string, id: string][]> {
   await Promise.all(Array.from({ length: atOnce }, openMany));
   wire.close();
   return sessions;
-}
-
-function openOne(wire: Wire, path: string, isIsolated: boolean): Promise<LegacyClient> {
-  return LegacyClient.open(wire, path, isIsolated ? { capabilities: { elicitation: {} } } : {});
 }
 
 /** Possible requests of a client before it abandons its session. */

@@ -35,7 +35,8 @@ const SUBJECTS = ['http', 'stdio'].flatMap((kind) =>
 );
 for (const [kind, served] of SUBJECTS) {
   const check = (sentence: string, body: (transport: Transport) => Promise<void>): void =>
-    test(`${kind}, ${served}: ${sentence}`, () => (kind === 'http' ? overHttp : overStdio)(served, body));
+    test(`${kind}, ${served}: ${sentence}`, () =>
+      kind === 'http' ? overHttp(served, body) : overPipe(everythingProgram({ era: served }), body));
 
   // The SDK compares the headers of the modern era with the body before it looks for the tool.
   check('encodes any tool name so that the SDK accepts it', async (transport) => {
@@ -92,10 +93,6 @@ async function overHttp(era: Served, body: (transport: Transport) => Promise<voi
     await transport.close();
     await server.close();
   }
-}
-
-function overStdio(era: Served, body: (transport: Transport) => Promise<void>): Promise<void> {
-  return overPipe(everythingProgram({ era }), body);
 }
 
 async function overPipe(

@@ -113,6 +113,21 @@ test('a modern backend is asked for its era once if it refuses a call before any
   }
 });
 
+test('a 404 with an error about this call is its answer: no other session, and no repeat', async () => {
+  for (const [code, calls] of [
+    [-32603, 1],
+    [-32001, 2],
+  ] as const) {
+    const asked: string[] = [];
+    const answers = { ...legacyOnly, 'tools/call': refused(404, code) };
+    await withRawTransport(serving(answers, asked), async (transport) => {
+      const { end, events } = await see(transport.exchange(callTool('echo', {})));
+      assert.equal([end, events[0]?.kind], ['completed', 'error']);
+      assert.is(asked.filter((method) => method === 'tools/call').length, calls);
+    });
+  }
+});
+
 test('an error about a call does not end a conversation that has no session', async () => {
   const answers: Record<string, Answer> = { initialize: initialized, 'tools/call': refused(400, -32000) };
   await withRawTransport(serving(answers), async (transport) => {

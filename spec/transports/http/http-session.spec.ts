@@ -2,7 +2,6 @@
 
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { openHttp } from '../../../src/transports/http/http.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
@@ -67,38 +66,6 @@ test('a call that loses its session twice, or gets no new one, is undelivered; t
       assert.is(textOf((await see(transport.exchange(echo('next')))).events[0]), 'next');
     }
   });
-});
-
-test('a 404 with an error about this call is its answer: no other session, and no repeat', async () => {
-  const received: unknown[] = [];
-  let code: number = RPC.internalError;
-  await withRawTransport(
-    async (request, response) => {
-      const { id, method } = await messageOf(request);
-      received.push(method);
-      const result = {
-        protocolVersion: '2025-11-25',
-        capabilities: {},
-        serverInfo: { name: 'own', version: '1' },
-      };
-      if (method === 'initialize')
-        answerJson(response, 200, { jsonrpc: '2.0', id, result }, { 'mcp-session-id': 's' });
-      else if (method !== 'tools/call') response.writeHead(method === 'server/discover' ? 400 : 202).end();
-      else answerJson(response, 404, { jsonrpc: '2.0', id, error: { code, message: 'no such row' } });
-    },
-    async (transport) => {
-      for (const [next, calls] of [
-        [RPC.internalError, 1],
-        [RPC.sessionNotFound, 2],
-      ] as const) {
-        code = next;
-        received.length = 0;
-        const { end, events } = await see(transport.exchange(echo('x')));
-        assert.equal([end, events[0]?.kind], ['completed', 'error']);
-        assert.is(received.filter((method) => method === 'tools/call').length, calls);
-      }
-    },
-  );
 });
 
 test('drops requests of a backend that does not accept replies, and replies again once it does', async () => {
