@@ -37,7 +37,7 @@ export class Group {
   supervisor: TemplateActor | undefined;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
   readonly #random: () => number;
-  policy: BalancerPolicy;
+  #policy: BalancerPolicy;
 
   constructor(
     template: string,
@@ -45,7 +45,7 @@ export class Group {
     { random, emit, now, alarm }: Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'alarm'>,
   ) {
     this.template = template;
-    this.policy = policy;
+    this.#policy = policy;
     this.#random = random;
     this.pool = new Pool<InstanceRef>(this.#changes, this.#strategyOf(policy), {
       now,
@@ -59,14 +59,18 @@ export class Group {
     });
   }
 
+  get policy(): BalancerPolicy {
+    return this.#policy;
+  }
+
   /** Most calls that may wait, in proportion to the instances that are up. */
   get maxQueueLength(): number {
     return this.pool.candidates.length * LIMITS.queuedPerInstance;
   }
 
   setPolicy(policy: BalancerPolicy): void {
-    if (policy.strategy !== this.policy.strategy) this.pool.setStrategy(this.#strategyOf(policy));
-    this.policy = policy;
+    if (policy.strategy !== this.#policy.strategy) this.pool.setStrategy(this.#strategyOf(policy));
+    this.#policy = policy;
   }
 
   /** Follows the state of one instance: only a healthy one is in the pool. */

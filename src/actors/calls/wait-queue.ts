@@ -35,22 +35,26 @@ export class WaitQueue {
   /** By owner, in the order of service; each call with its timeout, oldest first. */
   readonly #byOwner = new Map<string, Map<QueuedCall, Subscription>>();
   readonly #yielding = new Set<YieldingCall>();
-  length = 0;
+  #length = 0;
   #isServing = false;
   /** Instances whose capacity became free while a call was served. */
   readonly #freed: QueueTarget[] = [];
+
+  get length(): number {
+    return this.#length;
+  }
 
   /**
    * Joins the queue for at most LIMITS.queueWaitMs. When `maxLength` calls wait already, an owner within an equal part of the
    * queue displaces the newest call of the owner that has most calls there; other owners are refused: false.
    */
   join(call: QueuedCall, maxLength: number): boolean {
-    const displaced = this.length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
-    if (this.length >= maxLength && displaced === undefined) return false;
+    const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
+    if (this.#length >= maxLength && displaced === undefined) return false;
     const timeout = timer(LIMITS.queueWaitMs).subscribe(() => this.#refuse(call));
     const calls = this.#byOwner.get(call.ownerId) ?? new Map<QueuedCall, Subscription>();
     this.#byOwner.set(call.ownerId, calls.set(call, timeout));
-    this.length += 1;
+    this.#length += 1;
     if (displaced !== undefined) this.#refuse(displaced); // last: its caller may move the queue
     return true;
   }
@@ -62,7 +66,7 @@ export class WaitQueue {
     if (calls === undefined || timeout === undefined) return;
     timeout.unsubscribe();
     calls.delete(call);
-    this.length -= 1;
+    this.#length -= 1;
     if (calls.size === 0) this.#byOwner.delete(call.ownerId);
   }
 
@@ -75,7 +79,7 @@ export class WaitQueue {
    * use it. While a call is served, other instances wait: calls that end as they begin would otherwise nest ever deeper.
    */
   advance(target: QueueTarget): boolean {
-    if (this.length === 0) return false;
+    if (this.#length === 0) return false;
     if (this.#isServing) return this.#freed.push(target) > 0;
     this.#isServing = true;
     try {
