@@ -188,6 +188,20 @@ for (const since of ['before', 'after'] as const) {
   });
 }
 
+test('keeps its usable binding when no dedicated process opens in time, and does not move if it may not', async () => {
+  harness.setPolicy({ sessionFailover: 'never', callTimeoutMs: 4_000 });
+  const session = await harness.openOnA({ peer: FULL }, { peer: FULL });
+  listenTo(session);
+  harness.freeze('a');
+  const late = ask(session, { method: 'logging/setLevel', params: { level: 'debug' } });
+  await pass(3_000);
+  const waiting = ask(session, 'read');
+  await pass(1_000);
+  assert.equal([codeOf(await late.end), await waiting.end], ['BACKEND_TIMEOUT', 'a']);
+  await pass(5_000);
+  assert.is(session.instance.id, 'a');
+});
+
 test('counts a conversation that is over before its use as a failed opening', async () => {
   await harness.add('a', { fields: HTTP });
   const session = await harness.openSession();

@@ -83,24 +83,20 @@ test('is unbound when a move fails or is late, and moves again at the next reque
   assert.is(session.seen.at(-1), 'serving');
 });
 
-test('ends at a request that finds it unbound when it may no longer move', async () => {
-  const { session, actor } = start();
-  actor.send({ type: 'lost' });
-  session.settling.reject('nobody');
-  await turn();
-  session.mayMove = false;
-  actor.send({ type: 'requested' });
-  assert.is(session.seen.at(-1), 'ended');
-});
-
-test('when unbound, retries by itself only while its client listens', async () => {
-  for (const isListened of [false, true]) {
-    const { session, actor, clock } = start({ isListened });
+test('when unbound, retries by itself only while its client listens, and ends if it may no longer move', async () => {
+  for (const [fields, last] of [
+    [{ isListened: false }, 'unbound'],
+    [{ isListened: true }, 'binding'],
+    [{ isListened: true, mayMove: false, mayWait: true }, 'refused'],
+    [{ isListened: true, mayMove: false }, 'ended'],
+  ] as const) {
+    const { session, actor, clock } = start();
     actor.send({ type: 'lost' });
     session.settling.reject('nobody');
     await turn();
+    Object.assign(session, fields);
     clock.increment(60_000);
-    assert.is(session.seen.at(-1), isListened ? 'binding' : 'unbound');
+    assert.is(session.seen.at(-1), last);
   }
 });
 

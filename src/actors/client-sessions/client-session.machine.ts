@@ -8,12 +8,12 @@
 //              moved; or, when it may not move, keeps its binding if no other instance could serve its client, or is finishing while
 //              calls are under way there, or ends
 //   upgrade:   a dedicated conversation is needed
-//   failed:    a session without a first binding ends
+//   failed:    a binding that is still usable is kept; a session without a first binding ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
 //   end:       from everywhere to ended
 //   park:      from everywhere to parked, where the actor ends and the session remains
 
-import { type Actor, fromPromise, setup } from 'xstate';
+import { type Actor, fromPromise, raise, setup } from 'xstate';
 
 /**
  * State of the binding of a session. `serving`: requests may use the binding, if that is usable. `unbound`: no instance took the
@@ -57,10 +57,19 @@ export interface ClientSessionDeps {
 /** Wait between two attempts to find an instance for a session whose client listens. */
 export const RETRY_DELAY_MS = 5_000;
 
-/** The first binding has failed, or a later one. */
-const NOT_BOUND = [
+/** No new binding was found in time. */
+const FAILED = [
+  { guard: 'isServed', target: 'serving', actions: 'fail' },
   { guard: 'isBound', target: 'unbound', actions: 'fail' },
   { target: 'ended', actions: 'fail' },
+] as const;
+
+/** The binding cannot be used. */
+const LOST = [
+  { guard: 'mayMove', target: 'binding' },
+  { guard: 'mayWait', actions: 'refuse' },
+  { guard: 'mayFinish', target: 'finishing' },
+  { target: 'ended' },
 ] as const;
 
 export type ClientSessionActor = Actor<typeof clientSessionMachine>;
@@ -108,9 +117,9 @@ export const clientSessionMachine = setup({
         src: 'binding',
         input: ({ context }) => context.deps,
         onDone: 'serving',
-        onError: [{ guard: 'isServed', target: 'serving', actions: 'fail' }, ...NOT_BOUND],
+        onError: FAILED,
       },
-      after: { longest: NOT_BOUND },
+      after: { longest: FAILED },
     },
     serving: {
       entry: { type: 'enter', params: { phase: 'serving' } },
@@ -118,25 +127,15 @@ export const clientSessionMachine = setup({
         lost: [
           { guard: 'isServed', actions: { type: 'enter', params: { phase: 'serving' } } },
           { guard: 'mayPause', target: 'unbound' },
-          { guard: 'mayMove', target: 'binding' },
-          { guard: 'mayWait', actions: 'refuse' },
-          { guard: 'mayFinish', target: 'finishing' },
-          { target: 'ended' },
+          ...LOST,
         ],
         upgrade: 'binding',
       },
     },
     unbound: {
       entry: { type: 'enter', params: { phase: 'unbound' } },
-      on: {
-        requested: [
-          { guard: 'isServed', target: 'serving' },
-          { guard: 'mayMove', target: 'binding' },
-          { guard: 'mayFinish', target: 'finishing' },
-          { target: 'ended' },
-        ],
-      },
-      after: { retryDelay: { guard: 'isListened', target: 'binding' } },
+      on: { requested: [{ guard: 'isServed', target: 'serving' }, ...LOST] },
+      after: { retryDelay: { guard: 'isListened', actions: raise({ type: 'requested' }) } },
     },
     finishing: {
       entry: { type: 'enter', params: { phase: 'finishing' } },
