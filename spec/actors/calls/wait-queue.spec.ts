@@ -83,6 +83,7 @@ test('gives offered capacity to the next call that waits for that instance', () 
   const late = new Queued('b');
   late.target = TARGET;
   queue.join(late, 100);
+  assert.is(queue.advance(other), false, 'the call cannot use it');
   queue.claim(late);
   assert.equal([taken, queue.length], [['first'], 1]);
   queue.offer(second);

@@ -133,7 +133,7 @@ export class WaitQueue {
     for (const [ownerId, calls] of this.#byOwner) {
       if (!target.hasCapacityFor(ownerId) || target.isBelowShare(ownerId) !== isBelowShare) continue;
       for (const call of calls.keys()) {
-        if (!call.tryNow()) continue;
+        if (!call.waitsFor(target) || !call.tryNow()) continue;
         const rest = this.#byOwner.get(ownerId);
         if (this.#byOwner.delete(ownerId) && rest !== undefined) this.#byOwner.set(ownerId, rest); // its turn is over
         return true;
