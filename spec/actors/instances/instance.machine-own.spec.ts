@@ -99,6 +99,24 @@ check(
   },
 );
 
+for (const command of ['leave', 'restart'] as const) {
+  declare(`calls in one go on while its HTTP instance leaves after a late ${command}`, async (harness) => {
+    const transport = await harness.healthy(withOwn());
+    const { own, scripted } = await open(harness, transport);
+    const caller = call(harness, own);
+    transport.closesSlowly = true;
+    if (command === 'leave') harness.ref.leave(LIMITS.drainMs);
+    else harness.ref.restart();
+    await harness.pass(LIMITS.drainMs);
+    harness.ref.leave(10_000);
+    transport.finishClosing();
+    await settled();
+    assert.equal([harness.opener.openings.length, caller.ends], [1, 0], 'it is not opened again');
+    scripted.last.result();
+    assert.equal([harness.ref.state, caller.error], ['stopped', undefined]);
+  });
+}
+
 check(
   'an opening is aborted when the instance leaves, and closed if it succeeds nevertheless',
   async (harness) => {

@@ -1,7 +1,7 @@
 // Context, events, actions, guards and delays of the instance machine. The state table is in instance.machine.ts, the arithmetic
 // in instance-statistics.ts.
 
-import { assign, emit, enqueueActions, fromPromise, not, sendTo, setup, stateIn } from 'xstate';
+import { assign, emit, enqueueActions, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
@@ -114,9 +114,8 @@ export const instanceSetup = setup({
     hasNewMessage: ({ context }) =>
       context.calls.carried > 0 &&
       (context.link?.lastMessageAtMs ?? 0) > (context.statistics.checkedAtMs ?? 0),
-    hasLeft: stateIn({ duty: 'left' }),
     /** A leaving instance waits for calls in independent conversations, and needs no new session. */
-    isNotLeaving: not(stateIn({ duty: 'leaving' })),
+    isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
     isLastRecovery: ({ context }) => context.statistics.recoveries + 1 >= LIMITS.failedRecoveries,
     /** Nothing listens where a connection is refused: one probe is enough. */
     isLastFailure: ({ context, event }) =>

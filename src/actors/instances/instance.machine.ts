@@ -14,7 +14,7 @@
 //                  │             from draining: restartingDrained ── idle ──► draining
 //                  └ leave ──► leaving ── idle ──► left (ends the connection)
 
-import { type ActorRefFrom, assign, emit, raise, type SnapshotFrom } from 'xstate';
+import { type ActorRefFrom, assign, emit, not, raise, type SnapshotFrom } from 'xstate';
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
 import { instanceSetup, probeInput } from './instance-setup.ts';
@@ -25,7 +25,7 @@ export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
 export type InstanceMachineSnapshot = SnapshotFrom<typeof instanceMachine>;
 
 const CLEARED = [
-  { guard: 'hasLeft', target: '#instance.connection.ended' },
+  { guard: 'isLeaving', target: '#instance.connection.ended' },
   { target: '#instance.connection.again' },
 ] as const;
 
@@ -170,7 +170,7 @@ export const instanceMachine = instanceSetup.createMachine({
             disconnect: { target: 'clearing', actions: 'resetBackOff' },
             end: 'clearing',
           },
-          after: { backOff: { guard: 'isNotLeaving', target: 'connected' } },
+          after: { backOff: { guard: not('isLeaving'), target: 'connected' } },
         },
         clearing: {
           invoke: { src: 'endLeases', input: ({ context }) => context.leases, onDone: CLEARED },
