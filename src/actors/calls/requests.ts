@@ -1,16 +1,7 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 // dispatcher.ts finds the instance.
 
-import {
-  filter,
-  fromEvent,
-  lastValueFrom,
-  type Observable,
-  takeUntil,
-  throwError,
-  throwIfEmpty,
-  timeout,
-} from 'rxjs';
+import { filter, fromEvent, lastValueFrom, type Observable, takeUntil, throwError, timeout } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
@@ -145,8 +136,7 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
 /** The answer in an exchange of the gateway itself, which is cancelled after `timeoutMs`. BACKEND_TIMEOUT. */
 export function answerOf(exchange$: Observable<ExchangeEvent>, timeoutMs: number): Promise<FinalEvent> {
   const late = () => throwError(() => backendTimeout(timeoutMs));
-  const final$ = exchange$.pipe(filter(isFinal), timeout({ first: timeoutMs, with: late }));
-  return lastValueFrom(final$.pipe(throwIfEmpty(() => backendTimeout(timeoutMs))));
+  return lastValueFrom(exchange$.pipe(filter(isFinal), timeout({ first: timeoutMs, with: late })));
 }
 
 /**
