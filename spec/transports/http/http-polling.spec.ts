@@ -10,7 +10,7 @@ import type { OpenOptions, Transport } from '../../../src/transports/transport.t
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
-import { type Answers, result, SESSION, serving, status } from '../scripted-server.ts';
+import { type Answers, refused, result, SESSION, serving, status } from '../scripted-server.ts';
 import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http polling');
@@ -206,19 +206,23 @@ test('stops polling when the caller leaves, and cancels the call at the backend'
   );
 });
 
-test('a poll that is answered with 404 ends the conversation of a client', async () => {
-  await polling(
-    'id: a\nretry: 1\ndata: \n\n',
-    [(response) => void response.writeHead(404).end()],
-    async ({ transport }) => {
-      const upstream = await openFor(transport);
-      const order: unknown[] = [];
-      upstream.closed$.subscribe((closed) => order.push(closed));
-      const { end } = await see(upstream.exchange(call));
-      order.push(failure(end)?.delivered);
-      assert.equal(order, [{ reason: 'it forgot the session', expected: false }, 'unknown']);
-    },
-  );
-});
+for (const [what, answer, closings] of [
+  ['404 ends', status(404), [{ reason: 'it forgot the session', expected: false }]],
+  ['400, as for an unknown event, does not end', refused(400, -32000, null), []],
+] as const) {
+  test(`a poll that is answered with ${what} the conversation of a client`, async () => {
+    await polling(
+      'id: a\nretry: 1\ndata: \n\n',
+      [(response) => void answer(response, Object({}))],
+      async ({ transport }) => {
+        const upstream = await openFor(transport);
+        const order: unknown[] = [];
+        upstream.closed$.subscribe((closed) => order.push(closed));
+        const { end } = await see(upstream.exchange(call));
+        assert.equal([...order, failure(end)?.delivered], [...closings, 'unknown']);
+      },
+    );
+  });
+}
 
 test.run();

@@ -187,7 +187,8 @@ export class HttpCall implements AnswerSink {
     polling.retryMs = retryMs ?? polling.retryMs;
     polling.emptyAttempts += 1;
     if (polling.emptyAttempts <= MAX_EMPTY_ATTEMPTS && mayResume(ended)) this.#pollLater(polling, ended);
-    else if (ended.kind === 'refused' && this.#conversation.session.isLost(ended, this.#id))
+    // Not a 400: servers answer it for an unknown event, too.
+    else if (ended.kind === 'refused' && ended.status === 404 && this.#conversation.session.hasSession)
       this.#failForLostSession(polling.failure);
     else if (ended.kind === 'broken' && !isSuspicious(ended)) this.#fail(perhapsDelivered(ended.failure));
     else this.#fail(polling.failure);
