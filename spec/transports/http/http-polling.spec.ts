@@ -57,6 +57,7 @@ async function polling(
     },
     'server/discover': status(400),
     initialize: result({ protocolVersion: '2025-11-25' }, sessions ? SESSION : {}),
+    ping: status(404), // the session is lost
     otherwise: (response, { id }) => {
       calledId = id;
       if (breaks) stream(response).write(begin, () => response.socket?.resetAndDestroy());
@@ -224,5 +225,17 @@ for (const [what, answer, closings] of [
     );
   });
 }
+
+test('a call whose session was replaced fails, and does not poll in the new one', () =>
+  polling(
+    'id: a\nretry: 500\ndata: \n\n',
+    [(response) => void stream(response).flushHeaders()],
+    async ({ transport, polls }) => {
+      const first = see(transport.exchange(call));
+      await see(transport.exchange({ method: 'ping' }));
+      assert.equal(failure((await first).end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
+      assert.is(polls.length, 0);
+    },
+  ));
 
 test.run();

@@ -204,8 +204,12 @@ export class HttpCall implements AnswerSink {
     if (ended.kind === 'complete') this.emit({ kind: 'interrupted', retryMs: polling.retryMs });
   }
 
-  #poll({ lastEventId }: Polling): void {
+  #poll({ lastEventId, failure }: Polling): void {
     const { backend, session } = this.#conversation;
+    if (session.epoch !== this.#epoch) {
+      this.#fail(failure); // a server may open a new stream for an event of another session
+      return;
+    }
     this.#answer = new HttpAnswer(this);
     backend.connection.get(
       { ...session.headers({ method: '' }), 'last-event-id': lastEventId },
