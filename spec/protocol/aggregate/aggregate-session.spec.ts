@@ -218,6 +218,9 @@ test('a client that waits for updates gets a new inner session without a call', 
   await a.sessions[1]?.close();
   await pass();
   assert.is(attempts, 2);
+  session.messages$.subscribe();
+  await pass();
+  assert.equal([attempts, a.sessions[2]?.holds], [3, 1], 'it listens again');
 });
 
 test('repeats few subscriptions at the same time, and none that ended meanwhile', async () => {

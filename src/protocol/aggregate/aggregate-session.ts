@@ -109,7 +109,10 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   get messages$(): Observable<ServerMessage> {
-    const sessions$ = defer(() => merge(from([...this.#open.values()]), this.#opened));
+    const sessions$ = defer(() => {
+      for (const template of this.#uris.keys()) if (!this.#inner.has(template)) this.#openLater(template);
+      return merge(from([...this.#open.values()]), this.#opened);
+    });
     const messages$ = sessions$.pipe(mergeMap(heldWhileSubscribed));
     const listChanges$ = this.#deps.listChanges$.pipe(
       filter(({ template }) => mayUse(this.#owner, template)),
@@ -276,12 +279,11 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** A client that waits for updates may make no call that opens the next session. */
   #openLater(template: string): void {
-    const isAwaited = () => this.#opened.observed && (this.#uris.get(template)?.size ?? 0) > 0;
-    if (!isAwaited()) return;
     timer(REOPEN_MS)
       .pipe(takeUntil(this.ended$))
       .subscribe(() => {
-        if (isAwaited()) this.#sessionWith(template).catch(() => this.#openLater(template));
+        const isAwaited = this.#opened.observed && (this.#uris.get(template)?.size ?? 0) > 0;
+        if (isAwaited) this.#sessionWith(template).catch(() => this.#openLater(template));
       });
   }
 
