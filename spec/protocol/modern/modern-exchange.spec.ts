@@ -91,6 +91,16 @@ test('failures of the gateway have their HTTP status, unless the request was wro
   assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });
 
+test('a result of all templates names the gateway, and no peer is asked for its name', async () => {
+  const { backends, send } = modernHarness();
+  backends.peers = () => {
+    throw new Error('they were asked');
+  };
+  const reply = await send('tools/call', call, { template: undefined });
+  backends.last.result({ content: [] });
+  assert.equal(resultOf(reply)._meta, { [KEY.serverInfo]: { name: 'stagedoor', version: '9' } });
+});
+
 test('a question to a client without the capability ends the call with -32021', async () => {
   const { backends, send } = modernHarness();
   const reply = await send('tools/call', call);

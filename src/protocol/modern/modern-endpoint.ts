@@ -48,7 +48,9 @@ export class ModernEndpoint {
     this.#deps = {
       routing: new ModernRouting(stateKey, tasks),
       alarm: alarmOf(scheduler),
-      serverInfo: ({ backends, owner }) => serverInfoOf(backends.peers(owner), this.#own),
+      // That of all templates together is known: each result has it, and there may be thousands of peers.
+      serverInfo: ({ backends, owner, template }) =>
+        template === undefined ? serverInfo : serverInfoOf(backends.peers(owner), serverInfo),
       onFault,
       abandon: (call, asked) => this.#abandon(call, asked),
     };
