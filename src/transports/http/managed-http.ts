@@ -2,7 +2,7 @@
 // when it exits. The transport is http.ts or sse.ts, the program child.ts.
 
 import { setTimeout as delay } from 'node:timers/promises';
-import { AsyncSubject } from 'rxjs';
+import { AsyncSubject, delayWhen } from 'rxjs';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -65,12 +65,7 @@ async function openManaged(
 function withProgram(inner: EndpointTransport, child: Child): Transport {
   const closed$ = new AsyncSubject<Closed>();
   void child.exited.then((reason) => inner.end({ reason, expected: false }));
-  const stopProgram = async (closed: Closed): Promise<void> => {
-    await child.stop();
-    closed$.next(closed);
-    closed$.complete();
-  };
-  inner.closed$.subscribe((closed) => void stopProgram(closed));
+  inner.closed$.pipe(delayWhen(() => child.stop())).subscribe(closed$);
   return {
     kind: inner.kind,
     peer: inner.peer,
