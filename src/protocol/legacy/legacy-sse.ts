@@ -5,12 +5,11 @@
 
 import { randomBytes } from 'node:crypto';
 import { ReplaySubject, Subscription } from 'rxjs';
-import { ANONYMOUS } from '../../domain/account.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
+import { OwnerShares } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { readBody } from '../client-message.ts';
 import {
   type CommonOptions,
@@ -88,11 +87,10 @@ export class LegacySse {
 
   /** Bounds the connections without a session; the others are bounded as sessions. */
   #checkRoom(ownerId: string): void {
-    const unopened = [...this.#connections.values()].filter(({ hasSession }) => !hasSession);
-    if (unopened.length >= MOST_UNOPENED) throw sessionLimit(MOST_UNOPENED);
-    const share = MOST_UNOPENED * LIMITS.ownerShare;
-    const own = unopened.filter((connection) => connection.ownerId === ownerId);
-    if (ownerId !== ANONYMOUS.id && own.length >= share) throw sessionShareLimit(share);
+    const unopened = new OwnerShares(MOST_UNOPENED);
+    for (const other of this.#connections.values()) if (!other.hasSession) unopened.take(other.ownerId);
+    if (unopened.isFull) throw sessionLimit(MOST_UNOPENED);
+    if (unopened.isShareFull(ownerId)) throw sessionShareLimit(unopened.share);
   }
 }
 
