@@ -17,18 +17,16 @@ const SALT_BYTES = 16;
 /** Encrypts and decrypts with one key. */
 export class StateCipher {
   readonly #key: Buffer;
-  readonly #now: () => number;
 
-  /** `key` has at least 32 random bytes; every holder of the key can decrypt the texts. `now` is a wall clock in ms. */
-  constructor(key: Buffer, now: () => number = Date.now) {
+  /** `key` has at least 32 random bytes; every holder of the key can decrypt the texts. */
+  constructor(key: Buffer) {
     this.#key = key;
-    this.#now = now;
   }
 
   /** The encrypted text. It is decrypted only with the same `bound`, for one hour. Undefined when the content is too long. */
   encrypt(content: JsonObject, bound: string): string | undefined {
     const salt = randomBytes(SALT_BYTES);
-    const plain = JSON.stringify({ content, until: this.#now() + VALID_MS });
+    const plain = JSON.stringify({ content, until: Date.now() + VALID_MS });
     const encrypted = encryptBytes(this.#derivedKey(salt), plain, VERSION + bound);
     const text = VERSION + Buffer.concat([salt, encrypted]).toString('base64url');
     return text.length <= LONGEST_TEXT ? text : undefined;
@@ -45,7 +43,7 @@ export class StateCipher {
     try {
       const plain = decryptBytes(key, bytes.subarray(SALT_BYTES), VERSION + bound);
       const { content, until } = Object(JSON.parse(plain));
-      return until > this.#now() && isJsonObject(content) ? content : undefined;
+      return until > Date.now() && isJsonObject(content) ? content : undefined;
     } catch {
       return undefined; // too short, changed, encrypted with another key, or bound to something else
     }
