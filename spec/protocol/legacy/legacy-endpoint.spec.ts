@@ -104,6 +104,16 @@ test('an exchange that ends without an answer is answered with -32603', async ()
   assert.is(Object(reply.message.error).code, -32603);
 });
 
+test('tasks are listed only where a server distinguishes sessions', () => {
+  const found = (['legacy', 'modern', 'bare'] as const).map((era) => {
+    const { post, session } = legacyHarness();
+    session.peer = { ...PEER, era };
+    const { reply } = post(request(1, 'tasks/list'));
+    return reply.isAnswered ? Object(reply.message.error).code : session.exchanges.length;
+  });
+  assert.equal(found, [1, -32601, -32601]);
+});
+
 test('ping is answered by the gateway and never refused, even with the maximum of calls and an id in use', async () => {
   const { call, post, session, charges } = legacyHarness();
   for (let id = 0; id < 1_000; id += 1) call(id);

@@ -1,6 +1,6 @@
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { modernHarness, outcomeOf } from './modern-harness.ts';
+import { modernHarness } from './modern-harness.ts';
 
 const test = suite('modern tasks');
 
@@ -9,17 +9,6 @@ const task = (taskId: unknown) => ({ resultType: 'task', taskId, status: 'workin
 
 /** Where the latest request went. */
 const where = (harness: ReturnType<typeof modernHarness>) => harness.backends.last.options.instanceId;
-
-test('a task of another owner is unknown, and its backend is not asked', async () => {
-  const harness = modernHarness();
-  await harness.call('tools/call', call, task('1'), 'b');
-  for (const method of ['tasks/get', 'tasks/update', 'tasks/cancel']) {
-    assert.is(outcomeOf(await harness.send(method, { taskId: '1' }, { owner: 'eve' })), '200 -32602');
-  }
-  assert.is(harness.backends.exchanges.length, 1);
-  await harness.send('tasks/get', { taskId: '1' }, { owner: 'eve', template: 'another' });
-  assert.equal([harness.backends.exchanges.length, where(harness)], [2, undefined]);
-});
 
 test('a request about a task does not begin it, whatever the type of its result', async () => {
   const harness = modernHarness();
