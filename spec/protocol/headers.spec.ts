@@ -4,28 +4,13 @@
 import * as assert from 'uvu/assert';
 import type { JsonFields, JsonObject } from '../../src/domain/json.ts';
 import type { Tool } from '../../src/domain/mcp.ts';
-import {
-  checkGetTypes,
-  checkMirroredHeaders,
-  checkPostTypes,
-  checkSentHeaders,
-  type RequestHeaders,
-} from '../../src/protocol/headers.ts';
+import { checkGetTypes, checkPostTypes, type RequestHeaders } from '../../src/protocol/headers.ts';
 import { ListedHeaders, paramHeadersIn } from '../../src/protocol/modern/param-headers.ts';
 import { RpcFailure } from '../../src/protocol/rpc.ts';
 import { suite } from '../helpers/suite.ts';
 import { ScriptedBackends } from './scripted-backends.ts';
 
 const test = suite('headers');
-
-/** The checks of a request, in the order of the endpoint. */
-function checkRequest(
-  headers: RequestHeaders,
-  request: Parameters<typeof checkSentHeaders>[1] & Parameters<typeof checkMirroredHeaders>[1],
-): void {
-  checkSentHeaders(headers, request);
-  checkMirroredHeaders(headers, request);
-}
 
 /** Status and code of the refusal, or the disagreement between header and body that it names. */
 function outcome(check: () => void): string {
@@ -71,29 +56,6 @@ test('a GET must accept event streams', () => {
   const ofGet = (accept?: string) => outcome(() => checkGetTypes({ accept }));
   for (const accept of [undefined, 'application/json']) assert.is(ofGet(accept), '406 -32000', accept);
   for (const accept of ['text/event-stream', 'text/*', '*/*']) assert.is(ofGet(accept), 'passes', accept);
-});
-
-const VERSION = '2026-07-28';
-const OTHER_NAME = 'Mcp-Name differs from the name in the body';
-
-test('Mcp-Name must name the resource, prompt or task of the request', () => {
-  for (const [method, params] of [
-    ['prompts/get', { name: 'x' }],
-    ['resources/read', { uri: 'x' }],
-    ['tasks/get', { taskId: 'x' }],
-    ['tasks/update', { taskId: 'x' }],
-    ['tasks/cancel', { taskId: 'x' }],
-  ] as const) {
-    const said = ['x', 'y', undefined].map((name) =>
-      outcome(() =>
-        checkRequest(
-          { 'mcp-protocol-version': VERSION, 'mcp-method': method, 'mcp-name': name },
-          { method, params, protocolVersion: VERSION },
-        ),
-      ),
-    );
-    assert.equal(said, ['passes', OTHER_NAME, 'Mcp-Name is missing'], method);
-  }
 });
 
 const toolWith = (properties: JsonObject, more: JsonObject = {}): Tool => ({

@@ -217,6 +217,9 @@ test('modern headers repeat method, name and mirrored parameters, and no other h
     ['tools/list', {}, undefined],
     ['prompts/get', { name: 'greet me' }, 'greet me'],
     ['resources/read', { uri: 'file:///a%20b' }, 'file:///a%20b'],
+    ['tasks/get', { taskId: '1' }, '1'],
+    ['tasks/update', { taskId: '1' }, '1'],
+    ['tasks/cancel', { taskId: '1' }, '1'],
     ['tools/call', { name: 'Übung' }, '=?base64?w5xidW5n?='],
   ] as const)
     assert.is(eraHeaders({ method, params }, modern)['mcp-name'], name);
