@@ -148,15 +148,10 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
   assert.is(received.at(-1), 'over');
 });
 
-function noticing() {
+test('sends at most one notice a second for a list that changes all the time, and one for the last change', () => {
   const changes$ = new Subject<ListField>();
   const received: string[] = [];
-  const subscription = withListNotices(NEVER, changes$).subscribe(({ method }) => received.push(method));
-  return { changes$, received, subscription };
-}
-
-test('sends at most one notice a second for a list that changes all the time, and one for the last change', () => {
-  const { changes$, received } = noticing();
+  withListNotices(NEVER, changes$).subscribe(({ method }) => received.push(method));
   for (let atMs = 0; atMs < 10_000; atMs += 10) {
     changes$.next('tools');
     mock.timers.tick(10);

@@ -5,43 +5,24 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { sessionDeletes } from '../../../src/transports/http/http-openings.ts';
 import { suite } from '../../helpers/suite.ts';
-import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
+import { TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('session deletes');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
 test.after.each(() => mock.timers.reset());
 
-function harness(perTurn?: number) {
-  const deleted: number[] = [];
-  const open: (() => void)[] = [];
-  const deleteSession = sessionDeletes(untimedScheduler(perTurn));
-  const end = (number: number) => () => {
-    deleted.push(number);
-    return new Promise<void>((resolve) => open.push(resolve));
-  };
-  return {
-    deleted,
-    deleteAll: (count: number, done = () => {}) =>
-      Promise.all(
-        Array.from({ length: count }, (_, number) => deleteSession({ end: end(number) }).then(done)),
-      ),
-    answer: async (count: number) => {
-      for (const resolve of open.splice(0, count)) resolve();
-      await passTurns(20);
-    },
-  };
-}
-
 test('drops deletes that would wait too long, a few per turn', async () => {
-  const { deleted, deleteAll, answer } = harness(5);
+  const deleteSession = sessionDeletes(untimedScheduler(5));
+  const answers: (() => void)[] = [];
+  const end = () => new Promise<void>((resolve) => answers.push(resolve));
   const turns = new TurnCounter();
-  const all = deleteAll(200, turns.note);
+  const all = Array.from({ length: 200 }, () => deleteSession({ end }).then(turns.note));
   mock.timers.tick(LIMITS.backgroundMs);
   await turns.pass(60);
   assert.equal([turns.all, turns.fullest], [200 - 64, 5]);
-  await answer(64);
-  await all;
-  assert.is(deleted.length, 64);
+  for (const answer of answers) answer();
+  await Promise.all(all);
+  assert.is(answers.length, 64);
 });
 
 test.run();
