@@ -166,13 +166,13 @@ test('closes a connection with too many pipelined requests, and their answers', 
     response.once('close', () => unanswered.delete(response));
   };
   const port = portOf(await open([0], { serve }));
-  const request = (header: string) => `GET / HTTP/1.1\r\nHost: x\r\n${header}\r\n`;
-  const large = request(`X-Large: ${'x'.repeat(60_000)}\r\n`);
+  const request = (path: string, header: string) => `GET /${path} HTTP/1.1\r\nHost: x\r\n${header}\r\n`;
+  const large = request('', `X-Large: ${'x'.repeat(60_000)}\r\n`);
   const fitting = Math.floor(LIMITS.pipelinedHeaderBytes / large.length);
   for (const [one, most] of [
-    [request(''), LIMITS.pipelinedRequests],
+    [request('', ''), LIMITS.pipelinedRequests],
     [large, fitting],
-    [large, fitting],
+    [request('x'.repeat(60_000), ''), fitting],
   ] as const) {
     const socket = await openRaw(port);
     socket.write(one.repeat(most));

@@ -176,7 +176,7 @@ const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5
  */
 class WaitingAnswers {
   readonly #onConnection = new WeakMap<Socket, Map<ServerResponse, number>>();
-  /** Of the headers of all their requests. */
+  /** Of the targets and headers of all their requests. */
   #bytes = 0;
 
   /**
@@ -189,7 +189,8 @@ class WaitingAnswers {
       this.#onConnection.set(socket, waiting);
       socket.once('close', () => setImmediate(() => [...waiting.keys()].forEach(close)));
     }
-    const bytes = response.req.rawHeaders.join().length;
+    const { url = '', rawHeaders } = response.req;
+    const bytes = url.length + rawHeaders.join().length;
     const leave = () => {
       if (waiting.delete(response)) this.#bytes -= bytes;
     };
