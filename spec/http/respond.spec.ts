@@ -59,6 +59,25 @@ test('sets the write timeout only if part of the reply waits in memory', async (
   app.close();
 });
 
+test('ends the write timeout with its answer, before a pipelined one begins', async () => {
+  const arrived = Promise.withResolvers<void>();
+  const app = await startMiddlewares(async ({ res: response, path }) => {
+    if (path === '/next') {
+      response.once('socket', () => response.end(`closed after ${response.socket?.timeout} ms`));
+      arrived.resolve();
+      return;
+    }
+    await arrived.promise;
+    limitReader(response);
+    response.end();
+  });
+  const socket = await openRaw(app.port);
+  socket.write(head('GET /') + head('GET /next'));
+  assert.match(await readUntil(socket, ' ms'), 'closed after 0 ms');
+  socket.destroy();
+  app.close();
+});
+
 test('disconnects a client that read only the first part soon after the write timeout, not after twice its time', async () => {
   const unreadMs = 1_500;
   const cut = Promise.withResolvers<number>();

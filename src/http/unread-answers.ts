@@ -81,4 +81,6 @@ export function limitReader(response: ServerResponse, unreadMs: number = HTTP_LI
     else response.setTimeout(checkMs);
   });
   response.setTimeout(checkMs);
+  // Node would keep it for a pipelined answer that is slow, and close the connection. Its own listener starts that answer.
+  response.prependOnceListener('finish', () => response.setTimeout(0));
 }
