@@ -5,7 +5,7 @@ import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { bytes, json, noContent } from '../../src/http/reply.ts';
 import { respond } from '../../src/http/respond.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
-import { limitReader, limitWriteTime } from '../../src/http/unread-answers.ts';
+import { limitReader } from '../../src/http/unread-answers.ts';
 import { headersOf } from '../helpers/http-app.ts';
 import { startMiddlewares, startRoute } from '../helpers/http-middlewares.ts';
 import { head, openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
@@ -83,7 +83,7 @@ test('disconnects a client that read only the first part soon after the write ti
   const cut = Promise.withResolvers<number>();
   const app = await startMiddlewares(({ res: response }) => {
     response.end(Buffer.alloc(50_000_000));
-    limitWriteTime(response, unreadMs);
+    limitReader(response, unreadMs);
     const startMs = performance.now();
     response.once('close', () => cut.resolve(performance.now() - startMs));
   });

@@ -5,7 +5,7 @@
 import { asBuffer } from '../domain/json.ts';
 import type { BytesReply } from './reply.ts';
 import type { HttpContext, RequestState } from './request.ts';
-import { limitWriteTime } from './unread-answers.ts';
+import { limitReader } from './unread-answers.ts';
 
 /** Does nothing when an answer has begun or the connection is closed. */
 export function respond({ res: response, state }: HttpContext, reply: BytesReply): void {
@@ -25,7 +25,7 @@ export function respond({ res: response, state }: HttpContext, reply: BytesReply
   response.writeHead(reply.status, headers);
   if (typeof bytes === 'string' || length > SMALL_BYTES) response.end(bytes);
   else response.end(latin1Of(bytes), 'latin1');
-  limitWriteTime(response);
+  if (response.writableLength > 0) limitReader(response);
 }
 
 /** For `Vary`: headers that an answer for one caller depends on. */

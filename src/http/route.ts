@@ -240,14 +240,12 @@ function pathRefused(path: string, params: RawInput['params'], shape: Shape<unkn
   return NOT_FOUND[field]?.(name) ?? routeNotFound('GET', path.slice(0, path.search(/[:*]/)) + name);
 }
 
-/** Turns a query string (without `?`) into an object. The last value of a repeated field counts. */
-type ReadQuery = (raw: string) => Readonly<Record<string, unknown>>;
-
 /**
- * Makes a reader that converts numbers and booleans. Text that cannot be converted stays text, which validation refuses:
- * TypeBox's Convert would turn "5.5" into 5 and "" into 0. VALIDATION_ERROR for NUL characters and encoded surrogates.
+ * Makes a reader that turns a query string (without `?`) into an object, and converts numbers and booleans. The last value of a
+ * repeated field counts. Text that cannot be converted stays text, which validation refuses: TypeBox's Convert would turn "5.5" into
+ * 5 and "" into 0. VALIDATION_ERROR for NUL characters and encoded surrogates.
  */
-export function queryReader(schema: TObject | undefined): ReadQuery {
+export function queryReader(schema: TObject | undefined): (raw: string) => Readonly<Record<string, unknown>> {
   const fields = Object.entries(schema?.properties ?? {});
   const types = new Map(fields.map(([field, { type }]: [string, TypedSchema]) => [field, type]));
   return (raw) => {

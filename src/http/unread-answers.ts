@@ -48,19 +48,9 @@ export class UnreadAnswers {
 const CHECKS = 15;
 
 /**
- * Called after the end of an answer: if a part of it waits in memory, the connection is closed once the client
- * has read nothing for `unreadMs`. Otherwise a client that reads nothing would hold large answers forever.
- */
-export function limitWriteTime(
-  response: ServerResponse,
-  unreadMs: number = HTTP_LIMITS.unreadAnswerMs,
-): void {
-  if (response.writableLength > 0) limitReader(response, unreadMs);
-}
-
-/**
- * The same for a stream, called at its beginning: only time counts in which bytes wait and none are read. A
- * second call does nothing.
+ * Closes the connection once bytes of the answer wait and the client has read none for `unreadMs`; otherwise a client that reads
+ * nothing would hold them forever. Called at the beginning of a stream, and for an answer that waits in memory at its end. A second
+ * call does nothing.
  *
  * Node emits the socket timeout when there was no progress since the last check. With a single check per
  * `unreadMs`, a client that stops reading early in one period would be noticed only at the end of the next.
