@@ -169,6 +169,25 @@ test('changes or replaces an instance or template that another node registered a
   assert.is(await codeOf(b.registry.changeTemplate('z', {})), 'TEMPLATE_NOT_FOUND');
 });
 
+test('of two registrations of one id at once, the later one replaces the earlier one on both nodes', async () => {
+  for (const node of [a, b]) node.store.turns = () => 3;
+  const register = (node: Node) => node.registry.register('r', { ...ENDPOINT, id: 'x' });
+  const [one, other] = await Promise.all([register(a), register(b)]);
+  assert.equal([one.replaced, other.replaced].toSorted(), [false, true]);
+  assert.is(one.definition.createdAt, other.definition.createdAt);
+});
+
+test('registrations and changes of two nodes in turn do not read the registry', async () => {
+  for (const node of [a, b]) await node.registry.register('r', { ...ENDPOINT, id: node.id });
+  await received(a);
+  for (const node of [a, b]) node.store.calls.length = 0;
+  for (const node of [a, b, a, b]) {
+    await node.registry.register('r', ENDPOINT);
+    await node.registry.changeInstance('r', node.id, { weight: 2 });
+  }
+  for (const { store } of [a, b]) assert.not.ok(store.calls.includes('listInstances'));
+});
+
 test('forgets a template that was deleted elsewhere, unless it has a function here', async () => {
   await a.registry.ensureTemplate('r', { timeout: 5 });
   await a.registry.ensureTemplate('s', { timeout: 5 });

@@ -36,10 +36,8 @@ import type { RegisterOptions, Registration } from './registry/registry-types.ts
 import { exposureOf, type ProtectedPath } from './templates/command-exposure.ts';
 import { type AddressCheck, deniedAddress } from './transports/network-guard.ts';
 
-/** Attempts to find a server id that no other node took meanwhile. */
-const SERVER_ID_ATTEMPTS = 3;
-/** Longest time in which a change is repeated because other nodes overtake it, in ms. */
-const MERGE_MS = 10_000;
+/** Attempts to store an instance that other nodes change meanwhile. */
+const ATTEMPTS = 5;
 
 interface RegistryDeps extends ActiveRegistryDeps {
   readonly store: Store;
@@ -91,18 +89,16 @@ export class Registry {
     const input = checkedInstance(template, written, options);
     const settings = checkedSettings(options.loadBalancer ?? {});
     const { member, replaced } = await this.#change(async () => {
-      // A replaced instance keeps its server id, whichever node stored it. An import has read the registry before its first entry.
-      if (options.source === undefined) await this.#reload();
       // First, so that nothing is stored for an instance that is refused.
       await this.#refuseExposing(this.#define(template, input, options));
       const areSettingsStored = await this.#saveSettings(template, settings);
-      const definition = await this.#save(template, input, options).catch((thrown: unknown) => {
+      const saved = this.#save(() => this.#define(template, input, options));
+      const definition = await saved.catch((thrown: unknown) => {
         const isPartlyStored = areSettingsStored && hasCode(thrown, 'DATABASE_UNAVAILABLE');
         throw isPartlyStored ? databaseUnavailable(thrown, 'unknown') : thrown;
       });
-      const before = this.#active.find(template, definition.id);
-      const member = this.#active.start(definition, options.handler);
-      return { member, replaced: before !== undefined };
+      const replaced = this.#active.find(template, definition.id) !== undefined;
+      return { member: this.#active.start(definition, options.handler), replaced };
     });
     const { waitMs = 0, mayBeUnhealthy = false } = options;
     if (waitMs > 0) await untilHealthy(member, waitMs);
@@ -149,20 +145,15 @@ export class Registry {
   /** Changes weight or metadata of a running instance. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR. */
   async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
-    const untilMs = performance.now() + MERGE_MS;
     return this.#change(async () => {
-      do {
-        const revision = await this.#reload(); // the change is applied to the stored definition, whichever node stored it
+      if (this.#active.find(template, id) === undefined) await this.#reload();
+      const definition = await this.#save(() => {
         const before = this.#deps.fleet.member(template, id).definition;
         const weight = changedWeight(change, before);
-        const definition = { ...before, ...change, weight, updatedAt: new Date().toISOString() };
-        const isStored = definition.transport !== 'in-process';
-        // If nothing was saved, another node was faster.
-        if (isStored && !this.#advance(await this.#store.saveInstance(definition, revision))) continue;
-        this.#active.update(definition);
-        return definition;
-      } while (performance.now() < untilMs);
-      throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
+        return { ...before, ...change, weight, updatedAt: new Date().toISOString() };
+      });
+      this.#active.update(definition);
+      return definition;
     });
   }
 
@@ -229,16 +220,15 @@ export class Registry {
     }
   }
 
-  /** Applies the changes of other nodes; resolves with the revision in force. Costs one query when there are none. */
-  async #reload(isStart = false): Promise<number> {
+  /** Applies the changes of other nodes. Costs one query when there are none. */
+  async #reload(isStart = false): Promise<void> {
     const revision = await this.#store.revision();
-    if (revision === this.#revision) return revision;
+    if (revision === this.#revision) return;
     // In this order: a template is stored before its instances.
     const instances = await this.#store.listInstances();
     const templates = await this.#store.listTemplates();
     this.#active.apply({ templates, instances }, isStart);
     this.#revision = revision;
-    return revision;
   }
 
   /** Notes the revision of an own change: if it directly follows the one in force, there is nothing to read. False without a change. */
@@ -280,23 +270,30 @@ export class Registry {
     if (exposure !== undefined) throw commandExposes(exposure);
   }
 
-  /** Stores the instance; when another node took its server id, it applies that change and assigns another id. */
-  async #save(template: string, input: InstanceInput, options: RegisterOptions): Promise<InstanceDefinition> {
-    const store = this.#store;
-    for (let attempt = 1; ; attempt += 1) {
-      const definition = this.#define(template, input, options);
-      const { id } = definition;
+  /**
+   * Stores the instance that `make` makes of the one in force. When another node has replaced, changed or removed that one, or has
+   * taken the server id, it applies the changes of other nodes and makes it again.
+   */
+  async #save(make: () => InstanceDefinition): Promise<InstanceDefinition> {
+    for (let left = ATTEMPTS; left > 0; left -= 1) {
+      const definition = make();
+      const { template, id } = definition;
+      const before = this.#active.find(template, id);
+      // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
+      const wasFunction = before?.transport === 'in-process';
       try {
-        // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
-        const isStored = options.handler === undefined;
-        const stored = isStored ? store.saveInstance(definition) : store.deleteInstance(template, id);
-        this.#advance(await stored);
-        return definition;
+        if (definition.transport === 'in-process') {
+          if (!wasFunction) this.#advance(await this.#store.deleteInstance(template, id));
+          return definition;
+        }
+        const expected = wasFunction ? undefined : (before ?? null);
+        if (this.#advance(await this.#store.saveInstance(definition, expected))) return definition;
       } catch (thrown) {
-        if (!hasCode(thrown, 'DUPLICATE_SERVER') || attempt === SERVER_ID_ATTEMPTS) throw thrown;
-        await this.#reload();
+        if (!hasCode(thrown, 'DUPLICATE_SERVER') || left === 1) throw thrown;
       }
+      await this.#reload();
     }
+    throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
   }
 
   async #remove(template: string, id: string, fingerprint?: string): Promise<void> {

@@ -157,14 +157,20 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     );
   });
 
-  declare('saves an instance at a revision only while it is the present one', async (store) => {
-    const before = await store.revision();
-    assert.is(await store.saveInstance(smallest, before), before + 1);
-    assert.equal(
-      [await store.saveInstance(fullHttp, before), await store.revision()],
-      [undefined, before + 1],
-    );
-    assert.equal(await store.listInstances(), [smallest]);
+  declare('saves an instance in place of a given one, or of none, only if that is stored', async (store) => {
+    const one = { ...fullHttp, metadata: { zone: 'a' } };
+    const saved: unknown[] = [];
+    for (const [definition, before] of [
+      [one, fullHttp],
+      [fullHttp, null],
+      [one, null],
+      [smallest, null],
+      [{ ...one, weight: 2 }, one],
+      [one, fullHttp],
+    ] as const)
+      saved.push(await store.saveInstance(definition, before));
+    assert.equal(saved, [undefined, 1, undefined, 2, undefined, 3]);
+    assert.equal(await store.listInstances(), [one, smallest]);
   });
 
   declare('gives back any text: hostile ones, an empty and a long one', async (store) => {

@@ -1,6 +1,7 @@
 // The store without a database; its contents end with the process. It stores and returns copies, so that no
 // caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
 
+import { isDeepStrictEqual } from 'node:util';
 import {
   type ApiKey,
   type EndedToken,
@@ -54,11 +55,12 @@ export class MemoryStore implements Store {
 
   async saveInstance(
     definition: InstanceDefinition,
-    atRevision = this.#revision,
+    before?: InstanceDefinition | null,
   ): Promise<number | undefined> {
-    if (atRevision !== this.#revision) return undefined;
     if (definition.locked !== undefined) throw configIncomplete(definition.locked);
     const key = keyOf(definition.template, definition.id);
+    const stored = this.#instances.get(key) ?? null;
+    if (before !== undefined && !isDeepStrictEqual(stored, before)) return undefined;
     for (const [otherKey, { serverId }] of this.#instances)
       if (otherKey !== key && serverId === definition.serverId) throw duplicateServer(serverId);
     this.#instances.set(key, structuredClone(definition));

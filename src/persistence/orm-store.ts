@@ -2,6 +2,7 @@
 // domain types; secrets of an instance (values of environment variables and headers) are encrypted in its
 // row.
 
+import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
 import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
@@ -53,17 +54,19 @@ export function ormStore(
         const rows = await em.findAll(instances, IN_ORDER);
         return rows.map((row) => instanceOf(row, secretsOf(row, cipher)));
       }),
-    saveInstance: async (definition, atRevision) => {
+    saveInstance: async (definition, before) => {
       const { template, id, serverId, locked } = definition;
       if (locked !== undefined) throw configIncomplete(locked);
       const row = { ...rowOfInstance(definition), ...encrypted(definition, cipher) };
       return session.changeIf(async (em, { instances, tombstones }, position) => {
-        if (atRevision !== undefined && atRevision !== position - 1) return false;
+        const stored = await em.findOne(instances, { template, id });
+        const present = stored && instanceOf(stored, secretsOf(stored, cipher));
+        if (before !== undefined && !isDeepStrictEqual(present, before)) return false;
         const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
         if (namesake !== null && (namesake.template !== template || namesake.id !== id))
           throw duplicateServer(serverId);
-        if ((await em.nativeUpdate(instances, { template, id }, row)) === 0)
-          await em.insert(instances, { ...row, template, id, position });
+        if (stored !== null) await em.nativeUpdate(instances, { template, id }, row);
+        else await em.insert(instances, { ...row, template, id, position });
         await em.nativeDelete(tombstones, { template, id });
         return true;
       });

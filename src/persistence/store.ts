@@ -28,9 +28,12 @@ export interface Store {
   /**
    * Inserts or replaces by template and id, and deletes its tombstone; resolves when it is durable. DUPLICATE_SERVER when another
    * instance has its server id, CONFIG_INCOMPLETE when it is locked, or has secrets and there is no cipher. Changes nothing and
-   * resolves with undefined when the revision is not `atRevision`. Default: any.
+   * resolves with undefined when the stored instance is not `before`; null: there must be none. Default: any, or none.
    */
-  saveInstance(definition: InstanceDefinition, atRevision?: number): Promise<number | undefined>;
+  saveInstance(
+    definition: InstanceDefinition,
+    before?: InstanceDefinition | null,
+  ): Promise<number | undefined>;
   /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
   deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
   /** The fingerprint of an entry that was deleted through the API and stays deleted until the entry changes. */
