@@ -294,9 +294,16 @@ test('an import leaves alone what another node registered through the API a mome
   for (const id of ['x', 'y']) await a.registry.register('r', { ...ENDPOINT, id });
   const report = await importContents(b.registry, { templates: [], entries: [entry('x', 'f2')] });
   assert.equal([report.changed, report.removed], [[], []]);
-  const stored = await database.listInstances();
-  const sources = stored.map(({ id, source }) => `${id} ${source}`);
-  assert.equal(sources, ['x api', 'y api']);
+  // The same after the beginning of an import.
+  const file = { source: 'file', fingerprint: 'f1' } as const;
+  for (const id of ['v', 'w']) await b.registry.register('r', { ...ENDPOINT, id }, file);
+  await received(a);
+  await a.registry.register('r', { ...ENDPOINT, id: 'v' });
+  assert.is(await codeOf(b.registry.register('r', { ...ENDPOINT, id: 'v' }, file)), 'DUPLICATE_SERVER');
+  await a.registry.register('r', { ...ENDPOINT, id: 'w' });
+  assert.is(await b.registry.withdraw('r', 'w', 'file'), false);
+  const sources = (await database.listInstances()).map(({ id, source }) => `${id} ${source}`);
+  assert.equal(sources, ['x api', 'y api', 'v api', 'w api']);
 });
 
 test('a deregistration lasts when another node imported a new entry a moment ago', async () => {

@@ -135,6 +135,7 @@ export class Registry {
   /** Removes an instance that its file or sync no longer has. False when it is gone, has another source, or runs on another node. */
   withdraw(template: string, id: string, source: 'file' | 'sync'): Promise<boolean> {
     return this.#change(async () => {
+      await this.#reload(); // another node may have replaced it since the import began
       const found = this.#active.find(template, id);
       if (found?.source !== source || !this.#active.belongsHere(found)) return false;
       await this.#remove(template, id);
