@@ -34,7 +34,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
         id: uuid(index.toString(16)),
         username: `user-${index}`,
       }));
-      const keys = [fullKey, smallKey];
+      const keys = [{ ...fullKey, ownerId: users[0]?.id ?? '' }, smallKey];
       for (const user of users) await accounts.insertUser(user);
       for (const key of keys) await accounts.insertApiKey(key);
       const unknown = Array.from({ length: MOST_FOUND - 12 }, (_, index) => `nobody-${index}`);
@@ -207,6 +207,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     const ownerless = { ...smallKey, id: 'c'.repeat(16) };
     await accounts.insertApiKey(ownerless);
     await accounts.deleteUser(zoe.id);
+    assert.is(await endOf(accounts.insertApiKey({ ...own, id: 'd'.repeat(16) })), 'USER_NOT_FOUND');
     assert.equal(await accounts.findApiKeys(), [fullKey, ownerless]);
     assert.is(await accounts.deleteApiKey(fullKey.id), true);
     assert.is(await accounts.deleteApiKey(fullKey.id), false);

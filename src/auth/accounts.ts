@@ -131,7 +131,7 @@ export class Accounts {
     return keys.map((key) => viewOf(key, owners.get(key.ownerId ?? ''), this.#options.now()));
   }
 
-  /** Only this result contains the key itself. VALIDATION_ERROR. */
+  /** Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
     const nowMs = this.#options.now();
     const expiresAt = checkedExpiry(input.expiresAt ?? undefined, nowMs);

@@ -206,6 +206,7 @@ class MemoryAccounts implements AccountStore {
   }
 
   async insertApiKey(key: ApiKey): Promise<void> {
+    if (key.ownerId !== undefined) this.#existing(key.ownerId);
     this.#keys.set(key.id, structuredClone(key));
     this.#changed();
   }

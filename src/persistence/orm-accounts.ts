@@ -45,8 +45,7 @@ export function ormAccounts(session: OrmSession): AccountStore {
       }),
     changeUser: (id, change) =>
       session.change(async (em, tables) => {
-        const user = await userWhere(em, tables, { id });
-        if (user === undefined) throw userNotFound(id);
+        const user = await existingUser(em, tables, id);
         const changed = withChange(user, change);
         await keepAnAdmin(em, tables, user, changed);
         await em.nativeUpdate(tables.users, { id }, rowOfUser(changed));
@@ -54,8 +53,7 @@ export function ormAccounts(session: OrmSession): AccountStore {
       }),
     deleteUser: (id) =>
       session.change(async (em, tables) => {
-        const user = await userWhere(em, tables, { id });
-        if (user === undefined) throw userNotFound(id);
+        const user = await existingUser(em, tables, id);
         await keepAnAdmin(em, tables, user, undefined);
         await em.nativeDelete(tables.apiKeys, { ownerId: id });
         await em.nativeDelete(tables.settings, { name: endedName(id) });
@@ -82,8 +80,9 @@ export function ormAccounts(session: OrmSession): AccountStore {
     findApiKeys: (ids) =>
       session.run(async (em, { apiKeys }) => (await em.find(apiKeys, idIn(ids), IN_ORDER)).map(apiKeyOf)),
     insertApiKey: (key) =>
-      session.change(async (em, { apiKeys }, position) => {
-        await em.insert(apiKeys, { ...rowOfApiKey(key), position });
+      session.change(async (em, tables, position) => {
+        if (key.ownerId !== undefined) await existingUser(em, tables, key.ownerId);
+        await em.insert(tables.apiKeys, { ...rowOfApiKey(key), position });
       }),
     deleteApiKey: async (id) => {
       const revision = await session.changeIf(
@@ -122,6 +121,13 @@ async function userWhere(
 ): Promise<User | undefined> {
   const row = await em.findOne(users, where);
   return row === null ? undefined : userOf(row);
+}
+
+/** USER_NOT_FOUND. */
+async function existingUser(em: SqlEntityManager, tables: Tables, id: string): Promise<User> {
+  const user = await userWhere(em, tables, { id });
+  if (user === undefined) throw userNotFound(id);
+  return user;
 }
 
 function endedName(userId: string): string {

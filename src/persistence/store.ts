@@ -77,6 +77,7 @@ export interface AccountStore {
   isTokenEnded(userId: string, tokenId: string): Promise<boolean>;
   /** As `findUsers`. */
   findApiKeys(ids?: readonly string[]): Promise<ApiKey[]>;
+  /** One transaction. USER_NOT_FOUND when its owner does not exist. */
   insertApiKey(key: ApiKey): Promise<void>;
   /** False when there was none. */
   deleteApiKey(id: string): Promise<boolean>;
