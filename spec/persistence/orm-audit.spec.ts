@@ -95,20 +95,20 @@ test('searches as many windows as a filter needs, and yields in between', async 
   await store.close();
 });
 
-test('deletes thousands of old entries in slices', async () => {
-  const store = await open();
+test('deletes thousands of old entries in slices, also on two nodes at once', async () => {
+  const [store, other] = [await openFile(folder('x.db')), await openFile(folder('x.db'))];
   await store.audit.append(Array.from({ length: 1_300 }, (_, index) => entry(index)));
   const calls = Array.from({ length: 6_300 }, (_, index) => call(index));
   for (let start = 0; start < calls.length; start += 700)
     await store.audit.appendCalls(blockOf(calls.slice(start, start + 700)));
   const count = async () => (await store.audit.list({ limit: 8_000, tool: 'echo' })).length;
-  await store.audit.trim({ changes: 1_300, calls: 100 });
+  await Promise.all([store, other].map(({ audit }) => audit.trim({ changes: 1_300, calls: 100 })));
   assert.is(await count(), 700, 'the block at the boundary remains');
   assert.is((await store.audit.list({ limit: 3_000 })).length, 2_000);
   await store.audit.trim({ changes: 1_300, calls: 100, from: entry(1_299).id });
   const kept = (await store.audit.list({ limit: 3_000 })).map(numberOf);
   assert.equal([kept.length, kept[0], kept[699], kept[700]], [701, 6_299, 5_600, 1_299]);
-  await store.close();
+  for (const each of [store, other]) await each.close();
 });
 
 const openFile = (file: string) => openStore(`sqlite:///${file}`, { cwd: '/', migrations: 'apply' });

@@ -169,21 +169,14 @@ export class OrmAudit implements AuditStore {
     });
   }
 
-  /** Deletes whole blocks, so that the block at the boundary remains. */
+  /** Deletes whole blocks, so that the block at the boundary remains. Counts before each slice: other nodes may trim, too. */
   async #trimCalls(keep: number, from = ''): Promise<void> {
     const total = raw('sum(??) as ??', ['calls', 'total']);
-    const row = await this.#session.run((em, { callBlocks }) =>
-      em.createQueryBuilder(callBlocks).select(total).execute('get', false),
-    );
-    let surplus = Number(row.total) - keep;
-    for (;;) {
-      const deleted = await this.#session.writeBehind((em, tables) =>
-        deleteBlocks(em, tables, surplus, from),
-      );
-      if (deleted === 0) return;
-      surplus -= deleted;
-      await nextTurn();
-    }
+    const trimSlice = async (em: SqlEntityManager, tables: Tables) => {
+      const row = await em.createQueryBuilder(tables.callBlocks).select(total).execute('get', false);
+      return deleteBlocks(em, tables, Number(row.total) - keep, from);
+    };
+    while (await this.#session.writeBehind(trimSlice)) await nextTurn();
   }
 }
 
@@ -247,16 +240,13 @@ function upTo<Block extends { readonly calls: number }>(most: number, blocks: re
   });
 }
 
-/**
- * Deletes blocks from the old end whose calls are all among the `surplus` oldest or have ids below `from`;
- * resolves with the number of deleted calls, 0 when there is no such block.
- */
+/** Deletes blocks from the old end whose calls are all among the `surplus` oldest or have ids below `from`. False without one. */
 async function deleteBlocks(
   em: SqlEntityManager,
   { callBlocks }: Tables,
   surplus: number,
   from: string,
-): Promise<number> {
+): Promise<boolean> {
   let deleted = 0;
   let last: string | undefined;
   for (const { id, calls } of upTo(CALL_WINDOW, await sizesFrom('asc', em, callBlocks, {}))) {
@@ -265,5 +255,5 @@ async function deleteBlocks(
     last = id;
   }
   if (last !== undefined) await em.nativeDelete(callBlocks, { id: { $lte: last } });
-  return deleted;
+  return last !== undefined;
 }
