@@ -81,6 +81,20 @@ test('passes on the refusal of a session that is unknown as soon as it is open',
   await bridge.close({ isImmediate: true });
 });
 
+test('answers that it is unknown whether a call took effect when its answer breaks off, or its stream cannot be continued', async () => {
+  for (const type of ['application/json', 'text/event-stream']) {
+    const { bridge, lines } = await open((request, response) => {
+      if (request.headers['last-event-id'] !== undefined) return void request.socket.destroy();
+      response.writeHead(200, { 'content-type': type, 'content-length': 99 });
+      return void response.write('id: 1\ndata:\n\n', () => response.destroy());
+    });
+    bridge.receive('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"pay"}}');
+    assert.ok(await eventually(async () => lines.length === 1, Boolean));
+    assert.equal(JSON.parse(lines[0] ?? '').error.data, { delivered: 'unknown' }, type);
+    await bridge.close();
+  }
+});
+
 test('sets the state of its client again in a new session, and repeats no call that perhaps took effect', async () => {
   const sent: string[] = [];
   let session = 'a';

@@ -138,9 +138,13 @@ export class Bridge {
     let isReopened = false;
     for (let isFirst = true; !signal.aborted; isFirst = false) {
       const session = message.modernVersion === undefined ? this.#session : undefined;
-      const response = await this.#options.link.send(
-        lastEventId === '' ? this.#post(message, session, signal) : this.#get(session, lastEventId, signal),
-      );
+      const isFresh = lastEventId === '';
+      const request = isFresh
+        ? this.#post(message, session, signal)
+        : this.#get(session, lastEventId, signal);
+      const response = await this.#options.link.send(request).catch((cause: unknown) => {
+        throw isFresh ? cause : new LostRequest(messageOf(cause), { cause }); // the message itself was delivered
+      });
       // Behind a load balancer that does not route by session, the new session may be unknown, too.
       if (response.status === 404 && session?.id !== undefined && !isReopened) {
         await response.arrayBuffer();

@@ -109,27 +109,26 @@ const NOT_DELIVERED: readonly string[] = [
 ];
 
 /**
- * Passes on the messages of an answer one after the other. A broken stream counts as ended. Resolves with the id of the last
- * event, empty when the stream cannot be continued, and the wait before the next request that the gateway asked for, in ms.
+ * Passes on the messages of an answer one after the other. A broken answer counts as ended. Resolves with the id of the last
+ * event, empty when the answer cannot be continued, and the wait before the next request that the gateway asked for, in ms.
  */
 export async function readMessages(response: Response, take: (data: Buffer) => Promise<void>) {
   const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
-  if (!isStream) {
-    const body = Buffer.from(await response.arrayBuffer());
-    if (body.length > 0) await take(body);
-    return { lastEventId: '', retryMs: undefined };
-  }
   const events: Buffer[] = [];
   const reader = new SseReader(LIMITS.backendMessageBytes, (data, type) => {
     if (type === 'message' && data.length > 0) events.push(data);
   });
   try {
-    for await (const chunk of response.body ?? []) {
-      if (!reader.push(Buffer.from(chunk))) break;
-      for (const event of events.splice(0)) await take(event);
-    }
+    if (!isStream) {
+      const body = Buffer.from(await response.arrayBuffer());
+      if (body.length > 0) await take(body);
+    } else
+      for await (const chunk of response.body ?? []) {
+        if (!reader.push(Buffer.from(chunk))) break;
+        for (const event of events.splice(0)) await take(event);
+      }
   } catch {
-    // The stream broke or was aborted: the caller requests the missing messages again.
+    // It broke or was aborted: the caller requests the missing messages again.
   }
   return { lastEventId: reader.lastEventId, retryMs: reader.retryMs };
 }
