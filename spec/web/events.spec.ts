@@ -26,7 +26,7 @@ test('yields names, ids and data of several lines, and skips comments', async ()
 });
 
 test('yields the same events for any chunks of bytes', async () => {
-  const bytes = new TextEncoder().encode('event: a\ndata: ä€😀\n\nevent: b\nid: 2\ndata: two\n\n');
+  const bytes = new TextEncoder().encode('event: a\ndata: ä€😀\r\n\r\nevent: b\nid: 2\ndata: two\n\n');
   const expected = await eventsOf([bytes]);
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(bytes.length)), async (cuts) => {

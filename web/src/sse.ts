@@ -15,12 +15,19 @@ export async function* readEvents(
   const reader = body.getReader();
   const decoder = new TextDecoder();
   let rest = '';
+  /** The last two characters of `rest`. */
+  let seam = '';
   try {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return;
       onBytes();
-      rest += decoder.decode(value, { stream: true });
+      const piece = decoder.decode(value, { stream: true });
+      rest += piece;
+      const searched = seam + piece;
+      seam = searched.slice(-2);
+      // Not all of `rest`, with each piece of a large event.
+      if (!/\n\r?\n/.test(searched)) continue;
       const blocks = rest.split(/\r?\n\r?\n/);
       rest = blocks.pop() ?? '';
       for (const block of blocks) {
