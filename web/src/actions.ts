@@ -31,10 +31,9 @@ export function deregister({ template_name: template, id }: Instance): Promise<u
   return change('DELETE', `gateway/deregister/${template}/${encodeURIComponent(id)}`);
 }
 
-/** Null resets a setting to the default of the gateway. A refused change is undone on the page by the read. */
 export function setBalancer(
   template: string,
-  settings: Readonly<Record<string, string | number | null>>,
+  settings: Readonly<Record<string, string | number>>,
 ): Promise<boolean> {
   return attempt(
     () => change('PATCH', `gateway/templates/${template}`, settings),

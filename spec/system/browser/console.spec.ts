@@ -186,13 +186,20 @@ inBrowser('lists the session of a client, and ends it', async () => {
   assert.is((await client.ask('tools/list')).status, 404);
 });
 
-inBrowser('changes the strategy of a template', async () => {
+inBrowser('changes the strategy of a template, and resets a refused setting', async () => {
   const { page } = watched;
   await page.goto(`${url()}/console/template?name=everything`);
   await page.getByLabel('Strategy').selectOption('least_connections');
   await page.getByText('The settings of everything are in force.').waitFor();
   const template = await admin('GET /gateway/templates/everything');
   assert.is(Object(field(template, 'load_balancer')).strategy, 'least_connections');
+  const path = '**/gateway/templates/everything';
+  await page.route(path, (route) => route.fulfill({ status: 503, json: { detail: 'not now' } }));
+  await page.getByLabel('Timeout').fill('7');
+  await page.keyboard.press('Enter');
+  await page.getByText('not now').waitFor();
+  assert.is(await page.getByLabel('Timeout').inputValue(), '30');
+  await page.unroute(path);
 });
 
 inBrowser('creates an API key, shows it once, and revokes it', async () => {

@@ -250,11 +250,12 @@ const FAILOVER = ['auto', 'always', 'never'];
 
 function Balancer({ name, balancer }: { readonly name: string; readonly balancer: LoadBalancer }) {
   const { strategy, session, session_failover, health_check_interval, max_retries, timeout } = balancer;
-  const set = (setting: keyof LoadBalancer) => (event: Event) => {
+  const set = (setting: keyof LoadBalancer) => async (event: Event) => {
     const control = event.currentTarget as HTMLInputElement | HTMLSelectElement;
     if (!control.reportValidity()) return;
     const { value, type } = control;
-    void setBalancer(name, { [setting]: type === 'number' ? Number(value) : value });
+    const isDone = await setBalancer(name, { [setting]: type === 'number' ? Number(value) : value });
+    if (!isDone) control.value = String(balancer[setting]);
   };
   const isFixed = !mayWrite.value;
   const numberOf = (value: number, setting: keyof LoadBalancer, min: number, max: number) => (
