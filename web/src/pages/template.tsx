@@ -242,7 +242,7 @@ const STRATEGIES: Readonly<Record<string, string>> = {
   round_robin: 'Round robin: in turn',
   least_connections: 'Least connections: the one with the fewest calls in flight',
   weighted_round_robin: 'Weighted round robin: in turn, by weight',
-  health_based: 'Health based: the one with the best score',
+  health_based: 'Health based: more calls for better scores',
   random: 'Random',
 };
 const SHARING = ['auto', 'shared', 'isolated'];
