@@ -45,12 +45,16 @@ interface FormDialogProps {
 
 function FormDialog({ title, action = 'Create', templates, onClose, onSave, children }: FormDialogProps) {
   const error = useSignal<string | undefined>(undefined);
+  const isBusy = useSignal(false);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
+    isBusy.value = true;
     try {
       await onSave(new FormData(event.currentTarget as HTMLFormElement));
     } catch (thrown) {
       error.value = messageOf(thrown);
+    } finally {
+      isBusy.value = false;
     }
   };
   return (
@@ -65,7 +69,7 @@ function FormDialog({ title, action = 'Create', templates, onClose, onSave, chil
           <button type="button" onClick={onClose}>
             Cancel
           </button>
-          <button type="submit" class="primary">
+          <button type="submit" class="primary" disabled={isBusy.value}>
             {action}
           </button>
         </div>
