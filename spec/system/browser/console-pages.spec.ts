@@ -278,7 +278,7 @@ inBrowser('can be reached with the keyboard', async () => {
   await page.locator('#main:focus').waitFor(); // it gets the focus after the paint
 });
 
-async function registryOfThousand(): Promise<object> {
+async function registryOfThousand() {
   const registry = Object((await admin('GET /gateway/registry')).body);
   const { everything } = registry.templates;
   const [first] = everything.instances;
@@ -329,13 +329,20 @@ inBrowser('render fewer than 80 rows of a thousand instances', async () => {
   await page.getByText('copy-999', { exact: true }).waitFor();
   assert.ok((await rows.count()) < 80, `${await rows.count()} rows`);
   // The next frame shows rows, although fewer match than were above.
-  await page.getByLabel('Filter instances by name or state').evaluate((input) => {
+  const filter = page.getByLabel('Filter instances by name or state');
+  await filter.evaluate((input) => {
     Object.assign(input, { value: 'copy-1' }).dispatchEvent(new Event('input'));
   });
   await page.evaluate(
     'new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))',
   );
   assert.ok((await rows.count()) > 0);
+  // A filter that is set can be cleared, although the list has become short.
+  registry.templates.everything.instances.splice(1);
+  await admin('PATCH /gateway/templates/everything', { max_retries: 2 });
+  await page.getByText('No instance matches.').waitFor();
+  await filter.fill('');
+  await rows.first().waitFor();
   await page.unroute('**/gateway/registry');
 });
 

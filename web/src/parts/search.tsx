@@ -1,4 +1,4 @@
-// Filters a list by a text; short lists need none.
+// Filters a list by a text; short lists need none, unless they are filtered already.
 
 import type { Signal } from '@preact/signals';
 
@@ -14,7 +14,7 @@ interface SearchProps {
 const FEWEST = 8;
 
 export function Search({ label, placeholder = 'Filter', count = FEWEST, filter }: SearchProps) {
-  if (count < FEWEST) return null;
+  if (count < FEWEST && filter.value === '') return null;
   return (
     <input
       type="search"
