@@ -365,6 +365,23 @@ inBrowser('render fewer than 80 of five hundred tools, and filter them', async (
   await page.unroute('**/mcp/everything');
 });
 
+inBrowser('show the entry that remains when another one of a list of JSON is removed', async () => {
+  const { page } = watched;
+  const all = { type: 'array', items: { type: 'object' } };
+  const tools = [{ name: 'lists', inputSchema: { type: 'object', properties: { all } } }];
+  await page.route('**/mcp/everything', (route) =>
+    route.fulfill({ json: { jsonrpc: '2.0', id: 1, result: { tools } } }),
+  );
+  await open('playground?template=everything&item=lists');
+  for (const entry of [1, 2]) {
+    await page.getByRole('button', { name: 'Add' }).click();
+    await page.getByRole('textbox', { name: `all ${entry}` }).fill(`{ "entry": ${entry} }`);
+  }
+  await page.getByRole('button', { name: 'Remove all 1' }).click();
+  assert.match(await page.getByRole('textbox', { name: 'all 1' }).inputValue(), '"entry": 2');
+  await page.unroute('**/mcp/everything');
+});
+
 test.needs(canUseConsole && makesPictures, 'set STAGEDOOR_SCREENSHOTS=1 to make the pictures of the guide')(
   'are captured as pictures of the guide',
   async () => {

@@ -240,6 +240,8 @@ function SeveralChoices(props: Omit<NamedProps, 'schema'> & { readonly choices: 
 function ListField(props: Omit<NamedProps, 'schema'> & { readonly items: Schema }) {
   const { label, hint, items, root, value, onChange, depth = 0 } = props;
   const entries: readonly unknown[] = Array.isArray(value) ? value : [];
+  /** Part of each key: a field of JSON keeps its text, which then belongs to another entry. */
+  const [removals, setRemovals] = useState(0);
   const set = (index: number, next: unknown): void =>
     onChange(entries.map((entry, at) => (at === index ? (next ?? '') : entry)));
   return (
@@ -247,7 +249,7 @@ function ListField(props: Omit<NamedProps, 'schema'> & { readonly items: Schema 
       <legend class="label">{label}</legend>
       {hint && <p class="hint">{hint}</p>}
       {entries.map((entry, index) => (
-        <div key={index} class="entry">
+        <div key={`${removals} ${index}`} class="entry">
           <SchemaField
             name={`${label} ${index + 1}`}
             schema={items}
@@ -261,7 +263,10 @@ function ListField(props: Omit<NamedProps, 'schema'> & { readonly items: Schema 
             type="button"
             class="plain"
             aria-label={`Remove ${label} ${index + 1}`}
-            onClick={() => onChange(entries.filter((_, at) => at !== index))}
+            onClick={() => {
+              setRemovals(removals + 1);
+              onChange(entries.filter((_, at) => at !== index));
+            }}
           >
             <Icon name="close" />
           </button>
