@@ -20,7 +20,9 @@ interface RunPanelProps {
 const VERBS = { tools: 'Call', resources: 'Read', prompts: 'Get' } as const;
 
 export function RunPanel({ template, item }: RunPanelProps) {
-  const mine = history.value.filter((run) => run.template === template && run.item.id === item.id);
+  const mine = history.value.filter(
+    (run) => run.template === template && run.item.kind === item.kind && run.item.id === item.id,
+  );
   const [values, setValues] = useState<JsonObject>(() =>
     Object(mine[0]?.values ?? initialValue(item.schema)),
   );
