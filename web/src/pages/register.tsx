@@ -45,12 +45,13 @@ export function RegisterPage() {
   const error = useSignal<string | undefined>(undefined);
   const name = templates.value.has(template.value) ? template.value : undefined;
   const { data } = useLoaded(
-    async () => (name === undefined ? null : get<Definition>(`gateway/templates/${name}`)),
+    async () => name && { ...(await get<Definition>(`gateway/templates/${name}`)), name },
     [name],
   );
   if (!mayWrite.value) return <Empty title="Your account may not register instances." />;
 
-  const definition = data?.is_defined ? data : undefined;
+  // Until it is read, and if that fails, `data` is that of the previous name.
+  const definition = data && data.name === name && data.is_defined ? data : undefined;
   const usual = definition === undefined ? 'endpoint' : 'definition';
   const kind = chosen.value === 'definition' ? usual : (chosen.value ?? usual);
   const schema = definition?.config_schema ?? {};
