@@ -38,9 +38,9 @@ test('refuses calls and changes as soon as it starts to close', async () => {
   const silent = { command: `${process.execPath} -e setInterval(_=>_,9)` };
   const waiting = codeOf(gateway.register('t', silent, WAIT));
   await turn();
-  assert.is(gateway.accepting, true);
+  assert.is(gateway.phase, 'running');
   const closed = gateway.close();
-  assert.is(gateway.accepting, false);
+  assert.is(gateway.phase, 'closing');
   for (const refused of [
     gateway.call('t', 'held'),
     gateway.list('t', 'tools'),

@@ -89,7 +89,7 @@ export class Gateway {
   #closed: Promise<void> | undefined;
 
   constructor(store: Store, options: GatewayOptions) {
-    this.#deps = composeGateway(store, options, this.#events, () => this.accepting);
+    this.#deps = composeGateway(store, options, this.#events, () => this.#phase === 'running');
     this.policy = this.#deps.policy;
     this.mcp = this.#deps.mcp.endpoint;
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
@@ -107,14 +107,9 @@ export class Gateway {
     this.#events.emit({ type: 'gateway.started', atMs: Date.now() });
   }
 
-  /** `starting` while the registry is loaded, then `running`; `closing` from the first `close` on. */
+  /** `starting` while the registry is loaded, then `running`: it accepts calls; `closing` from the first `close` on. */
   get phase(): GatewayPhase {
     return this.#phase;
-  }
-
-  /** True while the phase is `running`. */
-  get accepting(): boolean {
-    return this.#phase === 'running';
   }
 
   /**
@@ -124,7 +119,7 @@ export class Gateway {
   get isReady(): boolean {
     const isOver = performance.now() > this.#openingUntilMs;
     if (isOver || this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
-    return this.accepting && this.#opening.length === 0;
+    return this.#phase === 'running' && this.#opening.length === 0;
   }
 
   /**

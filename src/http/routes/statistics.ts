@@ -107,7 +107,7 @@ function statisticsView(gateway: Gateway, viewer: Principal): Static<typeof Stat
       active_connections: byServer(servers, ({ snapshot }) => snapshot.inFlight),
     },
     health_checker: {
-      running: gateway.accepting,
+      running: gateway.phase === 'running',
       check_interval: policy.healthIntervalMs / 1000,
       timeout: policy.probeTimeoutMs / 1000,
       total_checks: probes.total,
