@@ -7,14 +7,14 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { filter, firstValueFrom } from 'rxjs';
+import { filter, firstValueFrom, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { until } from './conformance/transport.ts';
 import { becomes } from './helpers/eventually.ts';
 import { failingStore } from './helpers/failing-store.ts';
 import { HeldTool, serving } from './helpers/function-backend.ts';
-import { codeOf, errorSummary } from './helpers/outcome.ts';
+import { codeOf, errorSummary, rejects } from './helpers/outcome.ts';
 import { descendantsOf, isRunning } from './helpers/processes.ts';
 import { suite } from './helpers/suite.ts';
 import { withRawServer } from './transports/raw-server.ts';
@@ -28,6 +28,14 @@ test('closes right after it was made, and does not close the store', async () =>
   const gateway = await createGateway({ store });
   await gateway.close();
   assert.equal(store.calls, ['revision', 'listInstances', 'listTemplates']);
+});
+
+test('keeps no subscription when its store cannot be read at the start', async () => {
+  const store = failingStore();
+  store.failing.add('listTemplates');
+  const changedCallers$ = new Subject<string>();
+  await rejects(createGateway({ store, changedCallers$ }), Error, 'listTemplates');
+  assert.is(changedCallers$.observed, false);
 });
 
 test('refuses calls and changes as soon as it starts to close', async () => {

@@ -61,7 +61,10 @@ import { uncheckedRequirements } from './templates/requirements.ts';
 export async function createGateway(options: GatewayOptions = {}): Promise<Gateway> {
   const checked = checkedOptions(options);
   const gateway = new Gateway(checked.store ?? new MemoryStore(), checked);
-  await gateway.load();
+  await gateway.load().catch(async (thrown: unknown) => {
+    await gateway.close();
+    throw thrown;
+  });
   return gateway;
 }
 
