@@ -97,6 +97,10 @@ test('when unbound, retries by itself only while its client listens, and ends if
     Object.assign(session, fields);
     clock.increment(60_000);
     assert.is(session.seen.at(-1), last);
+    if (last !== 'refused') continue;
+    session.mayMove = true;
+    clock.increment(5_000);
+    assert.is(session.seen.at(-1), 'binding', 'not at the next retry');
   }
 });
 

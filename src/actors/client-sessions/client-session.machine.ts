@@ -135,7 +135,15 @@ export const clientSessionMachine = setup({
     unbound: {
       entry: { type: 'enter', params: { phase: 'unbound' } },
       on: { requested: [{ guard: 'isServed', target: 'serving' }, ...LOST] },
-      after: { retryDelay: { guard: 'isListened', actions: raise({ type: 'requested' }) } },
+      // Entered again, so that the session tries again after the next delay, too.
+      after: {
+        retryDelay: {
+          guard: 'isListened',
+          target: 'unbound',
+          reenter: true,
+          actions: raise({ type: 'requested' }),
+        },
+      },
     },
     finishing: {
       entry: { type: 'enter', params: { phase: 'finishing' } },
