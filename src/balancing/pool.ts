@@ -15,8 +15,7 @@ const NO_IDS: ReadonlySet<string> = new Set();
 /** The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an unknown state. */
 export class Pool<C extends Candidate> {
   readonly #byId = new Map<string, C>();
-  /** The candidates that are up, full ones included, oldest first. Replaced at each change, so that a list never changes. */
-  candidates: readonly C[] = [];
+  #candidates: readonly C[] = [];
   /** Its callers report every call to it; it decides which candidates are out. */
   readonly outliers: Outliers<C>;
   #strategy: Strategy;
@@ -31,9 +30,14 @@ export class Pool<C extends Candidate> {
     const end = (): void => {
       this.outliers.close();
       this.#byId.clear();
-      this.candidates = [];
+      this.#candidates = [];
     };
     changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
+  }
+
+  /** The candidates that are up, full ones included, oldest first. Replaced at each change, so that a list never changes. */
+  get candidates(): readonly C[] {
+    return this.#candidates;
   }
 
   /**
@@ -83,7 +87,7 @@ export class Pool<C extends Candidate> {
     const before = this.#byId.get(id);
     if (change.kind === 'up') this.#byId.set(id, change.candidate);
     else this.#byId.delete(id);
-    this.candidates = [...this.#byId.values()];
+    this.#candidates = [...this.#byId.values()];
     if (before !== undefined && before !== this.#byId.get(id)) this.outliers.left(before);
     this.outliers.changed(this.candidates);
   }

@@ -185,10 +185,10 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       this.used();
       const isFirst = !this.isListened;
       this.#messages.subscribe(subscriber);
-      const { binding, phase } = this.#sessionBinding;
+      const { binding, isUnbound } = this.#sessionBinding;
       if (isFirst && binding !== undefined) {
         this.#listenAt(binding);
-        if (phase === 'unbound') this.#sessionBinding.requestBinding(false);
+        if (isUnbound) this.#sessionBinding.requestBinding(false);
       }
       return () => {
         if (this.isListened) return;

@@ -33,8 +33,8 @@ export class SessionBinding implements ClientSessionDeps {
   readonly #owner: BoundSession;
   /** Undefined while the session is parked: then the phase is enough to continue. */
   #actor: ClientSessionActor | undefined;
-  phase: SessionPhase = 'binding';
-  binding: Binding | undefined;
+  #phase: SessionPhase = 'binding';
+  #binding: Binding | undefined;
   /** The binding that is given up although it is usable, because its instance fails calls. */
   #abandoned: Binding | undefined;
   /** The instance that was chosen for the opening. */
@@ -62,8 +62,15 @@ export class SessionBinding implements ClientSessionDeps {
   get ownerId(): string {
     return this.#owner.ownerId;
   }
+  get isUnbound(): boolean {
+    return this.#phase === 'unbound';
+  }
+  /** The present binding, or the last one. */
+  get binding(): Binding | undefined {
+    return this.#binding;
+  }
   get usableBinding(): Binding | undefined {
-    return this.phase === 'serving' && this.isServed() ? this.binding : undefined;
+    return this.#phase === 'serving' && this.isServed() ? this.#binding : undefined;
   }
   /** False when the template demands that clients share a conversation. */
   get mayUpgrade(): boolean {
@@ -100,7 +107,7 @@ export class SessionBinding implements ClientSessionDeps {
   untilBound(needsDedicated: boolean): Observable<Binding> {
     return new Observable((subscriber) => {
       if (!this.deps.isAccepting()) return subscriber.error(shuttingDown());
-      if (this.phase === 'ended') return subscriber.error(sessionLost(this.#reason));
+      if (this.#phase === 'ended') return subscriber.error(sessionLost(this.#reason));
       if (this.#waiting.length >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(this.template));
       const waiter = { needsDedicated, subscriber };
       this.#waiting.push(waiter);
@@ -120,7 +127,7 @@ export class SessionBinding implements ClientSessionDeps {
 
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
-    this.#clientState ??= new ClientState(() => this.binding);
+    this.#clientState ??= new ClientState(() => this.#binding);
     return this.#clientState.plan(request, binding);
   }
 
@@ -131,7 +138,7 @@ export class SessionBinding implements ClientSessionDeps {
 
   /** Gives up the binding: the session moves. False, without effect, when it may not move or there is no other instance. */
   abandon(binding: Binding): boolean {
-    if (binding !== this.binding) return true; // another call made it move
+    if (binding !== this.#binding) return true; // another call made it move
     if (!this.mayMove || !hasOthers(this.#group, binding.ref)) return false;
     this.#abandoned = binding;
     return true;
@@ -143,7 +150,7 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   wake(): void {
-    if (this.#actor !== undefined || this.phase === 'ended') return;
+    if (this.#actor !== undefined || this.#phase === 'ended') return;
     const parent = this.deps.fleet.root;
     const actor = createActor(clientSessionMachine, { id: SESSION_ACTOR_ID, parent, input: this });
     this.#actor = actor; // before it starts: it may end synchronously
@@ -159,31 +166,31 @@ export class SessionBinding implements ClientSessionDeps {
   /** A request found no usable binding, or needs a dedicated conversation. */
   requestBinding(needsDedicated: boolean): void {
     this.wake();
-    if (this.phase === 'unbound') this.#actor?.send({ type: 'requested' });
-    else if (this.phase === 'serving') {
+    if (this.isUnbound) this.#actor?.send({ type: 'requested' });
+    else if (this.#phase === 'serving') {
       this.#actor?.send({ type: needsDedicated && this.isServed() ? 'upgrade' : 'lost' });
     } else this.callEnded();
   }
 
   /** A call has ended, perhaps the last one of a finishing session. */
   callEnded(): void {
-    if (this.phase === 'finishing') this.#actor?.send({ type: 'callEnded' });
+    if (this.#phase === 'finishing') this.#actor?.send({ type: 'callEnded' });
   }
 
   /** Ends the session. `reason` is a clause; the first one counts. Resolves when nothing is left of a dedicated conversation. */
   async end(reason: string): Promise<void> {
-    if (this.phase !== 'ended') {
+    if (this.#phase !== 'ended') {
       this.#reason = reason;
       if (this.#actor === undefined) this.enter('ended');
       else this.#actor.send({ type: 'end' });
     }
-    await this.binding?.close();
+    await this.#binding?.close();
   }
 
   // --- for the machine ------------------------------------------------------------------------------------------------
 
   async bind(signal: AbortSignal): Promise<void> {
-    const from = this.binding?.ref;
+    const from = this.#binding?.ref;
     const only = this.#needsDedicated && this.isServed() ? from : undefined;
     const options = { first: this.#first, only, last: from, withinMs: this.bindTimeoutMs() };
     try {
@@ -199,15 +206,15 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   bindTimeoutMs(): number {
-    return this.binding === undefined ? LIMITS.handshakeMs : this.callTimeoutMs;
+    return this.#binding === undefined ? LIMITS.handshakeMs : this.callTimeoutMs;
   }
 
   isBound(): boolean {
-    return this.binding !== undefined;
+    return this.#binding !== undefined;
   }
 
   isServed(): boolean {
-    const binding = this.binding;
+    const binding = this.#binding;
     return (
       binding?.isIntact === true && binding !== this.#abandoned && binding.ref.acceptsCalls(binding.upstream)
     );
@@ -224,11 +231,11 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   get mayWait(): boolean {
-    return this.binding?.isIntact === true && !hasOthers(this.#group, this.binding.ref);
+    return this.#binding?.isIntact === true && !hasOthers(this.#group, this.#binding.ref);
   }
 
   get mayFinish(): boolean {
-    return this.binding?.isIntact === true && this.#owner.isCalling;
+    return this.#binding?.isIntact === true && this.#owner.isCalling;
   }
 
   get isListened(): boolean {
@@ -236,9 +243,9 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   enter(phase: SessionPhase): void {
-    this.phase = phase;
+    this.#phase = phase;
     if (phase === 'ended') this.#actor = undefined;
-    if (phase === 'serving' && this.binding !== undefined) this.#resume(this.binding);
+    if (phase === 'serving' && this.#binding !== undefined) this.#resume(this.#binding);
     else if (phase === 'unbound') this.refuse();
     else if (phase === 'finishing') this.#refuse(() => sessionLost('its instance takes no new calls'));
     else if (phase === 'ended') this.#finish();
@@ -298,8 +305,8 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   #take(binding: Binding): void {
-    const before = this.binding;
-    this.binding = binding;
+    const before = this.#binding;
+    this.#binding = binding;
     this.#first = undefined;
     if (before !== undefined) this.#movedAtMs = this.deps.now();
     this.#clientState?.moved(binding);
@@ -312,7 +319,7 @@ export class SessionBinding implements ClientSessionDeps {
     this.#refuse(() => sessionLost(this.#reason));
     this.#owner.ended(this.#reason);
     this.#clientState?.forget();
-    void this.binding?.close();
+    void this.#binding?.close();
   }
 }
 
