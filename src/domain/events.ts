@@ -89,7 +89,7 @@ export const EVENTS = {
   'instance.crashed': fields<InstanceFields & { readonly reason: string }>(),
   /** Its calls failed or are unanswered: it gets no calls for this time, whatever its health. `reason` is a clause. */
   'instance.ejected': fields<InstanceFields & { readonly reason: string; readonly forMs: number }>(),
-  /** It gets calls again: a trial call was answered, or too many others are ejected. */
+  /** It gets calls again: a trial call was answered, or too many others are ejected. Not after a time in which it was not healthy. */
   'instance.readmitted': fields<InstanceFields>(),
   'probe.finished': fields<InstanceFields & { readonly passed: boolean; readonly durationMs: number }>(),
   /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
