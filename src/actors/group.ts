@@ -87,15 +87,11 @@ export class Group {
 
   views(): MemberView[] {
     const bestMs = bestLatencyMs(this.pool.candidates);
-    return Array.from(this.members.values(), (member) => this.view(member, bestMs));
+    return Array.from(this.members.values(), (member) => this.#viewOf(member, bestMs));
   }
 
-  /** `bestMs`: the best latency in the pool, on which the score depends. */
-  view(member: Member, bestMs = bestLatencyMs(this.pool.candidates)): MemberView {
-    const { definition } = member;
-    if (!(member instanceof InstanceRef)) return { definition, snapshot: member.snapshot() };
-    const score = Math.round(healthScore(member, bestMs) * 10) / 10;
-    return { definition, snapshot: member.snapshot(score, this.pool.outliers.ejectionOf(member)) };
+  view(member: Member): MemberView {
+    return this.#viewOf(member, bestLatencyMs(this.pool.candidates));
   }
 
   /** True when an instance may become available on this node, and is not in `tried` (ids): its tools are unknown. */
@@ -117,6 +113,14 @@ export class Group {
 
   close(): void {
     this.#changes.complete();
+  }
+
+  /** `bestMs`: the best latency in the pool, on which the score depends. */
+  #viewOf(member: Member, bestMs: number | undefined): MemberView {
+    const { definition } = member;
+    if (!(member instanceof InstanceRef)) return { definition, snapshot: member.snapshot() };
+    const score = Math.round(healthScore(member, bestMs) * 10) / 10;
+    return { definition, snapshot: member.snapshot(score, this.pool.outliers.ejectionOf(member)) };
   }
 
   #offerCapacity(ref: InstanceRef): void {
