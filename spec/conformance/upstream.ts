@@ -83,12 +83,13 @@ export function upstreamConformance(test: Suite, subject: TransportSubject, areP
     },
   );
 
-  check('brings an error of the client back as well', async (transport) => {
+  check('brings an error of the client back as well, also after many notifications', async (transport) => {
     const upstream = await openFor(transport);
     const error = { code: -1, message: 'User rejected sampling request' };
-    const { seen } = await answering(upstream, { method: 'sampling/createMessage' }, ({ answer }) =>
-      answer({ error }),
-    );
+    const { seen } = await answering(upstream, { method: 'sampling/createMessage' }, ({ answer }) => {
+      for (let count = 0; count < 100; count += 1) upstream.notify('notifications/progress', {});
+      answer({ error });
+    });
     assert.equal(JSON.parse(textOf(seen.at(-1))), { error });
   });
 

@@ -95,7 +95,7 @@ export const LIMITS = {
    * stream.
    */
   backgroundMs: 2_000,
-  /** Replies to a backend that are under way; more are dropped. */
+  /** Replies to a backend that are under way; more are dropped. Of notifications half as many. */
   repliesUnderWay: 64,
   /** Longest time after the start in which `/readyz` waits for the first openings of the loaded instances. */
   firstOpeningsMs: 5_000,

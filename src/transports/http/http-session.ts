@@ -127,6 +127,8 @@ export class HttpSession {
 
   /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
   async notify(method: string, params: JsonObject): Promise<void> {
+    // Half of the places are for replies: calls wait for those.
+    if (this.#unawaitedCount >= LIMITS.repliesUnderWay / 2) return;
     await this.#sendIfFewUnawaited({ jsonrpc: '2.0', method, params }, method);
   }
 

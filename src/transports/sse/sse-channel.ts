@@ -9,6 +9,7 @@ import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { CANCELLED } from '../../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
@@ -53,6 +54,8 @@ export class SseChannel extends Channel implements AnswerSink {
 
   /** Posts a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
   async notify(method: string, params: JsonObject): Promise<void> {
+    // Half of the places are for replies and cancellations: calls wait for those.
+    if (method !== CANCELLED && this.#unawaitedCount >= LIMITS.repliesUnderWay / 2) return;
     await this.#sendUnawaited({ jsonrpc: '2.0', method, params });
   }
 
