@@ -84,10 +84,6 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     return this.ended === undefined;
   }
 
-  get hasFailed(): boolean {
-    return this.ended?.expected === false;
-  }
-
   diagnostics(): TransportDiagnostics {
     return { pid: null, stderr: [] };
   }

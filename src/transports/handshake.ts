@@ -95,8 +95,6 @@ export const NO_PEER: Peer = {
   greeting: {},
 };
 
-const UNNAMED = 'unnamed';
-
 function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly HandshakeAttempt[] {
   if (profile !== undefined && mayBeModern !== true) return [initialize];
   return first === 'legacy' ? [initialize, discover] : [discover, initialize, discover];
@@ -184,7 +182,7 @@ function peerOf(era: Era, protocolVersion: string, result: JsonObject, serverInf
 function serverInfoIn(value: unknown): ServerInfo {
   const { name, version, ...more } = isJsonObject(value) ? value : {};
   const isNamed = typeof name === 'string' && name !== '';
-  return { name: isNamed ? name : UNNAMED, version: typeof version === 'string' ? version : '', ...more };
+  return { name: isNamed ? name : 'unnamed', version: typeof version === 'string' ? version : '', ...more };
 }
 
 function readResult(text: JsonText): JsonObject {

@@ -66,8 +66,8 @@ export class StdioChannel extends Channel {
   }
 
   /** True when the program exited by itself, or closed a pipe. */
-  override get hasFailed(): boolean {
-    return super.hasFailed || this.#fault !== undefined;
+  get hasFailed(): boolean {
+    return this.ended?.expected === false || this.#fault !== undefined;
   }
 
   override async open(options: HandshakeOptions, pipe?: HandshakeChannel): Promise<void> {
