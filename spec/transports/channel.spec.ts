@@ -22,11 +22,11 @@ test('gives an error without an id to the exchange under way if there is only on
   const channel = make();
   const [one, two] = [caller(), caller()];
   const unreadable = { kind: 'error', id: null, error: { code: -32700, message: 'Parse error' } } as const;
-  const first = channel.open({ method: 'a' }, one);
-  channel.open({ method: 'b' }, two);
+  const first = channel.call({ method: 'a' }, one);
+  channel.call({ method: 'b' }, two);
   channel.receive(unreadable);
   assert.equal([one.seen, two.seen], [[], []]);
-  channel.forget(first.pending);
+  channel.forget(first);
   channel.receive(unreadable);
   assert.equal(two.seen, ['error -32700', 'completed']);
 });
@@ -34,9 +34,9 @@ test('gives an error without an id to the exchange under way if there is only on
 test('ignores progress that belongs to no exchange', () => {
   const channel = make();
   const one = caller();
-  const call = channel.open({ method: 'tools/call' }, one);
-  const ping = channel.open({ method: 'ping' }, one);
-  channel.forget(call.pending);
+  const call = channel.call({ method: 'tools/call' }, one);
+  const ping = channel.call({ method: 'ping' }, one);
+  channel.forget(call);
   for (const token of [call.id, ping.id, String(call.id), 77]) {
     assert.ok(channel.takes(progress(token)));
   }
@@ -49,11 +49,11 @@ test('gives a custom notification to an exchange only when it is the only one un
   const [one, two] = [caller(), caller()];
   const custom = notification('notifications/vendor', { n: 1 });
   assert.not(channel.takes(custom));
-  channel.open({ method: 'tools/call' }, one);
+  channel.call({ method: 'tools/call' }, one);
   assert.ok(channel.takes(custom));
   for (const known of ['tools/list_changed', 'resources/updated', 'elicitation/complete', 'tasks/status'])
     assert.not(channel.takes(notification(`notifications/${known}`, {})));
-  channel.open({ method: 'tools/call' }, two);
+  channel.call({ method: 'tools/call' }, two);
   assert.not(channel.takes(custom));
   assert.equal([one.seen, two.seen], [['notifications/vendor {"n":1}'], []]);
 });
@@ -61,9 +61,9 @@ test('gives a custom notification to an exchange only when it is the only one un
 test('gives notifications of a subscription, and its end, to the exchange that opened it', () => {
   const channel = make();
   const [one, two, about] = [caller(), caller(), caller()];
-  const first = channel.open({ method: 'subscriptions/listen' }, one);
-  channel.open({ method: 'subscriptions/listen' }, two);
-  const call = channel.open({ method: 'tools/call' }, about);
+  const first = channel.call({ method: 'subscriptions/listen' }, one);
+  channel.call({ method: 'subscriptions/listen' }, two);
+  const call = channel.call({ method: 'tools/call' }, about);
   const changed = (id: JsonValue) =>
     notification('notifications/tools/list_changed', { _meta: { [META.subscriptionId]: id } });
   assert.ok(channel.takes(changed(first.id)));
@@ -79,9 +79,9 @@ test('gives notifications of a subscription, and its end, to the exchange that o
 test('failAll fails pending exchanges, except those without an error and those that start meanwhile', () => {
   const channel = make();
   const [sent, waiting, started] = [caller(), caller(), caller()];
-  const retrying = { ...sent, error: () => void channel.open({ method: 'again' }, started) };
-  channel.open({ method: 'a' }, retrying).pending.delivered = 'unknown';
-  channel.open({ method: 'b' }, waiting);
+  const retrying = { ...sent, error: () => void channel.call({ method: 'again' }, started) };
+  channel.call({ method: 'a' }, retrying).delivered = 'unknown';
+  channel.call({ method: 'b' }, waiting);
   channel.failAll(({ delivered }) =>
     delivered === 'no' ? undefined : backendUnavailable('gone', { delivered }),
   );
@@ -96,30 +96,28 @@ class Fake extends Channel {
   notify(): void {}
   async close(): Promise<void> {}
   protected reply(): void {}
+
+  call(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange {
+    const pending = this.begin(request, observer);
+    if (pending === undefined) throw new Error('it was not begun');
+    return pending;
+  }
+
+  /** False for a message that was passed on to the client in general. */
+  takes(message: BackendMessage): boolean {
+    let isTaken = true;
+    const subscription = this.messages$.subscribe(() => {
+      isTaken = false;
+    });
+    this.receive(message);
+    subscription.unsubscribe();
+    return isTaken;
+  }
 }
 
-/** A channel whose client may be asked; `takes`: false for a message that was passed on to the client in general. */
-function make(now?: () => number) {
-  const channel = new Fake({ capabilities: { roots: {} } }, now);
-  return {
-    open: (request: ExchangeRequest, observer: ExchangeObserver) => {
-      const pending = channel.begin(request, observer);
-      if (pending === undefined) throw new Error('it was not opened');
-      return { id: pending.id, pending, sent: JSON.parse(pending.text).params };
-    },
-    forget: (exchange: PendingExchange) => channel.forget(exchange),
-    failAll: (errorFor: Parameters<Channel['failAll']>[0]) => channel.failAll(errorFor),
-    receive: (message: BackendMessage) => channel.receive(message),
-    takes: (message: BackendMessage) => {
-      let isTaken = true;
-      const subscription = channel.messages$.subscribe(() => {
-        isTaken = false;
-      });
-      channel.receive(message);
-      subscription.unsubscribe();
-      return isTaken;
-    },
-  };
+/** A channel whose client may be asked. */
+function make(now?: () => number): Fake {
+  return new Fake({ capabilities: { roots: {} } }, now);
 }
 
 /** An observer that records its events. */
@@ -154,10 +152,10 @@ test('withholds log lines from a caller until a minute after the call of another
   const channel = make(() => clock.nowMs);
   const log = notification('notifications/message', { data: 'x' });
   const [ada, bo] = [caller(), caller()];
-  const first = channel.open({ method: 'a', caller: 'ada' }, ada);
+  const first = channel.call({ method: 'a', caller: 'ada' }, ada);
   assert.is(channel.takes(log), true);
   channel.receive({ kind: 'result', id: first.id, result: JsonText.ofValue(1) });
-  channel.open({ method: 'b', caller: 'bo' }, bo);
+  channel.call({ method: 'b', caller: 'bo' }, bo);
   assert.is(channel.takes(log), false);
   clock.nowMs = 59_999;
   assert.is(channel.takes(log), false);
