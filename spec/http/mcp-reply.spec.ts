@@ -219,7 +219,7 @@ streaming('end without an error event when the app closes them', async () => {
   app.close();
 });
 
-streaming('report unsent bytes, and disconnect a client that reads nothing', async () => {
+streaming('report unsent bytes, and disconnect a client that does not read the last event', async () => {
   const app = await serveStream({ unreadMs: 20 });
   const socket = await app.listen();
   socket.pause();
@@ -227,6 +227,7 @@ streaming('report unsent bytes, and disconnect a client that reads nothing', asy
   assert.is(stream.unsentBytes, 0);
   stream.send({ data: Buffer.alloc(20_000_000, 0x20) });
   assert.ok(stream.unsentBytes > 1_000_000);
+  stream.end();
   await gone;
   socket.destroy();
   app.close();

@@ -242,20 +242,6 @@ test('of two concurrent initialize requests one gets 400, and the stream has one
   await until(() => sessions(app) === 0, 'no session is left');
 });
 
-test('concurrent messages are each answered once; an id in use is refused', async () => {
-  const stream = await initialized(app);
-  const ids = Array.from({ length: 30 }, (_, index) => index + 1);
-  const posted = await Promise.all(ids.map((id) => stream.post(call(id, 'echo', { text: `text ${id}` }))));
-  assert.ok(posted.every(({ status }) => status === 202));
-  for (const id of ids) assert.match(JSON.stringify(await stream.answer(id)), `"text ${id}"`);
-  assert.is(stream.received().split('"result"').length - 1, ids.length + 1);
-  await stream.post(call(99, 'sleep', { ms: 20_000 }));
-  await until(() => inFlight(app) === 1, 'the call is there');
-  const again = await stream.post(call(99, 'name'));
-  assert.equal([again.status, Object(again.body.error).code], [400, -32600], again.text);
-  stream.socket.destroy();
-});
-
 test('a message gets 404 if its stream ends while it is being sent', async () => {
   const stream = await initialized(app);
   const body = JSON.stringify(call(1, 'name'));
