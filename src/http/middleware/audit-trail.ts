@@ -17,24 +17,19 @@ import {
 } from '../request.ts';
 import type { RouteAccess } from '../route.ts';
 
-type AuditedRoute = Pick<RouteAccess, 'method' | 'path' | 'scope'>;
-
-/** The steps that record the requests of a route: one step or none. They come first, so that refusals are recorded, too. */
-export type AuditTrail = (route: AuditedRoute) => RouteMiddleware[];
-
 /** Most callers whose refusals of a minute are counted. */
 const COUNTED_CALLERS = 10_000;
 
 /**
- * Makes the steps of one app. The log keeps a bounded number of entries, and no caller may evict those of
- * others: a caller's refusals are recorded up to a number per minute, with all unauthenticated callers
- * counted as one, and requests over the rate limit are not recorded. `now` is monotonic, in ms.
+ * Makes the steps of one app: one step or none for a route. They come first, so that refusals are recorded, too. The log keeps a
+ * bounded number of entries, and no caller may evict those of others: a caller's refusals are recorded up to a number per minute, with
+ * all unauthenticated callers counted as one, and requests over the rate limit are not recorded. `now` is monotonic, in ms.
  */
 export function auditTrail(
   audit: Pick<AuditLog, 'record'>,
   proxies: Pick<Proxies, 'address'>,
   now: () => number = () => performance.now(),
-): AuditTrail {
+): (route: Pick<RouteAccess, 'method' | 'path' | 'scope'>) => RouteMiddleware[] {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
   const most = HTTP_LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
