@@ -62,16 +62,6 @@ test('answers 400 for a result with the message of the SDKs for invalid argument
   }
 });
 
-test('maps the JSON-RPC error of a server to a status', async () => {
-  for (const [code, outcome] of [
-    [-32603, '500 TOOL_EXECUTION_FAILED'],
-    [-32602, '400 INVALID_TOOL_ARGUMENTS'],
-  ] as const) {
-    const answer = await call('one', 'error', { arguments: { code } });
-    assert.equal([answer.outcome, Object(answer.body.backend_error).code], [outcome, code]);
-  }
-});
-
 test('answers 503 when the server is unhealthy, and calls no other', async () => {
   const { outcome, headers } = await call('dead', 'name');
   assert.is(outcome, '503 BACKEND_UNAVAILABLE');
