@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { NewApiKey } from '../../src/auth/accounts.ts';
 import { suite } from '../helpers/suite.ts';
+import { passTurns } from '../helpers/turns.ts';
 import { authHarness, codeOf, findingsOf, START_MS } from './auth-harness.ts';
 
 const test = suite('accounts');
@@ -41,6 +42,22 @@ test('a change revokes tokens exactly if it changes the password, the role or th
   harness.clock.pass(-60_000);
   const { credentialsChangedAt: earlier } = await accounts.changeUser(user.id, { role: 'user' });
   assert.ok(earlier > credentialsChangedAt, 'also when the clock was set back');
+});
+
+test('a change back revokes the tokens of a change that was made meanwhile', async () => {
+  const { auth, watch, bearer, codeFor, ...harness } = authHarness();
+  const { id } = await harness.createUser('ada');
+  const gate = Promise.withResolvers<void>();
+  watch.gate = gate.promise;
+  const demoted = auth.accounts.changeUser(id, { role: 'user' });
+  await passTurns(10); // it has read the user
+  watch.gate = undefined;
+  await harness.createUser('root', 'admin');
+  const asAdmin = await bearer(await auth.accounts.changeUser(id, { role: 'admin' }));
+  assert.is(await codeFor(asAdmin), 'none');
+  gate.resolve();
+  assert.is((await demoted).role, 'user');
+  assert.is(await codeFor(asAdmin), 'INVALID_CREDENTIALS');
 });
 
 test('an undefined field changes nothing', async () => {

@@ -88,17 +88,9 @@ export class Accounts {
     if (password !== undefined) checkPassword(password);
     const before = await this.user(id);
     const passwordHash = password === undefined ? undefined : await this.#options.passwords.hash(password);
-    const isVoid =
-      passwordHash !== undefined ||
-      (fields.role ?? before.role) !== before.role ||
-      (fields.isActive ?? before.isActive) !== before.isActive;
-    const at = new Date(this.#options.now()).toISOString();
-    const user = await this.#store.changeUser(id, {
-      ...fields,
-      passwordHash,
-      credentialsChangedAt: isVoid ? at : undefined,
-      updatedAt: at,
-    });
+    const updatedAt = new Date(this.#options.now()).toISOString();
+    const user = await this.#store.changeUser(id, { ...fields, passwordHash, updatedAt });
+    const isVoid = user.credentialsChangedAt !== before.credentialsChangedAt;
     if (isVoid || fields.templates !== undefined) this.#options.onChange?.(`user:${id}`);
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;

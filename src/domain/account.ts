@@ -98,6 +98,7 @@ export interface UserChange {
   readonly templates?: readonly string[] | null | undefined;
   readonly isActive?: boolean | undefined;
   readonly passwordHash?: string | undefined;
+  /** Default: `updatedAt` if the password, the role or the activity changes. */
   readonly credentialsChangedAt?: string | undefined;
   readonly updatedAt: string;
 }
@@ -169,9 +170,12 @@ export function mayUse({ templates }: Pick<Principal, 'templates'>, template: st
  */
 export function withChange(user: User, { templates, credentialsChangedAt, ...change }: UserChange): User {
   const { templates: before, ...rest } = user;
+  const { passwordHash, role = user.role, isActive = user.isActive, updatedAt } = change;
+  const isVoid = passwordHash !== undefined || role !== user.role || isActive !== user.isActive;
+  const changedAt = credentialsChangedAt ?? (isVoid ? updatedAt : undefined);
   const fields = definedFields({
     ...change,
-    credentialsChangedAt: credentialsChangedAt && laterThan(user.credentialsChangedAt, credentialsChangedAt),
+    credentialsChangedAt: changedAt && laterThan(user.credentialsChangedAt, changedAt),
     templates: templates === undefined ? before : (templates ?? undefined),
   });
   return { ...rest, ...fields };
