@@ -1,6 +1,5 @@
 import * as assert from 'uvu/assert';
 import { duplicateServer } from '../../../src/domain/error-catalogue.ts';
-import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import type { TemplateDefinition } from '../../../src/templates/definition.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { failingStore } from '../../helpers/failing-store.ts';
@@ -169,22 +168,6 @@ test('restrict the commands of a caller without the scope admin to the allowed l
   assert.equal([definition.command, definition.args], [served.command, served.args]);
   const flat = { template_name: 'weather', command: 'true' };
   assert.is((await app.as(writer, 'POST', '/gateway/register', { body: flat })).status, 403);
-  await app.close();
-});
-
-test('answer 503 while the database is unavailable, and register nothing', async () => {
-  const store = failingStore();
-  const app = await startApp({ gateway: { store } });
-  store.failure = () => databaseUnavailable(new Error('planted-secret'));
-  store.failing.add('saveInstance').add('saveTemplate').add('deleteInstance');
-  const body = { template_name: 'demo', id: 'x', endpoint: 'http://127.0.0.1:1' };
-  const answer = await app.ask('POST', '/gateway/register', { body });
-  assert.equal([answer.status, answer.body.error_code], [503, 'DATABASE_UNAVAILABLE']);
-  assert.ok(Number(answer.headers.get('retry-after')) >= 1);
-  assert.not.match(answer.text, /planted-secret/);
-  assert.equal(app.gateway.servers(), []);
-  store.failing.clear();
-  assert.is((await app.ask('POST', '/gateway/register', { body })).status, 201);
   await app.close();
 });
 
