@@ -17,7 +17,7 @@ export const LIMITS = {
   requestHeaders: 256,
   /** Requests of one connection that wait for the answer before them. Over it the connection is closed. */
   pipelinedRequests: 1_000,
-  /** Headers of all requests that wait like that. Over it a connection that adds some, and has over requestHeaderBytes, is closed. */
+  /** Targets and headers of all requests that wait like that. Over it a connection that adds some, and has over requestHeaderBytes, is closed. */
   pipelinedHeaderBytes: 16 * 1024 * 1024,
   /** Largest message of a backend (one line, one SSE event, one JSON answer). Over it: BACKEND_UNAVAILABLE. */
   backendMessageBytes: 64 * 1024 * 1024,

@@ -26,7 +26,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'the connection is closed',
     ],
     [
-      'Headers of all requests that wait like that, on all connections of a port',
+      'Targets and headers of all requests that wait like that, on all connections of a port',
       bytes(LIMITS.pipelinedHeaderBytes),
       'the connection that adds some and has over 64 KiB of them is closed',
     ],
