@@ -18,6 +18,7 @@ import {
   type Columns,
   columnsOf,
   fromDocument,
+  IN_ORDER,
   recordOf,
   type Tables,
   toDocument,
@@ -26,15 +27,16 @@ import {
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
 
-const IN_ORDER = { orderBy: { position: 'asc' } } as const;
-
 /** Keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
 
 export function ormAccounts(session: OrmSession): AccountStore {
   return {
     findUsers: (ids) =>
-      session.run(async (em, { users }) => (await em.find(users, idIn(ids), IN_ORDER)).map(userOf)),
+      session.run(async (em, { users }) => {
+        const rows = await em.createQueryBuilder(users).where(idIn(ids)).orderBy(IN_ORDER).execute('all');
+        return rows.map(userOf);
+      }),
     findUserByName: (username) =>
       session.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) })),
     insertUser: (user) =>
@@ -78,7 +80,10 @@ export function ormAccounts(session: OrmSession): AccountStore {
         return ended?.some(({ id }) => id === tokenId) ?? false;
       }),
     findApiKeys: (ids) =>
-      session.run(async (em, { apiKeys }) => (await em.find(apiKeys, idIn(ids), IN_ORDER)).map(apiKeyOf)),
+      session.run(async (em, { apiKeys }) => {
+        const rows = await em.createQueryBuilder(apiKeys).where(idIn(ids)).orderBy(IN_ORDER).execute('all');
+        return rows.map((row) => recordOf<ApiKey>(row));
+      }),
     insertApiKey: (key) =>
       session.change(async (em, tables, position) => {
         if (key.ownerId !== undefined) await existingUser(em, tables, key.ownerId);
@@ -170,8 +175,4 @@ function userOf({ usernameKey: _, ...row }: UserRow): User {
 export function rowOfApiKey(key: ApiKey): Columns<ApiKeyRow> {
   const optional = { templates: undefined, expiresAt: undefined, ownerId: undefined, lastUsedAt: undefined };
   return columnsOf({ ...optional, ...key });
-}
-
-function apiKeyOf(row: ApiKeyRow): ApiKey {
-  return recordOf<ApiKey>(row);
 }

@@ -8,7 +8,15 @@ import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts'
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { changedSettings, type LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
-import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
+import {
+  type Columns,
+  columnsOf,
+  fromDocument,
+  IN_ORDER,
+  type InstanceRow,
+  recordOf,
+  toDocument,
+} from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
@@ -32,7 +40,7 @@ export function ormStore(
     audit: new OrmAudit(session),
     listTemplates: () =>
       session.run(async (em, { templates }) => {
-        const rows = await em.findAll(templates, IN_ORDER);
+        const rows = await em.createQueryBuilder(templates).orderBy(IN_ORDER).execute('all');
         return rows.map((row) => recordOf<TemplateSettings>(row));
       }),
     saveTemplate: ({ name, loadBalancer: change }) =>
@@ -51,7 +59,7 @@ export function ormStore(
       }),
     listInstances: () =>
       session.run(async (em, { instances }) => {
-        const rows = await em.findAll(instances, IN_ORDER);
+        const rows = await em.createQueryBuilder(instances).orderBy(IN_ORDER).execute('all');
         return rows.map((row) => instanceOf(row, secretsOf(row, cipher)));
       }),
     saveInstance: async (definition, before) => {
@@ -93,8 +101,6 @@ export function ormStore(
     close: () => session.close(),
   };
 }
-
-const IN_ORDER = { orderBy: { position: 'asc' } } as const;
 
 /** An empty field is not encrypted. */
 function encrypted(definition: InstanceDefinition, cipher: Cipher | undefined) {
