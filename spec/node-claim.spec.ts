@@ -171,9 +171,9 @@ function mortalSettings(settings: SettingStore) {
   const state = { isAway: false };
   const mortal: SettingStore = {
     ...settings,
-    read: async (name) => {
+    exchange: async (...change) => {
       if (state.isAway) throw new Error('away');
-      return settings.read(name);
+      return settings.exchange(...change);
     },
   };
   return { mortal, state };

@@ -56,24 +56,30 @@ export async function claimNodeOfServer(
   const name = `node.${hash('sha256', nodeId).slice(0, 32)}`;
   const holder = randomUUID();
   let count = 0;
-  const nextRow = () => {
+  let row = await untilFree(settings, name, nodeId, onNotice);
+  /** False when the stored row is another one. */
+  const change = async (): Promise<boolean> => {
     count += 1;
-    return JSON.stringify({ holder, who: processName, count } satisfies Row);
+    const next = JSON.stringify({ holder, who: processName, count } satisfies Row);
+    const isChanged = await settings.exchange(name, row, next);
+    if (isChanged) row = next;
+    return isChanged;
   };
-  const before = await untilFree(settings, name, nodeId, onNotice);
-  if (!(await settings.exchange(name, before, nextRow())))
+  if (!(await change()))
     throw new ConfigError(inUse(rowOf(await settings.read(name)).who, nodeId, EXPIRY_NOTE));
 
   let isReported = false;
   const sendHeartbeat = async (): Promise<void> => {
-    const now = await settings.read(name).catch(() => null);
-    // While the database is unavailable no other process can claim the node either. The next heartbeat reads the result of this one.
-    if (now === undefined || (now !== null && rowOf(now).holder === holder)) {
-      await settings.exchange(name, now, nextRow()).catch(() => false);
-    } else if (now !== null && !isReported) {
+    if (await change()) return;
+    const now = await settings.read(name);
+    const { who, holder: present } = rowOf(now);
+    if (now === undefined || present === holder) {
+      row = now; // the answer to an earlier heartbeat was lost, or another process had the node
+      await change();
+    } else if (!isReported) {
       isReported = true;
       onNotice(
-        `${rowOf(now).who} has taken over the node "${nodeId}": stop one of the two, because both run the programs of the node`,
+        `${who} has taken over the node "${nodeId}": stop one of the two, because both run the programs of the node`,
       );
     }
   };
@@ -81,20 +87,18 @@ export async function claimNodeOfServer(
   const heartbeats = interval(HEARTBEAT_MS)
     .pipe(
       exhaustMap(() => {
-        heartbeat = sendHeartbeat();
+        heartbeat = sendHeartbeat().catch(() => {
+          // While the database is unavailable no other process can claim the node either.
+        });
         return heartbeat;
       }),
     )
     .subscribe();
-  const deleteRow = async (): Promise<void> => {
-    await heartbeat;
-    const now = await settings.read(name);
-    if (now !== undefined && rowOf(now).holder === holder) await settings.exchange(name, now, undefined);
-  };
   return {
     release: async () => {
       heartbeats.unsubscribe();
-      await settlesWithin(deleteRow(), RELEASE_MS); // else the database is unavailable: the row expires
+      const deleted = heartbeat.then(() => settings.exchange(name, row, undefined));
+      await settlesWithin(deleted, RELEASE_MS); // else the database is unavailable: the row expires
     },
   };
 }
