@@ -26,17 +26,6 @@ const ORDERS = {
 };
 
 for (const [order, write] of Object.entries(ORDERS)) {
-  test(`have the id of the answer, not one inside of its result, ${order}`, () => {
-    const inside = {
-      id: 99,
-      text: '},"jsonrpc":"2.0","id":99}',
-      head: '{"jsonrpc":"2.0","id":99,"result":{',
-      message: { result: {}, jsonrpc: '2.0', id: 99 },
-    };
-    const result = JSON.stringify(inside);
-    assert.equal(read(write(1, result)), { kind: 'result', id: 1, result });
-  });
-
   test(`may have ids of any type and white space at the end, ${order}`, () => {
     for (const id of ['7', -1, 1.5, Number.MAX_SAFE_INTEGER, 1e21])
       assert.equal(read(write(id, '{}')), { kind: 'result', id, result: '{}' });
@@ -64,38 +53,11 @@ test('may be a window of a larger buffer', () => {
   assert.equal(plain(readMessage(window)), { kind: 'result', id: 5, result: '{"a":1}' });
 });
 
-test('may have keys in any order and layout, unknown keys, and repeated keys, of which the last one counts', () => {
-  for (const text of [
-    '{"id":1,"jsonrpc":"2.0","result":{"a":1}}',
-    '{"jsonrpc":"2.0","result":{"a":1},"id":1}',
-    ' {"result":{"a":1},"jsonrpc":"2.0","id":1}',
-    '{\n  "jsonrpc": "2.0",\n  "id": 1,\n  "result": {"a":1}\n}',
-    '{"result":{"a":1},"extra":{"b":2},"jsonrpc":"2.0","id":1}',
-    '{"jsonrpc":"2.0","id":1,"result":{"a":1},"extra":{"b":2}}',
-    '{"result":{"a":0},"result":{"a":1},"jsonrpc":"2.0","id":1}',
-    '{"jsonrpc":"2.0","id":1,"result":{"a":0},"result":{"a":1}}',
-    '{"result":{"a":1},"id":{},"jsonrpc":"2.0","id":1}',
-    '{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}',
-  ])
-    assert.equal(read(text), { kind: 'result', id: 1, result: '{"a":1}' }, text);
-});
-
-test('keep the layout of a result, and with it every number', () => {
-  const result = '{ "n": 12345678901234567890,\n  "m": 1.50 }';
-  assert.equal(read(`{ "id": 1, "jsonrpc": "2.0", "result": ${result} }`), { kind: 'result', id: 1, result });
-});
-
 test('replace invalid UTF-8 in a small message', () => {
   const latin1 = Buffer.from(ORDERS['result first'](1, '{"a":"\u00e9"}'), 'latin1');
   const message = readMessage(latin1);
   const bytes = message?.kind === 'result' ? Buffer.from(message.result.bytes) : Buffer.alloc(0);
   assert.equal(bytes.toString('hex'), Buffer.from('{"a":"\ufffd"}').toString('hex'));
-});
-
-test('are refused with an id that is not a JSON number', () => {
-  assert.is(read('{"result":{},"jsonrpc":"2.0","id":007}'), undefined);
-  assert.is(read('{"jsonrpc":"2.0","id":007,"result":{}}'), undefined);
-  assert.is(read(`{"result":{},"jsonrpc":"2.0","id":${'9'.repeat(400)}}`), undefined);
 });
 
 test('are errors if they have an error and a result; an error may have a null id or none', () => {
@@ -139,6 +101,8 @@ test('have strings and finite numbers as ids', () => {
   const values = ['', 'a', 0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, null, undefined, {}, [], true];
   const found = values.map(readId).filter((id) => id !== undefined);
   assert.equal(found, ['', 'a', 0, -1, 1.5]);
+  const escaped = read('{"jsonrpc":"2.0","id":1,"result":{},"\\u0069d":7}');
+  assert.equal(escaped, { kind: 'result', id: 7, result: '{}' }, 'the last id counts');
 });
 
 test('may have whole numbers of any size as ids, which are written unchanged', () => {
@@ -161,29 +125,11 @@ test('keep the numbers in errors, notifications and results unchanged', () => {
   assert.equal(result, { kind: 'result', id: 1, result: data });
 });
 
-test('are refused if a truncated answer and the next one share a line, so that no caller gets data of another', () => {
-  const broken = '{"result":{"content":[{"type":"text","text":"SECRET-OF-ALICE';
-  const next = '{"result":{"content":[]},"jsonrpc":"2.0","id":2}';
-  const firstOrder = '{"jsonrpc":"2.0","id":1,"result":{"content":["SECRET-OF-ALICE';
-  for (const line of [broken + next, firstOrder + next, next + next, `${next.slice(0, -1)},${next}`]) {
-    assert.is(readMessage(Buffer.from(line)), undefined, line);
-  }
-});
-
 test('are refused if they are nested too deeply to be serialized', () => {
   const deep = '['.repeat(20_000) + ']'.repeat(20_000);
   assert.is(readMessage(Buffer.from(`{"id":1,"jsonrpc":"2.0","result":{"a":${deep}}}`)), undefined);
   const error = `{"code":-32000,"message":"no","data":${deep}}`;
   assert.is(readMessage(Buffer.from(`{"jsonrpc":"2.0","id":1,"error":${error}}`)), undefined);
-});
-
-test('take id and result from the same half of a large answer with a second id and result', () => {
-  const text = 'x'.repeat(20_000);
-  const line = `{"jsonrpc":"2.0","id":1,"result":{"t":"${text}"},"id":2,"result":{"t":"of another"}}`;
-  assert.equal(read(line), { kind: 'result', id: 2, result: '{"t":"of another"}' });
-  for (const end of ['{"a":1}', ',{"a":1}', ']', '}']) {
-    assert.is(read(`{"jsonrpc":"2.0","id":1,"result":{"t":"${text}"}${end}}`)?.kind, undefined, end);
-  }
 });
 
 /** Texts that are JSON or nearly JSON. */
