@@ -18,7 +18,6 @@ import {
   type Columns,
   columnsOf,
   fromDocument,
-  IN_ORDER,
   recordOf,
   type Tables,
   toDocument,
@@ -34,8 +33,8 @@ export function ormAccounts(session: OrmSession): AccountStore {
   return {
     findUsers: (ids) =>
       session.run(async (em, { users }) => {
-        const rows = await em.createQueryBuilder(users).where(idIn(ids)).orderBy(IN_ORDER).execute('all');
-        return rows.map(userOf);
+        const rows = em.createQueryBuilder(users).where(idIn(ids)).orderBy({ position: 'asc' });
+        return (await rows.execute('all')).map(userOf);
       }),
     findUserByName: (username) =>
       session.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) })),
@@ -81,8 +80,8 @@ export function ormAccounts(session: OrmSession): AccountStore {
       }),
     findApiKeys: (ids) =>
       session.run(async (em, { apiKeys }) => {
-        const rows = await em.createQueryBuilder(apiKeys).where(idIn(ids)).orderBy(IN_ORDER).execute('all');
-        return rows.map((row) => recordOf<ApiKey>(row));
+        const rows = em.createQueryBuilder(apiKeys).where(idIn(ids)).orderBy({ position: 'asc' });
+        return (await rows.execute('all')).map((row) => recordOf<ApiKey>(row));
       }),
     insertApiKey: (key) =>
       session.change(async (em, tables, position) => {
