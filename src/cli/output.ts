@@ -49,19 +49,33 @@ export function table<Row>(
       ({ texts }) => isWide || terminal.columns === undefined || !texts.every((text) => BLANK.test(text)),
     );
   const headings = shown.map(({ heading }) => heading);
-  const cells = rows.map((_, index) => shown.map(({ texts }) => texts[index] ?? ''));
-  const widths = fittingWidths(terminal.columns, [headings, ...cells]);
-  const inColumn = (cell: string, index: number) => withShortWords(cell, widths?.[index]);
-  // Loaded here and synchronously: every command imports this file, and few draw a table.
+  const cells = [headings, ...rows.map((_, index) => shown.map(({ texts }) => texts[index] ?? ''))];
+  const natural = headings.map((_, at) =>
+    cells.reduce((most, row) => Math.max(most, widthOf(row[at] ?? '')), 0),
+  );
+  const { columns: most = Number.POSITIVE_INFINITY } = terminal;
+  const draw = totalOf(natural) <= most ? aligned(natural) : wrapped(fittingWidths(most, natural, cells));
+  const [head = '', ...lines] = cells.map(draw);
+  return [terminal.paint('bold', head), ...lines].join('\n');
+}
+
+function aligned(widths: readonly number[]): (row: readonly string[]) => string {
+  const spaced = (text: string, at: number) => text + ' '.repeat((widths[at] ?? 0) + GAP - widthOf(text));
+  return (row) => row.map(spaced).join('').trimEnd();
+}
+
+/** Each row is a table of the library, whose effort grows with the square of the number of rows. */
+function wrapped(widths: readonly number[]): (row: readonly string[]) => string {
+  // Loaded here and synchronously: every command imports this file, and few draw a table that has to be wrapped.
   const Table: typeof import('cli-table3') = createRequire(import.meta.url)('cli-table3');
-  const drawn = new Table({
-    ...(widths && { colWidths: widths.map((width) => width + GAP), wordWrap: true }),
-    head: headings.map((heading, index) => terminal.paint('bold', inColumn(heading, index))),
-    chars: borderless,
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
-  });
-  drawn.push(...cells.map((row) => row.map(inColumn)));
-  return drawn.toString().replace(/ +$/gm, '');
+  return (row) => {
+    const drawn = new Table({
+      ...{ colWidths: widths.map((width) => width + GAP), wordWrap: true, chars: borderless },
+      style: { head: [], border: [], 'padding-left': 0, 'padding-right': GAP },
+    });
+    drawn.push(row.map((text, at) => withShortWords(text, widths[at] ?? 0)));
+    return drawn.toString().replace(/ +$/gm, '');
+  };
 }
 
 /** The items of a list; empty for a field that a gateway of another version lacks. */
@@ -77,19 +91,15 @@ const GAP = 2;
 const LEAST_WIDTH = 5;
 
 function fittingWidths(
-  columns: number | undefined,
-  rows: readonly (readonly string[])[],
-): readonly number[] | undefined {
-  const natural = (rows[0] ?? []).map((_, index) =>
-    Math.max(...rows.map((row) => widthOf(row[index] ?? ''))),
-  );
-  const total = (widths: readonly number[]) => widths.reduce((sum, width) => sum + width + GAP, -GAP);
-  if (columns === undefined || total(natural) <= columns) return undefined;
+  columns: number,
+  natural: readonly number[],
+  cells: readonly (readonly string[])[],
+): readonly number[] {
   // Words in colour are not split.
-  const mayShrink = natural.map((_, index) => !rows.some((row) => row[index]?.includes('\u001b')));
+  const mayShrink = natural.map((_, index) => !cells.some((row) => row[index]?.includes('\u001b')));
   const most = Math.max(columns, LEAST_WIDTH);
   const widths = natural.map((width, index) => (mayShrink[index] ? Math.min(width, most) : width));
-  while (total(widths) > columns) {
+  while (totalOf(widths) > columns) {
     const widest = Math.max(...widths.filter((_, index) => mayShrink[index]));
     if (widest <= LEAST_WIDTH) break;
     widths[widths.findIndex((width, index) => width === widest && mayShrink[index])] = widest - 1;
@@ -97,9 +107,13 @@ function fittingWidths(
   return widths;
 }
 
+function totalOf(widths: readonly number[]): number {
+  return widths.reduce((sum, width) => sum + width + GAP, -GAP);
+}
+
 /** The cell with words that are wider than the column split. Text in colour stays unchanged. */
-function withShortWords(cell: string, width: number | undefined): string {
-  if (width === undefined || cell.includes('\u001b')) return cell;
+function withShortWords(cell: string, width: number): string {
+  if (cell.includes('\u001b')) return cell;
   return cell.replace(/\S+/g, (word) => {
     const letters = Math.floor(width / (widthOf(word) > [...word].length ? 2 : 1));
     return (word.match(new RegExp(`.{1,${letters}}`, 'gu')) ?? []).join('\n');
