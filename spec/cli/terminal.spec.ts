@@ -114,6 +114,18 @@ busy('shows only the outer of two nested works', async () => {
   assert.not.match(screen.written(), 'inner');
 });
 
+busy('leaves signals to a command that takes them itself', async () => {
+  const screen = terminalStream();
+  const listen = () => {};
+  process.on('SIGINT', listen);
+  const listeners = await showBusy(screen)('starting', async () => {
+    await screen.shows(/starting/);
+    return process.listeners('SIGINT');
+  });
+  process.off('SIGINT', listen);
+  assert.is(listeners.at(-1), listen);
+});
+
 busy.run();
 
 /** A stream with its written text, and a wait for a text. */

@@ -74,6 +74,7 @@ interface RemoteRequest {
   readonly form?: Readonly<Record<string, string>>;
   /** Longest wait for the whole answer, in ms. Default ANSWER_MS. */
   readonly timeoutMs?: number;
+  readonly signal?: AbortSignal;
   /** A status that is no failure, besides 2xx, unless its body has the code of an error. */
   readonly accepted?: number;
 }
@@ -126,11 +127,12 @@ export class Remote {
   ): Promise<{ readonly status: number; readonly body: unknown }> {
     const { method = 'GET', timeoutMs = ANSWER_MS } = request;
     const address = this.#addressOf(path);
+    const signals = [AbortSignal.timeout(timeoutMs), ...(request.signal ? [request.signal] : [])];
     const { response, text } = await this.#busy(`waiting for ${this.url}`, async () => {
       try {
         const response = await fetch(address, {
           method,
-          signal: AbortSignal.timeout(timeoutMs),
+          signal: AbortSignal.any(signals),
           // The credentials are for this gateway, not for the target of a redirect.
           redirect: 'error',
           ...contentOf(request, this.#credentials),

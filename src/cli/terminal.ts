@@ -126,7 +126,9 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
     let spinner: Spinner | undefined;
     const timer = setTimeout(async () => {
       const { default: yoctoSpinner } = await import('yocto-spinner');
-      if (!isOver) spinner = yoctoSpinner({ stream, text }).start();
+      // Of a command that takes signals itself, the spinner must not end the process.
+      const handleSignals = process.listenerCount('SIGINT') === 0;
+      if (!isOver) spinner = yoctoSpinner({ stream, text, handleSignals }).start();
     }, SPINNER_AFTER_MS);
     try {
       return await work((progress) => {

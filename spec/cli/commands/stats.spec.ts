@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { complaint, gatewayFor, printed } from './against-gateway.ts';
+import { complaint, gatewayFor, printed, serverFor } from './against-gateway.ts';
 
 const test = suite('gateway stats');
 const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => {
@@ -10,6 +10,7 @@ const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => 
   await facade.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
   for (let calls = 0; calls < 3; calls += 1) await facade.ask('demo', { method: 'prompts/get', params: {} });
 });
+const serve = serverFor(test);
 
 test('shows sums, and the statistics of each instance', async () => {
   const out = await printed(gateway.run('gateway stats'));
@@ -30,6 +31,16 @@ test('redraws with calls per second until a signal', async () => {
   assert.not.match(drawn[0] ?? '', 'PER SECOND');
   assert.match(drawn[1] ?? '', /^demo +one +healthy +3 +0\.0 +0\.0 % /m);
   assert.match(drawn[1] ?? '', `${gateway.url} at `);
+});
+
+test('ends at a signal while the gateway does not answer', async () => {
+  let requests = 0;
+  const url = await serve((_, response) => {
+    requests += 1;
+    if (requests <= 2) response.end('{}');
+    else process.emit('SIGINT', 'SIGINT');
+  });
+  await printed(gateway.runAt({ columns: 120 }, 'gateway stats --watch --url', url));
 });
 
 test('refuses --watch without a terminal or with --json', async () => {

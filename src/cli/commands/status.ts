@@ -205,11 +205,10 @@ interface GatewaySample {
   readonly atMs: number;
 }
 
-async function sampleOf(gateway: Remote): Promise<GatewaySample> {
-  const [stats, registry] = await Promise.all([
-    gateway.request('/gateway/stats'),
-    gateway.request('/gateway/registry'),
-  ]);
+async function sampleOf(gateway: Remote, signal?: AbortSignal): Promise<GatewaySample> {
+  const paths = ['/gateway/stats', '/gateway/registry'];
+  const request = signal === undefined ? {} : { signal };
+  const [stats, registry] = await Promise.all(paths.map((path) => gateway.request(path, request)));
   return { stats, registry, atMs: performance.now() };
 }
 
@@ -221,9 +220,12 @@ async function watch(gateway: Remote, terminal: Terminal, first: GatewaySample):
       const clock = new Date().toTimeString().slice(0, 8);
       terminal.redraw(`${tableOf(terminal, now, before, true)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
       await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
-      if (!signal.aborted) [before, now] = [now, await sampleOf(gateway)];
+      if (!signal.aborted) [before, now] = [now, await sampleOf(gateway, signal)];
     }
     return 0;
+  } catch (error) {
+    if (signal.aborted) return 0;
+    throw error;
   } finally {
     dispose();
   }
