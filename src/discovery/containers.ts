@@ -31,7 +31,7 @@ const COMMAND = 'stagedoor.command';
 /** The convention of other tools. */
 const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as const;
 
-/** Longest wait for all answers of one listing, in ms. */
+/** Longest wait for one answer of a listing, in ms. */
 const LIST_MS = 5_000;
 /** Containers that are inspected at the same time. */
 const INSPECTED_AT_A_TIME = 16;
@@ -55,37 +55,34 @@ function containerSource(address: string, { hintsOf, signal }: DiscoveryContext)
     address,
     origin,
     list: async () => {
-      const within = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
       try {
-        return { origin, ...listingOf(await inspectAll(address, within), address, hintsOf) };
+        return { origin, ...listingOf(await inspectAll(address, signal), address, hintsOf) };
       } catch (thrown) {
-        throw engineFailure(address, thrown, within);
+        throw engineFailure(address, thrown);
       }
     },
     watch: async (onChange, onOpen) => {
       try {
         await watch(address, onChange, onOpen, signal);
       } catch (thrown) {
-        throw engineFailure(address, thrown, signal);
+        throw engineFailure(address, thrown);
       }
     },
   };
 }
 
-async function inspectAll(
-  address: string,
-  abortSignal: AbortSignal,
-): Promise<readonly ContainerInspectInfo[]> {
+async function inspectAll(address: string, signal: AbortSignal): Promise<readonly ContainerInspectInfo[]> {
   const engine = await connect(address);
+  const within = () => AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
   const lists = await Promise.all(
     [TEMPLATE, MANAGED.label].map((label) =>
-      engine.listContainers({ filters: { label: [label] }, abortSignal }),
+      engine.listContainers({ filters: { label: [label] }, abortSignal: within() }),
     ),
   );
   const ids = new Set(lists.flat().map(({ Id: id }) => id));
   const inspect = async (id: string): Promise<ContainerInspectInfo | undefined> => {
     try {
-      return await engine.getContainer(id).inspect({ abortSignal });
+      return await engine.getContainer(id).inspect({ abortSignal: within() });
     } catch (thrown) {
       if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404) return undefined; // just removed
       throw thrown;
@@ -251,7 +248,8 @@ function tlsFiles(
   return { ca: file('ca.pem'), cert: file('cert.pem'), key: file('key.pem') };
 }
 
-function engineFailure(address: string, thrown: unknown, signal: AbortSignal): SourceError {
-  const why = signal.aborted ? 'it does not answer' : messageOf(thrown).trim() || codeOf(thrown);
+function engineFailure(address: string, thrown: unknown): SourceError {
+  const why =
+    codeOf(thrown) === 'ABORT_ERR' ? 'it does not answer' : messageOf(thrown).trim() || codeOf(thrown);
   return new SourceError(`${address}: ${String(why).replace(/\s+/g, ' ').slice(0, 300)}`, { cause: thrown });
 }

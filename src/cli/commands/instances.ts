@@ -234,7 +234,7 @@ function instanceCommand(
   };
 }
 
-/** Longest wait for all engines and clusters together, in ms; the limit of each is shorter. */
+/** Longest wait for all engines and clusters together, in ms; the limit of each of their answers is shorter. */
 const SYNC_MS = 60_000;
 
 export const sync: CommandDefinition = {
