@@ -182,7 +182,7 @@ test('leaves no program behind when a verification is interrupted', async () => 
 test('refuses unknown names and incompatible options', async () => {
   const cases: [string, number, RegExp][] = [
     ['weather --llm emacs', 2, /--llm must be one of claude, claude-code, .*curl.*, not "emacs"/],
-    ['wether', 1, /template "wether" not found; the nearest is "weather"/],
+    ['wether', 1, /template "wether" not found; did you mean "weather"\?$/],
     ['weather --http --stdio', 2, /--stdio cannot be combined with --http/],
     ['weather --llm curl --stdio', 2, /curl cannot use --stdio/],
     ['weather --http --env A=b', 2, /--env KEY=VALUE cannot be combined with --http/],

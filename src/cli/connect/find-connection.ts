@@ -4,7 +4,7 @@
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { nearest } from '../../config/nearest.ts';
+import { didYouMean } from '../../config/nearest.ts';
 import { isLoopback } from '../../config.ts';
 import type { Connections, Key, ProgramConnection } from '../../connect/kind.ts';
 import { ownCommand } from '../../domain/version.ts';
@@ -61,22 +61,16 @@ async function instancesOf(gateway: GatewayApi, template: string): Promise<reado
     });
     return [];
   }
-  if (!Object.hasOwn(registry, template)) throw noTemplate(template, Object.keys(registry));
-  return listOf(fields(registry[template]).instances);
+  if (Object.hasOwn(registry, template)) return listOf(fields(registry[template]).instances);
+  const help = `"${ownCommand('gateway register --help')}" shows how to register one`;
+  const advice = didYouMean(template, Object.keys(registry)) ?? help;
+  throw new CommandFailure(`template "${template}" not found; ${advice}`);
 }
 
 /** Whether the gateway adds variables to the programs of the template; their values may be secrets. */
 async function hasVariables(gateway: GatewayApi, template: string): Promise<boolean> {
   const { environment } = fields(await gateway.request(`/gateway/templates/${template}`));
   return itemsOf(environment).length > 0;
-}
-
-function noTemplate(template: string, known: readonly string[]): CommandFailure {
-  const advice =
-    known.length === 0
-      ? `"${ownCommand('gateway register --help')}" shows how to register one`
-      : `the nearest is "${nearest(template, known)}"`;
-  return new CommandFailure(`template "${template}" not found; ${advice}`);
 }
 
 async function requiresKey(url: string): Promise<boolean> {
