@@ -29,7 +29,8 @@ export async function askTemplate(
   const id = given.id ?? (await ask('Id, used in URLs and commands', idProblem));
   const name = await ask('Display name', emptyProblem);
   const description = given.description ?? (await ask('What does the server do?', emptyProblem));
-  const tags = wordsOf(await ask('Tags, separated by commas', () => undefined));
+  const written = await ask('Tags, separated by commas', () => undefined);
+  const tags = written.split(/\s*,\s*/).filter(Boolean);
   const answers = { ...given, id, name, description, tags };
   if (given.command !== undefined || given.endpoint !== undefined) return answers;
   const options = [
@@ -47,13 +48,6 @@ export async function askTemplate(
 function uncancelled<T>(answer: T): Exclude<T, symbol> {
   if (typeof answer === 'symbol') throw new Cancelled();
   return answer as Exclude<T, symbol>;
-}
-
-function wordsOf(answer: string): string[] {
-  return answer
-    .split(',')
-    .map((word) => word.trim())
-    .filter((word) => word !== '');
 }
 
 const emptyProblem = (answer: string) => (answer === '' ? 'this is needed' : undefined);

@@ -25,12 +25,8 @@ function oneOf<T extends string>(option: string, known: readonly T[], written: s
   throw new UsageError(`--${option} must be ${known.join(' or ')}, not "${written}"`);
 }
 
-/** Undefined = all templates. */
-export function templatesOf(input: CommandInput): readonly string[] | undefined {
-  return wordsOf(input, 'templates');
-}
-
-function wordsOf(input: CommandInput, option: string): readonly string[] | undefined {
+/** The words of an option, which commas separate; undefined without the option. */
+export function wordsOf(input: CommandInput, option: string): readonly string[] | undefined {
   return input
     .text(option)
     ?.split(',')

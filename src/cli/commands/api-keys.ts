@@ -60,12 +60,12 @@ export const createApiKey: CommandDefinition = {
     'gateway create-api-key search-only --permissions tools:call --templates search',
   ],
   run: async (input, terminal) => {
-    const { permissionsOf, readExpiry, templatesOf } = await import('../accounts/account-options.ts');
+    const { permissionsOf, readExpiry, wordsOf } = await import('../accounts/account-options.ts');
     const expires = input.text('expires');
     const body = {
       name: input.positional(0),
       permissions: permissionsOf(input),
-      templates: templatesOf(input),
+      templates: wordsOf(input, 'templates'),
       expires_at: expires === undefined ? undefined : readExpiry(expires),
     };
     const record = await withAccountClient(input, terminal, async (client) =>

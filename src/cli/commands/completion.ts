@@ -63,17 +63,16 @@ function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
     })),
     ...commands.map(({ name, options }) => ({
       ...{ before: name, isOpen: true },
-      candidates: [...options.flatMap(optionCompletions), { word: '--help', about: 'show help' }],
+      candidates: [
+        ...options.flatMap((each) => namesOf(each).map((word) => ({ word, about: short(each.description) }))),
+        { word: '--help', about: 'show help' },
+      ],
     })),
   ];
 }
 
 function asCompletion({ name, summary }: Command): Completion {
   return { word: name.replace(/^.* /, ''), about: short(summary) };
-}
-
-function optionCompletions(option: OptionDefinition): readonly Completion[] {
-  return namesOf(option).map((word) => ({ word, about: short(option.description) }));
 }
 
 function namesOf(option: OptionDefinition): readonly string[] {

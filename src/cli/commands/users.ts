@@ -54,14 +54,14 @@ export const createUser: CommandDefinition = {
     'gateway create-user ci --password - --templates search,files < password.txt',
   ],
   run: async (input, terminal) => {
-    const { readPassword, roleOf, templatesOf } = await import('../accounts/account-options.ts');
+    const { readPassword, roleOf, wordsOf } = await import('../accounts/account-options.ts');
     const username = input.positional(0);
     const details = {
       username,
       // A user name may be an address already.
       email: input.text('email') ?? (username.includes('@') ? username : `${username}@localhost`),
       role: roleOf(input) ?? 'user',
-      templates: templatesOf(input),
+      templates: wordsOf(input, 'templates'),
     };
     return withAccountClient(input, terminal, async (client) => {
       const question = `Password of ${username}`;
