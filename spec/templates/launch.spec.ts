@@ -5,7 +5,6 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { instanceInputOf, launchOf } from '../../src/templates/launch.ts';
-import { instanceDefinition } from '../conformance/transport.ts';
 import { folderOfAll } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -79,18 +78,6 @@ test('leaves a command unchanged if its program is not certain', () => {
   ]) {
     assert.is(resolved(...command.split(' ')), undefined, command);
   }
-});
-
-test('replaces the npx command of an instance, and leaves an instance with an endpoint unchanged', () => {
-  const npx = instanceDefinition({ command: 'npx', args: ['-y', 'plain', '--flag'] });
-  const program = join(folder, 'node_modules', 'plain', 'run.js');
-  assert.equal(launchOf(npx, { from: folder, node: '/node' }), {
-    ...npx,
-    command: '/node',
-    args: [program, '--flag'],
-  });
-  const endpoint = instanceDefinition({ endpoint: 'http://127.0.0.1:1/mcp' });
-  assert.is(launchOf(endpoint, { from: folder }), endpoint);
 });
 
 const described = { id: 'demo', name: 'Demo', description: 'Shows things.', version: '1.2.3' };

@@ -19,12 +19,6 @@ test.before(async () => {
   await (await openStore(database, { cwd: folder(), migrations: 'apply' })).close();
 });
 
-test('is the gateway of --url or STAGEDOOR_URL, whether it answers or not', async () => {
-  const named = ['using the gateway http://127.0.0.1:2'];
-  assert.equal(await opened({ url: 'http://127.0.0.1:2' }), named);
-  assert.equal(await opened({}, { STAGEDOOR_URL: 'http://127.0.0.1:2' }), named);
-});
-
 test('is the gateway that answers at a default address, else the database', async () => {
   let answering = 'http://127.0.0.1:8000/';
   replaceFetch(async (url) =>
