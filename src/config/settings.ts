@@ -332,7 +332,7 @@ export const SETTINGS = {
     kind: path,
     default: undefined,
     defaultText: 'the folder of the SQLite file, else ~/.local/state/stagedoor',
-    doc: 'Folder for files of this machine: the first password of `admin`.',
+    doc: 'Folder for files of this machine: the first password of `admin`, and log and lock of a gateway in the background.',
   }),
   nodeId: setting<string | undefined>({
     key: 'node_id',
