@@ -120,15 +120,6 @@ test('notifies when the instances of a template are replaced by others with othe
   assert.equal(await modern.tools(), ['a__third']);
 });
 
-test('lists no tools of a template without instances', async () => {
-  const client = new Client(ALL);
-  await add('a', 'two', 'read');
-  assert.equal(await client.tools(), ['a__read']);
-  await gateway.deregister('a', 'one');
-  await gateway.deregister('a', 'two');
-  assert.equal(await client.tools(), []);
-});
-
 test('serves no list of a removed server in the name of its successor', async () => {
   const { modern } = await listening(ALL);
   const list = async () =>
