@@ -317,6 +317,45 @@ inBrowser('render the changes of a thousand instances together', async () => {
   await page.unroute('**/gateway/registry');
 });
 
+inBrowser(
+  'name an instance that fails again and again, and forget running calls of before a restart',
+  async () => {
+    const { page } = watched;
+    const gatewayMs = Date.now() + 3_600_000; // its clock is an hour ahead
+    const event = (type: string, fields: object = {}, minutesAgo = 0) => ({
+      ...{ type, at: new Date(gatewayMs - minutesAgo * 60_000).toISOString() },
+      ...{ template: 'everything', server_id: 'everything-1', ...fields },
+    });
+    const totals = { requests: 0, failures: 0, in_flight: 0, queued: 0 };
+    let oldest = 16;
+    const isStream = (address: URL): boolean => address.pathname === '/events';
+    await page.route(isStream, (route) => {
+      const restarts = [oldest, 4, 3, 2, 1].map((minutes) =>
+        event('instance.restarting', { is_planned: false }, minutes),
+      );
+      const calls = [event('exchange.started', { call: 1 }), event('exchange.cancelled', { call: 1 })];
+      const started = [event('exchange.started', { call: 2 }), event('gateway.started')];
+      const sampled = event('gateway.sampled', { interval_ms: 1_000, totals, templates: [], instances: [] });
+      const events = [...restarts, event('instance.healthy'), ...calls, ...started, sampled];
+      const body = events.map((each) => `data: ${JSON.stringify(each)}\n\n`).join('');
+      return route.fulfill({ contentType: 'text/event-stream', body });
+    });
+    for (const expected of [0, 1]) {
+      await page.goto(`${url}/console/`);
+      await page.getByText('0/s').first().waitFor();
+      assert.is(
+        await page.getByText('everything-1 fails and is restarted again and again.').count(),
+        expected,
+      );
+      oldest = 14;
+    }
+    await page.goto(`${url}/console/activity`);
+    await page.locator('.calls .row').getByText('Cancelled').waitFor();
+    assert.is(await page.locator('.calls .row').count(), 1);
+    await page.unroute(isStream);
+  },
+);
+
 inBrowser('render fewer than 80 rows of a thousand instances', async () => {
   const { page } = watched;
   const registry = await registryOfThousand();
