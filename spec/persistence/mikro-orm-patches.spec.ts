@@ -19,7 +19,9 @@ test('destroy the connections of a pool once, or close those that can only be cl
   assert.equal(ended, []);
   sockets.destroy();
   sockets.destroy();
-  assert.equal(ended, ['plain', 'inner', 'closed']);
+  // One that was still being opened.
+  pool.emit('connection', { destroy: () => ended.push('late') });
+  assert.equal(ended, ['plain', 'inner', 'closed', 'late']);
 });
 
 test('do not destroy connections that closed by themselves', () => {

@@ -166,6 +166,19 @@ test('works again when a full disk has space again', async () => {
   for (const each of opened) assert.is(Reflect.get(Object(each), 'open'), false);
 });
 
+test('an operation whose pool was dropped fails with DATABASE_UNAVAILABLE, whatever its driver throws', async () => {
+  const reconnect = () => connectOrm(sqlite, optionsOf());
+  const database = { ...sqlite, isFile: false };
+  const session = new OrmSession({ database, orm: await reconnect(), timeoutMs: 100, reconnect });
+  ends.push(session);
+  const silent = endOf(session.run(() => new Promise(() => {})));
+  const other = session.run(async () => {
+    await silent;
+    throw new TypeError('its pool is undefined');
+  });
+  assert.equal(await errorSummary(other), ['DATABASE_UNAVAILABLE', 'no', 5]);
+});
+
 test('leaves no connection when it is closed during a reconnect', async () => {
   const options = optionsOf();
   const late = await connectOrm(sqlite, options);

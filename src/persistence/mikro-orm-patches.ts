@@ -49,6 +49,7 @@ export async function runOn(connection: unknown, sql: string): Promise<void> {
  */
 export class Sockets {
   readonly #ends = new Set<() => void>();
+  #isDestroyed = false;
 
   /** Tracks each connection that the pool opens; `event` is the name of the pool's event for it. */
   watch(pool: unknown, event: string): void {
@@ -67,13 +68,15 @@ export class Sockets {
       if (!call(target, 'destroy')) call(target, 'close');
     };
     this.#ends.add(end);
+    if (this.#isDestroyed) this.destroy();
     if (!(target instanceof EventEmitter)) return;
     // Sockets and pooled connections emit `close`, `end` or both.
     for (const event of ['close', 'end']) target.once(event, () => this.#ends.delete(end));
   }
 
-  /** Closes all sockets now; their queries are rejected. */
+  /** Closes all sockets now, and those that are still being opened; their queries are rejected. */
   destroy(): void {
+    this.#isDestroyed = true;
     for (const end of this.#ends) end();
     this.#ends.clear();
   }

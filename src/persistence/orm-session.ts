@@ -234,15 +234,19 @@ export class OrmSession {
   /** Does the work, and repeats it after each conflict until its time is over. */
   async #attempts<T>(work: OperationWork<T>, operation: Operation): Promise<T> {
     for (;;) {
+      let used: Orm | undefined;
       try {
         // Checked before a new connection is opened: SQLite would create a missing file.
         if (this.#isSameFile?.() === false) throw databaseUnavailable(new Error(MOVED));
-        const { orm, tables } = this.#orm ?? (await this.#connected());
-        const result = await work(orm.em.fork(), tables, operation);
+        used = this.#orm ?? (await this.#connected());
+        const result = await work(used.orm.em.fork(), used.tables, operation);
         this.#succeededAt = performance.now();
         return result;
       } catch (thrown) {
         const driverError = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
+        // Another operation dropped its pool: then libraries throw any error, such as a TypeError.
+        if (driverError !== undefined && used !== undefined && used !== this.#orm)
+          throw databaseUnavailable(new Error(DROPPED), operation.delivered);
         const failure = driverError && this.database.failure(driverError);
         if (failure === undefined) throw withoutValues(thrown, driverError);
         if (failure !== 'conflict') {
@@ -324,6 +328,7 @@ function transaction<T>(
 type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operation) => Promise<T>;
 
 const CLOSED = 'the store is closed';
+const DROPPED = 'its connections were closed';
 const MOVED = 'the database file was moved, deleted or replaced: put it back, or start the gateway again';
 
 /**
