@@ -19,16 +19,10 @@ export interface Validation {
   readonly readings: readonly Remark[];
 }
 
-export interface ValidationOptions {
-  /** Whether the forms of other platforms are converted, as the gateway does. Default false. */
-  readonly isTolerant?: boolean;
-  readonly folder?: string;
-}
-
-/** Throws TemplateError for a text that is not JSON. */
+/** Throws TemplateError for a text that is not JSON. `isTolerant`: forms of other platforms are converted, as the gateway does. */
 export async function validateTemplate(
   text: string,
-  { isTolerant = false, folder }: ValidationOptions = {},
+  { isTolerant = false, folder }: { readonly isTolerant?: boolean; readonly folder?: string } = {},
 ): Promise<Validation> {
   const written = parseTemplate(text);
   const { value, readings } = isTolerant ? tolerated(written, folder) : { value: written, readings: [] };
