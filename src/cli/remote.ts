@@ -74,7 +74,7 @@ interface RemoteRequest {
   readonly form?: Readonly<Record<string, string>>;
   /** Longest wait for the whole answer, in ms. Default ANSWER_MS. */
   readonly timeoutMs?: number;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** A status that is no failure, besides 2xx, unless its body has the code of an error. */
   readonly accepted?: number;
 }
@@ -83,7 +83,7 @@ interface StreamRequest {
   /** JSON text to be posted; without it the request is a GET. */
   readonly text?: string;
   readonly after?: string | undefined;
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 export interface RemoteEvent {
@@ -125,14 +125,14 @@ export class Remote {
     path: string,
     request: RemoteRequest,
   ): Promise<{ readonly status: number; readonly body: unknown }> {
-    const { method = 'GET', timeoutMs = ANSWER_MS } = request;
+    const { method = 'GET', timeoutMs = ANSWER_MS, signal } = request;
     const address = this.#addressOf(path);
-    const signals = [AbortSignal.timeout(timeoutMs), ...(request.signal ? [request.signal] : [])];
+    const timeout = AbortSignal.timeout(timeoutMs);
     const { response, text } = await this.#busy(`waiting for ${this.url}`, async () => {
       try {
         const response = await fetch(address, {
           method,
-          signal: AbortSignal.any(signals),
+          signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
           // The credentials are for this gateway, not for the target of a redirect.
           redirect: 'error',
           ...contentOf(request, this.#credentials),

@@ -61,8 +61,7 @@ async function show(
   let after: string | undefined;
   for (let tries = 0; ; tries += 1) {
     try {
-      const request = { after, ...(signal === undefined ? {} : { signal }) };
-      await gateway.follow(path, request, ({ data, id }) => {
+      await gateway.follow(path, { after, signal }, ({ data, id }) => {
         tries = 0;
         if (id !== '') after = id;
         terminal.print(isRaw ? data : line(terminal, fields(JSON.parse(data))));

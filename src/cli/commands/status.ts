@@ -207,8 +207,7 @@ interface GatewaySample {
 
 async function sampleOf(gateway: Remote, signal?: AbortSignal): Promise<GatewaySample> {
   const paths = ['/gateway/stats', '/gateway/registry'];
-  const request = signal === undefined ? {} : { signal };
-  const [stats, registry] = await Promise.all(paths.map((path) => gateway.request(path, request)));
+  const [stats, registry] = await Promise.all(paths.map((path) => gateway.request(path, { signal })));
   return { stats, registry, atMs: performance.now() };
 }
 
