@@ -1,7 +1,6 @@
 // The facade: what embedders, routes and the command line do with a gateway, over functions as backends. Its end, its
 // events, its statistics and real children are in the other gateway-*.spec.ts.
 
-import { setImmediate as turn } from 'node:timers/promises';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../src/domain/errors.ts';
@@ -103,19 +102,6 @@ test('names the instance that failed a call or refused it', async () => {
       ['BACKEND_UNAVAILABLE', 'a'],
     ],
   );
-});
-
-test('deselects an instance at once when it is deregistered, and lets its calls finish', async () => {
-  const held = new HeldTool();
-  await gateway.register('t', { id: 'a', handler: serving({ name: held.body }) }, WAIT);
-  const running = gateway.call('t', 'name');
-  await turn();
-  await gateway.deregister('t', 'a');
-  assert.is(await codeOf(gateway.call('t', 'name')), 'NO_HEALTHY_INSTANCE');
-  assert.is(gateway.stats().activeConnections, 1);
-  held.answer();
-  assert.is((await running).instanceId, 'a');
-  assert.equal([gateway.stats().activeConnections, gateway.servers()], [0, []]);
 });
 
 test('follows a changed weight at the next pick, and a changed strategy at the next call', async () => {
