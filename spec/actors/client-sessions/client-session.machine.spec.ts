@@ -19,7 +19,7 @@ class FakeSession implements ClientSessionDeps {
   readonly seen: string[] = [];
   settling = Promise.withResolvers<void>();
   signal: AbortSignal | undefined;
-  bound = true;
+  readonly binding = {};
   served = false;
   mayMove = true;
   mayPause = false;
@@ -34,9 +34,6 @@ class FakeSession implements ClientSessionDeps {
   }
   bindTimeoutMs(): number {
     return 1_000;
-  }
-  isBound(): boolean {
-    return this.bound;
   }
   isServed(): boolean {
     return this.served;

@@ -36,7 +36,8 @@ export interface ClientSessionDeps {
   /** Finds an instance, opens what is needed there and binds the session to it. Rejects with the failure. */
   bind(signal: AbortSignal): Promise<void>;
   bindTimeoutMs(): number;
-  isBound(): boolean;
+  /** Undefined before the first one. */
+  readonly binding: object | undefined;
   isServed(): boolean;
   readonly mayMove: boolean;
   /** It has just moved, may move again, and no request waits: a backend that always fails is not opened again without a pause. */
@@ -88,7 +89,7 @@ export const clientSessionMachine = setup({
     retryDelay: RETRY_DELAY_MS,
   },
   guards: {
-    isBound: ({ context }) => context.deps.isBound(),
+    isBound: ({ context }) => context.deps.binding !== undefined,
     isServed: ({ context }) => context.deps.isServed(),
     isListened: ({ context }) => context.deps.isListened,
     mayMove: ({ context }) => context.deps.mayMove,

@@ -80,9 +80,6 @@ export class SessionBinding implements ClientSessionDeps {
   get queue(): Group['queue'] {
     return this.deps.fleet.group(this.template).queue;
   }
-  get callTimeoutMs(): number {
-    return this.#policy.callTimeoutMs;
-  }
   get logLevel(): string | undefined {
     return this.#clientState?.level;
   }
@@ -120,8 +117,8 @@ export class SessionBinding implements ClientSessionDeps {
 
   carry(request: ExchangeRequest, route: CallRoute): Observable<Answer> {
     return this.deps.dispatcher.carry(this.template, request, () => {
-      const timeoutMs = this.callTimeoutMs;
-      return { group: this.#group, request, route, wantedTool: undefined, timeoutMs };
+      const group = this.#group;
+      return { group, request, route, wantedTool: undefined, timeoutMs: group.policy.callTimeoutMs };
     });
   }
 
@@ -206,11 +203,7 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   bindTimeoutMs(): number {
-    return this.#binding === undefined ? LIMITS.handshakeMs : this.callTimeoutMs;
-  }
-
-  isBound(): boolean {
-    return this.#binding !== undefined;
+    return this.#binding === undefined ? LIMITS.handshakeMs : this.#policy.callTimeoutMs;
   }
 
   isServed(): boolean {
