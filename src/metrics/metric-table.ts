@@ -192,7 +192,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'gauge',
     name: 'stagedoor_registry_current',
-    help: '1 while changes of other nodes can be read, else 0',
+    help: '0 after a change of another node could not be read, until it was, else 1',
     labels: [],
     read: ({ traffic }) => [[{}, Number(traffic.isRegistryCurrent)]],
   },
