@@ -175,6 +175,8 @@ test('reads X-Forwarded-Host and X-Forwarded-Proto only from a trusted proxy', a
       Origin: `${scheme}://public.example`,
     });
   assert.is((await through('public.example', 'https')).status, 200);
+  assert.is((await through('public.example:443', 'https')).status, 200);
+  assert.is((await through('public.example:80', 'https')).status, 403);
   assert.is((await through('public.example', 'http')).status, 403);
   assert.is((await through('evil.example', 'https')).status, 403);
 });

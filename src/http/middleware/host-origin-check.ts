@@ -69,7 +69,12 @@ function hostCheck({ allowedHosts, proxies }: HostOriginCheckOptions): (request:
 /** Also stores in the state whether the host is the same, for the session cookie of the console. */
 function isSameOrigin(origin: string, { req: request, state }: HttpContext, proxies: Proxies): boolean {
   const [scheme, host] = origin.toLowerCase().split('://', 2);
-  state.isSameHost = host !== undefined && host === proxies.host(request)?.toLowerCase();
+  // An origin never contains the default port of its scheme, but some proxies forward it.
+  const own = proxies
+    .host(request)
+    ?.toLowerCase()
+    .replace(scheme === 'https' ? /:443$/ : /:80$/, '');
+  state.isSameHost = host !== undefined && host === own;
   return state.isSameHost && scheme === proxies.scheme(request);
 }
 
