@@ -156,6 +156,7 @@ export function defineRoute<
         ),
         ...(request.body === undefined ? [] : WITH_BODY),
         ...(access.scope === 'open' ? [] : WITH_CREDENTIALS),
+        ...(access.scope === 'open' || access.isFree ? [] : (['RATE_LIMIT_EXCEEDED'] as const)),
         // The registry may not be loaded yet.
         ...(access.scope !== 'open' && readsRegistry([access.scope].flat())
           ? (['NO_HEALTHY_INSTANCE'] as const)
@@ -185,7 +186,7 @@ const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERR
 
 const WITH_CREDENTIALS: readonly ErrorCode[] = [
   ...(['AUTHENTICATION_REQUIRED', 'INVALID_CREDENTIALS', 'TOKEN_EXPIRED'] as const),
-  ...(['INSUFFICIENT_PERMISSIONS', 'RATE_LIMIT_EXCEEDED', 'DATABASE_UNAVAILABLE'] as const),
+  ...(['INSUFFICIENT_PERMISSIONS', 'DATABASE_UNAVAILABLE'] as const),
 ];
 
 const WITH_BODY: readonly ErrorCode[] = [

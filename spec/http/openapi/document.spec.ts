@@ -168,6 +168,11 @@ test('lists the headers of an answer: rate limit unless the route is open, insta
   assert.equal(headersOf('GET /servers')['X-Total-Count'], total);
 });
 
+test('offers 429 for every route with credentials except the logout, which no limit counts', () => {
+  assert.ok('429' in operation('GET /auth/me').responses);
+  assert.not.ok('429' in operation('POST /auth/logout').responses);
+});
+
 test('adds an error to the body of the same status, and offers both forms of errors at the MCP endpoint', () => {
   const { description, content, headers } = operation('GET /readyz').responses[503];
   assert.is(description, 'The fields of an error, and the status');
