@@ -15,16 +15,17 @@ const serve = serverFor(test);
 const INITIALIZED = '{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":"2025-11-25","capabilities":{}}}';
 const CHANGED = '{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}';
 
-async function open(listener: RequestListener) {
+async function open(listener: RequestListener, refusedMs?: number) {
   const url = await serve(listener);
   const [lines, said]: [string[], string[]] = [[], []];
   const log = (text: string) => void said.push(text);
   const link = new GatewayLink(`${url}/mcp/x`, () => ({ headers: {}, refused: String }), log, 50);
-  const bridge = new Bridge({ link, write: async (line) => void lines.push(line), log });
+  const write = async (line: string) => void lines.push(line);
+  const bridge = new Bridge({ link, write, log, ...(refusedMs === undefined ? {} : { refusedMs }) });
   return { bridge, lines, said };
 }
 
-test('opens the stream of the server again after the gateway was away or busy for too long', async () => {
+test('opens the stream of the server again after the gateway was away or busy for too long, or refused it', async () => {
   let streams = 0;
   const { bridge, lines, said } = await open((request, response) => {
     if (request.method === 'DELETE') response.end();
@@ -35,10 +36,10 @@ test('opens the stream of the server again after the gateway was away or busy fo
     } else {
       streams += 1;
       if (streams < 3) request.socket.destroy();
-      else if (streams === 3) response.writeHead(503).end();
+      else if (streams < 6) response.writeHead([503, 401, 429][streams - 3] ?? 500).end();
       else response.writeHead(200, { 'content-type': 'text/event-stream' }).write(`data: ${CHANGED}\n\n`);
     }
-  });
+  }, 10);
   try {
     bridge.receive(JSON.stringify(initialize()));
     bridge.receive('{"jsonrpc":"2.0","method":"notifications/initialized"}');

@@ -16,14 +16,16 @@ export interface BridgeOptions {
   /** Writes one line to the client; resolves when the next line may follow. */
   readonly write: (line: string) => Promise<void>;
   readonly log: (text: string) => void;
+  /** Wait after a stream was refused, and before a session is opened in place of one whose stream was never accepted, in ms: the next
+   *  one may fare the same. Default REFUSED_MS. */
+  readonly refusedMs?: number;
 }
 
 /** Longest wait at the end for pending answers, and for the end of the session, in ms. */
 const [ANSWERS_MS, DELETE_MS] = [5_000, 2_000];
 /** Wait before a stream is requested again, unless the gateway gives another, in ms. */
 const RETRY_MS = 500;
-/** Wait before a session is opened in place of one whose stream was never accepted, in ms: the next one may fare the same. */
-const UNKNOWN_MS = 30_000;
+const REFUSED_MS = 30_000;
 
 interface BridgeSession {
   readonly id: string | undefined;
@@ -286,6 +288,7 @@ export class Bridge {
   }
 
   async #followStream(signal: AbortSignal): Promise<void> {
+    const { refusedMs = REFUSED_MS } = this.#options;
     let lastEventId = '';
     let hasBegun = false;
     while (!signal.aborted) {
@@ -295,16 +298,18 @@ export class Bridge {
       const response = await sent.catch((error: unknown) => void this.#report(error));
       if (response?.status === 404 && session?.id !== undefined) {
         await response.arrayBuffer();
-        if (!hasBegun) await delay(UNKNOWN_MS, undefined, { signal });
+        if (!hasBegun) await delay(refusedMs, undefined, { signal });
         return this.#reopen(session); // which opens this stream again
       }
       if (response?.ok === false) await response.arrayBuffer();
-      if (response?.ok === false && response.status < 500) return; // the server sends no other messages
+      if (response?.status === 405) return; // the server sends no other messages
+      // A limit, or a key that is replaced later.
+      const isRefused = response?.ok === false && response.status < 500;
       hasBegun ||= response?.ok === true;
       const write = (data: Buffer) => this.#options.write(oneLine(data));
       const end = response?.ok ? await readMessages(response, write) : undefined;
       lastEventId = end?.lastEventId || lastEventId;
-      await delay(end?.retryMs ?? RETRY_MS, undefined, { signal });
+      await delay(isRefused ? refusedMs : (end?.retryMs ?? RETRY_MS), undefined, { signal });
     }
   }
 
