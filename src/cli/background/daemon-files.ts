@@ -57,12 +57,12 @@ export type DaemonFiles = Readonly<ReturnType<typeof filesIn>>;
  * its lock is free, even if another process has its process id by now.
  */
 export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefined> {
-  const daemon = readDaemon(files);
-  if (daemon === undefined) return undefined;
+  if (readDaemon(files) === undefined) return undefined;
   const { lockFile } = await import('../../persistence/file-lock.ts');
   const lock = await lockFile(files.lock);
   await lock?.release();
-  return lock === undefined ? daemon : undefined;
+  // Read again: before the lock was tested, the file may have been that of a killed daemon.
+  return lock === undefined ? readDaemon(files) : undefined;
 }
 
 /** Default addresses of a gateway: first the port for calls by template, then the port for servers. */
