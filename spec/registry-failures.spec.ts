@@ -42,6 +42,15 @@ for (const method of ['saveTemplate', 'saveInstance'] as const) {
   });
 }
 
+test('changes an instance whose row was edited by hand, which changes no revision', async () => {
+  const { definition } = await registry.register('r', { ...ENDPOINT, id: 'a' });
+  const revision = await store.revision();
+  await store.saveInstance({ ...definition, weight: 7 });
+  store.revision = async () => revision;
+  const { weight, metadata } = await registry.changeInstance('r', 'a', { metadata: { owner: 'b' } });
+  assert.equal([weight, metadata], [7, { owner: 'b' }]);
+});
+
 test('deregisters nothing when deleteInstance fails', async () => {
   await registry.register('r', { ...ENDPOINT, id: 'a' }, FILE);
   const ref = harness.fleet.get('r', 'a');

@@ -292,6 +292,7 @@ export class Registry {
       } catch (thrown) {
         if (!hasCode(thrown, 'DUPLICATE_SERVER') || left === 1) throw thrown;
       }
+      this.#revision = Number.NaN; // a row that was edited by hand has changed without it
       await this.#reload();
     }
     throw databaseUnavailable(new Error('other nodes changed it again and again'), 'no');
