@@ -16,6 +16,8 @@ const SILENCE_MS = 20_000;
 const ANSWER_MS = 10_000;
 const CHECK_MS = 5_000;
 const DELAYS_MS = [250, 500, 1_000, 2_000, 5_000];
+/** A stream that ends sooner is a failure: a proxy may answer and close each one. */
+const STABLE_MS = 10_000;
 
 export interface StreamListener {
   /** Called with each event, in order. */
@@ -31,6 +33,8 @@ export class EventStream {
   #attempt: AbortController | undefined;
   #wake: () => void = () => {};
   #readAtMs = 0;
+  /** Streams in a row that were refused or ended soon. */
+  #failures = 0;
   readonly #stopped = new AbortController();
   #watchdog = 0;
 
@@ -59,15 +63,15 @@ export class EventStream {
     if (types.join() === this.#types.join()) return;
     this.#types = types;
     this.#lastId = undefined;
+    this.#failures = 0;
     this.#reconnect();
   }
 
   async #run(): Promise<void> {
-    for (let failures = 0; !this.#stopped.signal.aborted; failures += 1) {
+    for (; !this.#stopped.signal.aborted; this.#failures += 1) {
+      const startMs = performance.now();
       try {
-        await this.#read(() => {
-          failures = 0;
-        });
+        await this.#read();
       } catch (thrown) {
         if (thrown instanceof ApiError && (thrown.status === 401 || thrown.status === 403)) {
           connection.value = 'refused';
@@ -75,12 +79,14 @@ export class EventStream {
         }
       }
       if (this.#stopped.signal.aborted) return;
-      connection.value = failures === 0 ? 'connecting' : 'offline';
-      await this.#pause(DELAYS_MS[Math.min(failures, DELAYS_MS.length - 1)] ?? 0);
+      const wasOpen = connection.value === 'live';
+      if (wasOpen && performance.now() - startMs > STABLE_MS) this.#failures = 0;
+      connection.value = wasOpen || this.#failures === 0 ? 'connecting' : 'offline';
+      await this.#pause(DELAYS_MS[Math.min(this.#failures, DELAYS_MS.length - 1)] ?? 0);
     }
   }
 
-  async #read(onOpen: () => void): Promise<void> {
+  async #read(): Promise<void> {
     const attempt = new AbortController();
     this.#attempt = attempt;
     this.#readAtMs = Date.now();
@@ -91,7 +97,6 @@ export class EventStream {
     };
     const { body } = await send('GET', path, undefined, { headers, signal: attempt.signal });
     if (body === null) return;
-    onOpen();
     connection.value = 'live';
     this.#listener.onConnect();
     for await (const event of readEvents(body, () => this.#noteBytes())) {
