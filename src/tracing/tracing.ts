@@ -8,7 +8,6 @@ const REGISTRY: unique symbol = Symbol.for('opentelemetry.js.api.1');
 
 export class Tracing {
   #spans: Spans | undefined;
-  #loading: Promise<void> | undefined;
 
   /** Undefined while no provider is registered, and while the API is loading after that. */
   get spans(): Spans | undefined {
@@ -19,11 +18,7 @@ export class Tracing {
 
   /** Resolves when `spans` is defined, if a provider is registered. */
   async ready(): Promise<void> {
-    if (!isRegistered()) return;
-    this.#loading ??= import('./spans.ts').then((spans) => {
-      this.#spans = spans;
-    });
-    await this.#loading;
+    if (isRegistered()) this.#spans ??= await import('./spans.ts');
   }
 }
 
