@@ -60,7 +60,6 @@ export class RoundsHarness {
       now: () => Date.now(),
       isAccepting: () => this.inner.isAccepting,
       changedCallers$: this.changedCallers$,
-      serverInfo: { name: 'gateway', version: '1' },
       random: () => 0.5,
     });
   }

@@ -24,7 +24,7 @@ import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import { Mcp } from './mcp.ts';
-import { GATEWAY_INFO, openerOf } from './opener.ts';
+import { openerOf } from './opener.ts';
 import { Sync } from './sync.ts';
 
 export type GatewayDeps = ReturnType<typeof composeGateway>;
@@ -89,7 +89,6 @@ export function composeGateway(
     bufferedBytes,
     scheduler,
     dispatcher,
-    serverInfo: GATEWAY_INFO,
   });
   const metrics = new Metrics(events$, (template) => fleet.has(template));
   const sync = new Sync({ registry, definitions, ...options.discovery });

@@ -18,8 +18,9 @@ import type { GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { ListMemory } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
-import { type EndpointOptions, type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
+import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
+import { GATEWAY_INFO } from './opener.ts';
 import { type BackendDeps, TemplateBackends } from './template-backends.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
@@ -34,8 +35,6 @@ export interface McpDeps
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
-  /** Name and version of the gateway, sent where it answers for several servers. */
-  readonly serverInfo: EndpointOptions['serverInfo'];
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
 }
@@ -53,7 +52,7 @@ export class Mcp {
   readonly #changes: Subscription;
 
   constructor(deps: McpDeps) {
-    const { fleet, serverInfo, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
+    const { fleet, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
     const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions, idleMs, share } = sessions;
@@ -78,7 +77,7 @@ export class Mcp {
       backendsOf: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
       listChanges$: fleet.listChanged$,
-      serverInfo,
+      serverInfo: GATEWAY_INFO,
     });
     this.endpoint = new Endpoint({
       backends: (template) => {
@@ -88,7 +87,7 @@ export class Mcp {
       },
       parked: this.#parked,
       stateKey,
-      serverInfo,
+      serverInfo: GATEWAY_INFO,
       onFault,
       scheduler,
       bufferedBytes: deps.bufferedBytes,
