@@ -30,12 +30,13 @@ test('closes right after it was made, and does not close the store', async () =>
   assert.equal(store.calls, ['revision', 'listInstances', 'listTemplates']);
 });
 
-test('keeps no subscription when its store cannot be read at the start', async () => {
+test('keeps no subscription when its store cannot be read at the start, and does not close the store', async () => {
   const store = failingStore();
   store.failing.add('listTemplates');
   const changedCallers$ = new Subject<string>();
   await rejects(createGateway({ store, changedCallers$ }), Error, 'listTemplates');
   assert.is(changedCallers$.observed, false);
+  assert.equal(store.calls, ['revision', 'listInstances', 'listTemplates']);
 });
 
 test('refuses calls and changes as soon as it starts to close', async () => {
