@@ -1,9 +1,12 @@
-// The versions that this program reports, and the command that starts it, for messages that say what to run next.
+// The versions and the name that this program reports, and the command that starts it, for messages that say what to run next.
 
 /** Version of the package; a spec compares it with package.json. */
 export const VERSION = '0.1.0';
 
 export const API_VERSION = '2.0.0';
+
+/** The gateway in handshakes with backends and with clients. */
+export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 /**
  * The command line to type: `stagedoor db migrate` where the package is installed, `npx stagedoor db migrate` in a clone, whose program

@@ -20,7 +20,6 @@ import { ListMemory } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
-import { GATEWAY_INFO } from './opener.ts';
 import { type BackendDeps, TemplateBackends } from './template-backends.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
@@ -77,7 +76,6 @@ export class Mcp {
       backendsOf: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
       listChanges$: fleet.listChanged$,
-      serverInfo: GATEWAY_INFO,
     });
     this.endpoint = new Endpoint({
       backends: (template) => {
@@ -87,7 +85,6 @@ export class Mcp {
       },
       parked: this.#parked,
       stateKey,
-      serverInfo: GATEWAY_INFO,
       onFault,
       scheduler,
       bufferedBytes: deps.bufferedBytes,

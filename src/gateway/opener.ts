@@ -7,7 +7,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { VERSION } from '../domain/version.ts';
+import { GATEWAY_INFO } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
@@ -15,9 +15,6 @@ import { unmetRequirement } from '../templates/requirements.ts';
 import { TRANSPORTS } from '../transports/index.ts';
 import { childEnvironment, environmentOf, missingVariables } from '../transports/stdio/child-process.ts';
 import type { Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
-
-/** Sent to backends and to clients. */
-export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 export interface OpenerOptions
   extends Pick<OpenOptions, 'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper'> {

@@ -4,7 +4,6 @@ import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { CallReport } from '../domain/exchange.ts';
-import type { ServerInfo } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { RequestHeaders } from './headers.ts';
@@ -104,8 +103,6 @@ export interface EndpointOptions {
   readonly parked: CallParking;
   /** At least 32 random bytes; nodes that share the key decrypt each other's texts. */
   readonly stateKey: Buffer;
-  /** The gateway's own name, for several servers behind one path. */
-  readonly serverInfo: ServerInfo;
   /**
    * Receives internal errors that end a request under way, or prevent the writing of a message, since no answer shows them.
    * Earlier errors are thrown. It must not throw: see nonThrowing.

@@ -8,6 +8,7 @@ import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
+import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -16,7 +17,6 @@ import { ADA, answered, ListingBackends, PROFILE, shownTool } from '../listing-b
 const test = suite('aggregated backends');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
-const serverInfo = { name: 'stagedoor', version: '1' };
 
 /** The resources of each open subscription. */
 const wantedUris = ({ wanted }: ListingBackends) => wanted.map(({ resources }) => [...resources]);
@@ -44,7 +44,6 @@ function setUp() {
     },
     callTimeoutMs: () => 30_000,
     listChanges$,
-    serverInfo,
     sessions,
     now: () => 0,
     alarm: () => () => {},
@@ -65,7 +64,7 @@ test('always announces lists, and logging if a template of the caller has it', (
   const lists = ['tools', 'prompts', 'resources'];
   assert.equal(capabilitiesFor(ADA), [[...lists, 'logging']]);
   assert.equal(capabilitiesFor({ id: 'key:1', templates: new Set(['b']) }), [lists]);
-  assert.equal(aggregated.peers(ADA)[0]?.greeting.serverInfo, serverInfo);
+  assert.equal(aggregated.peers(ADA)[0]?.greeting.serverInfo, GATEWAY_INFO);
 });
 
 test('sends a request to its template, with the name that the template knows', async () => {

@@ -7,7 +7,6 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('modern discover');
 
-const own = { name: 'stagedoor', version: '9' };
 const peer = (capabilities: JsonObject): Peer => ({ ...MODERN_PEER, capabilities });
 const instructing = (instructions: string): Peer => ({ ...MODERN_PEER, greeting: { instructions } });
 
@@ -26,9 +25,9 @@ test('listChanged is announced if one instance has it, subscribe only if all hav
 
 test('instructions are left out unless all instances have the same', () => {
   const peers = [instructing('a'), instructing('b')];
-  assert.is(discoverResult(peers.slice(0, 1), own).instructions, 'a');
-  assert.is('instructions' in discoverResult(peers, own), false);
-  assert.is('instructions' in discoverResult([peer({}), ...peers], own), false);
+  assert.is(discoverResult(peers.slice(0, 1)).instructions, 'a');
+  assert.is('instructions' in discoverResult(peers), false);
+  assert.is('instructions' in discoverResult([peer({}), ...peers]), false);
 });
 
 test.run();

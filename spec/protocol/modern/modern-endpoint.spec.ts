@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { rateLimitExceeded } from '../../../src/domain/error-catalogue.ts';
+import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   headersFor,
@@ -111,7 +112,7 @@ test('discovery has the capabilities that all instances share', async () => {
     resultType: 'complete',
     ttlMs: 0,
     cacheScope: 'private',
-    _meta: { [KEY.serverInfo]: { name: 'stagedoor', version: '9' } },
+    _meta: { [KEY.serverInfo]: GATEWAY_INFO },
   });
   backends.known = [PEER];
   const { _meta } = resultOf(await send('server/discover'));

@@ -1,6 +1,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { noHealthyInstance, toolNotFound } from '../../../src/domain/error-catalogue.ts';
+import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY, modernHarness, outcomeOf, resultOf } from './modern-harness.ts';
 
@@ -98,7 +99,7 @@ test('a result of all templates names the gateway, and no peer is asked for its 
   };
   const reply = await send('tools/call', call, { template: undefined });
   backends.last.result({ content: [] });
-  assert.equal(resultOf(reply)._meta, { [KEY.serverInfo]: { name: 'stagedoor', version: '9' } });
+  assert.equal(resultOf(reply)._meta, { [KEY.serverInfo]: GATEWAY_INFO });
 });
 
 test('a question to a client without the capability ends the call with -32021', async () => {

@@ -51,7 +51,6 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     backends: () => backends,
     parked,
     stateKey,
-    serverInfo: { name: 'stagedoor', version: '9' },
     onFault: (error) => faults.push(error),
     scheduler: untimedScheduler(),
   });

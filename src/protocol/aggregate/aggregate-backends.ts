@@ -25,10 +25,10 @@ import {
   LEGACY_VERSIONS,
   type ListChange,
   type Peer,
-  type ServerInfo,
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
+import { GATEWAY_INFO } from '../../domain/version.ts';
 import { withListNotices } from '../cached-lists.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
@@ -42,7 +42,6 @@ const LOOKUP_MS = 1_000;
 
 export interface AggregateOptions extends Omit<AggregateSessionDeps, 'directory'> {
   readonly templates: () => readonly string[];
-  readonly serverInfo: ServerInfo;
 }
 
 export class AggregateBackends implements Backends {
@@ -166,7 +165,7 @@ export class AggregateBackends implements Backends {
 
   /** Always announces lists and their changes, since templates come and go; completions and logging only if a template has them. */
   #peer(owner: Owner): Peer {
-    const { serverInfo, backendsOf } = this.#options;
+    const { backendsOf } = this.#options;
     const peers = this.#templates(owner).flatMap((template) => backendsOf(template).peers(owner));
     const offers = (name: string) => peers.some(({ capabilities }) => capabilities[name] !== undefined);
     const capabilities: JsonObject = {
@@ -179,9 +178,9 @@ export class AggregateBackends implements Backends {
     return {
       era: 'legacy',
       protocolVersion: LEGACY_VERSIONS[0],
-      serverInfo,
+      serverInfo: GATEWAY_INFO,
       capabilities,
-      greeting: { capabilities, serverInfo },
+      greeting: { capabilities, serverInfo: GATEWAY_INFO },
     };
   }
 }

@@ -3,9 +3,11 @@
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import { META, MODERN_VERSIONS, type Peer, type ServerInfo } from '../../domain/mcp.ts';
+import { GATEWAY_INFO } from '../../domain/version.ts';
+import type { ModernCall } from './modern-call.ts';
 
-/** The result may not be cached: capabilities change without a notice. `own` is the gateway. */
-export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObject {
+/** The result may not be cached: capabilities change without a notice. */
+export function discoverResult(peers: readonly Peer[]): JsonObject {
   const [instructions, ...others] = peers.map(({ greeting }) => greeting.instructions);
   const isSame = typeof instructions === 'string' && others.every((other) => other === instructions);
   return {
@@ -15,15 +17,20 @@ export function discoverResult(peers: readonly Peer[], own: ServerInfo): JsonObj
     resultType: 'complete',
     ttlMs: 0,
     cacheScope: 'private',
-    _meta: { [META.serverInfo]: serverInfoOf(peers, own) },
+    _meta: { [META.serverInfo]: serverInfoOf(peers) },
   };
 }
 
+/** For results: at the path of all templates, which may have thousands of peers, that of the gateway. */
+export function infoFor({ backends, owner, template }: ModernCall): ServerInfo {
+  return template === undefined ? GATEWAY_INFO : serverInfoOf(backends.peers(owner));
+}
+
 /** The info of the server, if all instances run the same server and it has a name; else of the gateway. */
-export function serverInfoOf(peers: readonly Peer[], own: ServerInfo): ServerInfo {
+function serverInfoOf(peers: readonly Peer[]): ServerInfo {
   const [first, ...others] = peers.map(({ serverInfo }) => serverInfo);
   const isOneServer = first?.name !== '' && others.every(({ name }) => name === first?.name);
-  return first !== undefined && isOneServer ? first : own;
+  return first !== undefined && isOneServer ? first : GATEWAY_INFO;
 }
 
 /** The capabilities that all instances have; one instance is enough for `listChanged`. Without `tasks`: it differs between eras. */

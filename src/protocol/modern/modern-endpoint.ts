@@ -8,7 +8,7 @@ import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { hasRounds, META, type ServerInfo } from '../../domain/mcp.ts';
+import { hasRounds, META } from '../../domain/mcp.ts';
 import { tooLongIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {
@@ -24,33 +24,28 @@ import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskMemory } from '../task-memory.ts';
 import { ListenStreams } from './listen.ts';
 import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
-import { commonCapabilities, discoverResult, serverInfoOf } from './modern-discover.ts';
+import { commonCapabilities, discoverResult, infoFor } from './modern-discover.ts';
 import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
 import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
-interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 'stateKey' | 'serverInfo'> {
+interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 'stateKey'> {
   readonly tasks: TaskMemory;
 }
 
 /** Serves modern clients at all paths. The caller closes it. */
 export class ModernEndpoint {
   readonly #parked: CallParking;
-  readonly #own: ServerInfo;
   readonly #listed = new ListedHeaders();
   readonly #listens: ListenStreams;
   readonly #deps: ModernExchangeDeps;
 
-  constructor({ parked, stateKey, serverInfo, onFault, scheduler, tasks }: ModernOptions) {
+  constructor({ parked, stateKey, onFault, scheduler, tasks }: ModernOptions) {
     this.#parked = parked;
-    this.#own = serverInfo;
     this.#listens = new ListenStreams(onFault, scheduler);
     this.#deps = {
       routing: new ModernRouting(stateKey, tasks),
       alarm: alarmOf(scheduler),
-      // That of all templates together is known: each result has it, and there may be thousands of peers.
-      serverInfo: ({ backends, owner, template }) =>
-        template === undefined ? serverInfo : serverInfoOf(backends.peers(owner), serverInfo),
       onFault,
       abandon: (call, asked) => this.#abandon(call, asked),
     };
@@ -114,12 +109,7 @@ export class ModernEndpoint {
         reply.json(200, resultMessage(call.id, JsonText.ofValue(this.#discover(call))));
         return;
       case 'subscriptions/listen':
-        this.#listens.open(
-          call,
-          reply,
-          commonCapabilities(call.backends.peers(call.owner)),
-          this.#deps.serverInfo(call),
-        );
+        this.#listens.open(call, reply, commonCapabilities(call.backends.peers(call.owner)), infoFor(call));
         return;
       default: {
         const report = request.report(call);
@@ -131,7 +121,7 @@ export class ModernEndpoint {
   #discover({ backends, owner, template }: ModernCall): JsonObject {
     const peers = backends.peers(owner);
     if (peers.length === 0) throw noHealthyInstance(template ?? 'any template');
-    return discoverResult(peers, this.#own);
+    return discoverResult(peers);
   }
 
   /** Continues a parked call, or sends the request to the instance that it is about, or to any. */

@@ -29,13 +29,13 @@ import {
   rpcFailureOf,
 } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
+import { infoFor } from './modern-discover.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
 import type { ModernRouting } from './modern-routing.ts';
 
 export interface ModernExchangeDeps {
   readonly routing: ModernRouting;
   readonly alarm: Alarm;
-  serverInfo(call: ModernCall): JsonObject;
   onFault(error: unknown): void;
   abandon(call: ModernCall, asked: ClientQuestion): void;
 }
@@ -147,8 +147,7 @@ export class ModernExchange {
       this.#fail(missingCapabilityError(missing));
       return false;
     }
-    const { routing, serverInfo } = this.#deps;
-    const result = routing.inputRequired(call, requests, state, serverInfo(call));
+    const result = this.#deps.routing.inputRequired(call, requests, state, infoFor(call));
     this.#report.ended({ kind: 'result', result });
     this.#answer(resultMessage(call.id, result), 200);
     return true;
@@ -166,7 +165,7 @@ export class ModernExchange {
   }
 
   #finished(result: JsonText, instanceId: string): JsonText {
-    const { routing, serverInfo } = this.#deps;
+    const { routing } = this.#deps;
     const call = this.#call;
     const type = resultTypeOf(result);
     if (type === 'input_required' && hasRounds(call.method))
@@ -174,7 +173,7 @@ export class ModernExchange {
     if ((type !== undefined && type !== 'complete') || call.params.task !== undefined)
       routing.learnTask(call, result, instanceId);
     const listed = routing.encryptCursor(call, result, instanceId);
-    return type === undefined ? completed(call.method, listed, serverInfo(call)) : listed;
+    return type === undefined ? completed(call.method, listed, infoFor(call)) : listed;
   }
 
   #notify({ method, params }: ServerNotification): void {
