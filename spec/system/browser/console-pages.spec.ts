@@ -327,9 +327,10 @@ inBrowser(
       ...{ template: 'everything', server_id: 'everything-1', ...fields },
     });
     const totals = { requests: 0, failures: 0, in_flight: 0, queued: 0 };
-    let oldest = 16;
+    let [oldest, streams] = [16, 0];
     const isStream = (address: URL): boolean => address.pathname === '/events';
     await page.route(isStream, (route) => {
+      streams += 1;
       const restarts = [oldest, 4, 3, 2, 1].map((minutes) =>
         event('instance.restarting', { is_planned: false }, minutes),
       );
@@ -352,6 +353,9 @@ inBrowser(
     await page.goto(`${url}/console/activity`);
     await page.locator('.calls .row').getByText('Cancelled').waitFor();
     assert.is(await page.locator('.calls .row').count(), 1);
+    streams = 0;
+    await page.waitForTimeout(2_000);
+    assert.ok(streams < 5, `${streams} streams in 2 s, although each ends at once`);
     await page.unroute(isStream);
   },
 );
