@@ -218,9 +218,24 @@ test('a client that waits for updates gets a new inner session without a call', 
   await a.sessions[1]?.close();
   await pass();
   assert.is(attempts, 2);
-  session.messages$.subscribe();
+  let again = session.messages$.subscribe();
   await pass();
   assert.equal([attempts, a.sessions[2]?.holds], [3, 1], 'it listens again');
+  a.openSession = () => {
+    attempts += 1;
+    return Promise.reject(sessionLost('it broke'));
+  };
+  await a.sessions[2]?.close();
+  for (let count = 0; count < 3; count += 1) {
+    again.unsubscribe();
+    mock.timers.tick(1_000);
+    again = session.messages$.subscribe();
+  }
+  for (let count = 0; count < 10; count += 1) {
+    mock.timers.tick(1_000);
+    await settled();
+  }
+  assert.is(attempts, 5, 'a client that reconnects often does not open more often');
 });
 
 test('repeats few subscriptions at the same time, and none that ended meanwhile', async () => {

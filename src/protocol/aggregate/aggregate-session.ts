@@ -10,6 +10,8 @@ import {
   filter,
   finalize,
   from,
+  ignoreElements,
+  interval,
   map,
   merge,
   mergeMap,
@@ -21,7 +23,6 @@ import {
   switchMap,
   takeUntil,
   tap,
-  timer,
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
@@ -41,7 +42,7 @@ import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
-/** Wait before a session with a template is opened again for a client that waits for updates. */
+/** How often sessions with templates that have ended are opened again for a client that waits for updates. */
 const REOPEN_MS = 5_000;
 
 export interface AggregateSessionDeps extends Clock {
@@ -70,7 +71,6 @@ export class AggregateSession implements McpSession, SessionRecord {
   /** By template: its session, open or being opened. */
   readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #open = new Map<string, McpSession>();
-  /** Observed while its client listens. */
   readonly #opened = new Subject<McpSession>();
   /** The subscribed resources by template, for its next session. */
   readonly #uris = new Map<string, Set<string>>();
@@ -109,11 +109,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   get messages$(): Observable<ServerMessage> {
-    const sessions$ = defer(() => {
-      for (const template of this.#uris.keys()) if (!this.#inner.has(template)) this.#openLater(template);
-      return merge(from([...this.#open.values()]), this.#opened);
-    });
-    const messages$ = sessions$.pipe(mergeMap(heldWhileSubscribed));
+    const open$ = defer(() => from([...this.#open.values()]));
+    const messages$ = merge(open$, this.#opened, this.#reopened$).pipe(mergeMap(heldWhileSubscribed));
     const listChanges$ = this.#deps.listChanges$.pipe(
       filter(({ template }) => mayUse(this.#owner, template)),
       map(({ list }) => list),
@@ -268,23 +265,21 @@ export class AggregateSession implements McpSession, SessionRecord {
       throw sessionLost('it was closed');
     }
     this.#open.set(template, session);
-    session.ended$.subscribe(() => {
-      this.#forget(template, session);
-      this.#openLater(template);
-    });
+    session.ended$.subscribe(() => this.#forget(template, session));
     this.#restore(template, session);
     this.#opened.next(session);
     return session;
   }
 
-  /** A client that waits for updates may make no call that opens the next session. */
-  #openLater(template: string): void {
-    timer(REOPEN_MS)
-      .pipe(takeUntil(this.ended$))
-      .subscribe(() => {
-        const isAwaited = this.#opened.observed && (this.#uris.get(template)?.size ?? 0) > 0;
-        if (isAwaited) this.#sessionWith(template).catch(() => this.#openLater(template));
-      });
+  /** A client that waits for updates may make no call that opens the next session. Never emits: `#opened` does. */
+  get #reopened$(): Observable<never> {
+    return interval(REOPEN_MS).pipe(
+      tap(() => {
+        for (const [template, { size }] of this.#uris)
+          if (size > 0) this.#sessionWith(template).catch(() => undefined); // it is tried again
+      }),
+      ignoreElements(),
+    );
   }
 
   #noteResource(template: string, { method, params }: ExchangeRequest): void {
