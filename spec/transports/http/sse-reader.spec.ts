@@ -44,6 +44,11 @@ test('reads characters whose bytes arrive one by one, and skips a byte order mar
   assert.equal(read([...bytes].map((byte) => Buffer.from([byte]))), [['message', 'é → 🎭 日本']]);
 });
 
+test('keeps no more of a type than any known one has', () => {
+  const [[type, data] = []] = read([`event: ${'x'.repeat(900_000)}\ndata: a\n\n`]);
+  assert.equal([type?.length, data], [64, 'a']);
+});
+
 test('remembers the retry time', () => {
   const reader = new SseReader(1000, () => {});
   reader.push(Buffer.from('retry: soon\nretry: 250\n\n'));

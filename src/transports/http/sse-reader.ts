@@ -11,6 +11,8 @@ const NEWLINE = Buffer.from('\n');
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 /** Letters of the longest known field name; longer names are not decoded. */
 const LONGEST_NAME = 'event'.length;
+/** Longer types are cut: no known one is as long, and the budget of incomplete answers does not count them. */
+const LONGEST_TYPE = 64;
 
 /** Counted for each line of data besides its bytes, so that a million empty lines are not free. */
 const LINE_BYTES = 64;
@@ -98,7 +100,7 @@ export class SseReader {
       this.#data.push(line.subarray(from));
       this.heldBytes += line.length - from + LINE_BYTES;
     } else if (name === 'event') {
-      this.#type = line.toString('utf8', from);
+      this.#type = line.toString('utf8', from, from + LONGEST_TYPE);
     } else if (name === 'retry') {
       const digits = line.toString('latin1', from);
       if (/^\d{1,9}$/.test(digits)) this.retryMs = Number(digits);
