@@ -15,9 +15,7 @@ export function isProfileTooLarge(capabilities: JsonObject, clientInfo: JsonObje
 }
 
 export function isTooLong(text: string): boolean {
-  if (text.length > MOST_REFERENCE_BYTES) return true;
-  // A unit has at most three bytes: most texts need not be counted.
-  return text.length * 3 > MOST_REFERENCE_BYTES && Buffer.byteLength(text) > MOST_REFERENCE_BYTES;
+  return Buffer.byteLength(text) > MOST_REFERENCE_BYTES;
 }
 
 /** The name of the field that is too long; undefined when none is. */
