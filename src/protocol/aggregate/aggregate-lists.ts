@@ -2,6 +2,7 @@
 // none; a late answer that differs counts as a change. A template without an instance that offers the list is left out.
 
 import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
+import { settlesWithin } from '../../domain/clock.ts';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
 import { canonicalText, isDeeper, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -70,20 +71,10 @@ export class AggregateLists {
 
   #begin(key: string, list: ListField, template: string, client: Client): Promise<Crawled> {
     const lastList = this.#remembered.get(key) ?? NOTHING;
-    const late = Promise.withResolvers<Crawled>();
-    let isLate = false;
-    const timer = setTimeout(() => {
-      isLate = true;
-      late.resolve(lastList);
-    }, CRAWL_MS);
     const isCurrent = () => this.#crawls.get(key) === crawl;
     const remove = () => isCurrent() && this.#crawls.delete(key);
     const store = (listed: Crawled) => {
-      // A list that was requested before a change is not stored after it.
-      if (!isCurrent()) return listed;
-      this.#remembered.set(key, listed);
-      if (isLate && JSON.stringify(lastList.items) !== JSON.stringify(listed.items))
-        this.late$.next({ template, list });
+      if (isCurrent()) this.#remembered.set(key, listed); // one that was requested before a change is not stored after it
       return listed;
     };
     // When the list changes before it was read, later requests must not get the old list.
@@ -91,14 +82,22 @@ export class AggregateLists {
     const watch = this.#listChanges$.subscribe(
       (change) => change.template === template && change.list === announced && remove(),
     );
-    const listed = crawlList(list, this.#backendsOf(template), client)
+    const reading = crawlList(list, this.#backendsOf(template), client)
       .then(store, () => lastList)
       .finally(() => {
-        clearTimeout(timer);
         watch.unsubscribe();
         remove();
       });
-    const crawl = Promise.race([listed, late.promise]);
+    const compare = (late: Crawled) => {
+      const isStored = this.#remembered.get(key) === late;
+      if (isStored && JSON.stringify(lastList.items) !== JSON.stringify(late.items))
+        this.late$.next({ template, list });
+    };
+    const crawl = settlesWithin(reading, CRAWL_MS).then((isInTime) => {
+      if (isInTime) return reading;
+      void reading.then(compare);
+      return lastList;
+    });
     this.#crawls.set(key, crawl);
     return crawl;
   }
