@@ -201,7 +201,7 @@ export class Outbox {
   readonly #write: Write;
   readonly #waiting = new LinkedSet<OutgoingLine>();
   #waitingCharacters = 0;
-  #state: 'idle' | 'scheduled' | 'writing' | 'closed' = 'idle';
+  #state: 'idle' | 'busy' | 'closed' = 'idle';
 
   constructor(write: Write) {
     this.#write = write;
@@ -214,7 +214,7 @@ export class Outbox {
     this.#waiting.add(line);
     this.#waitingCharacters += line.line.length;
     if (this.#state === 'idle') {
-      this.#state = 'scheduled';
+      this.#state = 'busy';
       // After the poll phase, so that every request that arrives in this turn is in the batch.
       setImmediate(this.#flush);
     }
@@ -240,7 +240,6 @@ export class Outbox {
       this.#state = 'idle';
       return;
     }
-    this.#state = 'writing';
     this.#write(this.#takeBatch(), this.#written);
   };
 
