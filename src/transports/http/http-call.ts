@@ -37,9 +37,8 @@ const SHORTEST_WAIT_MS = 100;
 const MAX_EMPTY_ATTEMPTS = 8;
 
 interface Polling {
-  /** Why the first stream ended, and its status. */
+  /** Why the first stream ended. */
   readonly failure: GatewayError;
-  readonly status: number;
   lastEventId: string;
   retryMs: number | undefined;
   emptyAttempts: number;
@@ -170,11 +169,12 @@ export class HttpCall implements AnswerSink {
   /** A stream whose events have ids can be resumed, in the legacy era only. */
   #pollOrFail(ended: AnswerEnding, failure: GatewayError): void {
     const { lastEventId = '', retryMs, status = 0 } = this.#answer ?? {};
+    this.#endPostSpan(status);
     if (lastEventId === '' || this.#conversation.session.peer.era !== 'legacy') {
       this.#fail(failure);
       return;
     }
-    this.#polling = { failure, status, lastEventId, retryMs, emptyAttempts: 0 };
+    this.#polling = { failure, lastEventId, retryMs, emptyAttempts: 0 };
     this.#pollLater(this.#polling, ended);
   }
 
@@ -290,7 +290,7 @@ export class HttpCall implements AnswerSink {
 
   #settle(): void {
     this.isOver = true;
-    this.#endPostSpan((this.#polling ?? this.#answer)?.status ?? 0);
+    this.#endPostSpan(this.#answer?.status ?? 0);
     clearTimeout(this.#polling?.timer);
     this.#conversation.calls.delete(this.#id);
   }
