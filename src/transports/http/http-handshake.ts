@@ -152,3 +152,19 @@ function ask(
 export async function sendUnawaited(send: (answer: HttpAnswer) => void): Promise<void> {
   await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));
 }
+
+/** The messages of one session or stream whose answers do not matter: while many are under way, others are dropped. */
+export class UnawaitedMessages {
+  #underWay = 0;
+
+  /** Like sendUnawaited. Half of the places are for messages that calls wait for. */
+  async send(
+    send: (answer: HttpAnswer) => void,
+    { isUrgent }: { readonly isUrgent: boolean },
+  ): Promise<void> {
+    if (this.#underWay >= LIMITS.repliesUnderWay / (isUrgent ? 1 : 2)) return;
+    this.#underWay += 1;
+    await sendUnawaited(send);
+    this.#underWay -= 1;
+  }
+}

@@ -7,14 +7,13 @@ import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { idValue, type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
 import { eraHeaders, NO_PEER, shakeHands } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';
-import type { RefusedEnding } from './http-answer.ts';
+import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
-import { HttpHandshake, sendUnawaited } from './http-handshake.ts';
+import { HttpHandshake, sendUnawaited, UnawaitedMessages } from './http-handshake.ts';
 
 /** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;
@@ -43,7 +42,7 @@ export class HttpSession {
   #state: SessionState = NOT_OPEN;
   /** Counts handshakes: a call compares it to see whether its session was replaced. */
   epoch = 0;
-  #unawaitedCount = 0;
+  readonly #unawaited = new UnawaitedMessages();
   #closing: AbortController | undefined;
   #reopening: Promise<void> | undefined;
   #reopened: (() => void) | undefined;
@@ -122,19 +121,17 @@ export class HttpSession {
   /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.backgroundMs. */
   async cancel(requestId: number, reason?: string): Promise<void> {
     const params = cancellation(requestId, reason);
-    await this.#post({ jsonrpc: '2.0', method: CANCELLED, params }, CANCELLED);
+    await sendUnawaited(this.#posting({ method: CANCELLED, params }, CANCELLED));
   }
 
   /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
   async notify(method: string, params: JsonObject): Promise<void> {
-    // Half of the places are for replies: calls wait for those.
-    if (this.#unawaitedCount >= LIMITS.repliesUnderWay / 2) return;
-    await this.#sendIfFewUnawaited({ jsonrpc: '2.0', method, params }, method);
+    await this.#unawaited.send(this.#posting({ method, params }, method), { isUrgent: false });
   }
 
   /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits at most LIMITS.backgroundMs. */
   async reply(id: JsonRpcId, reply: ClientReply): Promise<void> {
-    await this.#sendIfFewUnawaited({ jsonrpc: '2.0', id: idValue(id), ...reply }, '');
+    await this.#unawaited.send(this.#posting({ id: idValue(id), ...reply }, ''), { isUrgent: true });
   }
 
   /** Aborts a reopening that is under way. */
@@ -170,16 +167,9 @@ export class HttpSession {
     this.#reopened?.();
   }
 
-  async #sendIfFewUnawaited(message: object, method: string): Promise<void> {
-    if (this.#unawaitedCount >= LIMITS.repliesUnderWay) return;
-    this.#unawaitedCount += 1;
-    await this.#post(message, method);
-    this.#unawaitedCount -= 1;
-  }
-
-  #post(message: object, method: string): Promise<void> {
-    const body = JSON.stringify(message);
-    return sendUnawaited((answer) => this.#connection.post(body, this.headers({ method }), answer));
+  #posting(message: object, method: string): (answer: HttpAnswer) => void {
+    const body = JSON.stringify({ jsonrpc: '2.0', ...message });
+    return (answer) => this.#connection.post(body, this.headers({ method }), answer);
   }
 
   #delete(headers: Headers): Promise<void> {

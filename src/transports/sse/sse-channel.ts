@@ -8,13 +8,12 @@ import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED } from '../../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
-import { sendUnawaited } from '../http/http-handshake.ts';
+import { UnawaitedMessages } from '../http/http-handshake.ts';
 import type { Closed } from '../transport.ts';
 
 const LONGEST_TARGET = 2_048;
@@ -25,7 +24,7 @@ export class SseChannel extends Channel implements AnswerSink {
   readonly #stream = new HttpAnswer(this);
   readonly #located = Promise.withResolvers<void>();
   #target: string | undefined;
-  #unawaitedCount = 0;
+  readonly #unawaited = new UnawaitedMessages();
 
   /** `profile`: the client; undefined for the conversation of the transport itself, which refuses requests of the backend. */
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
@@ -54,9 +53,7 @@ export class SseChannel extends Channel implements AnswerSink {
 
   /** Posts a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
   async notify(method: string, params: JsonObject): Promise<void> {
-    // Half of the places are for replies and cancellations: calls wait for those.
-    if (method !== CANCELLED && this.#unawaitedCount >= LIMITS.repliesUnderWay / 2) return;
-    await this.#sendUnawaited({ jsonrpc: '2.0', method, params });
+    await this.#send({ jsonrpc: '2.0', method, params }, method === CANCELLED);
   }
 
   /** Fails pending exchanges, by default with the reason, and closes the stream, which ends the session. Idempotent. */
@@ -72,7 +69,7 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   protected reply(message: object): void {
-    void this.#sendUnawaited(message);
+    void this.#send(message, true);
   }
 
   event(type: string, data: Buffer): void {
@@ -118,14 +115,11 @@ export class SseChannel extends Channel implements AnswerSink {
     if (this.forget(exchange) && post.sent) this.cancelOnBackend(exchange);
   }
 
-  async #sendUnawaited(message: object): Promise<void> {
-    const target = this.#target;
-    if (this.ended !== undefined || target === undefined) return;
-    if (this.#unawaitedCount >= LIMITS.repliesUnderWay) return;
-    this.#unawaitedCount += 1;
+  async #send(message: object, isUrgent: boolean): Promise<void> {
+    const path = this.#target;
+    if (this.ended !== undefined || path === undefined) return;
     const body = JSON.stringify(message);
-    await sendUnawaited((answer) => this.#connection.post(body, {}, answer, { path: target }));
-    this.#unawaitedCount -= 1;
+    await this.#unawaited.send((answer) => this.#connection.post(body, {}, answer, { path }), { isUrgent });
   }
 
   #fail(failure: GatewayError): void {
