@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { EventMemory, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
-import { LegacyStream, LegacyStreams, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
+import { LegacyStream, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { SessionBackends } from '../scripted-backends.ts';
@@ -58,22 +58,25 @@ test('an answer that is too large to be stored is an error for a client that res
       },
     },
   ]);
-  assert.equal([again.events.isEnded, stream.isDiscarded], [true, false]);
+  assert.is(again.events.isEnded, true);
   assert.is(stream.isAbandoned(Date.now() + 60_000), true);
 });
 
 /** The streams of one session. */
 function setUp(memory = new EventMemory()) {
+  const streams = new Map<string, LegacyStream>();
   let last = 0;
-  const nextKey = () => {
+  const open = (reply: RecordedReply, canPoll: boolean) => {
     last += 1;
-    return `${last}`;
+    const key = `${last}`;
+    const stream = new LegacyStream({ memory, sessionId: 's', key, onDiscarded: () => streams.delete(key) });
+    streams.set(key, stream);
+    stream.begin(reply, canPoll);
+    return stream;
   };
-  const streams = new LegacyStreams({ memory, sessionId: 's', nextKey });
   const begin = (said = '{}') => {
     const reply = new RecordedReply();
-    const stream = streams.open();
-    stream.begin(reply, true);
+    const stream = open(reply, true);
     stream.send(said);
     return { reply, stream };
   };
@@ -86,29 +89,29 @@ function setUp(memory = new EventMemory()) {
   /** The events that a client gets when it resumes a stream from the beginning; undefined when the stream was discarded. */
   const resume = (key: string) => {
     const reply = new RecordedReply();
-    return streams.resume(reply, { key, number: 0 }) ? reply.events : undefined;
+    streams.get(key)?.resume(reply, 0);
+    return streams.has(key) ? reply.events : undefined;
   };
-  return { streams, begin, take, resume };
+  return { streams, open, begin, take, resume };
 }
 
 test('an ended stream can be resumed for a minute', () => {
   const memory = new EventMemory();
   const { streams, take, resume } = setUp(memory);
   const [one, two] = [take(), take()];
-  streams.expire(Date.now() + 59_999);
-  assert.is(resume(one)?.isEnded, true);
-  streams.expire(Date.now() + 60_000);
+  const expired = (laterMs: number) => streams.get(two)?.isAbandoned(Date.now() + laterMs);
+  assert.equal([expired(59_000), resume(one)?.isEnded, expired(60_000)], [false, true, true]);
+  for (const stream of streams.values()) stream.discard();
   assert.equal([resume(two), memory.needed.total], [undefined, 0]);
 });
 
 test('a stream whose client has no event id to resume with is discarded when it ends', () => {
-  const { streams } = setUp();
-  const [one, two] = [streams.open(), streams.open()];
-  for (const stream of [one, two]) stream.begin(new RecordedReply(), false);
+  const { streams, open } = setUp();
+  const [one, two] = [open(new RecordedReply(), false), open(new RecordedReply(), false)];
   one.answer('{}', 1, true);
   two.notify('{}');
   two.answer('{}', 1, true);
-  assert.equal([one.isDiscarded, two.isDiscarded, streams.size], [true, false, 1]);
+  assert.equal([...streams.keys()], [two.key]);
 });
 
 test('of streams that ended on their connection the latest 4,096 are stored, and a quarter of the memory', () => {

@@ -20,11 +20,11 @@ import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
-import type { EventMemory } from './legacy-event-log.ts';
+import type { EventMemory, LogDeps } from './legacy-event-log.ts';
 import { isListenerKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll } from './legacy-request.ts';
-import { LegacyStreams, positionOf } from './legacy-stream.ts';
+import { LegacyStream, positionOf } from './legacy-stream.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
 const MOST_CALLS = 1_000;
@@ -47,7 +47,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   readonly #deps: ConversationDeps;
   readonly #calls = new CallMap<LegacyCall>();
   // Most calls are one request and one answer: these fields are set at their first use.
-  #streams: LegacyStreams | undefined;
+  /** The event streams that answer POSTs, by their key: while they are open, and as long as the client may resume them. */
+  #streams: Map<string, LegacyStream> | undefined;
   #listener: LegacyListener | undefined;
   #questions: LegacyQuestions | undefined;
   #messages: Subscription | undefined;
@@ -111,8 +112,9 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
     if (position !== undefined && !isListenerKey(position.key)) {
-      if (!this.#streams?.resume(reply, position))
-        throw refused(400, 'The stream of this event is no longer stored');
+      const stream = this.#streams?.get(position.key);
+      if (stream === undefined) throw refused(400, 'The stream of this event is no longer stored');
+      stream.resume(reply, position.number);
     } else {
       this.#listenerOf().open(reply, position);
       this.#receiveMessages();
@@ -154,7 +156,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   sweep(nowMs: number): boolean {
     this.#checkClient(nowMs);
     this.#questions?.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
-    this.#streams?.expire(nowMs);
+    for (const stream of this.#streams?.values() ?? [])
+      if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
     this.#listener?.expire(nowMs);
     if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size) {
       this.#idleSinceMs = undefined;
@@ -180,24 +183,32 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Ends everything: calls that are left are answered with the error, streams end. */
   close(error: Error): void {
     for (const call of [...this.#calls.values()]) call.fail(error);
-    this.#streams?.close();
+    for (const stream of this.#streams?.values() ?? []) stream.discard();
     this.#sessionEnded();
   }
 
+  #nextKey(): string {
+    return this.#deps.nextNumber().toString(36);
+  }
+
   readonly #openStream = () => {
-    this.#streams ??= new LegacyStreams(this.#streamDeps());
-    return this.#streams.open();
+    const key = this.#nextKey();
+    const onDiscarded = () => this.#streams?.delete(key);
+    const stream = new LegacyStream({ ...this.#logDeps, key, onDiscarded });
+    this.#streams ??= new Map();
+    this.#streams.set(key, stream);
+    return stream;
   };
 
   #listenerOf(): LegacyListener {
     const isPending = (question: number) => this.#questions?.has(question) ?? false;
-    this.#listener ??= new LegacyListener(this.#session, { ...this.#streamDeps(), isPending });
+    const deps = { ...this.#logDeps, nextKey: () => this.#nextKey(), isPending };
+    this.#listener ??= new LegacyListener(this.#session, deps);
     return this.#listener;
   }
 
-  #streamDeps() {
-    const { memory, nextNumber } = this.#deps;
-    return { memory, sessionId: this.#session.id, nextKey: () => nextNumber().toString(36) };
+  get #logDeps(): LogDeps {
+    return { memory: this.#deps.memory, sessionId: this.#session.id };
   }
 
   /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */

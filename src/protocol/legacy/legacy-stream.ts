@@ -18,7 +18,7 @@ export interface StreamDeps extends LogDeps {
   readonly key: string;
   /** The connection is gone before the stream ended. */
   readonly onLost?: () => void;
-  readonly onDiscarded?: (stream: LegacyStream) => void;
+  readonly onDiscarded?: () => void;
 }
 
 /** The last event that a client has of a stream that it resumes. */
@@ -63,10 +63,6 @@ export class LegacyStream implements SpareStream {
 
   get isFinished(): boolean {
     return this.#stage !== 'open';
-  }
-
-  get isDiscarded(): boolean {
-    return this.#stage === 'discarded';
   }
 
   get bytes(): number {
@@ -137,12 +133,12 @@ export class LegacyStream implements SpareStream {
 
   /** Ends the connection and discards the events. */
   discard(): void {
-    if (this.isDiscarded) return;
+    if (this.#stage === 'discarded') return;
     this.#deps.memory.deleteSpare(this);
     this.#stage = 'discarded';
     this.#detach()?.end();
     this.#log.clear();
-    this.#deps.onDiscarded?.(this);
+    this.#deps.onDiscarded?.();
   }
 
   #attach(reply: McpReply): void {
@@ -189,48 +185,4 @@ export function positionOf(eventId: string): EventPosition | undefined {
 function tooLarge(id: JsonRpcId): string {
   const message = 'The answer was lost with its connection: it is too large to be stored.';
   return errorMessage(id, { code: RPC.internalError, message });
-}
-
-// The event streams that answer the POSTs of one session: while they are open, and as long as their client may resume them.
-
-interface StreamsDeps extends Omit<StreamDeps, 'key' | 'onDiscarded'> {
-  readonly nextKey: () => string;
-}
-
-export class LegacyStreams {
-  readonly #deps: StreamsDeps & Pick<StreamDeps, 'onDiscarded'>;
-  readonly #streams = new Map<string, LegacyStream>();
-
-  constructor(deps: StreamsDeps) {
-    this.#deps = { ...deps, onDiscarded: ({ key }) => this.#streams.delete(key) };
-  }
-
-  get size(): number {
-    return this.#streams.size;
-  }
-
-  open(): LegacyStream {
-    const stream = new LegacyStream({ ...this.#deps, key: this.#deps.nextKey() });
-    this.#streams.set(stream.key, stream);
-    return stream;
-  }
-
-  /** Resumes the stream of that event. False when it is gone, or belongs to another session. */
-  resume(reply: McpReply, { key, number }: EventPosition): boolean {
-    const stream = this.#streams.get(key);
-    if (stream === undefined) return false;
-    stream.resume(reply, number);
-    return true;
-  }
-
-  /** Discards the ended streams that their client did not resume. */
-  expire(nowMs: number): void {
-    for (const stream of this.#streams.values()) {
-      if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
-    }
-  }
-
-  close(): void {
-    for (const stream of this.#streams.values()) stream.discard();
-  }
 }
