@@ -4,6 +4,7 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
+import { type Alarm, SLOW_MS } from '../../domain/clock.ts';
 import { internalError } from '../../domain/errors.ts';
 import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
@@ -25,10 +26,9 @@ export interface LegacyCallDeps {
 export class LegacyCall {
   readonly id: JsonRpcId;
   readonly post: LegacyPost;
-  /** Cancels the call of `onSlow`; set by the conversation. */
-  cancelSlow: (() => void) | undefined;
   readonly #deps: LegacyCallDeps;
   readonly #report: CallReport;
+  #cancelSlow: (() => void) | undefined;
   #subscription: Subscription | undefined;
   #isOver = false;
 
@@ -39,13 +39,14 @@ export class LegacyCall {
     this.#report = report;
   }
 
-  start(answers$: Observable<Answer>): void {
+  start(answers$: Observable<Answer>, alarm: Alarm): void {
+    this.#cancelSlow = alarm(SLOW_MS, () => this.#onSlow());
     this.#subscription = answers$.subscribe(this);
     if (this.#isOver) this.#subscription.unsubscribe();
   }
 
   /** Begins the stream, which keeps the connection alive and can be resumed. */
-  onSlow(): void {
+  #onSlow(): void {
     if (this.#isOver) return;
     const { sentTo } = this.#report;
     // Not the binding of the session, which may be moving.
@@ -64,7 +65,7 @@ export class LegacyCall {
   }
 
   /** Ends it with an error that is not the backend's. */
-  fail(thrown: unknown): void {
+  error(thrown: unknown): void {
     if (!this.#end()) return;
     this.#subscription?.unsubscribe();
     const failure = rpcFailureOf(thrown);
@@ -85,16 +86,12 @@ export class LegacyCall {
     try {
       this.#handle(event);
     } catch (thrown) {
-      this.fail(thrown); // a message that is nested too deeply to be serialized
+      this.error(thrown); // a message that is nested too deeply to be serialized
     }
   }
 
-  error(thrown: unknown): void {
-    this.fail(thrown);
-  }
-
   complete(): void {
-    if (!this.#isOver) this.fail(internalError(new Error('the exchange ended without an answer')));
+    if (!this.#isOver) this.error(internalError(new Error('the exchange ended without an answer')));
   }
 
   #handle(event: ExchangeEvent): void {
@@ -131,6 +128,7 @@ export class LegacyCall {
   #end(): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
+    this.#cancelSlow?.();
     this.#deps.ended(this);
     return true;
   }

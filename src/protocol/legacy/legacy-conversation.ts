@@ -10,7 +10,7 @@ import {
   type ServerMessage,
   type ServerRequest,
 } from '../../domain/client.ts';
-import { type Alarm, SLOW_MS } from '../../domain/clock.ts';
+import type { Alarm } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
@@ -86,8 +86,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;
     if (!this.#session.isShared && acceptsServerRequests(this.#session.profile)) this.#receiveMessages();
-    call.cancelSlow = this.#deps.alarm(SLOW_MS, () => call.onSlow());
-    call.start(answers$);
+    call.start(answers$, this.#deps.alarm);
   }
 
   /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */
@@ -143,7 +142,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
-    call.cancelSlow?.();
     if (this.#questions === undefined || this.#questions.size === 0) return;
     for (const id of this.#questions.withdraw(call)) this.#cancelQuestion(id, call);
   }
@@ -182,7 +180,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   /** Ends everything: calls that are left are answered with the error, streams end. */
   close(error: Error): void {
-    for (const call of [...this.#calls.values()]) call.fail(error);
+    for (const call of [...this.#calls.values()]) call.error(error);
     for (const stream of this.#streams?.values() ?? []) stream.discard();
     this.#sessionEnded();
   }
