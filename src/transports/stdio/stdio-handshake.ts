@@ -2,8 +2,7 @@
 // decides whether an opening begins with the probe, and whether a program that the probe may have ended is started again. stdio.ts
 // decides which programs are needed; ADR 23 explains the order.
 
-import { setTimeout as delay } from 'node:timers/promises';
-import type { Unsubscribable } from 'rxjs';
+import { catchError, filter, firstValueFrom, of, ReplaySubject, type Subscription, tap, timeout } from 'rxjs';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import { boundedHandshake } from '../bounded-handshake.ts';
@@ -80,34 +79,28 @@ export async function openOnPipe(
 
 /** The channel of a handshake whose first request is a probe for an era, with its own timeout. */
 function probing(channel: Channel, probe: Probe): HandshakeChannel & { cancelProbe(): void } {
-  let isFirst = true;
-  let sent: Unsubscribable | undefined;
+  const answer$ = new ReplaySubject<HandshakeAnswer>(1);
+  let sent: Subscription | undefined;
 
-  /** An unusable answer counts as none; only the end of the program fails the handshake. */
   function ask(request: ExchangeRequest): Promise<HandshakeAnswer> {
     const nothing: HandshakeAnswer = { kind: 'none', detail: `it did not answer ${request.method}` };
-    const answer = new Promise<HandshakeAnswer>((resolve, reject) => {
-      const answered = (given: HandshakeAnswer): void => {
+    const answered$ = channel.exchange(request).pipe(
+      filter(isFinal),
+      // An unusable answer counts as none; only the end of the program fails the handshake.
+      catchError((thrown) => {
+        if (!channel.isUsable) throw thrown;
+        return of(nothing);
+      }),
+      tap(() => {
         probe.isAnswered = true;
-        resolve(given);
-      };
-      sent = channel.send(request, {
-        next: (event) => {
-          if (isFinal(event)) answered(event);
-        },
-        error: (error) => (channel.isUsable ? answered(nothing) : reject(error)),
-        complete: () => {},
-      });
-    });
-    return Promise.race([answer, delay(probe.timeoutMs, nothing, { ref: false })]);
+      }),
+    );
+    sent = answered$.subscribe(answer$);
+    return firstValueFrom(answer$.pipe(timeout({ first: probe.timeoutMs, with: () => of(nothing) })));
   }
 
   return {
-    request: (request) => {
-      if (!isFirst) return channel.request(request);
-      isFirst = false;
-      return ask(request);
-    },
+    request: (request) => (sent === undefined ? ask(request) : channel.request(request)),
     notify: (method, params) => channel.notify(method, params),
     /** At the end of the handshake: a program that does not know the probe may not accept a cancellation before `initialize`. */
     cancelProbe: () => sent?.unsubscribe(),
