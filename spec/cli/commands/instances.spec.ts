@@ -30,9 +30,11 @@ test('restart restarts an instance', async () => {
   assert.is(now().restarts, restarts + 1);
 });
 
-test('restart of the gateway in the background refuses --url', async () => {
-  const refused = await complaint(gateway.run(`gateway restart --url ${gateway.url}`), 2);
-  assert.is(refused, 'stagedoor: --url requires <template> and <id>');
+test('restart of the gateway in the background refuses --url and --json', async () => {
+  for (const option of [`--url ${gateway.url}`, '--json']) {
+    const refused = await complaint(gateway.run(`gateway restart ${option}`), 2);
+    assert.is(refused, `stagedoor: ${option.split(' ')[0]} requires <template> and <id>`);
+  }
 });
 
 test('each fails for an unknown instance, and for a missing argument', async () => {

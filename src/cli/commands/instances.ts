@@ -179,7 +179,8 @@ export const restart: CommandDefinition = {
       );
     }
     if (length === 2) return restartInstance.run(input, terminal);
-    if (input.has('url')) throw new UsageError('--url requires <template> and <id>');
+    const orphan = ['url', 'json'].find((name) => input.has(name));
+    if (orphan !== undefined) throw new UsageError(`--${orphan} requires <template> and <id>`);
     const { requireDaemon, startDaemon, stopDaemon } = await import('../background/start-daemon.ts');
     const daemon = await requireDaemon(await daemonFiles(readSettings(input, terminal), terminal));
     const { folder, words } = daemon;
