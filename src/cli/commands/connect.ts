@@ -281,6 +281,9 @@ export const bridge: CommandDefinition = {
   },
 };
 
+/** Longest wait after a signal for a client to read the last lines, in ms. */
+const WRITTEN_MS = 1_000;
+
 /** Resolves with 0 when the input ends or a signal comes. Only messages go to standard output. */
 async function runBridge(
   template: string,
@@ -321,5 +324,7 @@ async function runBridge(
   const how = await end.promise;
   process.stdin.destroy();
   await bridge.close(how);
+  // A client that reads nothing leaves a write pending, which would keep the process alive.
+  if (how.isImmediate) setTimeout(() => process.exit(0), WRITTEN_MS).unref();
   return 0;
 }
