@@ -31,8 +31,8 @@ const COMMAND = 'stagedoor.command';
 /** The convention of other tools. */
 const MANAGED = { label: 'managed-by=mcp-template', template: 'template' } as const;
 
-/** Longest wait for one answer of a listing, in ms. */
-const LIST_MS = 5_000;
+/** Longest wait for one answer of a listing, and for all of them, in ms. */
+const [ANSWER_MS, LIST_MS] = [5_000, 50_000];
 /** Containers that are inspected at the same time. */
 const INSPECTED_AT_A_TIME = 16;
 
@@ -73,7 +73,8 @@ function containerSource(address: string, { hintsOf, signal }: DiscoveryContext)
 
 async function inspectAll(address: string, signal: AbortSignal): Promise<readonly ContainerInspectInfo[]> {
   const engine = await connect(address);
-  const within = () => AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
+  const within = () => AbortSignal.any([ended, AbortSignal.timeout(ANSWER_MS)]);
   const lists = await Promise.all(
     [TEMPLATE, MANAGED.label].map((label) =>
       engine.listContainers({ filters: { label: [label] }, abortSignal: within() }),
