@@ -190,7 +190,7 @@ test('never logs the first password, even if its terminal is gone before it is r
 const linux = test.needs(process.platform === 'linux', 'only Linux shows that a process is a zombie');
 
 linux('counts as ended while process 1 has not reaped it', async () => {
-  const parent = spawn('sh', ['-c', 'setsid true & echo $!; exec sleep 60']);
+  const parent = spawn('sh', ['-c', 'setsid sleep 60 & echo $!; exec sleep 60']);
   const [output] = await once(parent.stdout, 'data');
   const daemon = { pid: Number(output), url: '', words: [], folder: '', graceMs: 0 };
   try {
