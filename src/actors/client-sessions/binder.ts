@@ -40,12 +40,10 @@ export interface SearchOptions {
 
 export class Binder {
   readonly #deps: SessionDeps;
-  /** Peers that keep no dedicated conversations, and modern programs that do not speak the legacy era. */
-  readonly #sharedOnly = new WeakSet<Peer>();
+  /** False for peers that keep no dedicated conversations. Of a modern program: whether it speaks the legacy era, once known. */
+  readonly #keepsDedicated = new WeakMap<Peer, boolean>();
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
   readonly #eraProbes = new WeakMap<Peer, StartQueue>();
-  /** Modern programs that speak it. */
-  readonly #bothEras = new WeakSet<Peer>();
 
   constructor(deps: SessionDeps) {
     this.#deps = deps;
@@ -62,7 +60,7 @@ export class Binder {
     const { peer } = ref;
     const { policy } = this.#deps.fleet.group(needs.template);
     if (peer === undefined) return undefined;
-    const isShared = this.#sharedOnly.has(peer) && !isIsolated(ref, policy);
+    const isShared = this.#keepsDedicated.get(peer) === false && !isIsolated(ref, policy);
     return isShared || !needsDedicated(ref, peer, policy, needs) ? new Binding(ref, peer) : undefined;
   }
 
@@ -128,7 +126,7 @@ export class Binder {
       : await lease(ref, needs, signal);
     const upstream = leased?.conversation.upstream;
     if (upstream === undefined) {
-      this.#sharedOnly.add(peer);
+      this.#keepsDedicated.set(peer, false);
       const shared = this.at(ref, needs); // the instance may have a new session meanwhile
       if (shared === undefined) throw notConnected();
       return shared;
@@ -163,19 +161,15 @@ export class Binder {
     const leaseIfLegacy = async (): Promise<Lease | undefined> => {
       const leased = await lease(ref, needs, signal);
       const era = leased.conversation.upstream?.peer.era;
-      if (era !== undefined && era !== 'modern') {
-        this.#bothEras.add(peer);
-        return leased;
-      }
-      this.#bothEras.delete(peer);
-      this.#sharedOnly.add(peer); // before the others continue
+      const isLegacy = era !== undefined && era !== 'modern';
+      this.#keepsDedicated.set(peer, isLegacy); // before the others continue
+      if (isLegacy) return leased;
       leased.release();
       return undefined;
     };
-    const isKnown = () => this.#sharedOnly.has(peer) || this.#bothEras.has(peer);
-    const start = async () => (isKnown() ? undefined : leaseIfLegacy());
+    const start = async () => (this.#keepsDedicated.has(peer) ? undefined : leaseIfLegacy());
     const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
-    return probed ?? (this.#bothEras.has(peer) ? leaseIfLegacy() : undefined);
+    return probed ?? (this.#keepsDedicated.get(peer) === true ? leaseIfLegacy() : undefined);
   }
 
   /** NO_HEALTHY_INSTANCE; SHUTTING_DOWN while the gateway closes. */
