@@ -179,6 +179,25 @@ test('an operation whose pool was dropped fails with DATABASE_UNAVAILABLE, whate
   assert.equal(await errorSummary(other), ['DATABASE_UNAVAILABLE', 'no', 5]);
 });
 
+test('does nothing on a connection that opens after its time limit', async () => {
+  const { promise: gate, resolve: open } = Promise.withResolvers<void>();
+  const reconnect = async () => {
+    await gate;
+    return connectOrm(sqlite, optionsOf());
+  };
+  const orm = await connectOrm(sqlite, optionsOf());
+  const session = new OrmSession({ database: sqlite, orm, timeoutMs: 300, reconnect });
+  ends.push(session);
+  await endOf(session.run(() => new Promise(() => {})));
+  const done: string[] = [];
+  const work = (name: string) => endOf(session.run(async () => void done.push(name)));
+  await work('too late');
+  const next = work('next');
+  open();
+  await next;
+  assert.equal(done, ['next']);
+});
+
 test('leaves no connection when it is closed during a reconnect', async () => {
   const options = optionsOf();
   const late = await connectOrm(sqlite, options);

@@ -239,6 +239,8 @@ export class OrmSession {
         // Checked before a new connection is opened: SQLite would create a missing file.
         if (this.#isSameFile?.() === false) throw databaseUnavailable(new Error(MOVED));
         used = this.#orm ?? (await this.#connected());
+        // Its caller got an error while it waited, and the next operation uses the connection.
+        if (operation.hasEnded) throw databaseUnavailable(new Error('too late'));
         const result = await work(used.orm.em.fork(), used.tables, operation);
         this.#succeededAt = performance.now();
         return result;
@@ -262,8 +264,7 @@ export class OrmSession {
         }
         // The database rolled back the conflicting transaction.
         operation.delivered = 'no';
-        if (!operation.hasEnded) await delay(Math.random() * LONGEST_PAUSE_MS);
-        if (operation.hasEnded) throw databaseUnavailable(withoutValues(thrown, driverError));
+        await delay(Math.random() * LONGEST_PAUSE_MS);
       }
     }
   }
