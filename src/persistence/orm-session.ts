@@ -218,8 +218,6 @@ export class OrmSession {
       throw databaseUnavailable(new Error(`no answer within ${timeoutMs} ms`), operation.delivered);
     });
     const begin = (): Promise<T> => {
-      // Too late: its caller already got an error.
-      if (operation.hasEnded) return giveUp;
       operation.startedAt = performance.now();
       // An operation without an answer must also release the queue.
       return Promise.race([this.#attempts(work, operation), giveUp]);
