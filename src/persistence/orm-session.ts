@@ -56,8 +56,6 @@ export class OrmSession {
   readonly #isSameFile: (() => boolean) | undefined;
   /** The writers of this process wait here: waiting for the row of the revision, they would hold connections. */
   readonly #writers = new SerialQueue();
-  /** For a file, which has one connection: no other statement may run during a transaction. */
-  readonly #everyOperation: SerialQueue | undefined;
   #orm: Orm | undefined;
   #connecting: Promise<Orm> | undefined;
   /** A lost connection is never returned to its pool, and closing the pool would wait for it. */
@@ -76,7 +74,6 @@ export class OrmSession {
     this.#deps = deps;
     this.#isSameFile = deps.file === undefined ? undefined : fileIdentity(deps.file);
     this.#orm = deps.orm;
-    this.#everyOperation = deps.database.isFile ? this.#writers : undefined;
   }
 
   get database(): Database {
@@ -84,7 +81,8 @@ export class OrmSession {
   }
 
   run<T>(work: Work<T>): Promise<T> {
-    return this.#within(this.#everyOperation, work);
+    // A file has one connection: no other statement may run during a transaction.
+    return this.#within(this.database.isFile ? this.#writers : undefined, work);
   }
 
   /**
@@ -250,7 +248,7 @@ export class OrmSession {
         const failure = driverError && this.database.failure(driverError);
         if (failure === undefined) throw withoutValues(thrown, driverError);
         if (failure !== 'conflict') {
-          if (this.#deps.database.isFile) this.#dropConnection();
+          if (this.database.isFile) this.#dropConnection();
           else this.#hasLostConnection = true;
           const cause = withoutValues(thrown, driverError);
           const { file } = this.#deps;
