@@ -26,7 +26,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^pino$/, 'everywhere'],
   [/^xstate$/, ['actors']],
   [/^(?:koa|koa-.*|@koa\/.*|koa2-swagger-ui|swagger-ui-dist|redoc)$/, ['http']],
-  [/^(?:cac|cli-table3|@clack\/prompts|yocto-spinner)$/, ['cli']],
+  [/^(?:cac|@clack\/prompts|yocto-spinner)$/, ['cli']],
   [/^(?:@mikro-orm\/.*|better-sqlite3)$/, ['persistence']],
   [/^prom-client$/, ['metrics']],
   [/^undici$/, ['transports', 'discovery']],

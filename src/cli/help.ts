@@ -1,6 +1,7 @@
 // The text of `--help`, for the program, a group and a command, made from the command table. cac's own help is not used: it
 // has no groups and writes to the console by itself.
 
+import { stripVTControlCharacters } from 'node:util';
 import { ownCommand } from '../domain/version.ts';
 import type { Command } from './command.ts';
 
@@ -86,13 +87,22 @@ export function rowLines(rows: readonly HelpRow[], columns?: number): string[] {
   });
 }
 
-/** The text in lines of at most `width` characters, broken between words. */
+/** The text in lines of at most `width` columns of a terminal, broken between words. */
 export function wrapLines(text: string, width: number): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {
     const line = lines.at(-1) ?? '';
-    if (line !== '' && line.length + 1 + word.length > width) lines.push(word);
+    if (line !== '' && widthOf(`${line} ${word}`) > width) lines.push(word);
     else lines[lines.length - 1] = line === '' ? word : `${line} ${word}`;
   }
   return lines;
+}
+
+/** Letters of East Asian scripts and emoji, which take two columns. */
+const WIDE =
+  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/gu;
+
+/** The columns that a text takes on a terminal. */
+export function widthOf(text: string): number {
+  return stripVTControlCharacters(text).replace(WIDE, '##').length;
 }

@@ -1,11 +1,9 @@
 // The output of commands: tables and `name  value` lines for people, JSON for programs. The command selects the content, the
 // terminal the colours.
 
-import { createRequire } from 'node:module';
-import { stripVTControlCharacters } from 'node:util';
 import { hasInvisible, withoutInvisible } from '../domain/text.ts';
 import type { CommandInput } from './command.ts';
-import { rowLines } from './help.ts';
+import { rowLines, widthOf, wrapLines } from './help.ts';
 import type { Terminal } from './terminal.ts';
 
 /** Prints the result of a command: `record` as JSON with `--json`, else the text. Returns the exit code of a success. */
@@ -54,28 +52,42 @@ export function table<Row>(
     cells.reduce((most, row) => Math.max(most, widthOf(row[at] ?? '')), 0),
   );
   const { columns: most = Number.POSITIVE_INFINITY } = terminal;
-  const draw = totalOf(natural) <= most ? aligned(natural) : wrapped(fittingWidths(most, natural, cells));
-  const [head = '', ...lines] = cells.map(draw);
+  const widths = fittingWidths(most, natural, cells);
+  const [head = '', ...lines] = cells.map((row) => drawn(row, widths));
   return [terminal.paint('bold', head), ...lines].join('\n');
 }
 
-function aligned(widths: readonly number[]): (row: readonly string[]) => string {
-  const spaced = (text: string, at: number) => text + ' '.repeat((widths[at] ?? 0) + GAP - widthOf(text));
-  return (row) => row.map(spaced).join('').trimEnd();
+function drawn(row: readonly string[], widths: readonly number[]): string {
+  const cells = widths.map((width, at) => cellLines(row[at] ?? '', width));
+  const height = Math.max(...cells.map(({ length }) => length));
+  return Array.from({ length: height }, (_, line) =>
+    widths
+      .map((width, at) => {
+        const text = cells[at]?.[line] ?? '';
+        return text + ' '.repeat(width + GAP - widthOf(text));
+      })
+      .join('')
+      .trimEnd(),
+  ).join('\n');
 }
 
-/** Each row is a table of the library, whose effort grows with the square of the number of rows. */
-function wrapped(widths: readonly number[]): (row: readonly string[]) => string {
-  // Loaded here and synchronously: every command imports this file, and few draw a table that has to be wrapped.
-  const Table: typeof import('cli-table3') = createRequire(import.meta.url)('cli-table3');
-  return (row) => {
-    const drawn = new Table({
-      ...{ colWidths: widths.map((width) => width + GAP), wordWrap: true, chars: borderless },
-      style: { head: [], border: [], 'padding-left': 0, 'padding-right': GAP },
-    });
-    drawn.push(row.map((text, at) => withShortWords(text, widths[at] ?? 0)));
-    return drawn.toString().replace(/ +$/gm, '');
-  };
+/** The text in lines that fit the column; words that are wider than it are cut. */
+function cellLines(text: string, width: number): readonly string[] {
+  if (widthOf(text) <= width) return [text];
+  return wrapLines(
+    text.replace(/[^ ]+/g, (word) => cut(word, width)),
+    width,
+  );
+}
+
+/** The word with a space in each place where it has to be broken. */
+function cut(word: string, width: number): string {
+  let [before, piece] = ['', ''];
+  for (const letter of word) {
+    if (widthOf(piece + letter) > width) [before, piece] = [`${before}${piece} `, ''];
+    piece += letter;
+  }
+  return before + piece;
 }
 
 /** The items of a list; empty for a field that a gateway of another version lacks. */
@@ -109,24 +121,6 @@ function fittingWidths(
 
 function totalOf(widths: readonly number[]): number {
   return widths.reduce((sum, width) => sum + width + GAP, -GAP);
-}
-
-/** The cell with words that are wider than the column split. Text in colour stays unchanged. */
-function withShortWords(cell: string, width: number): string {
-  if (cell.includes('\u001b')) return cell;
-  return cell.replace(/\S+/g, (word) => {
-    const letters = Math.floor(width / (widthOf(word) > [...word].length ? 2 : 1));
-    return (word.match(new RegExp(`.{1,${letters}}`, 'gu')) ?? []).join('\n');
-  });
-}
-
-/** Letters of East Asian scripts and emoji, which take two columns. */
-const WIDE =
-  /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/gu;
-
-/** The columns that a text takes on a terminal. */
-function widthOf(text: string): number {
-  return stripVTControlCharacters(text).replace(WIDE, '##').length;
 }
 
 /** `name  value` lines with the values in one column, which is wrapped on a terminal; none for an empty value. */
@@ -166,13 +160,6 @@ export function duration(seconds: number): string {
 export function minute(value: unknown): string {
   return String(value ?? '').replace(/^(\d{4}-\d{2}-\d{2})T(\d{2}:\d{2})[\d:.]*Z$/, '$1 $2Z');
 }
-
-const borderless = Object.fromEntries(
-  [
-    ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
-    ...['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
-  ].map((border) => [border, '']),
-);
 
 /** Text of a backend on one line, unable to move the cursor, change the order of letters or recolour the terminal; our own colours stay. */
 export function printable(text: string): string {

@@ -23,7 +23,7 @@ const LATER = [
     'yaml',
     '@opentelemetry/api',
   ],
-  ...['cli-table3', '@mikro-orm/postgresql', '@mikro-orm/mysql', '@mikro-orm/mssql', '@mikro-orm/oracledb'],
+  ...['@mikro-orm/postgresql', '@mikro-orm/mysql', '@mikro-orm/mssql', '@mikro-orm/oracledb'],
 ];
 
 /** Runs first in the program: writes the URLs of all loaded modules when it ends. */
