@@ -139,12 +139,24 @@ export function pairsOf(
 const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * A time such as `2027-01-31T00:00:00Z`, a day such as `2027-01-31`, which is its beginning in UTC, or a span such as `2h` from
- * `nowMs` on, in ms since 1970; NaN for any other text. `unitMs`: the letters of a span; a negative value counts back.
+ * Reads `2027-01-31T00:00:00Z` as it is, `2027-01-31` as the start of that day in UTC, and `2h` as a span from now on. Returns ISO 8601
+ * in UTC. `unitMs`: the letters of a span; a negative value counts back. Throws UsageError.
  */
-export function timeOf(text: string, nowMs: number, unitMs: Readonly<Record<string, number>>): number {
+export function timeOf(
+  option: string,
+  text: string,
+  unitMs: Readonly<Record<string, number>>,
+  nowMs: number = Date.now(),
+): string {
   const [, count, letter = ''] = /^(\d{1,6})([a-z])$/.exec(text) ?? [];
   const unit = unitMs[letter];
-  if (unit !== undefined) return nowMs + Number(count) * unit;
-  return timestampOf(ISO_DAY.test(text) ? `${text}T00:00Z` : text);
+  const isSpan = unit !== undefined;
+  const atMs = isSpan
+    ? nowMs + Number(count) * unit
+    : timestampOf(ISO_DAY.test(text) ? `${text}T00:00Z` : text);
+  if (!Number.isNaN(atMs)) return new Date(atMs).toISOString();
+  const spans = Object.keys(unitMs).map((each) => `12${each}`);
+  throw new UsageError(
+    `--${option} takes a time such as 2027-01-31T00:00:00Z, a day such as 2027-01-31, or a span such as ${spans.join(' or ')}, not "${text}"`,
+  );
 }

@@ -1,8 +1,8 @@
 // Invalid options and passwords of accounts are refused before a request is sent.
 
 import * as assert from 'uvu/assert';
-import { permissionsOf, readExpiry, readPassword } from '../../../src/cli/accounts/account-options.ts';
-import { CommandInput } from '../../../src/cli/command.ts';
+import { LIFETIME_MS, permissionsOf, readPassword } from '../../../src/cli/accounts/account-options.ts';
+import { CommandInput, timeOf } from '../../../src/cli/command.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -11,6 +11,7 @@ import { type RecordingOptions, recordingTerminal } from '../recording-terminal.
 const test = suite('account options');
 const nowMs = Date.parse('2027-01-01T00:00:00Z');
 
+const expiryOf = (written: string) => timeOf('expires', written, LIFETIME_MS, nowMs);
 const given = (options: Record<string, string>) => new CommandInput([], new Map(Object.entries(options)));
 function refuses(work: () => unknown, message: RegExp, what?: string): void {
   assert.throws(work, (error: unknown) => error instanceof UsageError && message.test(error.message), what);
@@ -36,13 +37,13 @@ test('read an expiry as a duration from now or a time in UTC', () => {
     '2027-01-31T12:00:00+02:00': '2027-01-31T10:00:00.000Z',
     '2027-01-31T12:00Z': '2027-01-31T12:00:00.000Z',
   };
-  for (const [written, expected] of Object.entries(cases)) assert.is(readExpiry(written, nowMs), expected);
+  for (const [written, expected] of Object.entries(cases)) assert.is(expiryOf(written), expected);
 });
 
 test('refuse an expiry that is ambiguous or invalid', () => {
   const unclear = ['', 'x', '30', '30m', '1d2h', '-1d', '2027-1-31', '2027-01-31Z', '2027-01-31T12:00:00'];
   for (const written of [...unclear, '2027-02-29', '2027-13-01', '2027-02-30T00:00:00Z'])
-    refuses(() => readExpiry(written, nowMs), /^--expires takes a time such as/, written);
+    refuses(() => expiryOf(written), /^--expires takes a time such as/, written);
 });
 
 test('ask for an existing password once, and for a new one twice', async () => {

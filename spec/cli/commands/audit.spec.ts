@@ -30,7 +30,7 @@ test('audit shows changes and calls, newest first, and filters them', async () =
   assert.is(JSON.parse(found.out).length, 1);
   // Without a zone the time of another place would be meant.
   for (const time of ['yesterday', '5', '2027-01-31T10:00', '2027-02-30'])
-    assert.match(await complaint(gateway.run(`gateway audit --from ${time}`), 2), '--from must be a time');
+    assert.match(await complaint(gateway.run(`gateway audit --from ${time}`), 2), '--from takes a time');
 });
 
 test('log-level shows the level, changes it, and refuses an unknown level', async () => {

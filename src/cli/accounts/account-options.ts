@@ -2,7 +2,7 @@
 // command line. The accounts of the gateway or of the database check the values.
 
 import { ROLE_SCOPES, ROLES, type Role, SCOPES, type Scope } from '../../domain/account.ts';
-import { type CommandInput, timeOf } from '../command.ts';
+import type { CommandInput } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -33,20 +33,8 @@ export function wordsOf(input: CommandInput, option: string): readonly string[] 
     .map((word) => word.trim());
 }
 
-const HOUR_MS = 3_600_000;
-const UNIT_MS: Readonly<Record<string, number>> = { h: HOUR_MS, d: 24 * HOUR_MS, w: 7 * 24 * HOUR_MS };
-
-/**
- * Reads `2027-01-31T00:00:00Z` as it is, `2027-01-31` as the start of that day in UTC, and `12h`, `30d` and
- * `8w` as spans from now. Returns ISO 8601 in UTC. Throws UsageError.
- */
-export function readExpiry(written: string, nowMs: number = Date.now()): string {
-  const atMs = timeOf(written, nowMs, UNIT_MS);
-  if (!Number.isNaN(atMs)) return new Date(atMs).toISOString();
-  throw new UsageError(
-    `--expires takes a time such as 2027-01-31T00:00:00Z, a day such as 2027-01-31, or a span such as 12h, 30d or 8w, not "${written}"`,
-  );
-}
+/** The spans of `--expires`. */
+export const LIFETIME_MS = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 // --- passwords -------------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ import {
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
-import type { CommandDefinition } from '../command.ts';
+import { type CommandDefinition, timeOf } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
 
 export const apiKeys: CommandDefinition = {
@@ -60,13 +60,13 @@ export const createApiKey: CommandDefinition = {
     'gateway create-api-key search-only --permissions tools:call --templates search',
   ],
   run: async (input, terminal) => {
-    const { permissionsOf, readExpiry, wordsOf } = await import('../accounts/account-options.ts');
+    const { LIFETIME_MS, permissionsOf, wordsOf } = await import('../accounts/account-options.ts');
     const expires = input.text('expires');
     const body = {
       name: input.positional(0),
       permissions: permissionsOf(input),
       templates: wordsOf(input, 'templates'),
-      expires_at: expires === undefined ? undefined : readExpiry(expires),
+      expires_at: expires === undefined ? undefined : timeOf('expires', expires, LIFETIME_MS),
     };
     const record = await withAccountClient(input, terminal, async (client) =>
       fields(await client.request('/auth/api-keys', { method: 'POST', body })),

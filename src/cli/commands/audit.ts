@@ -2,7 +2,6 @@
 
 import { type Fields, fields } from '../answers.ts';
 import { type CommandDefinition, timeOf } from '../command.ts';
-import { UsageError } from '../failures.ts';
 import { type Columns, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, entriesOf, gatewayOf, WIDE_OPTION } from '../remote.ts';
 
@@ -40,7 +39,7 @@ export const audit: CommandDefinition = {
     for (const name of FILTERS) {
       const value = input.text(name);
       if (value !== undefined)
-        query.set(name, name === 'from' || name === 'to' ? isoTimeOf(name, value) : value);
+        query.set(name, name === 'from' || name === 'to' ? timeOf(name, value, AGE_MS) : value);
     }
     const bounds = { query, most: limit };
     const entries = await entriesOf(await gatewayOf(input, terminal), '/gateway/audit', 'entries', bounds);
@@ -51,14 +50,6 @@ export const audit: CommandDefinition = {
 };
 
 const AGE_MS = { s: -1_000, m: -60_000, h: -3_600_000, d: -86_400_000 };
-
-function isoTimeOf(name: string, text: string): string {
-  const atMs = timeOf(text, Date.now(), AGE_MS);
-  if (!Number.isNaN(atMs)) return new Date(atMs).toISOString();
-  throw new UsageError(
-    `--${name} must be a time such as 2027-01-31T00:00:00Z or an age such as 2h, not "${text}"`,
-  );
-}
 
 const COLUMNS: Columns<Fields> = {
   TIME: 'at',
