@@ -119,9 +119,9 @@ export class CommandInput {
   }
 }
 
-/** The pairs of a repeatable option, each name once. */
+/** The pairs in the words, each name once. `what`: what the words are, such as `--env`. */
 export function pairsOf(
-  option: string,
+  what: string,
   words: readonly string[],
   { form = 'KEY=VALUE', pattern = /^([^=]+)=(.*)$/s } = {},
 ): ReadonlyMap<string, string> {
@@ -129,8 +129,8 @@ export function pairsOf(
   for (const word of words) {
     const [, name, value] = pattern.exec(word) ?? [];
     if (name === undefined || value === undefined)
-      throw new UsageError(`--${option} takes ${form}, not "${word}"`);
-    if (pairs.has(name)) throw new UsageError(`--${option} ${name} can be given only once`);
+      throw new UsageError(`${what} must be ${form}, not "${word}"`);
+    if (pairs.has(name)) throw new UsageError(`${what} ${name} can be given only once`);
     pairs.set(name, value);
   }
   return pairs;

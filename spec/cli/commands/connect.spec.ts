@@ -187,7 +187,7 @@ test('refuses unknown names and incompatible options', async () => {
     ['weather --llm curl --stdio', 2, /curl cannot use --stdio/],
     ['weather --http --env A=b', 2, /--env KEY=VALUE cannot be combined with --http/],
     ['weather --env A=1 --env A=2', 2, /--env A can be given only once/],
-    ['weather --env 1A=b', 2, /--env takes KEY=VALUE, not "1A=b"/],
+    ['weather --env 1A=b', 2, /--env must be KEY=VALUE, not "1A=b"/],
     ['weather --key ä', 2, /--key is not an API key/],
   ];
   for (const [words, code, message] of cases) {

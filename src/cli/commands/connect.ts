@@ -116,7 +116,7 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
   const words = input.texts('env');
   const assignments = words.filter((word) => word.includes('='));
-  const variables = Object.fromEntries(pairsOf('env', assignments, { pattern: VARIABLE }));
+  const variables = Object.fromEntries(pairsOf('--env', assignments, { pattern: VARIABLE }));
   const [name, second] = words.filter((word) => !word.includes('='));
   if (second !== undefined)
     throw new UsageError(`--env can name only one environment, not both "${name}" and "${second}"`);

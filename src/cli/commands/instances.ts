@@ -105,7 +105,7 @@ function recordOf(
   option: string,
   { form = 'KEY=VALUE', folder }: { form?: string; folder?: string } = {},
 ): Readonly<Record<string, string>> | undefined {
-  const pairs = [...pairsOf(option, input.texts(option), { form })].map(([name, value]) => [
+  const pairs = [...pairsOf(`--${option}`, input.texts(option), { form })].map(([name, value]) => [
     name,
     folder !== undefined && value.startsWith('@') ? contentOf(option, folder, value) : value,
   ]);

@@ -3,7 +3,7 @@
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject, jsonIn, parseExact } from '../../domain/json.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
-import type { CommandDefinition } from '../command.ts';
+import { type CommandDefinition, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { type Columns, json, printable, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, type RemoteEvent } from '../remote.ts';
@@ -136,16 +136,7 @@ function readArguments(words: readonly string[]): string | ReadonlyMap<string, s
   // A single word that begins like an object is never read as a pair: it may be JSON with an error.
   if (second === undefined && (/^\s*[{"]/.test(first) || jsonIn(first) !== undefined))
     return checkedObject(first);
-  const pairs = new Map<string, string>();
-  for (const word of words) {
-    const [, key, value] = /^([^=]+)=(.*)$/s.exec(word) ?? [];
-    if (key === undefined || value === undefined) {
-      throw new UsageError(`arguments must be one JSON object or key=value, not "${word}"`);
-    }
-    if (pairs.has(key)) throw new UsageError(`argument ${key} can be given only once`);
-    pairs.set(key, value);
-  }
-  return pairs;
+  return pairsOf('argument', words, { form: 'one JSON object or key=value' });
 }
 
 /** JSON text of the pairs by the schema of the tool; numbers stay as written. */
