@@ -157,6 +157,6 @@ export function timeOf(
   if (!Number.isNaN(atMs)) return new Date(atMs).toISOString();
   const spans = Object.keys(unitMs).map((each) => `12${each}`);
   throw new UsageError(
-    `--${option} takes a time such as 2027-01-31T00:00:00Z, a day such as 2027-01-31, or a span such as ${spans.join(' or ')}, not "${text}"`,
+    `--${option} takes a time such as 2027-01-31T00:00:00Z, a day such as 2027-01-31, or a span such as ${spans.join(', ')}, not "${text}"`,
   );
 }
