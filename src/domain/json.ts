@@ -146,7 +146,7 @@ export function jsonIn(text: string, parse: (text: string) => unknown = JSON.par
 }
 
 /** Numbers that a double may not hold, and negative zero; a match in a string only costs time, so repetitions are bounded. */
-const MAYBE_CHANGED = /(?:^|[\s:,[.-])(?:\d{16}|\d{1,15}(?:\.\d{1,15})?[eE][+-]?\d{3})|(?:^|[\s:,[])-0/;
+const MAYBE_CHANGED = /(?:^|[\s:,[-])(?:(?:\d\.?){16}|\d{1,15}(?:\.\d{1,15})?[eE][+-]?\d{3})|(?:^|[\s:,[])-0/;
 
 function isChanged(value: number, source: string): boolean {
   if (value === 0 || !Number.isFinite(value)) return /^-|[1-9]/.test(source);
