@@ -281,6 +281,16 @@ test('reports what is wrong with a kubeconfig', async () => {
   assert.match(text, 'use a token or a client certificate');
 });
 
+test('no warning repeats the secrets of a kubeconfig', async () => {
+  const server = cluster.url.replace('//', '//admin:s3cret@');
+  for (const access of [{ user: { token: 's3cret\npart' } }, { cluster: { server } }]) {
+    const { gateway } = await gatewayOf(undefined, access);
+    const text = (await gateway.sync()).warnings.join('\n');
+    assert.not.match(text, 's3cret', text);
+    assert.match(text, /its token is not one word|without credentials/);
+  }
+});
+
 test('sends exactly the kinds of requests that the RBAC manifest allows', async () => {
   const { gateway } = await gatewayOf();
   await gateway.followDeployments();

@@ -13,7 +13,7 @@ export interface ClusterAccess {
   readonly server: string;
   /** Always says whether the server is verified: else NODE_TLS_REJECT_UNAUTHORIZED, meant for others, would decide. */
   readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key'> & { readonly rejectUnauthorized: boolean };
-  /** Read for each request, because tokens of pods are renewed. Undefined: none. */
+  /** Read for each request, because tokens of pods are renewed; perhaps with a line break at its end. Undefined: none. */
   readonly token: () => string | undefined;
 }
 
@@ -40,7 +40,7 @@ export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterA
     return {
       server: `https://${address}:${env.KUBERNETES_SERVICE_PORT || 443}`,
       tls: { ca: readFileSync(join(ACCOUNT, 'ca.crt'), 'utf8'), rejectUnauthorized: true },
-      token: () => readFileSync(join(ACCOUNT, 'token'), 'utf8').trim(),
+      token: () => readFileSync(join(ACCOUNT, 'token'), 'utf8'),
     };
   }
   const files = named ? named.split(delimiter).filter(Boolean) : home ? [join(home, '.kube/config')] : [];
@@ -77,8 +77,8 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
   const cluster = section('clusters', 'cluster', chosen.cluster);
   const user = section('users', 'user', chosen.user);
   const { server } = cluster.fields;
-  if (typeof server !== 'string' || !/^https?:\/\//.test(server) || !URL.canParse(server))
-    throw new SourceError(`${cluster.file}: its server is not an http or https URL`);
+  if (typeof server !== 'string' || !/^https?:\/\/[^@]+$/.test(server) || !URL.canParse(server))
+    throw new SourceError(`${cluster.file}: its server is not an http or https URL without credentials`);
   const text = (from: { file: string; fields: JsonObject }, name: string): string | undefined => {
     const { [`${name}-data`]: data, [name]: path } = from.fields;
     if (typeof data === 'string') return Buffer.from(data, 'base64').toString('utf8');
@@ -102,7 +102,7 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
     token: () => {
       if (typeof token === 'string') return token;
       if (typeof tokenFile !== 'string') return undefined;
-      return readFileSync(resolve(dirname(user.file), tokenFile), 'utf8').trim();
+      return readFileSync(resolve(dirname(user.file), tokenFile), 'utf8');
     },
   };
 }
@@ -231,11 +231,14 @@ export class Cluster {
 }
 
 /** Makes the function that sends requests, with the certificates of the cluster, until `closing`. Redirects are not followed. */
-async function clientOf({ tls, token }: ClusterAccess, closing: AbortSignal) {
+async function clientOf({ server, tls, token }: ClusterAccess, closing: AbortSignal) {
   const { Agent, fetch } = await import('undici');
   const dispatcher = new Agent({ connect: { ...tls, signal: closing }, bodyTimeout: SILENCE_MS });
   return async (url: string, signal: AbortSignal): Promise<Response> => {
-    const bearer = token();
+    const bearer = token()?.trim();
+    // The error of fetch would quote it.
+    if (bearer !== undefined && !/^[\x21-\x7e]*$/.test(bearer))
+      throw new SourceError(`${server}: its token is not one word of plain ASCII`);
     const headers = {
       Accept: 'application/json',
       ...(bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` }),
