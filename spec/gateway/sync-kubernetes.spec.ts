@@ -281,6 +281,12 @@ test('reports what is wrong with a kubeconfig', async () => {
   assert.match(text, 'use a token or a client certificate');
 });
 
+test('prefers the token file to the token, as kubectl does', async () => {
+  const { gateway } = await gatewayOf(undefined, { user: { token: 'stale', tokenFile: 'token' } });
+  const { reached, warnings } = await gateway.sync();
+  assert.equal(reached, [`${cluster.url} (namespace mcp-servers)`], warnings.join());
+});
+
 test('no warning repeats the secrets of a kubeconfig', async () => {
   const server = cluster.url.replace('//', '//admin:s3cret@');
   for (const access of [{ user: { token: 's3cret\npart' } }, { cluster: { server } }]) {

@@ -100,9 +100,9 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
     server: server.replace(/\/+$/, ''),
     tls,
     token: () => {
-      if (typeof token === 'string') return token;
-      if (typeof tokenFile !== 'string') return undefined;
-      return readFileSync(resolve(dirname(user.file), tokenFile), 'utf8');
+      // As in kubectl: the file may have been renewed since.
+      if (typeof tokenFile === 'string') return readFileSync(resolve(dirname(user.file), tokenFile), 'utf8');
+      return typeof token === 'string' ? token : undefined;
     },
   };
 }
