@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { createServer as createTlsServer } from 'node:tls';
@@ -27,6 +27,9 @@ test.after.each(async () => {
   await cluster.close();
 });
 
+const NOWHERE = 'unix:///nowhere/engine.sock';
+const NO_ENGINES = { DOCKER_HOST: NOWHERE, CONTAINER_HOST: NOWHERE };
+
 const token = (text: string) => writeFile(folder('token'), `${text}\n`);
 
 /** A gateway with a kubeconfig of this cluster, whose notices are kept. */
@@ -44,8 +47,7 @@ async function gatewayOf(
   };
   // JSON is YAML, too.
   await writeFile(folder('config'), JSON.stringify(config));
-  const nowhere = 'unix:///nowhere/engine.sock';
-  const env = { KUBECONFIG: folder('config'), DOCKER_HOST: nowhere, CONTAINER_HOST: nowhere };
+  const env = { ...NO_ENGINES, KUBECONFIG: folder('config') };
   const notices: string[] = [];
   const discovery = { env, namespace, onNotice: (line: string) => notices.push(line) };
   const gateway = await createGateway({ discovery, graceMs: 0 });
@@ -279,6 +281,18 @@ test('reports what is wrong with a kubeconfig', async () => {
     users: [{ name: 'c', user }],
   });
   assert.match(text, 'use a token or a client certificate');
+});
+
+test('finds the kubeconfig in the home folder, on Windows in the profile of the user', async () => {
+  await gatewayOf();
+  await mkdir(folder('.kube'));
+  await rename(folder('config'), folder('.kube/config'));
+  await rename(folder('token'), folder('.kube/token'));
+  for (const name of ['HOME', 'USERPROFILE']) {
+    const gateway = await createGateway({ discovery: { env: { ...NO_ENGINES, [name]: folder() } } });
+    gateways.push(gateway);
+    assert.ok((await gateway.sync()).reached.includes(`${cluster.url} (namespace mcp-servers)`), name);
+  }
 });
 
 test('prefers the token file to the token, as kubectl does', async () => {

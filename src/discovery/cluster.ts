@@ -34,7 +34,8 @@ const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** The cluster of this pod, else that of the kubeconfig; undefined when there is none. SourceError. */
 export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterAccess | undefined> {
-  const { KUBECONFIG: named, HOME: home, KUBERNETES_SERVICE_HOST: host } = env;
+  const { KUBECONFIG: named, KUBERNETES_SERVICE_HOST: host } = env;
+  const home = env.HOME || env.USERPROFILE; // Windows has the latter
   if (!named && host && existsSync(join(ACCOUNT, 'token'))) {
     const address = host.includes(':') ? `[${host}]` : host;
     return {
