@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
+import { connect, createServer } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
@@ -74,6 +77,36 @@ test('reaches a container by its published port, its own address, the network of
     'program-ee000000': ['serve', '--fast'],
     'program-ff000000': ['run', 'two words'],
   });
+});
+
+const addresses = Object.values(networkInterfaces()).flatMap((each = []) => each);
+const hasIpv6 = addresses.some(({ address }) => address === '::1');
+const ipv6 = test.needs(hasIpv6, 'no IPv6 here');
+ipv6('reaches an engine, and the containers that use its network, by an IPv6 address', async () => {
+  const engine = await engineWith(
+    { id: 'aa', labels: marked('web'), ports: { '80/tcp': at('0.0.0.0', '32768') } },
+    { id: 'bb', labels: marked('ported'), network: 'host' },
+  );
+  const front = createServer((socket) => {
+    const behind = connect(engine.address.replace('unix://', ''));
+    socket.on('error', () => behind.destroy()).pipe(behind);
+    behind.on('error', () => socket.destroy()).pipe(socket);
+  });
+  await once(front.listen(0, '::1'), 'listening');
+  open.push({ close: async () => void front.close() });
+  const address = `tcp://[::1]:${Object(front.address()).port}`;
+  const gateway = await gatewayAt([address]);
+  const { reached, warnings } = await gateway.sync();
+  assert.equal([reached, warnings], [[address], []]);
+  const endpoints = gateway.servers().map(({ definition: { endpoint } }) => endpoint);
+  assert.equal(endpoints.toSorted(), ['http://[::1]:32768/mcp', 'http://[::1]:9000/mcp']);
+});
+
+test('keeps the port of an engine that is the default port of http', async () => {
+  for (const address of ['http://127.0.0.1:80', 'https://127.0.0.1:443']) {
+    const [line = ''] = (await (await gatewayAt([address])).sync()).warnings;
+    assert.ok(line.startsWith(`${address}: `) && !line.includes(':237'), line);
+  }
 });
 
 test('reports why a container is skipped', async () => {

@@ -153,14 +153,14 @@ function programOf(written: WrittenCommand, where: string): InstanceInput | stri
 /** The URL at which this process reaches a port of the container; else the reason why it has none, as a clause. */
 function endpointOf(details: ContainerInspectInfo, wanted: number | undefined, engine: string): string {
   const { Ports: published = {}, Networks: networks } = details.NetworkSettings;
-  const host = engine.startsWith('unix:') ? '127.0.0.1' : new URL(engine).hostname;
+  const host = engine.startsWith('unix:') ? '127.0.0.1' : urlOf(engine).hostname.replace(/^\[|\]$/g, '');
   const exposed = Object.keys({ ...published, ...details.Config?.ExposedPorts }).flatMap(
     (name) => /^(\d+)\/tcp$/.exec(name)?.[1] ?? [],
   );
   const port = wanted ?? (exposed.length === 1 ? Number(exposed[0]) : undefined);
   if (port === undefined)
     return `its address is unknown: set the label ${PORT} or ${COMMAND}, or give the template a port`;
-  if (details.HostConfig?.NetworkMode === 'host') return `http://${host}:${port}`;
+  if (details.HostConfig?.NetworkMode === 'host') return `http://${hostAndPort(host, port)}`;
   const bindings: readonly { HostIp?: string; HostPort?: string }[] = published?.[`${port}/tcp`] ?? [];
   const binding = bindings.find(({ HostIp: ip = '' }) => !ip.includes(':')) ?? bindings[0];
   const address = Object.values(networks ?? {}).find((each) => each?.IPAddress)?.IPAddress;
@@ -218,19 +218,25 @@ export const podman: Provider = async (context) => {
 /** `unix:///path`, `tcp://host:port`, `http://...` or `https://...`. Throws SourceError for anything else. */
 function checkedAddress(written: string): string {
   if (/^unix:\/\/\/.+/.test(written)) return written;
-  const url = /^(tcp|https?):\/\//.test(written) ? URL.parse(written) : null;
-  if (url === null || url.username !== '' || url.password !== '')
+  const [, scheme] = /^(tcp|https?):\/\/./.exec(written) ?? [];
+  const url = scheme === undefined || !URL.canParse(written) ? undefined : urlOf(written);
+  if (url === undefined || url.username !== '' || url.password !== '')
     throw new SourceError(
       'DOCKER_HOST and CONTAINER_HOST must be unix:///path or tcp://host:port, without credentials',
     );
-  return `${url.protocol}//${url.host}`;
+  return `${scheme}://${url.host}`;
+}
+
+/** The parts of an address. As a URL of http or https it would lose the port 80 or 443, for which engines have other defaults. */
+function urlOf(address: string): URL {
+  return new URL(address.replace(/^https?:/, 'tcp:'));
 }
 
 export async function connect(address: string): Promise<Docker> {
   const { default: Engine } = await import('dockerode');
   if (address.startsWith('unix://')) return new Engine({ socketPath: address.slice('unix://'.length) });
-  const { hostname, port, protocol } = new URL(address);
-  const tls = tlsFiles(protocol);
+  const { hostname, port } = urlOf(address);
+  const tls = tlsFiles(address);
   return new Engine({
     host: hostname,
     port: port || (tls === undefined ? 2375 : 2376),
@@ -240,10 +246,10 @@ export async function connect(address: string): Promise<Docker> {
 }
 
 function tlsFiles(
-  protocol: string,
+  address: string,
 ): { ca: Buffer; cert: Buffer; key: Buffer } | Record<string, never> | undefined {
   const { DOCKER_CERT_PATH: folder, DOCKER_TLS_VERIFY: verify } = process.env;
-  if (protocol === 'http:' || (protocol === 'tcp:' && !verify)) return undefined;
+  if (address.startsWith('http:') || (address.startsWith('tcp:') && !verify)) return undefined;
   if (!folder) return {};
   const file = (name: string) => readFileSync(join(folder, name));
   return { ca: file('ca.pem'), cert: file('cert.pem'), key: file('key.pem') };
