@@ -155,15 +155,21 @@ test('looks into one namespace or all, and removes only what it looked at', asyn
   assert.equal((await gateway.sync({ namespace: '*' })).removed, [{ template: 'web', id: 'web-d1000000' }]);
 });
 
-test('skips a Service with several ports of which none has a usual name', async () => {
-  const ports = [
+test('skips a Service without a TCP port, or with several of which none has a usual name', async () => {
+  cluster.put('services', service('web', labelled));
+  const { gateway } = await gatewayOf();
+  const several = [
     { name: 'a', port: 1000 },
     { name: 'b', port: 2000 },
   ];
-  cluster.put('services', service('web', labelled));
-  cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')], ports));
-  const { gateway } = await gatewayOf();
-  assert.match(String((await gateway.sync()).skipped[0]?.reason), 'it has several ports');
+  for (const [ports, reason] of [
+    [several, 'it has several ports: name one mcp'],
+    [[{ name: 'mcp', port: 1000, protocol: 'UDP' }], 'it has no TCP port'],
+    [[], 'it has no TCP port'],
+  ] as const) {
+    cluster.put('endpointslices', slice('web', [pod('a1', '10.0.0.1')], ports));
+    assert.is((await gateway.sync()).skipped[0]?.reason, reason);
+  }
 });
 
 test('follows pods through bookmarks, ended watches, forgotten versions, renewed tokens and lost connections', async () => {

@@ -93,8 +93,8 @@ function listingOf(
           skip(String(name), 'it has an endpoint that is not a pod');
         } else if (fieldsOf(endpoint.conditions).ready === false) {
           skip(String(pod), 'it is not ready');
-        } else if (port === undefined) {
-          skip(String(pod), 'it has several ports: name one mcp');
+        } else if (typeof port === 'string') {
+          skip(String(pod), port);
         } else if (typeof address === 'string') {
           const id = instanceIdOf(template, uid);
           if (found.has(`${template}/${id}`)) continue;
@@ -141,12 +141,13 @@ function byAddressType(one: JsonObject, other: JsonObject): number {
   return String(one.addressType).localeCompare(String(other.addressType));
 }
 
-/** The port with a usual name, else the only one. */
-function portOf(slice: JsonObject): number | undefined {
+/** The port with a usual name, else the only one; else the reason why there is none, as a clause. */
+function portOf(slice: JsonObject): number | string {
   const ports = listOf(slice.ports).filter(({ protocol = 'TCP' }) => protocol === 'TCP');
   const named = PORT_NAMES.map((name) => ports.find((port) => port.name === name)).find(Boolean);
-  const chosen = named ?? (ports.length === 1 ? ports[0] : undefined);
-  return typeof chosen?.port === 'number' ? chosen.port : undefined;
+  const { port } = named ?? ports[0] ?? {};
+  if (typeof port !== 'number') return 'it has no TCP port';
+  return named !== undefined || ports.length === 1 ? port : 'it has several ports: name one mcp';
 }
 
 function metadataOf(item: JsonObject) {
