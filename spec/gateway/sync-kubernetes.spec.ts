@@ -234,10 +234,11 @@ test('a cluster that refuses the token leads to a warning, and removes nothing',
   const { gateway } = await gatewayOf();
   await gateway.sync();
   cluster.token = 'another';
+  cluster.refusal = 'Unauthorized:\n  the token has expired';
   const { removed, reached, warnings } = await gateway.sync();
   assert.equal([removed, reached], [[], []]);
   assert.ok(
-    warnings.some((line) => line.startsWith(`${cluster.url} answers 401 for `)),
+    warnings.some((line) => /answers 401 for \w+: Unauthorized: the token has expired$/.test(line)),
     warnings.join(),
   );
   assert.equal(Object.keys(endpoints(gateway)), ['web-a1000000']);

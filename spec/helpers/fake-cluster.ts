@@ -32,6 +32,8 @@ const APIS: Readonly<Record<string, string>> = {
 export class FakeCluster {
   /** The only token that is accepted. */
   token = 'first-token';
+  /** The message about any other token. */
+  refusal = 'Unauthorized';
   /** Items per page, whatever limit is requested. */
   pageItems = 500;
   /** One line for each request: `list services 200`, `watch services from 4`. */
@@ -119,7 +121,7 @@ export class FakeCluster {
     };
     const failure = (code: number, message: string) => send(code, { kind: 'Status', code, message });
     if (authorization !== `Bearer ${this.token}`) {
-      failure(401, 'Unauthorized');
+      failure(401, this.refusal);
       return;
     }
     if (APIS[plural] !== api) {

@@ -219,7 +219,7 @@ export class Cluster {
     if (response.ok || (response.status === 410 && 'watch' in query)) return response;
     const body: unknown = await response.json().catch(() => undefined); // no JSON: the status says enough
     const message = isJsonObject(body) && typeof body.message === 'string' ? `: ${body.message}` : '';
-    throw new SourceError(`${this.address} answers ${response.status} for ${plural}${message}`.slice(0, 400));
+    throw new SourceError(`${this.address} answers ${response.status} for ${plural}${message}`);
   }
 
   #failure(thrown: unknown, isLate: boolean): SourceError {

@@ -258,5 +258,5 @@ function tlsFiles(
 function engineFailure(address: string, thrown: unknown): SourceError {
   const why =
     codeOf(thrown) === 'ABORT_ERR' ? 'it does not answer' : messageOf(thrown).trim() || codeOf(thrown);
-  return new SourceError(`${address}: ${String(why).replace(/\s+/g, ' ').slice(0, 300)}`, { cause: thrown });
+  return new SourceError(`${address}: ${why}`, { cause: thrown });
 }

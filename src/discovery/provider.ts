@@ -2,6 +2,7 @@
 
 import type { Listing } from '../domain/deployment.ts';
 import type { InstanceInput } from '../domain/instance.ts';
+import { cutText } from '../domain/text.ts';
 
 /** The fields of a template's definition that tell how to reach its deployments. */
 export interface TemplateHints extends Pick<InstanceInput, 'command' | 'args' | 'transport'> {
@@ -41,9 +42,13 @@ export interface Source {
  */
 export type Provider = (context: DiscoveryContext) => Promise<readonly Source[]>;
 
-/** An unusable source; the message is one line with its address. */
+/** An unusable source. The message is one line with its address, of at most 400 characters: sources may answer with any text. */
 export class SourceError extends Error {
   override readonly name = 'SourceError';
+
+  constructor(message: string, options?: ErrorOptions) {
+    super(cutText(message.replace(/\s+/g, ' '), 400), options);
+  }
 }
 
 /** The lines of a stream as they arrive, without empty ones and without an unfinished last one. */
