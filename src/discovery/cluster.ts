@@ -32,7 +32,7 @@ const WATCH_SECONDS = 290;
 const SILENCE_MS = (WATCH_SECONDS + 30) * 1_000;
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
-/** The cluster of this pod, else that of the kubeconfig; undefined when there is none. SourceError. */
+/** The cluster of KUBECONFIG, else of this pod, else of the kubeconfig at home; undefined when there is none. SourceError. */
 export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterAccess | undefined> {
   const { KUBECONFIG: named, KUBERNETES_SERVICE_HOST: host } = env;
   const home = env.HOME || env.USERPROFILE; // Windows has the latter
