@@ -4,7 +4,7 @@
 import type { ServerMessage } from './client.ts';
 import type { ErrorCode } from './errors.ts';
 import type { TransportKind } from './instance.ts';
-import { asBuffer, isJsonObject, type JsonFields, type JsonObject, type JsonText } from './json.ts';
+import { isJsonObject, type JsonFields, type JsonObject, type JsonText } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
@@ -150,7 +150,7 @@ const IS_TRUE = /"isError"\s*:\s*true/;
  * a match is a key, though perhaps a nested one.
  */
 function isToolError(result: JsonText): boolean {
-  const bytes = asBuffer(result.bytes);
+  const { bytes } = result;
   // One search for all matches: a result may consist of this key.
   if (!bytes.includes(KEY) || !IS_TRUE.test(bytes.toString('latin1'))) return false;
   if (bytes.length > PARSED_BYTES) return true;

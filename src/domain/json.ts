@@ -50,12 +50,12 @@ export function canonicalText(value: unknown): string {
  * its value is read.
  */
 export class JsonText {
-  #bytes: Uint8Array | undefined;
+  #bytes: Buffer | undefined;
   readonly #text: string | undefined;
   #value: unknown;
   #parsed: boolean;
 
-  private constructor(bytes: Uint8Array | undefined, value: unknown, parsed: boolean, text?: string) {
+  private constructor(bytes: Buffer | undefined, value: unknown, parsed: boolean, text?: string) {
     this.#bytes = bytes;
     this.#text = text;
     this.#value = value;
@@ -63,7 +63,7 @@ export class JsonText {
   }
 
   /** Wraps bytes that hold exactly one JSON value. They are not copied: do not reuse the buffer. */
-  static ofBytes(bytes: Uint8Array): JsonText {
+  static ofBytes(bytes: Buffer): JsonText {
     return new JsonText(bytes, undefined, false);
   }
 
@@ -77,18 +77,18 @@ export class JsonText {
   }
 
   /** UTF-8 bytes of the JSON text. */
-  get bytes(): Uint8Array {
+  get bytes(): Buffer {
     this.#bytes ??= Buffer.from(this.#text ?? JSON.stringify(this.#value ?? null));
     return this.#bytes;
   }
 
   /** The text if it is kept as such, else the bytes. */
-  get source(): Uint8Array | string {
+  get source(): Buffer | string {
     return this.#text ?? this.bytes;
   }
 
   get text(): string {
-    return this.#text ?? asBuffer(this.bytes).toString('utf8');
+    return this.#text ?? this.bytes.toString('utf8');
   }
 
   /** For JSON.stringify: the value, with each number as it was written. */
@@ -175,9 +175,4 @@ export function writeFields(fields: JsonFields): string {
 function writeField(key: string, field: JsonFields[string]): string | undefined {
   if (field instanceof JsonText) return field.text;
   return key === '_meta' && isFields(field) ? writeFields(field) : JSON.stringify(field);
-}
-
-/** The same bytes, with the methods of a Buffer. */
-export function asBuffer(bytes: Uint8Array): Buffer {
-  return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }

@@ -3,7 +3,6 @@
 
 import { isUtf8 } from 'node:buffer';
 import {
-  asBuffer,
   isDeeper,
   isJsonObject,
   type JsonFields,
@@ -72,8 +71,7 @@ export type NotificationMessage = Extract<BackendMessage, { kind: 'notification'
  * JSON-RPC 2.0 message: not JSON, an array, a wrong version, neither result nor error. A byte order mark is ignored.
  * Source: ADR 44.
  */
-export function readMessage(bytes: Uint8Array): BackendMessage | undefined {
-  const whole = asBuffer(bytes);
+export function readMessage(whole: Buffer): BackendMessage | undefined {
   const hasMark = whole[0] === MARK[0] && whole.subarray(0, MARK.length).equals(MARK);
   const buffer = hasMark ? whole.subarray(MARK.length) : whole;
   const start = skipSpace(buffer, 0);

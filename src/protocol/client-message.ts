@@ -3,14 +3,7 @@
 
 import { isUtf8 } from 'node:buffer';
 import type { ClientReply } from '../domain/client.ts';
-import {
-  asBuffer,
-  isFields,
-  isJsonObject,
-  type JsonFields,
-  type JsonObject,
-  parseExact,
-} from '../domain/json.ts';
+import { isFields, isJsonObject, type JsonFields, type JsonObject, parseExact } from '../domain/json.ts';
 import {
   NONE,
   readFields,
@@ -31,8 +24,7 @@ import { invalidRequest, type RpcFailure, refused } from './rpc.ts';
  * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates; 422 with -32600 for more than
  * LIMITS.bodyValues values. Numbers are exact (parseExact), and parameters of requests may be kept as text (readFields).
  */
-export function readBody(bytes: Uint8Array): unknown {
-  const buffer = asBuffer(bytes);
+export function readBody(buffer: Buffer): unknown {
   if (!isUtf8(buffer)) throw parseError('the body is not UTF-8');
   const text = buffer.length <= SHORT_TEXT ? buffer.toString('utf8') : '';
   const source = scanned(buffer, BOUNDS, text);

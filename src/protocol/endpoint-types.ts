@@ -14,7 +14,7 @@ export interface McpRequest {
   readonly method: 'POST' | 'GET' | 'DELETE';
   readonly headers: RequestHeaders;
   /** Bytes of the body; empty for GET and DELETE. At most LIMITS.requestBodyBytes. */
-  readonly body: Uint8Array;
+  readonly body: Buffer;
   /** The template of the path; undefined for all templates of the caller. */
   readonly template: string | undefined;
   readonly principal: Principal;

@@ -65,7 +65,7 @@ export function legacyHarness(
       const request: McpRequest = {
         method,
         headers: { ...harness.headers, ...headers },
-        body: new Uint8Array(),
+        body: Buffer.alloc(0),
         template: 't',
         principal: { id: principal, kind: 'user', name: principal, scopes: new Set(['tools:call']) },
         report: () => ({ ended: () => {} }),

@@ -18,7 +18,7 @@ test('at most 1,000 have no session, 250 of one owner unless it is anonymous; ea
   const { backends, endpoint } = legacyHarness();
   const sse = new LegacySse(endpoint, { onFault: () => {}, scheduler: untimedScheduler() });
   const report = () => ({ ended: () => {} });
-  const common = { method: 'GET', headers: { accept: 'text/event-stream' }, body: new Uint8Array() } as const;
+  const common = { method: 'GET', headers: { accept: 'text/event-stream' }, body: Buffer.alloc(0) } as const;
   const rest = { ...common, template: 't', requestId: 'r', consumeRateLimit: () => {}, report };
   const open = async (id: string): Promise<RecordedReply> => {
     const reply = new RecordedReply();

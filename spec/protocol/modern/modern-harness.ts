@@ -89,7 +89,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
       const request: McpRequest = {
         method: sent.method,
         headers: sent.headers ?? {},
-        body: sent.method === 'POST' ? Buffer.from(text) : new Uint8Array(),
+        body: sent.method === 'POST' ? Buffer.from(text) : Buffer.alloc(0),
         template: 'template' in said ? said.template : 't',
         principal: { ...ANONYMOUS, id: owner },
         report: () => ({ ended: () => {} }),

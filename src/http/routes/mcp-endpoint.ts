@@ -3,6 +3,7 @@
 
 import Type, { type TObject } from 'typebox';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
+import { NO_BYTES } from '../body/read.ts';
 import type { McpEndpointReply } from '../reply.ts';
 import {
   defineRoute,
@@ -47,7 +48,7 @@ const INITIALIZE = {
   },
 } as const;
 /** Body of a POST; lists belong to revision 2025-03-26. The handler gets the unparsed bytes. */
-const RpcMessages = Type.Unsafe<Uint8Array>(
+const RpcMessages = Type.Unsafe<Buffer>(
   Type.Union([RpcMessage, Type.Array(RpcMessage)], { examples: [INITIALIZE] }),
 );
 
@@ -188,8 +189,6 @@ const sseRoutes: readonly Route[] = [
 
 export const mcpEndpointRoutes: readonly Route[] = [...sseRoutes, ...streamableRoutes];
 
-const NO_BYTES = new Uint8Array(0);
-
 function serve(
   method: Extract<Method, McpRequest['method']>,
   { params, query, body, request, principal }: RouteInput<unknown, unknown, unknown>,
@@ -206,7 +205,7 @@ function serve(
         {
           method,
           headers: request.headers,
-          body: body instanceof Uint8Array ? body : NO_BYTES,
+          body: Buffer.isBuffer(body) ? body : NO_BYTES,
           template: name,
           principal,
           requestId: request.id,

@@ -2,14 +2,7 @@
 // and without being parsed; errors get the modern codes.
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
-import {
-  asBuffer,
-  isJsonObject,
-  type JsonFields,
-  type JsonObject,
-  JsonText,
-  parseExact,
-} from '../../domain/json.ts';
+import { isJsonObject, type JsonFields, type JsonObject, JsonText, parseExact } from '../../domain/json.ts';
 import {
   CLOSE_BRACE,
   COMMA,
@@ -38,9 +31,9 @@ export function resultTypeOf(result: JsonText): string | undefined {
  * object is unchanged.
  */
 export function completed(method: string, result: JsonText, serverInfo: JsonObject): JsonText {
-  const buffer = asBuffer(result.bytes);
-  const start = skipSpace(buffer, 0);
-  if (buffer[start] !== OPEN_BRACE) return result;
+  const { bytes } = result;
+  const start = skipSpace(bytes, 0);
+  if (bytes[start] !== OPEN_BRACE) return result;
   const lacks = (key: string) => fieldOf(result, key) === undefined;
   const fields: JsonObject = { resultType: 'complete' };
   // These need a cache lifetime. Results of a legacy backend must not be cached.
@@ -49,14 +42,14 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
     if (lacks('cacheScope')) fields.cacheScope = 'private';
   }
   if (lacks('_meta')) fields._meta = { [META.serverInfo]: serverInfo };
-  const rest = skipSpace(buffer, start + 1);
-  const head = JSON.stringify(fields).slice(0, -1) + (buffer[rest] === CLOSE_BRACE ? '' : ',');
-  return JsonText.ofBytes(Buffer.concat([Buffer.from(head), buffer.subarray(rest)]));
+  const rest = skipSpace(bytes, start + 1);
+  const head = JSON.stringify(fields).slice(0, -1) + (bytes[rest] === CLOSE_BRACE ? '' : ',');
+  return JsonText.ofBytes(Buffer.concat([Buffer.from(head), bytes.subarray(rest)]));
 }
 
 /** A top-level field. Small results are parsed on first use, and most were: calls look for a task in them. Of others only the field is. */
 function fieldOf(result: JsonText, key: string): unknown {
-  if (result.bytes.length > LIMITS.inspectedResultBytes) return largeField(asBuffer(result.bytes), key);
+  if (result.bytes.length > LIMITS.inspectedResultBytes) return largeField(result.bytes, key);
   return isJsonObject(result.value) ? result.value[key] : undefined;
 }
 

@@ -4,14 +4,7 @@
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
 import type { ClientReply } from '../../domain/client.ts';
-import {
-  asBuffer,
-  fieldValue,
-  isJsonObject,
-  type JsonFields,
-  type JsonObject,
-  JsonText,
-} from '../../domain/json.ts';
+import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { hasRounds, listOf, META } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
@@ -55,7 +48,7 @@ export class ModernRouting {
 
   /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
   encryptCursor(call: ModernCall, result: JsonText, instanceId: string): JsonText {
-    if (listOf(call.method) === undefined || !asBuffer(result.bytes).includes('"nextCursor"')) return result;
+    if (listOf(call.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
     const value = result.exactValue;
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
     const { nextCursor, ...rest } = value;
