@@ -124,6 +124,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `\`sessions.max_processes\`, ${LIMITS.isolatedProcesses}; per caller \`sessions.share\``,
       queueFull,
     ],
+    [
+      'A session with such a process, without a message and an open stream',
+      minutes(LIMITS.processAwayMs),
+      'it ends when another client needs the process',
+    ],
     ['Dedicated processes that start at the same time', '4; per caller 3', 'they wait, up to 30 s'],
     [
       'Sessions that are opened with one HTTP instance at the same time',

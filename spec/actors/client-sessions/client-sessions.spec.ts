@@ -19,6 +19,7 @@ import {
   PLAIN,
   pass,
   resultOf,
+  STDIO,
   settled,
 } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -146,6 +147,39 @@ test('a session that is idle for too long ends, at its backend, too', async () =
   await harness.openSession();
   for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionIdleMs]) await pass(ms);
   assert.is(harness.sessions.size, 0, 'the next one, too');
+});
+
+test('a client that was away for minutes leaves its process to one that needs it', async () => {
+  await harness.close();
+  harness = new Harness({ own: { processes: 3, share: 1 } });
+  await harness.add('a', { peer: FULL, fields: STDIO });
+  const ends: string[] = [];
+  const open = async (name: string) => {
+    const session = await harness.openSession(ASKABLE, name);
+    session.ended$.subscribe((reason) => ends.push(`${name}: ${reason}`));
+    return session;
+  };
+  const present = await open('present');
+  const release = present.hold();
+  const [longer, shorter] = [await open('longer'), await open('shorter')];
+  await pass(LIMITS.sessionParkMs - 1_000);
+  shorter.hold()(); // used
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.processAwayMs - 2 * LIMITS.sessionParkMs]) await pass(ms);
+  assert.is(await codeOf(open('early')), 'QUEUE_FULL');
+  await pass(2_000);
+  const next = await open('next');
+  assert.equal(ends, ['longer: its client was away, and another one needed its process']);
+  assert.equal(
+    harness.upstreams('a').map(({ isClosed }) => isClosed),
+    [false, true, false, false],
+  );
+  assert.is(harness.sessions.find(longer.id), undefined);
+  assert.is(await codeOf(open('soon')), 'QUEUE_FULL');
+  assert.equal(
+    [present, shorter, next].map(({ id }) => harness.sessions.find(id) !== undefined),
+    [true, true, true],
+  );
+  release();
 });
 
 test('an open stream gets messages, but does not keep an idle session from ending', async () => {

@@ -11,6 +11,7 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
+import type { LeaseHolder } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { isNetworked } from '../stateless/stateless-routing.ts';
@@ -21,6 +22,7 @@ export interface SessionNeeds {
   readonly template: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;
+  readonly holder?: LeaseHolder | undefined;
   /** The session has set a log level, or is about to: log messages name no client. */
   readonly asksForLog: boolean;
   /** Repeats the state of the client in a new conversation, before it is used. */
@@ -183,10 +185,10 @@ const NO_IDS: ReadonlySet<string> = new Set();
 /** Of an open conversation; without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(
   ref: InstanceRef,
-  { ownerId, profile }: SessionNeeds,
+  { ownerId, profile, holder }: SessionNeeds,
   signal: AbortSignal,
 ): Promise<Lease> {
-  const leased = ref.lease({ owner: { id: ownerId }, profile });
+  const leased = ref.lease({ owner: { id: ownerId }, profile, holder });
   signal.addEventListener('abort', leased.release, { once: true });
   try {
     await leased.conversation.opening;

@@ -11,6 +11,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { Fleet } from '../fleet.ts';
+import type { LeaseHolder } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binding } from './bindings.ts';
 
@@ -37,7 +38,7 @@ export interface SessionLists {
 }
 
 /** The session of a binding. */
-export interface BoundSession {
+export interface BoundSession extends LeaseHolder {
   readonly template: string;
   readonly ownerId: string;
   readonly profile: ClientProfile;

@@ -254,6 +254,10 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   // --- for its own parts: see BoundSession and SessionSubscriber ---------------------------------------------------------
 
+  get awaySinceMs(): number | undefined {
+    return this.isParked ? this.usedAtMs : undefined;
+  }
+
   get isListened(): boolean {
     return this.#messages.observed;
   }

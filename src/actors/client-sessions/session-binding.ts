@@ -294,7 +294,8 @@ export class SessionBinding implements ClientSessionDeps {
     const { template, ownerId, profile } = this.#owner;
     const state = this.#clientState;
     const asksForLog = state?.level !== undefined || this.#needsDedicated;
-    return { template, ownerId, profile, asksForLog, restoreState: state?.repeat.bind(state) };
+    const restoreState = state?.repeat.bind(state);
+    return { template, ownerId, profile, holder: this.#owner, asksForLog, restoreState };
   }
 
   #take(binding: Binding): void {

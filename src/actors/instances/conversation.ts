@@ -16,12 +16,22 @@ import type { CallUpstream, Closed, Upstream } from '../../transports/transport.
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 
+/** The session that a lease is for. */
+export interface LeaseHolder {
+  /** Since when its client has no open stream and sent no message, in ms of the gateway's monotonic clock; undefined: it is there. */
+  readonly awaySinceMs: number | undefined;
+  /** Ends the session, and with it the conversation. `reason` is a clause. */
+  close(reason: string): Promise<void>;
+}
+
 export interface LeaseRequest {
   readonly owner: { readonly id: string };
   /** The client as the backend is to see it. */
   readonly profile: ClientProfile;
   /** Only one lease at a time may use the conversation. Default true. */
   readonly isExclusive?: boolean;
+  /** Default: a call, which is always present. */
+  readonly holder?: LeaseHolder | undefined;
   /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
@@ -84,6 +94,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
   readonly isExclusive: boolean;
+  readonly holder: LeaseHolder | undefined;
   /** Settles like `open`; BACKEND_UNAVAILABLE when it was closed meanwhile. */
   readonly opening: Promise<Upstream | undefined>;
   /** Resolves when nothing is left of it. Never rejects. */
@@ -109,11 +120,12 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   #settingLevel: Promise<void> | undefined;
 
   constructor(host: ConversationHost, { request, key, open, listener }: ConversationInput) {
-    const { owner, isExclusive = true, idleMs = 0, carrierOf } = request;
+    const { owner, isExclusive = true, holder, idleMs = 0, carrierOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;
     this.key = key;
     this.isExclusive = isExclusive;
+    this.holder = holder;
     this.gone = promise;
     this.#resolveGone = resolve;
     this.#clock = host;

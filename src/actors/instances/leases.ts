@@ -65,8 +65,8 @@ export class Leases implements ConversationListener {
 
   /**
    * Leases a conversation: one that was leased before by the same owner with the same capabilities, or a new one. When there are
-   * too many, the one that was idle for longest ends; a new process waits for its end. QUEUE_FULL when none is idle, in all or of
-   * this owner. The caller bounds the number of leases without idle time over a network.
+   * too many, the one that was idle for longest ends, or else the session whose client has been away for longest; a new process waits
+   * for the end of the old one. QUEUE_FULL when there is neither, in all or of this owner. The caller bounds the number of leases without idle time over a network.
    */
   lease(request: LeaseRequest): Lease {
     const key = conversationKeyOf(request);
@@ -150,12 +150,14 @@ export class Leases implements ConversationListener {
   #makeRoom({ owner }: LeaseRequest): Promise<void> | undefined {
     const isFull = this.#shares.isShareFull(owner.id);
     if (!isFull && this.#counted.size < this.#most) return undefined;
-    const idle = this.#oldestIdle(isFull ? owner.id : undefined);
-    if (idle !== undefined && this.#replaced.size < this.#most) {
+    const ofOwner = isFull ? owner.id : undefined;
+    const spare = this.#oldestIdle(ofOwner) ?? this.#longestAway(ofOwner);
+    if (spare !== undefined && this.#replaced.size < this.#most) {
       // Frees its capacity at once; but a new process waits for the end of the old one.
-      this.#uncount(idle);
-      this.#replaced.add(idle);
-      const gone = idle.close();
+      this.#uncount(spare);
+      this.#replaced.add(spare);
+      void spare.holder?.close('its client was away, and another one needed its process');
+      const gone = spare.close();
       return this.#isPipe ? gone : undefined;
     }
     if (isFull) throw dedicatedShareLimit(this.#shares.share);
@@ -167,6 +169,20 @@ export class Leases implements ConversationListener {
       .flatMap((alike) => [...alike])
       .filter((each) => each.isIdle && each.isFree && (ownerId === undefined || each.ownerId === ownerId))
       .toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0];
+  }
+
+  /** Of a session; away for at least LIMITS.processAwayMs. */
+  #longestAway(ownerId: string | undefined): Conversation | undefined {
+    let longest: Conversation | undefined;
+    let sinceMs = this.#options.now() - LIMITS.processAwayMs;
+    for (const each of this.#counted) {
+      const { awaySinceMs } = each.holder ?? {};
+      if (awaySinceMs === undefined || awaySinceMs > sinceMs) continue;
+      if (ownerId !== undefined && each.ownerId !== ownerId) continue;
+      longest = each;
+      sinceMs = awaySinceMs;
+    }
+    return longest;
   }
 
   #uncount(conversation: Conversation): void {
