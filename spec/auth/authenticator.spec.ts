@@ -130,6 +130,24 @@ test('cached credentials end when they expire', async () => {
   assert.is(await harness.codeFor(token), 'TOKEN_EXPIRED');
 });
 
+test('an unknown credential beside an expired one is refused, and leaves no unhandled rejection', async () => {
+  const harness = authHarness();
+  const { key } = await harness.createKey({ expiresAt: new Date(START_MS + 500).toISOString() });
+  await harness.auth.authenticate({ apiKey: key });
+  harness.clock.pass(501);
+  const unheard: unknown[] = [];
+  const hear = (reason: unknown) => void unheard.push(reason);
+  process.on('unhandledRejection', hear);
+  try {
+    const unknown = `Bearer sd_${'0'.repeat(16)}_${'x'.repeat(43)}`;
+    assert.is(await harness.codeFor({ authorization: unknown, apiKey: key }), 'INVALID_CREDENTIALS');
+    await passTurns(2);
+    assert.equal(unheard, []);
+  } finally {
+    process.off('unhandledRejection', hear);
+  }
+});
+
 test('a change of one account leaves the credentials of others cached', async () => {
   const { token, ...harness } = await verifiedUser();
   const bob = await harness.createUser('bob');

@@ -115,7 +115,9 @@ export class Authenticator {
   }
 
   async #samePrincipal(token: string, key: string): Promise<Principal> {
-    const [byToken, byKey] = await Promise.all([this.#principalOf(token), this.#principalOf(key)]);
+    // One after the other: the second may throw at once, and nobody would handle the rejection of the first.
+    const byToken = await this.#principalOf(token);
+    const byKey = await this.#principalOf(key);
     if (byToken.id !== byKey.id)
       throw invalidCredentials('The headers Authorization and X-API-Key belong to different callers');
     return byToken;
