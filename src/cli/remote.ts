@@ -75,8 +75,6 @@ interface RemoteRequest {
   /** Longest wait for the whole answer, in ms. Default ANSWER_MS. */
   readonly timeoutMs?: number;
   readonly signal?: AbortSignal | undefined;
-  /** A status that is no failure, besides 2xx, unless its body has the code of an error. */
-  readonly accepted?: number;
 }
 
 interface StreamRequest {
@@ -145,9 +143,9 @@ export class Remote {
     return { status: response.status, body: this.#bodyOf(response, text, request) };
   }
 
-  /** The health of the gateway, also when it is unhealthy, which is a 503. */
+  /** The health of the gateway, also when it is unhealthy. */
   async health(): Promise<Fields> {
-    const health = fields(await this.request('/gateway/health', { accepted: 503 }));
+    const health = fields(await this.request('/gateway/health'));
     if ('status' in health) return health;
     throw new CommandFailure(`${this.url} is not a gateway: its health has no status`);
   }
@@ -209,13 +207,13 @@ export class Remote {
   }
 
   /** Throws GatewayRefusal for a failure of the request, CommandFailure for an answer that is not JSON. */
-  #bodyOf(response: Response, text: string, { form, accepted }: RemoteRequest = {}): unknown {
+  #bodyOf(response: Response, text: string, { form }: RemoteRequest = {}): unknown {
     const { status, ok } = response;
     if (status === 204) return undefined;
     const body = jsonIn(text);
     if (typeof body !== 'object' || body === null)
       throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
-    if (ok || (status === accepted && !('error_code' in body))) return body;
+    if (ok) return body;
     if (status !== 401 || form !== undefined) throw refusalOf(body, response);
     throw new GatewayRefusal(this.#credentials.refused(reasonsOf(body)), fields(body).error_code);
   }
