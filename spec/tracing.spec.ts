@@ -157,6 +157,21 @@ test('a collector that refuses the last spans is one warning, and no error of th
   collector.close();
 });
 
+test('a collector whose address is no URL is a warning that quotes it', async () => {
+  trace.disable();
+  process.env.OTEL_EXPORTER_OTLP_ENDPOINT = 'no url';
+  const reasons: string[] = [];
+  const otlp = await startOtlp(
+    {},
+    { warn: ({ reason }: { reason?: string }) => void reasons.push(`${reason}`) },
+  );
+  assert.is(await startOtlp({}, { warn: () => {} }), undefined, 'there is a provider already');
+  await otlp?.close();
+  delete process.env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  assert.is(reasons.length, 1);
+  assert.match(reasons[0] ?? '', "'no url'");
+});
+
 /** Adds an instance with the tool `one`. The result gets the `traceparent` of each call. */
 async function addInstance(gateway: Gateway): Promise<unknown[]> {
   const seen: unknown[] = [];

@@ -18,7 +18,7 @@ import type { Logger } from 'pino';
 import { reasonOf } from '../domain/errors.ts';
 import { definedFields, jsonIn } from '../domain/json.ts';
 import { VERSION } from '../domain/version.ts';
-import type { Environment } from './tracing.ts';
+import { type Environment, isRegistered } from './tracing.ts';
 
 /** Longest wait for the collector to accept the last spans at a stop, in ms. */
 const FLUSH_MS = 2_000;
@@ -37,22 +37,22 @@ export async function startOtlp(env: Environment, log: Log): Promise<Otlp | unde
   const report = reporterFor(log);
   // An empty variable counts as not set.
   const read: Reader = (name) => env[name]?.trim() || undefined;
+  const Exporter = await exporterClass(read, report);
+  if (isRegistered()) return undefined;
+  const ignore = (): void => {};
+  // First, because the exporter reports an invalid configuration when it is made.
+  diag.setLogger(
+    { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore },
+    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
+  );
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': 'stagedoor', 'service.version': VERSION }).merge(
       detectResources({ detectors: [envDetector] }),
     ),
     sampler: samplerOf(read, report),
-    spanProcessors: [new BatchSpanProcessor({ exporter: await exporterOf(read, report), ...batching(read) })],
+    spanProcessors: [new BatchSpanProcessor({ exporter: new Exporter(), ...batching(read) })],
   });
-  if (!trace.setGlobalTracerProvider(provider)) {
-    await provider.shutdown();
-    return undefined;
-  }
-  const ignore = (): void => {};
-  diag.setLogger(
-    { error: report, warn: report, info: ignore, debug: ignore, verbose: ignore },
-    { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
-  );
+  trace.setGlobalTracerProvider(provider);
   return {
     close: async () => {
       trace.disable();
@@ -67,16 +67,13 @@ export async function startOtlp(env: Environment, log: Log): Promise<Otlp | unde
 type Reader = (name: `OTEL_${string}`) => string | undefined;
 
 /** `http/protobuf` unless JSON is requested. */
-async function exporterOf(read: Reader, report: Report): Promise<SpanExporter> {
+async function exporterClass(read: Reader, report: Report): Promise<new () => SpanExporter> {
   const protocol = read('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? read('OTEL_EXPORTER_OTLP_PROTOCOL');
-  if (protocol === 'http/json') {
-    const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-http');
-    return new OTLPTraceExporter();
-  }
+  if (protocol === 'http/json')
+    return (await import('@opentelemetry/exporter-trace-otlp-http')).OTLPTraceExporter;
   if (protocol !== undefined && protocol !== 'http/protobuf')
     report(`the protocol ${protocol} is not supported; http/protobuf is used`);
-  const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-proto');
-  return new OTLPTraceExporter();
+  return (await import('@opentelemetry/exporter-trace-otlp-proto')).OTLPTraceExporter;
 }
 
 /** Source: OpenTelemetry, environment variable specification, "General SDK configuration". */

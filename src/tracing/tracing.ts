@@ -22,7 +22,8 @@ export class Tracing {
   }
 }
 
-function isRegistered(): boolean {
+/** Whether this process has a tracer provider. */
+export function isRegistered(): boolean {
   const global: OpenTelemetryGlobal = globalThis;
   return global[REGISTRY]?.trace !== undefined;
 }
