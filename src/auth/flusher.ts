@@ -2,6 +2,7 @@
 // and handles failures (audit.ts, api-keys.ts).
 
 import { settlesWithin } from '../domain/clock.ts';
+import { SerialQueue } from '../domain/serial-queue.ts';
 
 /** Longest wait of close() for a running write, in ms. */
 const CLOSE_MS = 2_000;
@@ -11,9 +12,8 @@ const READ_MS = 1_000;
 export class Flusher {
   readonly #delayMs: number;
   readonly #write: () => Promise<boolean>;
+  readonly #writes = new SerialQueue();
   #timer: NodeJS.Timeout | undefined;
-  /** The last write, which may have ended. */
-  #last: Promise<void> = Promise.resolve();
   /** A write that has not begun. */
   #next: Promise<void> | undefined;
   #isClosed = false;
@@ -34,7 +34,7 @@ export class Flusher {
   /** Writes at once, or after the running write, which may not contain everything. Never rejects. */
   now(): Promise<void> {
     // One write for all calls during a write: otherwise each would wait for the writes of the others.
-    this.#next ??= this.#last = this.#last.then(async () => {
+    this.#next ??= this.#writes.take(async () => {
       this.#next = undefined;
       clearTimeout(this.#timer);
       this.#timer = undefined;

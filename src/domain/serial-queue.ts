@@ -1,4 +1,5 @@
-// Work that is done one after the other: changes of the registry, operations of a database, subscriptions to one resource.
+// Work that is done one after the other: changes of the registry, operations of a database, subscriptions to one resource, writes
+// of a buffer.
 
 /** Runs one operation at a time, in the order of the calls. */
 export class SerialQueue {
