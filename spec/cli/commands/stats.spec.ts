@@ -5,8 +5,8 @@ import { suite } from '../../helpers/suite.ts';
 import { complaint, gatewayFor, printed, serverFor } from './against-gateway.ts';
 
 const test = suite('gateway stats');
+const handler = () => ({ content: [] });
 const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => {
-  const handler = () => ({ content: [] });
   await facade.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
   for (let calls = 0; calls < 3; calls += 1) await facade.ask('demo', { method: 'prompts/get', params: {} });
 });
@@ -21,15 +21,20 @@ test('shows sums, and the statistics of each instance', async () => {
   assert.is(JSON.parse((await gateway.run('gateway stats --json')).out).total_requests, 3);
 });
 
-test('redraws with calls per second until a signal', async () => {
+test('redraws with calls per second until a signal; a new instance of the same name counts from zero', async () => {
   const drawn: string[] = [];
+  const { gateway: facade } = gateway.server;
+  let renewed: Promise<unknown> | undefined;
   const onPrint = (text: string) => {
     drawn.push(text);
     if (drawn.length === 2) process.emit('SIGINT', 'SIGINT');
+    else
+      renewed = facade.deregister('demo', 'one').then(() => facade.register('demo', { id: 'one', handler }));
   };
   await printed(gateway.runAt({ columns: 120, onPrint }, 'gateway stats --watch'));
+  await renewed;
   assert.not.match(drawn[0] ?? '', 'PER SECOND');
-  assert.match(drawn[1] ?? '', /^demo +one +healthy +3 +0\.0 +0\.0 % /m);
+  assert.match(drawn[1] ?? '', /^demo +one +healthy +0 +0\.0 +0\.0 % /m);
   assert.match(drawn[1] ?? '', `${gateway.url} at `);
 });
 

@@ -250,9 +250,11 @@ function tableOf(
     CALLS: (record) => countsOf(record).requests ?? 0,
     ...(before !== undefined && {
       'PER SECOND': (record) => {
-        const { requests = 0 } = countsOf(record);
-        const earlierRequests = fields(earlier[String(record.server_id)]).requests ?? requests;
-        return ((1000 * (Number(requests) - Number(earlierRequests))) / (now.atMs - before.atMs)).toFixed(1);
+        const requests = Number(countsOf(record).requests ?? 0);
+        const base = Number(fields(earlier[String(record.server_id)]).requests ?? requests);
+        // Another instance of this name counts from zero.
+        const more = requests < base ? requests : requests - base;
+        return ((1000 * more) / (now.atMs - before.atMs)).toFixed(1);
       },
     }),
     FAILED: (record) => percent(countsOf(record).error_rate),
