@@ -9,9 +9,8 @@ import {
   ignoreElements,
   map,
   type Observable,
-  ReplaySubject,
   scan,
-  share,
+  shareReplay,
   takeUntil,
   timer,
 } from 'rxjs';
@@ -47,7 +46,7 @@ export class Samples {
     this.#samples$ = timer(0, INTERVAL_MS).pipe(
       scan<number, Sample, undefined>((before) => new Sample(gateway, before), undefined),
       takeUntil(gateway.events$.pipe(ignoreElements(), endWith(undefined))),
-      share({ connector: () => new ReplaySubject<Sample>(1), resetOnRefCountZero: true }),
+      shareReplay({ bufferSize: 1, refCount: true }),
     );
   }
 
