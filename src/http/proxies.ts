@@ -65,9 +65,7 @@ const FORWARDING_HEADERS = [
 ];
 
 function listOf(request: IncomingMessage, header: string): string[] {
-  const value = request.headers[header];
-  const text = Array.isArray(value) ? value.join(',') : (value ?? '');
-  return text
+  return String(request.headers[header] ?? '')
     .split(',')
     .map((item) => item.trim())
     .filter((item) => item !== '');
