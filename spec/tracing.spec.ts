@@ -120,26 +120,30 @@ test('are exported if the standard variables name a collector and do not disable
     assert.is(namesCollector(off), false, JSON.stringify(off));
 });
 
-test('are all sampled, with a warning, when the sampler is invalid', async () => {
+test('are all sampled, with a warning for each invalid setting, when the sampler is invalid', async () => {
   const sampled: boolean[] = [];
   const warnings: unknown[] = [];
-  for (const [name, argument] of [
+  for (const [name, argument, protocol] of [
     ['traceidratio', 'half'],
     ['parentbased_traceidratio', '1.5'],
     ['none', ''],
     ['traceidratio', '0'],
+    ['other', '', 'grpc'],
   ]) {
     trace.disable();
-    const variables = { OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: argument };
+    const sampler = { OTEL_TRACES_SAMPLER: name, OTEL_TRACES_SAMPLER_ARG: argument };
+    const variables = { ...sampler, OTEL_EXPORTER_OTLP_PROTOCOL: protocol };
     const otlp = await startOtlp(variables, { warn: (fields: unknown) => void warnings.push(fields) });
     sampled.push(trace.getTracer('program').startSpan('work').isRecording());
     await otlp?.close();
   }
-  assert.equal(sampled, [true, true, true, false]);
+  assert.equal(sampled, [true, true, true, false, true]);
   assert.equal(warnings, [
     { reason: 'OTEL_TRACES_SAMPLER_ARG=half is not a number from 0 to 1; 1 is used' },
     { reason: 'OTEL_TRACES_SAMPLER_ARG=1.5 is not a number from 0 to 1; 1 is used' },
     { reason: 'OTEL_TRACES_SAMPLER=none is unknown; parentbased_always_on is used' },
+    { reason: 'the protocol grpc is not supported; http/protobuf is used' },
+    { reason: 'OTEL_TRACES_SAMPLER=other is unknown; parentbased_always_on is used' },
   ]);
 });
 

@@ -22,7 +22,7 @@ import { type Environment, isRegistered } from './tracing.ts';
 
 /** Longest wait for the collector to accept the last spans at a stop, in ms. */
 const FLUSH_MS = 2_000;
-/** Shortest time between two log lines about problems, in ms. */
+/** Shortest time between two log lines about problems of the export, in ms. */
 const REPORT_MS = 60_000;
 
 type Log = Pick<Logger, 'warn'>;
@@ -34,10 +34,11 @@ export interface Otlp {
 
 /** Starts the exporter. Undefined when the program has registered another tracer provider, which then gets the spans. */
 export async function startOtlp(env: Environment, log: Log): Promise<Otlp | undefined> {
-  const report = reporterFor(log);
+  const warn = warningOf(log);
+  const report = oncePerMinute(warn);
   // An empty variable counts as not set.
   const read: Reader = (name) => env[name]?.trim() || undefined;
-  const Exporter = await exporterClass(read, report);
+  const Exporter = await exporterClass(read, warn);
   if (isRegistered()) return undefined;
   const ignore = (): void => {};
   // First, because the exporter reports an invalid configuration when it is made.
@@ -49,7 +50,7 @@ export async function startOtlp(env: Environment, log: Log): Promise<Otlp | unde
     resource: resourceFromAttributes({ 'service.name': 'stagedoor', 'service.version': VERSION }).merge(
       detectResources({ detectors: [envDetector] }),
     ),
-    sampler: samplerOf(read, report),
+    sampler: samplerOf(read, warn),
     spanProcessors: [new BatchSpanProcessor({ exporter: new Exporter(), ...batching(read) })],
   });
   trace.setGlobalTracerProvider(provider);
@@ -67,32 +68,32 @@ export async function startOtlp(env: Environment, log: Log): Promise<Otlp | unde
 type Reader = (name: `OTEL_${string}`) => string | undefined;
 
 /** `http/protobuf` unless JSON is requested. */
-async function exporterClass(read: Reader, report: Report): Promise<new () => SpanExporter> {
+async function exporterClass(read: Reader, warn: Report): Promise<new () => SpanExporter> {
   const protocol = read('OTEL_EXPORTER_OTLP_TRACES_PROTOCOL') ?? read('OTEL_EXPORTER_OTLP_PROTOCOL');
   if (protocol === 'http/json')
     return (await import('@opentelemetry/exporter-trace-otlp-http')).OTLPTraceExporter;
   if (protocol !== undefined && protocol !== 'http/protobuf')
-    report(`the protocol ${protocol} is not supported; http/protobuf is used`);
+    warn(`the protocol ${protocol} is not supported; http/protobuf is used`);
   return (await import('@opentelemetry/exporter-trace-otlp-proto')).OTLPTraceExporter;
 }
 
 /** Source: OpenTelemetry, environment variable specification, "General SDK configuration". */
-function samplerOf(read: Reader, report: Report): Sampler {
+function samplerOf(read: Reader, warn: Report): Sampler {
   const name = read('OTEL_TRACES_SAMPLER') ?? 'parentbased_always_on';
-  const root = rootSampler(name.replace(/^parentbased_/, ''), read, report);
-  if (root === undefined) report(`OTEL_TRACES_SAMPLER=${name} is unknown; parentbased_always_on is used`);
+  const root = rootSampler(name.replace(/^parentbased_/, ''), read, warn);
+  if (root === undefined) warn(`OTEL_TRACES_SAMPLER=${name} is unknown; parentbased_always_on is used`);
   else if (!name.startsWith('parentbased_')) return root;
   return new ParentBasedSampler({ root: root ?? new AlwaysOnSampler() });
 }
 
-function rootSampler(name: string, read: Reader, report: Report): Sampler | undefined {
+function rootSampler(name: string, read: Reader, warn: Report): Sampler | undefined {
   if (name === 'always_on') return new AlwaysOnSampler();
   if (name === 'always_off') return new AlwaysOffSampler();
   if (name !== 'traceidratio') return undefined;
   const argument = read('OTEL_TRACES_SAMPLER_ARG') ?? '1';
   const ratio = Number(argument);
   if (ratio >= 0 && ratio <= 1) return new TraceIdRatioBasedSampler(ratio);
-  report(`OTEL_TRACES_SAMPLER_ARG=${argument} is not a number from 0 to 1; 1 is used`);
+  warn(`OTEL_TRACES_SAMPLER_ARG=${argument} is not a number from 0 to 1; 1 is used`);
   return new TraceIdRatioBasedSampler(1);
 }
 
@@ -112,15 +113,22 @@ function batching(read: Reader) {
 type Report = (message: string) => void;
 
 /** Only the first line of a message: the rest may be a stack, or the answer of a collector. */
-function reporterFor(log: Log): Report {
+function warningOf(log: Log): Report {
+  return (message) => {
+    // The SDK reports an error as JSON.
+    const { message: inner = message }: { readonly message?: unknown } = Object(jsonIn(message));
+    const reason = String(inner).split('\n', 1).join('').slice(0, 200);
+    log.warn({ reason }, 'traces: OpenTelemetry reports a problem');
+  };
+}
+
+/** For problems that repeat, unlike those of the configuration. */
+function oncePerMinute(warn: Report): Report {
   let quietUntilMs = Number.NEGATIVE_INFINITY;
   return (message) => {
     const now = performance.now();
     if (now < quietUntilMs) return;
     quietUntilMs = now + REPORT_MS;
-    // The SDK reports an error as JSON.
-    const { message: inner = message }: { readonly message?: unknown } = Object(jsonIn(message));
-    const reason = String(inner).split('\n', 1).join('').slice(0, 200);
-    log.warn({ reason }, 'traces: OpenTelemetry reports a problem');
+    warn(message);
   };
 }
