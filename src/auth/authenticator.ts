@@ -115,7 +115,7 @@ export class Authenticator {
   }
 
   async #samePrincipal(token: string, key: string): Promise<Principal> {
-    // One after the other: the second may throw at once, and nobody would handle the rejection of the first.
+    // One after the other: the second may throw at once, and the rejection of the first would stop the process.
     const byToken = await this.#principalOf(token);
     const byKey = await this.#principalOf(key);
     if (byToken.id !== byKey.id)
