@@ -65,8 +65,9 @@ export class Leases implements ConversationListener {
 
   /**
    * Leases a conversation: one that was leased before by the same owner with the same capabilities, or a new one. When there are
-   * too many, the one that was idle for longest ends, or else the session whose client has been away for longest; a new process waits
-   * for the end of the old one. QUEUE_FULL when there is neither, in all or of this owner. The caller bounds the number of leases without idle time over a network.
+   * too many, the one that was idle for longest ends, else the session whose client has been away for longest (ADR 86); a new
+   * process waits for the end of the old one. QUEUE_FULL when there is neither, in all or of this owner. The caller bounds the
+   * number of leases without idle time over a network.
    */
   lease(request: LeaseRequest): Lease {
     const key = conversationKeyOf(request);
@@ -171,7 +172,7 @@ export class Leases implements ConversationListener {
       .toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0];
   }
 
-  /** Of a session; away for at least LIMITS.processAwayMs. */
+  /** That of the session whose client has been away for longest, and for LIMITS.processAwayMs at least. */
   #longestAway(ownerId: string | undefined): Conversation | undefined {
     let longest: Conversation | undefined;
     let sinceMs = this.#options.now() - LIMITS.processAwayMs;
