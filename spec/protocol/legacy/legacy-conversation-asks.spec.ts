@@ -68,6 +68,29 @@ test('without a listening stream a question outside of any call goes to an open 
   assert.is(gone.reply.isAnswered, false);
 });
 
+test('a question outside of any call goes to a live stream, not to a newer one that lost its connection', () => {
+  const { call, session } = legacyHarness(ASKABLE);
+  session.isShared = false;
+  const { reply } = call(0);
+  session.last.notify('notifications/x');
+  const left = call(1);
+  session.last.notify('notifications/x');
+  left.reply.lose();
+  session.messages.next(question().asked);
+  assert.equal(reply.events.methods, ['notifications/x', 'roots/list']);
+});
+
+test('a question is not written to a lost stream that cannot be resumed', () => {
+  const { call, listen, session } = legacyHarness({ ...ASKABLE, protocolVersion: '2025-06-18' });
+  session.isShared = false;
+  const { reply } = call(0);
+  session.last.interrupt();
+  assert.equal(reply.events.events, []);
+  reply.lose();
+  session.last.ask('elicitation/create');
+  assert.equal(listen().reply.events.methods, ['elicitation/create']);
+});
+
 test('64 messages wait; further notifications are dropped, and questions refused', () => {
   const { call, listen, session } = legacyHarness(ASKABLE);
   session.isShared = false;

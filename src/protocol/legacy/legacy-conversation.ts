@@ -134,8 +134,10 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#questions ??= new LegacyQuestions();
     if (!this.#questions.add(id, request, call)) return;
     if (call?.post.ask(message) || this.#listener?.ask(message)) return;
-    // The newest call first: its connection is the most likely to be open.
-    if (this.#calls.values().findLast((other) => other !== call && other.post.ask(message))) return;
+    // Streams with a connection first, of these the newest; then streams that their client has to resume.
+    const others = this.#calls.values().filter((other) => other !== call);
+    others.sort((a, b) => Number(a.post.isLive) - Number(b.post.isLive));
+    if (others.findLast(({ post }) => post.ask(message))) return;
     if (this.#listenerOf().store(message, id)) return;
     this.reply(id, failed('The client has no open stream.'));
   }

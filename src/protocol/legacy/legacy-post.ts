@@ -51,8 +51,9 @@ export class LegacyPost {
   /** Sends a request of the server. False when it cannot reach the client here. */
   ask(message: string): boolean {
     const stream = this.open();
-    stream?.send(message);
-    return stream !== undefined;
+    if (!stream?.isReachable) return false;
+    stream.send(message);
+    return true;
   }
 
   /** The backend closed its stream and wants to be polled. A client that can poll polls, too; for others a stream is kept open. */

@@ -61,6 +61,11 @@ export class LegacyStream implements SpareStream {
     return this.#socket !== undefined;
   }
 
+  /** False when its connection is lost and its client has no event to resume it after. */
+  get isReachable(): boolean {
+    return this.isLive || this.#hasFirstId || this.#lastNumber > 0;
+  }
+
   get isFinished(): boolean {
     return this.#stage !== 'open';
   }
