@@ -67,6 +67,13 @@ test('adds variables that Windows programs need, on Windows only', () => {
   });
 });
 
+test('an own variable replaces that of the gateway, on Windows whatever the case of its name', () => {
+  const source = { PATH: 'p', HTTPS_PROXY: 'gateway' };
+  const own = { Path: 'q', https_proxy: 'own' };
+  assert.equal(childEnvironment(own, source, 'win32'), own);
+  assert.equal(childEnvironment(own, source, 'linux'), { ...source, ...own });
+});
+
 test('passes variables for proxies, but no credentials unless the variable is named', () => {
   const proxy = 'http://me:secret@proxy:3128';
   const source = {

@@ -182,10 +182,13 @@ export function childEnvironment(
   passEnv?: readonly string[],
 ): Record<string, string> {
   const environment: Record<string, string> = {};
-  const always = platform === 'win32' ? [...COMMON_VARIABLES, ...WINDOWS_VARIABLES] : COMMON_VARIABLES;
+  const isWindows = platform === 'win32';
+  const always = isWindows ? [...COMMON_VARIABLES, ...WINDOWS_VARIABLES] : COMMON_VARIABLES;
+  // Of names that differ only in case, Node passes the first one in alphabetical order, on Windows only.
+  const replaced = new Set(isWindows ? Object.keys(own).map((name) => name.toUpperCase()) : []);
   for (const name of [...always, ...(passEnv ?? PASS_ENV)]) {
     const value = source[name];
-    if (value === undefined) continue;
+    if (value === undefined || replaced.has(name.toUpperCase())) continue;
     if (always.includes(name) || passEnv !== undefined || !CREDENTIALS.test(value)) environment[name] = value;
   }
   return { ...environment, ...own };
