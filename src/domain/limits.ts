@@ -49,9 +49,9 @@ export const LIMITS = {
   /** A session ends after this time without a message and without an open stream; it is parked long before. */
   sessionIdleMs: 30 * 60_000,
   sessionParkMs: 60_000,
-  /** A session without a stream and without a message for this time ends as soon as another client needs its dedicated process.
-   *  Source: ADR 86. */
-  processAwayMs: 5 * 60_000,
+  /** A session without a stream and without a message for this time ends as soon as another client needs its place or its
+   *  dedicated process. Source: ADR 86. */
+  sessionAwayMs: 5 * 60_000,
   /** When the client of a session had no stream and sent no message for this time, its call is cancelled as soon as another call
    *  waits for capacity. */
   clientAwayMs: 60_000,

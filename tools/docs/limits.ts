@@ -125,9 +125,9 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       queueFull,
     ],
     [
-      'A session with such a process, without a message and an open stream',
-      minutes(LIMITS.processAwayMs),
-      'it ends when another client needs the process',
+      'A session without a message and an open stream, while a limit of sessions or dedicated processes is reached',
+      minutes(LIMITS.sessionAwayMs),
+      'it ends when another client needs its place',
     ],
     ['Dedicated processes that start at the same time', '4; per caller 3', 'they wait, up to 30 s'],
     [

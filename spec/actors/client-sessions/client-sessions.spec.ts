@@ -2,6 +2,7 @@
 // Sessions with all templates have separate limits.
 
 import { mock } from 'node:test';
+import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
@@ -160,7 +161,7 @@ test('a client that was away for minutes leaves its process to one that needs it
   longer.ended$.subscribe((reason) => ends.push(reason));
   await pass(LIMITS.sessionParkMs - 1_000);
   shorter.hold()(); // used
-  for (const ms of [LIMITS.sessionParkMs, LIMITS.processAwayMs - 2 * LIMITS.sessionParkMs]) await pass(ms);
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs - 2 * LIMITS.sessionParkMs]) await pass(ms);
   assert.is(await codeOf(open('early')), 'QUEUE_FULL');
   await pass(2_000);
   const next = await open('next');
@@ -268,6 +269,63 @@ test('sessions with all templates have a limit apart from sessions with one temp
   assert.is(harness.sessions.size, MAX + 1);
 });
 
+test('in a full table the client that was away for longest makes room, but not before five minutes', async () => {
+  await harness.close();
+  harness = new Harness({ maxSessions: 3 });
+  await harness.add('a');
+  const open = () => harness.openSession();
+  const [streaming, longer, shorter] = [await open(), await open(), await open()];
+  const release = streaming.hold();
+  await pass(LIMITS.sessionParkMs - 1_000);
+  shorter.hold()(); // used
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs - 2 * LIMITS.sessionParkMs]) await pass(ms);
+  assert.is(await codeOf(open()), 'SESSION_LIMIT');
+  await pass(2_000);
+  const ended = firstValueFrom(longer.ended$);
+  const next = await open();
+  assert.is(await ended, 'its client was away, and another one needed its place');
+  assert.is(await codeOf(open()), 'SESSION_LIMIT', 'one at a time');
+  assert.is(harness.sessions.size, 3);
+  const found = [streaming, longer, shorter, next].map(({ id }) => harness.sessions.find(id) !== undefined);
+  assert.equal(found, [true, false, true, true]);
+  release();
+});
+
+test('where the share of a caller is full, only an absent client of that caller makes room', async () => {
+  await harness.close();
+  harness = new Harness({ maxSessions: 2 * LIMITS.ownerShareLeast, own: { processes: 1, share: 0.1 } });
+  await harness.add('a');
+  const other = await harness.openSession(PLAIN, 'bob');
+  await pass(LIMITS.sessionParkMs);
+  const own = await openAll(LIMITS.ownerShareLeast, 'ann');
+  assert.is(await codeOf(harness.openSession(PLAIN, 'ann')), 'SESSION_LIMIT');
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs]) await pass(ms);
+  await harness.openSession(PLAIN, 'ann');
+  assert.is(harness.sessions.find(other.id), other);
+  assert.is(own.filter(({ id }) => harness.sessions.find(id) === undefined).length, 1);
+});
+
+test('a place with one template is made by ending a whole session with all templates, not a part of it', async () => {
+  await harness.close();
+  harness = new Harness({ maxSessions: 2 });
+  await harness.add('a');
+  const [unused, whole] = [add('somebody'), add('somebody')];
+  const part = await harness.openSession();
+  await pass(1_000);
+  const plain = await harness.openSession();
+  whole.innerSessionIds.push(part.id);
+  whole.onClose = () => void part.close();
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs]) await pass(ms);
+  await harness.openSession();
+  assert.equal([unused.endReason, harness.sessions.find(part.id)], [undefined, undefined]);
+  assert.is(whole.endReason, 'its client was away, and another one needed its place');
+  assert.is(harness.sessions.find(plain.id), plain);
+  add();
+  add();
+  assert.throws(add, /Limit of 2 sessions/);
+  assert.is(unused.endReason, 'its client was away, and another one needed its place');
+});
+
 test('idle sessions end a few per turn, those that were used meanwhile later', async () => {
   await paced();
   const sessions = Array.from({ length: MANY }, (_, owner) => add(`${owner}`));
@@ -351,6 +409,7 @@ class AggregateSession implements SessionRecord {
   readonly id: string;
   readonly ownerId: string;
   readonly profile = PLAIN;
+  readonly innerSessionIds: string[] = [];
   readonly isStreaming = false;
   openedAtMs = 0;
   usedAtMs = 0;

@@ -87,6 +87,16 @@ test('an inner session that opens after the end of its session ends at once', as
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? NEVER), 'closed');
 });
 
+test('its inner sessions end in the same turn: their places in the table are free at once', async () => {
+  const { a, session, call } = setUp();
+  await call('a__x');
+  const ends: string[] = [];
+  a.sessions[0]?.ended$.subscribe((reason) => ends.push(reason));
+  const closed = session.close();
+  assert.equal(ends, ['closed']);
+  await closed;
+});
+
 test('sends the log level to inner sessions with logging, at once or when they are opened', async () => {
   const { a, b, session, ask, call } = setUp();
   await call('a__x');

@@ -91,7 +91,7 @@ export class ClientSessions implements SessionSupervisor {
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
-    this.#checkRoom(ownerId, this.#shares);
+    this.#makeRoom(ownerId, this.#shares);
     const session = new ClientSession(this, template, ownerId, this.#shared(profile), lists);
     this.#opening.add(session);
     this.#shares.take(ownerId);
@@ -114,7 +114,7 @@ export class ClientSessions implements SessionSupervisor {
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN. It ends with `remove`. */
   add(session: SessionRecord): void {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    this.#checkRoom(session.ownerId, this.#aggregateShares);
+    this.#makeRoom(session.ownerId, this.#aggregateShares);
     this.#aggregateShares.take(session.ownerId);
     this.#begin(session);
   }
@@ -136,10 +136,8 @@ export class ClientSessions implements SessionSupervisor {
 
   /** The open sessions; the parts of a session with all templates are its bindings. */
   list(): ClientSessionView[] {
-    const records = [...this.#open.values()];
-    const innerIds = new Set(records.flatMap(({ innerSessionIds = [] }) => innerSessionIds));
     const startMs = Date.now() - this.deps.now();
-    return records.filter(({ id }) => !innerIds.has(id)).map((record) => this.#viewOf(record, startMs));
+    return this.#ofClients().map((record) => this.#viewOf(record, startMs));
   }
 
   /** Ends the session with this fingerprint: it takes no more calls when this returns. SESSION_NOT_FOUND. */
@@ -248,6 +246,13 @@ export class ClientSessions implements SessionSupervisor {
     if (this.size === 0) this.#emptied?.();
   }
 
+  /** The open sessions without the parts of sessions with all templates. */
+  #ofClients(): SessionRecord[] {
+    const records = [...this.#open.values()];
+    const innerIds = new Set(records.flatMap(({ innerSessionIds = [] }) => innerSessionIds));
+    return records.filter(({ id }) => !innerIds.has(id));
+  }
+
   #all(): SessionRecord[] {
     return [...this.#opening, ...this.#open.values()];
   }
@@ -279,9 +284,30 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /** SESSION_LIMIT. */
-  #checkRoom(ownerId: string, shares: OwnerShares): void {
-    if (shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
-    if (shares.isFull) throw sessionLimit(this.max);
+  #makeRoom(ownerId: string, shares: OwnerShares): void {
+    const isShareFull = shares.isShareFull(ownerId);
+    if (!isShareFull && !shares.isFull) return;
+    const away = this.#longestAway(shares, isShareFull ? ownerId : undefined);
+    if (away !== undefined) void this.#end(away, 'its client was away, and another one needed its place');
+    else if (isShareFull) throw sessionShareLimit(shares.share);
+    else throw sessionLimit(this.max);
+  }
+
+  /** Of the sessions that hold a place of `shares`, the one whose client has been away for longest, see LIMITS.sessionAwayMs. */
+  #longestAway(shares: OwnerShares, ownerId: string | undefined): SessionRecord | undefined {
+    let longest: SessionRecord | undefined;
+    let sinceMs = this.deps.now() - LIMITS.sessionAwayMs;
+    for (const record of this.#ofClients()) {
+      if (!record.isParked || record.usedAtMs > sinceMs) continue;
+      if (ownerId !== undefined && record.ownerId !== ownerId) continue;
+      const { innerSessionIds } = record;
+      const isHolder =
+        shares === this.#shares ? innerSessionIds?.length !== 0 : innerSessionIds !== undefined;
+      if (!isHolder) continue;
+      longest = record;
+      sinceMs = record.usedAtMs;
+    }
+    return longest;
   }
 }
 

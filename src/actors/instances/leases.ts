@@ -172,10 +172,10 @@ export class Leases implements ConversationListener {
       .toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0];
   }
 
-  /** That of the session whose client has been away for longest, and for LIMITS.processAwayMs at least. */
+  /** That of the session whose client has been away for longest, and for LIMITS.sessionAwayMs at least. */
   #longestAway(ownerId: string | undefined): Conversation | undefined {
     let longest: Conversation | undefined;
-    let sinceMs = this.#options.now() - LIMITS.processAwayMs;
+    let sinceMs = this.#options.now() - LIMITS.sessionAwayMs;
     for (const each of this.#counted) {
       const { awaySinceMs } = each.holder ?? {};
       if (awaySinceMs === undefined || awaySinceMs > sinceMs) continue;

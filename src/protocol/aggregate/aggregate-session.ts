@@ -174,6 +174,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.ended$.complete();
     this.#opened.complete();
     this.#deps.sessions.remove(this);
+    for (const session of this.#open.values()) void session.close(); // at once: their places in the table are free, too
     await Promise.allSettled([...this.#inner.values()].map(async (opening) => (await opening).close()));
   }
 
