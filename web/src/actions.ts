@@ -8,9 +8,9 @@ import type { Instance } from './types.ts';
 export type Command = 'drain' | 'resume' | 'restart';
 
 const DONE: Readonly<Record<Command, string>> = {
-  drain: 'gets no new calls; running calls finish.',
-  resume: 'takes calls again.',
-  restart: 'restarts when its running calls have finished.',
+  drain: 'is draining: no new calls, running calls finish.',
+  resume: 'accepts calls again.',
+  restart: 'restarts after its running calls.',
 };
 
 export function command(instance: Instance, name: Command): Promise<boolean> {

@@ -164,7 +164,7 @@ const CONNECTIONS = {
   connecting: { icon: 'starting', tone: 'idle', text: 'Connecting…' },
   live: { icon: 'healthy', tone: 'ok', text: 'Live' },
   offline: { icon: 'warn', tone: 'warn', text: 'Offline' },
-  refused: { icon: 'info', tone: 'idle', text: 'No live view' },
+  refused: { icon: 'info', tone: 'idle', text: 'No live updates' },
 } as const;
 
 function ConnectionState() {
@@ -178,7 +178,7 @@ function ConnectionState() {
 }
 
 const THEMES: readonly { readonly value: Theme; readonly icon: IconName; readonly label: string }[] = [
-  { value: 'auto', icon: 'auto', label: 'As the system' },
+  { value: 'auto', icon: 'auto', label: 'System' },
   { value: 'light', icon: 'sun', label: 'Light' },
   { value: 'dark', icon: 'moon', label: 'Dark' },
 ];

@@ -45,20 +45,20 @@ export const summary = computed(() => {
   const all = groups.flat().filter(({ state }) => state !== 'stopped');
   if (connection.value === 'offline') return 'The gateway does not answer. This is its last known state.';
   if (all.length === 0) return 'No instance is registered yet.';
-  const serving = all.filter(takesCalls).length;
+  const serving = all.filter(isAvailable).length;
   const size = `${plural(all.length, 'instance')} in ${plural(groups.length, 'template')}`;
-  return serving === all.length ? `All healthy: ${size}.` : `${serving} of ${size} take calls.`;
+  return serving === all.length ? `All healthy: ${size}.` : `${serving} of ${size} are available.`;
 });
 
-const takesCalls = ({ healthy, ejection }: Instance): boolean => healthy && ejection === null;
+const isAvailable = ({ healthy, ejection }: Instance): boolean => healthy && ejection === null;
 
 function* problemsOf(template: string, members: readonly Instance[]): Generator<Problem> {
   const wanted = members.filter(({ state }) => state !== 'stopped' && state !== 'draining');
   const sick = wanted.filter(({ healthy, state }) => !healthy && state !== 'starting');
   const detail = sick.find(({ reason }) => reason !== null)?.reason ?? undefined;
-  if (members.length > 0 && !members.some(takesCalls)) {
+  if (members.length > 0 && !members.some(isAvailable)) {
     const starts = wanted.some(({ state }) => state === 'starting');
-    const text = starts ? 'No instance is ready yet; some are starting.' : 'No instance takes calls.';
+    const text = starts ? 'No instance is ready yet; some are starting.' : 'No instance is available.';
     yield { level: starts ? 'warn' : 'bad', template, text, detail };
   } else if (sick.length > 0) {
     const names = sick.length <= 3 ? sick.map(({ id }) => id).join(', ') : plural(sick.length, 'instance');
@@ -66,19 +66,19 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
     yield {
       level: 'warn',
       template,
-      text: `${names} ${verb} unhealthy; the others take the calls.`,
+      text: `${names} ${verb} unhealthy; the other instances serve the calls.`,
       detail,
     };
   }
   for (const { id, ejection } of wanted) {
     if (ejection === null) continue;
-    yield { level: 'warn', template, text: `${id} gets no calls for now.`, detail: ejection.reason };
+    yield { level: 'warn', template, text: `${id} is ejected: its calls fail.`, detail: ejection.reason };
   }
   const sinceMs = gatewayNow() - RECENT_MS;
   const isRestarting = ({ server_id }: Instance): boolean =>
     (failedRestarts.get(server_id)?.at(-MANY_RESTARTS) ?? 0) > sinceMs;
-  for (const { id } of wanted.filter(takesCalls).filter(isRestarting).slice(0, 3))
-    yield { level: 'warn', template, text: `${id} fails and is restarted again and again.` };
+  for (const { id } of wanted.filter(isAvailable).filter(isRestarting).slice(0, 3))
+    yield { level: 'warn', template, text: `${id} keeps failing and restarting.` };
   const { requests, failures } = minuteOf({ template });
   if (failures >= FEW_CALLS && failures > requests * FAILING_SHARE) {
     const share = percent(failures, requests);

@@ -43,7 +43,7 @@ inBrowser('shows the gateway at once, and calls a tool', async () => {
   await page.getByText('Authentication is off: no account is needed.').waitFor();
   await page.goto(`${url}/console/playground?template=everything&item=test_simple_text`);
   await page.getByRole('button', { name: 'Call', exact: true }).click();
-  await page.getByText('The whole result as JSON').waitFor();
+  await page.getByText('Full result as JSON').waitFor();
   await page.getByText('by everything-1').waitFor();
 });
 
@@ -56,7 +56,7 @@ inBrowser('offers no change of accounts and no command, and names the shell comm
   assert.ok(await page.getByRole('button', { name: 'Change' }).isDisabled());
   assert.ok(await page.getByRole('button', { name: 'Delete' }).isDisabled());
   await page.goto(`${url}/console/register`);
-  await page.getByRole('button', { name: 'A command' }).click();
+  await page.getByRole('button', { name: 'Command' }).click();
   await page.getByText('stagedoor gateway register').waitFor();
 });
 

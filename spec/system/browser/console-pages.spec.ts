@@ -119,7 +119,7 @@ inBrowser('have no finding of axe in dialogs, results and at sign-in', async () 
   await page.getByRole('button', { name: 'Decline' }).waitFor();
   await look();
   await page.getByRole('button', { name: 'Decline' }).click();
-  await page.getByText('The whole result as JSON').waitFor();
+  await page.getByText('Full result as JSON').waitFor();
   await look();
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByRole('heading', { name: 'Sign in' }).waitFor();
@@ -231,7 +231,7 @@ inBrowser('show the audit log, and filter it by tool, action and actor', async (
   await page.getByLabel('Action').fill('POST /gateway/register');
   await page.keyboard.press('Enter');
   await rows.getByText('POST /gateway/register').first().waitFor();
-  await page.getByLabel('Who').fill('nobody');
+  await page.getByLabel('Actor').fill('nobody');
   await page.keyboard.press('Enter');
   await page.getByText('No entry matches.').waitFor();
   await page.getByRole('button', { name: 'Clear all' }).click();
@@ -253,7 +253,7 @@ inBrowser('show the settings with unit and source, and change the log level', as
   assert.not.match((await page.locator('main').textContent()) ?? '', 'surface');
   await page.getByLabel('Log level').focus();
   await page.getByLabel('Log level').selectOption('error');
-  await row('log_level').getByText('Until the next start').waitFor();
+  await row('log_level').getByText('Until restart').waitFor();
   await page.locator('[aria-label="Log level"]:focus').waitFor();
   assert.is(Object((await admin('GET /gateway/log-level')).body).level, 'error');
   await page.getByLabel('Log level').selectOption('info');
@@ -264,7 +264,7 @@ inBrowser('have a text alternative with the latest values for each chart', async
   const { page } = watched;
   await open('');
   await page.getByRole('img', { name: /^Requests: all now [\d.]+\/s, at most [\d.]+\/s;/ }).waitFor();
-  await page.getByRole('img', { name: /^Time of a call: p50/ }).waitFor();
+  await page.getByRole('img', { name: /^Latency: p50/ }).waitFor();
 });
 
 inBrowser('can be reached with the keyboard', async () => {
@@ -344,10 +344,7 @@ inBrowser(
     for (const expected of [0, 1]) {
       await page.goto(`${url}/console/`);
       await page.getByText('0/s').first().waitFor();
-      assert.is(
-        await page.getByText('everything-1 fails and is restarted again and again.').count(),
-        expected,
-      );
+      assert.is(await page.getByText('everything-1 keeps failing and restarting.').count(), expected);
       oldest = 14;
     }
     await page.goto(`${url}/console/activity`);

@@ -59,11 +59,11 @@ inBrowser('registers a command after a connection test, and shows it healthy', a
   const { command, args } = everythingProgram({ name: 'first' });
   await page.goto(`${url()}/console/register`);
   await page.getByLabel(/^Template/).fill('everything');
-  await page.getByRole('button', { name: 'A command' }).click();
-  await page.getByLabel('Name of the instance').fill('first');
+  await page.getByRole('button', { name: 'Command' }).click();
+  await page.getByLabel('Instance name').fill('first');
   await page.getByLabel(/^Command/).fill([command, ...args].join(' '));
   await page.getByRole('button', { name: 'Test the connection' }).click();
-  await page.getByText(/^It answers: .* tools/).waitFor();
+  await page.getByText(/^Connected: .* tools/).waitFor();
   await page.getByRole('button', { name: 'Register', exact: true }).click();
   await heading('everything').waitFor();
   await state('first', 'Healthy').waitFor();

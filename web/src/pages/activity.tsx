@@ -51,7 +51,7 @@ export function ActivityPage() {
             ))}
           </select>
           <button type="button" onClick={() => calls.pause(!isPaused)}>
-            {isPaused ? 'Go on' : 'Pause'}
+            {isPaused ? 'Resume' : 'Pause'}
           </button>
         </div>
       </div>
@@ -72,7 +72,7 @@ export function ActivityPage() {
             <span>Template</span>
             <span>Outcome</span>
             <span class="number">Attempts</span>
-            <span class="number">Took</span>
+            <span class="number">Duration</span>
           </div>
           <VirtualList
             items={shown}
@@ -116,7 +116,7 @@ function CallRow({ call }: { readonly call: Call }) {
       <span class="cut">{call.template}</span>
       <Outcome {...call} />
       <Cell name="attempts">{call.attempts.length}</Cell>
-      <Cell name="took">{milliseconds(call.durationMs)}</Cell>
+      <Cell name="duration">{milliseconds(call.durationMs)}</Cell>
     </div>
   );
 }
@@ -140,7 +140,7 @@ function CallDrawer({ call }: { readonly call: Call }) {
         <DetailRow name="Template">{template}</DetailRow>
         <DetailRow name="Caller">{principal}</DetailRow>
         <DetailRow name="Arrived">{clock(call.at)}</DetailRow>
-        <DetailRow name="Took">{milliseconds(durationMs)}</DetailRow>
+        <DetailRow name="Duration">{milliseconds(durationMs)}</DetailRow>
         {requestId !== undefined && <DetailRow name="Request">{requestId}</DetailRow>}
       </dl>
       <section>

@@ -47,7 +47,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
 
 /** Fields of the query, with their labels and placeholders. */
 const TEXTS = {
-  actor: ['Who', 'Name or id'],
+  actor: ['Actor', 'Name or id'],
   action: ['Action', 'tools/call'],
   template: ['Template', 'everything'],
   tool: ['Tool', 'echo'],
@@ -70,7 +70,7 @@ export function AuditPage() {
         <div class="actions">
           {items && <span class="muted">As of {asOf}</span>}
           <button type="button" disabled={isBusy} onClick={reload}>
-            Read again
+            Refresh
           </button>
         </div>
       </div>
@@ -87,10 +87,10 @@ export function AuditPage() {
           <div class="panel table audit">
             <div class="head" aria-hidden="true">
               <span>Time</span>
-              <span>Who</span>
-              <span>What</span>
+              <span>Actor</span>
+              <span>Action</span>
               <span>Outcome</span>
-              <span class="number">Took</span>
+              <span class="number">Duration</span>
             </div>
             <VirtualList
               items={items}
@@ -176,7 +176,7 @@ function EntryRow({ entry }: { readonly entry: Entry }) {
         <div class="cut small muted">{call?.template ?? subject}</div>
       </div>
       <EntryOutcome entry={entry} />
-      <Cell name="took">{milliseconds(call?.duration_ms)}</Cell>
+      <Cell name="duration">{milliseconds(call?.duration_ms)}</Cell>
     </div>
   );
 }
@@ -206,7 +206,7 @@ function EntryDrawer({ entry }: { readonly entry: Entry }) {
         <DetailRow name="Time">
           {day(at)}, {clock(at)}
         </DetailRow>
-        <DetailRow name="Who">
+        <DetailRow name="Actor">
           <a href={href('audit', { actor })}>{actor_name}</a>
           <div class="small muted mono">{actor}</div>
         </DetailRow>
@@ -219,9 +219,9 @@ function EntryDrawer({ entry }: { readonly entry: Entry }) {
             <DetailRow name="Template">
               <a href={href('template', { name: call.template })}>{call.template}</a>
             </DetailRow>
-            <DetailRow name="Instance">{call.instance_id ?? 'none took it'}</DetailRow>
+            <DetailRow name="Instance">{call.instance_id ?? 'none'}</DetailRow>
             <DetailRow name="Attempts">{call.attempts}</DetailRow>
-            <DetailRow name="Took">{milliseconds(call.duration_ms)}</DetailRow>
+            <DetailRow name="Duration">{milliseconds(call.duration_ms)}</DetailRow>
             <DetailRow name="SHA-256 of the arguments">
               <span class="mono">{call.arguments_sha256 ?? '–'}</span>
             </DetailRow>
@@ -240,7 +240,7 @@ function EntryDrawer({ entry }: { readonly entry: Entry }) {
         </section>
       )}
       {call !== null && request_id !== null && (
-        <a href={href('activity', { filter: request_id })}>Its attempts, while the gateway keeps them</a>
+        <a href={href('activity', { filter: request_id })}>Show its attempts (recent calls only)</a>
       )}
     </Dialog>
   );

@@ -52,7 +52,7 @@ function Problems() {
   if (all.length === 0) return null;
   return (
     <section aria-labelledby="problems">
-      <h2 id="problems">Wrong right now</h2>
+      <h2 id="problems">Current problems</h2>
       <ul class="problems">
         {all.slice(0, SHOWN_PROBLEMS).map((problem) => (
           <ProblemRow key={`${problem.template} ${problem.text}`} {...problem} />
@@ -127,7 +127,7 @@ function Charts() {
   return (
     <div class="charts">
       <Chart title="Requests" times={times} lines={requests} format={(value) => `${rate(value)}/s`} />
-      <Chart title="Time of a call" times={times} lines={latencies} format={milliseconds} />
+      <Chart title="Latency" times={times} lines={latencies} format={milliseconds} />
     </div>
   );
 }
@@ -176,7 +176,7 @@ function Templates() {
       )}
       {unused.length > 0 && mayWrite.value && (
         <p class="muted">
-          Defined, without an instance:{' '}
+          Templates without an instance:{' '}
           {unused.map(([name], index) => (
             <span key={name}>
               {index > 0 && ', '}

@@ -43,7 +43,7 @@ export function PlaygroundPage() {
       )}
       {mayCall.value && template !== undefined && (
         <>
-          <fieldset class="segments wide" aria-label="What to try">
+          <fieldset class="segments wide" aria-label="Kind">
             {Object.entries(KINDS).map(([value, title]) => (
               <button
                 key={value}

@@ -80,7 +80,11 @@ export function RegisterPage() {
       <h1>Register an instance</h1>
       <form class="panel padded narrow" onSubmit={onSubmit}>
         <div class="columns">
-          <Field label="Template" isRequired hint="Clients call it; its instances share the calls.">
+          <Field
+            label="Template"
+            isRequired
+            hint="The name that clients call. Its instances share the calls."
+          >
             <input
               name="template"
               required
@@ -95,7 +99,7 @@ export function RegisterPage() {
             />
           </Field>
           {kind !== 'definition' && (
-            <Field label="Name of the instance" hint="Empty: generated.">
+            <Field label="Instance name" hint="Generated if empty.">
               <input name="id" pattern="[A-Za-z0-9][A-Za-z0-9._\-]*" />
             </Field>
           )}
@@ -105,7 +109,7 @@ export function RegisterPage() {
             <option key={each} value={each} />
           ))}
         </datalist>
-        <fieldset class="segments wide" aria-label="What it is">
+        <fieldset class="segments wide" aria-label="Kind of instance">
           {KINDS.map(([value, text]) =>
             value === 'definition' && definition === undefined ? null : (
               <button
@@ -137,7 +141,7 @@ export function RegisterPage() {
         {kind === 'endpoint' && <EndpointFields />}
         {kind === 'command' && <CommandFields />}
         {kind !== 'definition' && (
-          <Field label="Weight" hint="1 to 1,000. For the strategy weighted round robin.">
+          <Field label="Weight" hint="1 to 1,000, used by weighted round robin.">
             <input name="weight" type="number" min={1} max={1_000} placeholder="1" class="short" />
           </Field>
         )}
@@ -159,9 +163,9 @@ export function RegisterPage() {
 }
 
 const KINDS: readonly (readonly [RegistrationKind, string])[] = [
-  ['definition', 'As the template says'],
-  ['endpoint', 'An endpoint'],
-  ['command', 'A command'],
+  ['definition', 'Template definition'],
+  ['endpoint', 'Endpoint'],
+  ['command', 'Command'],
 ];
 
 async function save(path: string, body: object): Promise<void> {
@@ -186,12 +190,12 @@ function NoCommands() {
 function EndpointFields() {
   return (
     <>
-      <Field label="URL" isRequired hint="Of a server that runs already. Without a path, /mcp is added.">
+      <Field label="URL" isRequired hint="URL of a running server. Without a path, /mcp is added.">
         <input name="endpoint" type="url" required placeholder="http://127.0.0.1:3001/mcp" />
       </Field>
       <Field label="Transport">
         <select name="transport" class="short">
-          <option value="">Found by the gateway</option>
+          <option value="">Detect automatically</option>
           <option value="http">Streamable HTTP</option>
           <option value="sse">HTTP+SSE (older)</option>
         </select>
@@ -206,7 +210,7 @@ function EndpointFields() {
 function CommandFields() {
   return (
     <>
-      <Field label="Command" isRequired hint="The program and its arguments. No shell reads it.">
+      <Field label="Command" isRequired hint="The program and its arguments, run without a shell.">
         <input
           name="command"
           required
@@ -215,7 +219,7 @@ function CommandFields() {
           spellcheck={false}
         />
       </Field>
-      <Field label="Working folder">
+      <Field label="Working directory">
         <input name="working_dir" class="mono" spellcheck={false} />
       </Field>
       <Field label="Environment" hint="One per line, as NAME=value. It is stored encrypted.">
@@ -233,8 +237,8 @@ function Outcome({ result }: { readonly result: TestResult }) {
       <Icon name={ok ? 'healthy' : 'bad'} />
       <div>
         {ok
-          ? `It answers: ${server === undefined ? 'an MCP server' : `${server.name} ${server.version}`}, ${plural(tools, 'tool')}, ${era} era, ${took}.`
-          : `${detail ?? 'It does not answer.'} (${took})`}
+          ? `Connected: ${server === undefined ? 'an MCP server' : `${server.name} ${server.version}`}, ${plural(tools, 'tool')}, ${era} era, ${took}.`
+          : `${detail ?? 'The server does not answer.'} (${took})`}
         {stderr.length > 0 && <pre class="output">{stderr.join('\n')}</pre>}
       </div>
     </div>

@@ -22,7 +22,7 @@ const SOURCES = {
   flag: 'Command line',
   environment: 'Environment',
   file: 'File',
-  runtime: 'Until the next start',
+  runtime: 'Until restart',
 } as const;
 
 export function SettingsPage() {

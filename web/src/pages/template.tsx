@@ -49,7 +49,7 @@ function TemplateView({ name, members, balancer }: TemplateProps & { readonly ba
   const open = members.find(({ id }) => id === route.value.params.get('instance'));
   return (
     <>
-      <nav aria-label="Where you are" class="crumbs">
+      <nav aria-label="Breadcrumb" class="crumbs">
         <a href={href('overview')}>Overview</a>
       </nav>
       <div class="title">
@@ -284,13 +284,13 @@ function Balancer({ name, balancer }: { readonly name: string; readonly balancer
           </select>
         </Field>
         <div class="columns">
-          <Field label="Retries" hint="Further instances that are tried">
+          <Field label="Retries" hint="Further instances to try">
             {numberOf(max_retries, 'max_retries', 0, 10)}
           </Field>
-          <Field label="Timeout, s" hint="Until the first answer of a call">
+          <Field label="Timeout, s" hint="Longest wait for a first answer">
             {numberOf(timeout, 'timeout', 1, 3_600)}
           </Field>
-          <Field label="Health check, s" hint="Between two checks of an instance">
+          <Field label="Health check, s" hint="Interval between checks">
             {numberOf(health_check_interval, 'health_check_interval', 1, 3_600)}
           </Field>
           <Field label="Sessions" hint="Whether MCP sessions share a process">

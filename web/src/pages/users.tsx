@@ -71,7 +71,7 @@ export function UsersPage() {
       {now?.dialog === 'revoke' && (
         <Confirm
           title={`Revoke ${now.subject.name}?`}
-          text="Programs that use the key are refused from now on. This cannot be undone."
+          text="Programs that use the key are refused at once. This cannot be undone."
           action="Revoke"
           run={() => change('DELETE', `auth/api-keys/${now.subject.id}`)}
           done={`${now.subject.name} is revoked.`}
@@ -82,7 +82,7 @@ export function UsersPage() {
       {now?.dialog === 'delete' && (
         <Confirm
           title={`Delete ${now.subject.username}?`}
-          text="The user and the API keys of the user are void from now on. This cannot be undone."
+          text="The user and their API keys stop working at once. This cannot be undone."
           action="Delete"
           run={() => change('DELETE', `auth/users/${now.subject.id}`)}
           done={`${now.subject.username} is deleted.`}
@@ -165,7 +165,7 @@ function UserRow({ user, onToggled, onChange, onDelete }: UserRowProps) {
       <span class="actions end">
         <RowButton action="Change" name={username} disabled={isOpen.value} onClick={onChange} />
         <RowButton
-          action={isActive ? 'Switch off' : 'Switch on'}
+          action={isActive ? 'Disable' : 'Enable'}
           name={username}
           disabled={isFixed}
           onClick={() => void toggle()}
@@ -220,6 +220,6 @@ function Activity({ isActive }: { readonly isActive: boolean }) {
   return isActive ? (
     <Badge tone="ok" icon="healthy" word="Active" />
   ) : (
-    <Badge tone="idle" icon="stopped" word="Off" />
+    <Badge tone="idle" icon="stopped" word="Disabled" />
   );
 }

@@ -61,7 +61,7 @@ function FormDialog({ title, action = 'Create', templates, onClose, onSave, chil
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={(event) => void submit(event)}>
         {children}
-        <Field label="Templates" hint="Names separated by commas. Empty: all.">
+        <Field label="Templates" hint="Names separated by commas; all if empty.">
           <input name="templates" defaultValue={templates?.join(', ')} />
         </Field>
         {error.value !== undefined && <Failure text={error.value} />}
@@ -117,7 +117,7 @@ export function NewUser({ onClose, onDone }: { readonly onClose: () => void; rea
 
 function RoleField({ value = 'user' }: { readonly value?: User['role'] }) {
   return (
-    <Field label="Role" hint="Users see and call; administrators also change.">
+    <Field label="Role" hint="Users read and call tools; administrators can also make changes.">
       <select name="role" defaultValue={value}>
         <option value="user">User</option>
         <option value="admin">Administrator</option>
@@ -152,7 +152,7 @@ export function ChangeUser({ user, onClose, onDone }: ChangeUserProps) {
       onClose={onClose}
       onSave={save}
     >
-      <Field label="New password" hint="Empty: unchanged. A new one ends all sessions of the user.">
+      <Field label="New password" hint="Unchanged if empty. A new password ends all sessions of the user.">
         <input name="password" type="password" autocomplete="new-password" />
       </Field>
       <RoleField value={user.role} />
@@ -176,7 +176,7 @@ export function NewKey({
 }) {
   const save = async (data: FormData): Promise<void> => {
     const permissions = data.getAll('permissions');
-    if (permissions.length === 0) throw new Error('Choose what the key may do.');
+    if (permissions.length === 0) throw new Error('Select at least one permission.');
     const expires = String(data.get('expires'));
     const { key } = await change<{ readonly key: string }>('POST', 'auth/api-keys', {
       name: data.get('name'),
@@ -188,11 +188,11 @@ export function NewKey({
   };
   return (
     <FormDialog title="New API key" onClose={onClose} onSave={save}>
-      <Field label="Name" isRequired hint="What uses it: nightly build.">
+      <Field label="Name" isRequired hint="The program that uses it, such as nightly build.">
         <input name="name" required maxLength={128} autocomplete="off" />
       </Field>
       <fieldset class="form">
-        <legend class="label">It may</legend>
+        <legend class="label">Permissions</legend>
         {Object.entries(SCOPES).map(([scope, text]) => (
           <label key={scope} class="check">
             <input type="checkbox" name="permissions" value={scope} defaultChecked={scope === 'tools:call'} />
@@ -200,7 +200,7 @@ export function NewKey({
           </label>
         ))}
       </fieldset>
-      <Field label="Expires" hint="Empty: never.">
+      <Field label="Expires" hint="Never if empty.">
         <input name="expires" type="date" />
       </Field>
     </FormDialog>
@@ -212,7 +212,7 @@ export function ShownKey({ text, onClose }: { readonly text: string; readonly on
     <Dialog title="The new key" onClose={onClose}>
       <p class="callout warn">
         <Icon name="warn" />
-        <span>It is shown only now. Keep it in a safe place.</span>
+        <span>The key is shown only once. Keep it in a safe place.</span>
       </p>
       <Output text={text} />
       <div class="actions end">

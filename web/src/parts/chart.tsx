@@ -69,7 +69,7 @@ export function Chart({ title, times, lines, format }: ChartProps) {
         aria-label={`${title}: ${lines.map((line) => spoken(line, format)).join('; ')}`}
         style={{ height: `${HEIGHT}px` }}
       />
-      {times.length < FEWEST_POINTS && <p class="muted waiting">The first seconds are being counted…</p>}
+      {times.length < FEWEST_POINTS && <p class="muted waiting">Collecting the first samples…</p>}
     </figure>
   );
 }

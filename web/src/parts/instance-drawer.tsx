@@ -36,7 +36,7 @@ export function InstanceDrawer({ instance, onClose }: InstanceDrawerProps) {
         <p class="callout warn">
           <Icon name="warn" />
           <span>
-            {ejection.reason}. It gets no calls for {duration(Date.parse(ejection.until) - gatewayNow())}.
+            {ejection.reason}. No calls for {duration(Date.parse(ejection.until) - gatewayNow())}.
           </span>
         </p>
       )}
@@ -52,7 +52,7 @@ export function InstanceDrawer({ instance, onClose }: InstanceDrawerProps) {
         <section>
           <h3>Last lines of standard error</h3>
           {stderr.length === 0 ? (
-            <p class="muted">It wrote nothing, or it is not a program of this gateway.</p>
+            <p class="muted">Nothing was written, or this gateway does not run the program.</p>
           ) : (
             // biome-ignore lint/a11y/noNoninteractiveTabindex: a box that scrolls must be reachable by the keyboard
             <pre class="output" tabIndex={0}>
@@ -88,7 +88,7 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
       {asks.value && (
         <Confirm
           title={`Deregister ${instance.id}?`}
-          text="It gets no new calls; running calls finish. It is no longer stored."
+          text="It gets no new calls, running calls finish, and it is removed from the registry."
           action="Deregister"
           run={() => deregister(instance)}
           done={`${instance.id} is deregistered.`}
@@ -115,14 +115,14 @@ function InstanceDetails({ instance }: { readonly instance: Instance }) {
           <code>{[program, ...args].join(' ')}</code>
         </DetailRow>
       )}
-      {working_dir !== null && <DetailRow name="Folder">{working_dir}</DetailRow>}
+      {working_dir !== null && <DetailRow name="Working directory">{working_dir}</DetailRow>}
       {pid !== null && <DetailRow name="Process">{pid}</DetailRow>}
       {node_id !== null && <DetailRow name="Node">{node_id}</DetailRow>}
       <DetailRow name="Calls">
         {requests} in the last minute, {failures} failed, {sample?.in_flight ?? instance.in_flight} in flight
       </DetailRow>
       <DetailRow name="Latency">{milliseconds(sample?.latency_ms)}</DetailRow>
-      <DetailRow name="Failures in a row">{sample?.consecutive_failures ?? '–'}</DetailRow>
+      <DetailRow name="Consecutive failures">{sample?.consecutive_failures ?? '–'}</DetailRow>
       <DetailRow name="Sessions">
         {instance.sessions} bound to it; {instance.own_processes} with a dedicated process
       </DetailRow>

@@ -18,7 +18,7 @@ export function Result({ result }: { readonly result: JsonObject }) {
         </details>
       )}
       <details>
-        <summary>The whole result as JSON</summary>
+        <summary>Full result as JSON</summary>
         <Output text={JSON.stringify(result, null, 2)} />
       </details>
     </div>

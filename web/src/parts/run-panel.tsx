@@ -47,7 +47,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
         }}
       >
         {hasForm && (
-          <fieldset class="segments wide" aria-label="Arguments as">
+          <fieldset class="segments wide" aria-label="Input mode">
             <button type="button" aria-pressed={!isRaw} onClick={() => setRaw(false)}>
               Form
             </button>
@@ -74,7 +74,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
             />
           )
         )}
-        {!hasForm && !takesAnything(item) && <p class="muted">It takes no arguments.</p>}
+        {!hasForm && !takesAnything(item) && <p class="muted">No arguments.</p>}
         <div class="actions">
           <button type="submit" class="primary" disabled={isRunning}>
             <Icon name="playground" />
