@@ -172,7 +172,16 @@ async function findComposer(): Promise<{ readonly program?: string; readonly ski
   const program = await engine.program();
   try {
     await run(program, ['network', 'create', 'probe']);
-    const ask = ['run', '--rm', '--name=probe', '--network=probe', '--entrypoint=node', IMAGE, '-e'];
+    const ask = [
+      'run',
+      '--rm',
+      '--init',
+      '--name=probe',
+      '--network=probe',
+      '--entrypoint=node',
+      IMAGE,
+      '-e',
+    ];
     await run(program, [
       ...ask,
       "require('node:dns').lookup('probe', (failure) => process.exit(failure ? 1 : 0))",
