@@ -66,7 +66,7 @@ export interface AnswerDoc {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-export interface RouteAccess {
+export interface Route {
   readonly method: Method;
   /** Parameters are written `:name`; `*name` is the rest of the path, slashes included. */
   readonly path: string;
@@ -90,6 +90,11 @@ export interface RouteAccess {
   /** The route does not match while a template of this name exists, whose route has the same path. */
   readonly unlessTemplate?: string;
   readonly requestHeaders?: Readonly<Record<string, string>>;
+  readonly request: { readonly params?: TObject; readonly query?: TObject; readonly body?: TSchema };
+  /** Throws for an invalid name in the path: 404, or 422 for invalid text. `run` does this, too. */
+  checkPath(params: RawInput['params']): void;
+  /** Validates the input, then calls the handler. Throws GatewayError. */
+  run(raw: RawInput, services: Services): Reply | Promise<Reply>;
 }
 
 export interface RouteInput<P, Q, B> {
@@ -107,7 +112,7 @@ export interface RouteInput<P, Q, B> {
 }
 
 export interface RouteDefinition<P extends TObject, Q extends TObject, B extends TSchema>
-  extends Omit<RouteAccess, 'method' | 'path' | 'errors'> {
+  extends Omit<Route, 'method' | 'path' | 'errors' | 'request' | 'checkPath' | 'run'> {
   /** Errors of this route besides those of every route, of its scope, its body and the names in its path. */
   readonly errors?: readonly ErrorCode[];
   readonly request?: { readonly params?: P; readonly query?: Q; readonly body?: B };
@@ -121,14 +126,6 @@ export interface RouteDefinition<P extends TObject, Q extends TObject, B extends
 export interface RawInput
   extends Omit<RouteInput<Readonly<Record<string, string>>, string, unknown>, 'fields'> {
   readonly bodyFields?: JsonFields | undefined;
-}
-
-export interface Route extends RouteAccess {
-  readonly request: { readonly params?: TObject; readonly query?: TObject; readonly body?: TSchema };
-  /** Throws for an invalid name in the path: 404, or 422 for invalid text. `run` does this, too. */
-  checkPath(params: RawInput['params']): void;
-  /** Validates the input, then calls the handler. Throws GatewayError. */
-  run(raw: RawInput, services: Services): Reply | Promise<Reply>;
 }
 
 /** Makes a route: compiles its schemas once and completes its list of errors. */
@@ -147,23 +144,7 @@ export function defineRoute<
     method,
     path,
     request,
-    errors: [
-      ...new Set([
-        ...errors,
-        ...(access.scope === 'gateway:write' ? (['SHUTTING_DOWN'] as const) : []),
-        ...Object.keys(request.params?.properties ?? {}).map(
-          (name) => NOT_FOUND[name]?.('').code ?? 'NOT_FOUND',
-        ),
-        ...(request.body === undefined ? [] : WITH_BODY),
-        ...(access.scope === 'open' ? [] : WITH_CREDENTIALS),
-        ...(access.scope === 'open' || access.isFree ? [] : (['RATE_LIMIT_EXCEEDED'] as const)),
-        // The registry may not be loaded yet.
-        ...(access.scope !== 'open' && readsRegistry([access.scope].flat())
-          ? (['NO_HEALTHY_INSTANCE'] as const)
-          : []),
-        ...EVERY_ROUTE,
-      ]),
-    ],
+    errors: [...new Set([...errors, ...commonErrors(access, request)])],
     checkPath: (params) => {
       if (!paramsShape.accepts(params)) throw pathRefused(path, params, paramsShape);
     },
@@ -178,11 +159,28 @@ export function defineRoute<
   };
 }
 
+/** The errors of every route, of its scope, its body and the names in its path. */
+function commonErrors(
+  { scope, isFree }: Pick<Route, 'scope' | 'isFree'>,
+  { params, body }: Route['request'],
+): ErrorCode[] {
+  const codes: ErrorCode[] = scope === 'gateway:write' ? ['SHUTTING_DOWN'] : [];
+  codes.push(
+    ...Object.keys(params?.properties ?? {}).map((name) => NOT_FOUND[name]?.('').code ?? 'NOT_FOUND'),
+  );
+  if (body !== undefined) codes.push(...WITH_BODY);
+  if (scope !== 'open') {
+    codes.push(...WITH_CREDENTIALS);
+    if (isFree !== true) codes.push('RATE_LIMIT_EXCEEDED');
+    // The registry may not be loaded yet.
+    if (readsRegistry([scope].flat())) codes.push('NO_HEALTHY_INSTANCE');
+  }
+  return [...codes, 'ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
+}
+
 function shapeOf<S extends TSchema>(schema: S | undefined, part: InputPart): Shape<StaticEncode<S>> {
   return schema === undefined ? anything() : compileShape(schema, part);
 }
-
-const EVERY_ROUTE: readonly ErrorCode[] = ['ORIGIN_NOT_ALLOWED', 'VALIDATION_ERROR', 'INTERNAL_ERROR'];
 
 const WITH_CREDENTIALS: readonly ErrorCode[] = [
   ...(['AUTHENTICATION_REQUIRED', 'INVALID_CREDENTIALS', 'TOKEN_EXPIRED'] as const),

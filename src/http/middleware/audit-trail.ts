@@ -15,7 +15,7 @@ import {
   type ReportListener,
   type RouteMiddleware,
 } from '../request.ts';
-import type { RouteAccess } from '../route.ts';
+import type { Route } from '../route.ts';
 
 /** Most callers whose refusals of a minute are counted. */
 const COUNTED_CALLERS = 10_000;
@@ -29,7 +29,7 @@ export function auditTrail(
   audit: Pick<AuditLog, 'record'>,
   proxies: Pick<Proxies, 'address'>,
   now: () => number = () => performance.now(),
-): (route: Pick<RouteAccess, 'method' | 'path' | 'scope'>) => RouteMiddleware[] {
+): (route: Pick<Route, 'method' | 'path' | 'scope'>) => RouteMiddleware[] {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
   const most = HTTP_LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {

@@ -15,7 +15,7 @@ import {
 } from '../caller-check.ts';
 import type { Proxies } from '../proxies.ts';
 import type { RouteMiddleware } from '../request.ts';
-import type { RouteAccess } from '../route.ts';
+import type { Route } from '../route.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for
@@ -24,7 +24,7 @@ import type { RouteAccess } from '../route.ts';
  * no credentials and count nothing. Handlers count the requests of JSON-RPC routes, because one HTTP request may hold several or none.
  */
 export function authorize(
-  route: Pick<RouteAccess, 'scope' | 'speaks' | 'isFree'>,
+  route: Pick<Route, 'scope' | 'speaks' | 'isFree'>,
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
 ): RouteMiddleware {
   if (route.scope === 'open') return (_context, next) => next();
@@ -52,7 +52,7 @@ export function authorize(
  * loaded yet is not unknown.
  */
 export function loadedRegistry(
-  { scope }: Pick<RouteAccess, 'scope'>,
+  { scope }: Pick<Route, 'scope'>,
   gateway: Pick<Gateway, 'phase'>,
 ): RouteMiddleware[] {
   if (scope === 'open' || !readsRegistry([scope].flat())) return [];
@@ -69,7 +69,7 @@ export function loadedRegistry(
  * accounts remain when authentication is on again: like commands, they are changed from this machine only, and not by web pages.
  */
 export function localAccounts(
-  { method, path, scope }: Pick<RouteAccess, 'method' | 'path' | 'scope'>,
+  { method, path, scope }: Pick<Route, 'method' | 'path' | 'scope'>,
   isAuthEnabled: boolean,
   proxies: Pick<Proxies, 'isLocal'>,
 ): RouteMiddleware[] {

@@ -5,7 +5,7 @@ import type { TSchema } from 'typebox';
 import { SCOPES, type Scope } from '../../domain/account.ts';
 import { type ErrorCode, statusesOf } from '../../domain/errors.ts';
 import { ErrorBody } from '../reply.ts';
-import type { AnswerDoc, RouteAccess } from '../route.ts';
+import type { AnswerDoc, Route } from '../route.ts';
 import { RpcRefusal } from '../routes/mcp-endpoint.ts';
 import { exampleOf, type JsonSchema } from './schema.ts';
 
@@ -17,7 +17,7 @@ export interface SharedAnswers {
   readonly describe: (schema: TSchema) => JsonSchema;
 }
 
-export function answersOf(route: RouteAccess, shared: SharedAnswers): Record<string, AnswerObject> {
+export function answersOf(route: Route, shared: SharedAnswers): Record<string, AnswerObject> {
   const codesByStatus = new Map<number, ErrorCode[]>();
   for (const code of route.errors)
     for (const status of statusesOf(code))
@@ -152,7 +152,7 @@ const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
   503: ['Retry-After'],
 };
 
-function headersOf({ scope, errors, speaks }: RouteAccess): HeaderObjects {
+function headersOf({ scope, errors, speaks }: Route): HeaderObjects {
   const isAnswered = errors.includes('NO_HEALTHY_INSTANCE') || speaks === 'json-rpc';
   return references([
     'X-Request-ID',

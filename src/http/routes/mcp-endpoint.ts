@@ -9,7 +9,6 @@ import {
   defineRoute,
   type Method,
   type Route,
-  type RouteAccess,
   type RouteInput,
   type Services,
   TemplateParams,
@@ -103,7 +102,7 @@ const INITIALIZED = {
 /** The id that the path of the `endpoint` event carries. */
 const SseQuery = Type.Object({ sessionId: Type.Optional(Type.String()) });
 
-const COMMON = { scope: 'tools:call', speaks: 'json-rpc' } as const satisfies Partial<RouteAccess>;
+const COMMON = { scope: 'tools:call', speaks: 'json-rpc' } as const satisfies Partial<Route>;
 
 const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
   // Messages of HTTP+SSE for all templates use this path, because `messages` may be a template.
@@ -162,7 +161,7 @@ const SSE_STREAM = {
       types: ['text/event-stream'],
     },
   },
-} as const satisfies Partial<RouteAccess>;
+} as const satisfies Partial<Route>;
 
 /** HTTP+SSE: a stream for each path except `/mcp/{template}/mcp`. */
 const sseRoutes: readonly Route[] = [
