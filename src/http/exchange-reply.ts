@@ -14,7 +14,7 @@ import { isFields, JsonText } from '../domain/json.ts';
 import { LIST_METHODS, type ListField, META } from '../domain/mcp.ts';
 import type { Gateway } from '../gateway.ts';
 import type { ListResult } from '../gateway-types.ts';
-import { bytes, eventStream, type Reply, type StreamEvent } from './reply.ts';
+import { bytes, type Reply, type StreamEvent } from './reply.ts';
 import { ClientGone, type HttpRequest } from './request.ts';
 
 /** Media types of the answer, for the API description; `Accept` selects. */
@@ -51,18 +51,12 @@ export function exchangeReply(
     }),
     concatAll(),
   );
-  return eventStream(events$, tracker);
-}
-
-export interface RequestedExchange {
-  readonly gateway: Exchanger;
-  readonly template: string;
-  readonly instanceId?: string;
+  return { kind: 'stream', events$, tracker };
 }
 
 /** The same without an event stream: `replyOf` maps the result; an error that it throws becomes the answer. */
 export function resultReply(
-  { gateway, template, ...options }: RequestedExchange,
+  { gateway, template, ...options }: { gateway: Exchanger; template: string; instanceId?: string },
   request: ExchangeRequest,
   client: HttpRequest,
   replyOf: (result: JsonText, instanceId: string) => Reply,

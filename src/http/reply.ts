@@ -54,7 +54,11 @@ export interface StreamReader {
 /** The events: a stream without backpressure, or one that is made for its reader and waits for it. */
 export type EventSource = Observable<StreamEvent> | ((reader: StreamReader) => Observable<StreamEvent>);
 
-export interface StreamReply {
+/**
+ * Server-sent events: subscribed to once, and unsubscribed from when the client disconnects. An error before the first event becomes
+ * an error answer, a later one the event `error`.
+ */
+interface StreamReply {
   readonly kind: 'stream';
   readonly events$: EventSource;
   /** Has the instance that the request was sent to. */
@@ -85,14 +89,6 @@ export function bytes(status: number, text: Uint8Array | string, fields: ReplyFi
 
 export function noContent(fields: ReplyFields = {}): BytesReply {
   return { kind: 'bytes', status: 204, ...fields };
-}
-
-/**
- * Answers with server-sent events: subscribes once, unsubscribes when the client disconnects. An error before
- * the first event becomes an error answer, a later one the event `error`.
- */
-export function eventStream(events$: EventSource, tracker?: Tracker): StreamReply {
-  return { kind: 'stream', events$, ...(tracker && { tracker }) };
 }
 
 const ValidationItem = Type.Object({

@@ -7,7 +7,7 @@ import { validationFailed } from '../../domain/error-catalogue.ts';
 import { EVENTS, type GatewayEvent } from '../../domain/events.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
-import { eventStream } from '../reply.ts';
+import type { EventSource } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { closed } from '../schemas.ts';
 import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
@@ -58,13 +58,14 @@ export const eventRoutes: readonly Route[] = [
       const isSelected = (event: GatewayEvent): boolean =>
         (template === undefined || ('template' in event && event.template === template)) &&
         mayRead(principal, event);
-      return eventStream((reader) => {
+      const events$: EventSource = (reader) => {
         const options = { types, isSelected, isFollowing, ...(typeof after === 'string' ? { after } : {}) };
-        const events$ = events.read(options, reader);
-        if (!isFollowing || types?.has(SAMPLED) !== true) return events$;
+        const kept$ = events.read(options, reader);
+        if (!isFollowing || types?.has(SAMPLED) !== true) return kept$;
         const samples$ = samples.read({ viewer: principal, template }, reader);
-        return merge(events$, samples$.pipe(map((data) => ({ name: SAMPLED, data }))));
-      });
+        return merge(kept$, samples$.pipe(map((data) => ({ name: SAMPLED, data }))));
+      };
+      return { kind: 'stream', events$ };
     },
   }),
 ];
