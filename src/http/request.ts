@@ -149,10 +149,6 @@ export class HttpRequest {
     return this.#context.req.headers;
   }
 
-  get origin(): string | undefined {
-    return this.#context.req.headers.origin;
-  }
-
   get path(): string {
     return this.#context.path;
   }
@@ -182,7 +178,7 @@ export class HttpRequest {
     // The requests of a batch share one span, which has no method.
     state.trace?.begin(state.rpcMessages === undefined ? request : undefined);
     // The address is read now: a closed connection has none.
-    state.report = new HttpCallReport({ ...request, address: this.address }, onEnded, state.trace);
+    state.report = new HttpCallReport(request, onEnded, this.address, state.trace);
     return state.report;
   }
 
@@ -254,7 +250,6 @@ export function whenGone(response: ServerResponse, listener: () => void): void {
 export interface ReportedRequest extends Pick<ExchangeRequest, 'method'> {
   readonly params?: ExchangeRequest['params'] | undefined;
   readonly id?: unknown;
-  readonly address?: string | undefined;
 }
 
 /** The report of one MCP request that was received by REST or by the MCP endpoint; the log line of the HTTP request contains it. */
@@ -276,8 +271,9 @@ export class HttpCallReport implements CallReport {
   readonly #onEnded: (report: HttpCallReport) => void;
 
   constructor(
-    { method, params, address }: ReportedRequest,
+    { method, params }: ReportedRequest,
     onEnded: (report: HttpCallReport) => void,
+    address?: string,
     trace?: RequestTrace,
   ) {
     this.method = method;

@@ -177,11 +177,9 @@ function rethrown(locate: RegistrationRequest['locate']): (thrown: unknown) => n
   };
 }
 
-interface CommandRequest {
-  readonly template: string;
-  readonly instance: InstanceInput;
+interface CommandRequest extends Pick<RegistrationRequest, 'template' | 'instance'> {
   readonly principal: Principal;
-  readonly request: Pick<HttpRequest, 'isLocal' | 'origin'>;
+  readonly request: Pick<HttpRequest, 'isLocal' | 'headers'>;
 }
 
 /**
@@ -195,7 +193,7 @@ export function checkedCommand(
   if (instance.command === undefined) return instance;
   if (!auth.isEnabled) {
     // Only programs on this machine, not web pages, may start programs.
-    if (request.isLocal && request.origin === undefined) return instance;
+    if (request.isLocal && request.headers.origin === undefined) return instance;
     throw commandNotAllowed(
       `While authentication is off, commands can be registered only from this machine, and not from a web page. ${BEHIND_A_PROXY}`,
     );
