@@ -97,17 +97,12 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     logCall(report, context);
     auditCall(report, context);
   };
-  const events = new RecentEvents(gateway.events$);
   const metrics = new Prometheus(gateway);
   const services: Services = {
-    ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log },
-    ...{
-      events,
-      documents,
-      consoleReply: consoleReply(options.consoleFolder),
-      metrics,
-      samples: new Samples(gateway),
-    },
+    ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
+    events: new RecentEvents(gateway.events$),
+    consoleReply: consoleReply(options.consoleFolder),
+    samples: new Samples(gateway),
   };
 
   // The steps of one route, after the middlewares below. A body is read after authorization.
