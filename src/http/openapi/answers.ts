@@ -7,29 +7,25 @@ import { type ErrorCode, statusesOf } from '../../domain/errors.ts';
 import { ErrorBody } from '../reply.ts';
 import type { AnswerDoc, Route } from '../route.ts';
 import { RpcRefusal } from '../routes/mcp-endpoint.ts';
-import { exampleOf, type JsonSchema } from './schema.ts';
-
-export type AnswerObject = Readonly<Record<string, unknown>>;
+import { type Described, exampleOf } from './schema.ts';
 
 export interface SharedAnswers {
   /** By name; complete after the last route was described. */
-  readonly errors: Record<string, AnswerObject>;
-  readonly describe: (schema: TSchema) => JsonSchema;
+  readonly errors: Record<string, Described>;
+  readonly describe: (schema: TSchema) => Described;
 }
 
-export function answersOf(route: Route, shared: SharedAnswers): Record<string, AnswerObject> {
-  const codesByStatus = new Map<number, ErrorCode[]>();
-  for (const code of route.errors)
-    for (const status of statusesOf(code))
-      codesByStatus.set(status, [...(codesByStatus.get(status) ?? []), code]);
+export function answersOf(route: Route, shared: SharedAnswers): Record<string, Described> {
   const { answers } = route;
+  const raised = route.errors.flatMap((code) => statusesOf(code).map((status) => ({ code, status })));
+  const byStatus = Map.groupBy(raised, ({ status }) => status);
   const frame = { ...shared, headers: headersOf(route), isRpc: route.speaks === 'json-rpc' };
   const successes = Object.entries(answers)
-    .filter(([status]) => !codesByStatus.has(Number(status)))
+    .filter(([status]) => !byStatus.has(Number(status)))
     .map(([status, answer]) => [status, success(answer, frame)] as const);
-  const errors = [...codesByStatus].map(([status, codes]) => {
+  const errors = [...byStatus].map(([status, rows]) => {
     const own = answers[status];
-    const failure = { status, codes };
+    const failure = { status, codes: rows.map(({ code }) => code) };
     return [String(status), own ? mixed(own, failure, frame) : sharedError(failure, frame)] as const;
   });
   return {
@@ -56,16 +52,14 @@ interface StatusErrors {
   readonly codes: readonly ErrorCode[];
 }
 
-type HeaderObjects = Readonly<Record<string, unknown>>;
-
 /** What all answers of one route have in common. */
 interface Frame extends SharedAnswers {
-  readonly headers: HeaderObjects;
+  readonly headers: Described;
   /** Its errors may be those of JSON-RPC. */
   readonly isRpc: boolean;
 }
 
-function success(answer: AnswerDoc, { headers, describe, isRpc }: Frame): AnswerObject {
+function success(answer: AnswerDoc, { headers, describe, isRpc }: Frame): Described {
   const { description, body, types = ['application/json'] } = answer;
   const event = isRpc ? 'message' : 'result';
   const described = { description, headers: { ...headers, ...ownHeaders(answer) } };
@@ -83,7 +77,7 @@ function success(answer: AnswerDoc, { headers, describe, isRpc }: Frame): Answer
 }
 
 /** Other types than JSON are text or bytes without a schema. */
-function contentOf(type: string, schema: JsonSchema, example: unknown, event: string): AnswerObject {
+function contentOf(type: string, schema: Described, example: unknown, event: string): Described {
   if (type === 'application/json') return { schema, example };
   if (type === 'text/event-stream')
     return { schema: { type: 'string' }, example: `event: ${event}\ndata: ${JSON.stringify(example)}\n\n` };
@@ -91,14 +85,14 @@ function contentOf(type: string, schema: JsonSchema, example: unknown, event: st
 }
 
 /** Named by its codes, so that routes with the same codes share one answer. */
-function sharedError(failure: StatusErrors, frame: Frame): AnswerObject {
+function sharedError(failure: StatusErrors, frame: Frame): Described {
   const limits = RATE_LIMITS.some((name) => name in frame.headers) ? ['limited'] : [];
   const name = [...failure.codes.toSorted(), ...limits, ...(frame.isRpc ? ['rpc'] : [])].join('.');
   frame.errors[name] ??= errorAnswer(failure, frame);
   return { $ref: `#/components/responses/${name}` };
 }
 
-function errorAnswer({ status, codes }: StatusErrors, { headers, isRpc, describe }: Frame): AnswerObject {
+function errorAnswer({ status, codes }: StatusErrors, { headers, isRpc, describe }: Frame): Described {
   const plain = errorSchema(codes, describe);
   const schema = isRpc ? { anyOf: [plain, describe(RpcRefusal)] } : plain;
   return {
@@ -109,7 +103,7 @@ function errorAnswer({ status, codes }: StatusErrors, { headers, isRpc, describe
 }
 
 /** Every other refusal of the MCP endpoint; docs/reference/mcp.md lists the statuses. */
-function rpcRefusal({ headers, describe }: Frame): AnswerObject {
+function rpcRefusal({ headers, describe }: Frame): Described {
   return {
     description: 'Refused, with a JSON-RPC error',
     headers: { ...headers, ...references(['Retry-After']) },
@@ -118,7 +112,7 @@ function rpcRefusal({ headers, describe }: Frame): AnswerObject {
 }
 
 /** A status of both a success and errors: the body also has the fields of the error, as in `/health` without a database. */
-function mixed({ description, body = {} }: AnswerDoc, failure: StatusErrors, frame: Frame): AnswerObject {
+function mixed({ description, body = {} }: AnswerDoc, failure: StatusErrors, frame: Frame): Described {
   const schema = { allOf: [frame.describe(body), errorSchema(failure.codes, frame.describe)] };
   const example = { ...Object(exampleOf(body)), ...exampleError(failure) };
   return {
@@ -128,7 +122,7 @@ function mixed({ description, body = {} }: AnswerDoc, failure: StatusErrors, fra
   };
 }
 
-function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['describe']): JsonSchema {
+function errorSchema(codes: readonly ErrorCode[], describe: SharedAnswers['describe']): Described {
   return {
     allOf: [
       describe(ErrorBody),
@@ -152,7 +146,7 @@ const ERROR_HEADERS: Readonly<Record<number, readonly HeaderName[]>> = {
   503: ['Retry-After'],
 };
 
-function headersOf({ scope, errors, speaks }: Route): HeaderObjects {
+function headersOf({ scope, errors, speaks }: Route): Described {
   const isAnswered = errors.includes('NO_HEALTHY_INSTANCE') || speaks === 'json-rpc';
   return references([
     'X-Request-ID',
@@ -161,11 +155,11 @@ function headersOf({ scope, errors, speaks }: Route): HeaderObjects {
   ]);
 }
 
-function references(names: readonly HeaderName[]): HeaderObjects {
+function references(names: readonly HeaderName[]): Described {
   return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 
-function ownHeaders({ headers = {} }: AnswerDoc): HeaderObjects {
+function ownHeaders({ headers = {} }: AnswerDoc): Described {
   return Object.fromEntries(
     Object.entries(headers).map(([name, description]) => [name, { description, schema: { type: 'string' } }]),
   );

@@ -4,12 +4,12 @@ import type { Scope } from '../../domain/account.ts';
 import { API_VERSION } from '../../domain/version.ts';
 import type { Route } from '../route.ts';
 import { answersOf, HEADERS, SECURITY_SCHEMES, type SharedAnswers } from './answers.ts';
-import { exampleOf, schemaWriter } from './schema.ts';
+import { type Described, exampleOf, schemaWriter } from './schema.ts';
 
 /** The document as plain JSON, with the fields that specs and tools read. */
 export interface OpenApiDocument {
   readonly openapi: string;
-  readonly paths: Readonly<Record<string, Readonly<Record<string, OperationObject>>>>;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Described>>>>;
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
   readonly [field: string]: unknown;
 }
@@ -57,9 +57,7 @@ MCP clients connect to \`/mcp/{template}\`, or to \`/mcp\` for all templates the
 are JSON-RPC errors; errors of authentication and authorization are those above. There the limit counts JSON-RPC requests,
 and \`HEAD\` is not answered.`;
 
-type OperationObject = Readonly<Record<string, unknown>>;
-
-function operationOf(route: Route, shared: SharedAnswers): OperationObject {
+function operationOf(route: Route, shared: SharedAnswers): Described {
   const { path, summary, scope } = route;
   const scopes = scope === 'open' ? [] : [scope].flat();
   const parameters = [
@@ -107,7 +105,7 @@ function parametersOf(
   { request }: Route,
   location: 'path' | 'query',
   { describe }: SharedAnswers,
-): readonly OperationObject[] {
+): readonly Described[] {
   const schema = location === 'path' ? request.params : request.query;
   if (schema === undefined) return [];
   const required: readonly string[] = schema.required ?? [];
@@ -121,14 +119,14 @@ function parametersOf(
   }));
 }
 
-function headersOf({ requestHeaders = {} }: Route): readonly OperationObject[] {
+function headersOf({ requestHeaders = {} }: Route): readonly Described[] {
   return Object.entries(requestHeaders).map(([name, description]) => ({
     ...{ name, in: 'header', required: false, description },
     schema: { type: 'string' },
   }));
 }
 
-function bodyOf(route: Route, { describe }: SharedAnswers): OperationObject | undefined {
+function bodyOf(route: Route, { describe }: SharedAnswers): Described | undefined {
   const { body } = route.request;
   if (body === undefined) return undefined;
   const content = { schema: describe(body), example: exampleOf(body) };

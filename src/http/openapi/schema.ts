@@ -3,15 +3,16 @@
 
 import type { TSchema } from 'typebox';
 
-export type JsonSchema = Readonly<Record<string, unknown>>;
+/** A part of the description, as plain JSON. */
+export type Described = Readonly<Record<string, unknown>>;
 
 /**
  * Describes schemas for one document. `describe` returns a schema, or a reference to it when it has a name, also inside others.
  * `named` gets the schemas with names in full.
  */
 export function schemaWriter() {
-  const named: Record<string, JsonSchema> = {};
-  const describe = (schema: TSchema): JsonSchema => {
+  const named: Record<string, Described> = {};
+  const describe = (schema: TSchema): Described => {
     // Enumerable properties only: TypeBox has its own marks in the others.
     const text = JSON.stringify(schema, (_name, part: unknown) => (isNamed(part) ? referenceTo(part) : part));
     return Object(JSON.parse(text, (_name, part: unknown) => readable(part)));
