@@ -70,20 +70,15 @@ function templateRecord(
   definition: TemplateDefinition | undefined,
 ): Static<typeof TemplateRecord> {
   const { instances, policy } = gateway.template(id);
+  const { name = id, description = null, version = null, author = null } = definition ?? {};
+  const { capabilities = [], tags = [], requires = [], ports = [] } = definition ?? {};
+  const { environment = {}, transport = null, config_schema: schema } = definition ?? {};
   return {
-    id,
-    name: definition?.name ?? id,
-    description: definition?.description ?? null,
-    version: definition?.version ?? null,
-    author: definition?.author ?? null,
-    capabilities: definition?.capabilities ?? [],
-    tags: definition?.tags ?? [],
-    requires: definition?.requires ?? [],
-    ports: definition?.ports ?? [],
-    environment: Object.keys(definition?.environment ?? {}),
-    transport: definition?.transport ?? null,
+    ...{ id, name, description, version, author, capabilities, tags, requires, ports },
+    environment: Object.keys(environment),
+    transport,
     is_defined: definition !== undefined,
-    config_schema: definition?.config_schema === undefined ? null : withoutSecrets(definition.config_schema),
+    config_schema: schema === undefined ? null : withoutSecrets(schema),
     instances: instances.length,
     load_balancer: loadBalancerView(policy),
   };
