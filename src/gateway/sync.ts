@@ -39,13 +39,6 @@ const FIND_SOURCES_MS = 30_000;
 const NOTHING_FOUND = 'no container engine and no Kubernetes cluster is configured or found on this machine';
 const SOME_UNUSABLE = 'some entries cannot be used';
 
-interface Progress {
-  /** Of sources, and of the registry file. */
-  readonly reports: (SyncReport | ImportReport)[];
-  readonly reached: string[];
-  readonly warnings: string[];
-}
-
 export class Sync {
   readonly #deps: SyncDeps;
   readonly #closing = new AbortController();
@@ -96,21 +89,25 @@ export class Sync {
   }
 
   async #syncAll({ namespace, ...rules }: SyncOptions = {}, file?: string): Promise<SyncOutcome> {
-    const progress: Progress = { reports: [], reached: [], warnings: [] };
-    const { reports, reached, warnings } = progress;
-    if (file !== undefined) await this.#syncFile(file, rules, progress);
+    const reports: (SyncReport | ImportReport)[] = [];
+    const reached: string[] = [];
+    const warnings: string[] = [];
+    const attempt = async (address: string, work: () => Promise<SyncReport>): Promise<void> => {
+      try {
+        reports.push(await work());
+        reached.push(address);
+      } catch (thrown) {
+        if (thrown instanceof SourceError) warnings.push(thrown.message);
+        else if (thrown instanceof RegistryFileError)
+          warnings.push(`${thrown.message}; its instances are left unchanged`);
+        else throw thrown;
+      }
+    };
+    if (file !== undefined) await attempt(file, () => this.#syncFile(file, rules, warnings));
     const found = await this.#sources(namespace);
     warnings.push(...found.warnings);
     await Promise.all(
-      found.sources.map(async (source) => {
-        try {
-          reports.push(await this.#sync(source, rules));
-          reached.push(source.address);
-        } catch (thrown) {
-          if (!(thrown instanceof SourceError)) throw thrown;
-          warnings.push(thrown.message);
-        }
-      }),
+      found.sources.map((source) => attempt(source.address, () => this.#sync(source, rules))),
     );
     if (file === undefined && reached.length + warnings.length === 0) warnings.push(NOTHING_FOUND);
     const all = <K extends keyof SyncReport>(field: K) => reports.flatMap((report) => [...report[field]]);
@@ -122,22 +119,16 @@ export class Sync {
     };
   }
 
-  async #syncFile(path: string, rules: SyncOptions, { reports, reached, warnings }: Progress): Promise<void> {
-    try {
-      const problems = await this.#inOrder(path, async () => {
-        const contents = await readRegistryFile(path);
-        reports.push(await importContents(this.#deps.registry, contents, rules));
-        return contents.problems;
-      });
-      reached.push(path);
+  #syncFile(path: string, rules: SyncOptions, warnings: string[]): Promise<ImportReport> {
+    return this.#inOrder(path, async () => {
+      const contents = await readRegistryFile(path);
+      const report = await importContents(this.#deps.registry, contents, rules);
       // The lines about the document may name templates that the caller may not see.
-      const isLimited = rules.mayUse !== undefined && problems.length > 0;
-      const lines = isLimited ? [SOME_UNUSABLE] : problems;
+      const isLimited = rules.mayUse !== undefined && contents.problems.length > 0;
+      const lines = isLimited ? [SOME_UNUSABLE] : contents.problems;
       warnings.push(...lines.map((line) => `registry file: ${line}`));
-    } catch (thrown) {
-      if (!(thrown instanceof RegistryFileError)) throw thrown;
-      warnings.push(`${thrown.message}; its instances are left unchanged`);
-    }
+      return report;
+    });
   }
 
   #sync(source: Source, rules?: SyncOptions): Promise<SyncReport> {
