@@ -3,7 +3,7 @@
 // discovery/ finds engines and clusters by the variables of their own tools.
 
 import { hostname } from 'node:os';
-import { ConfigError, ConfigErrors, type ErrorRecorder } from './config/config-error.ts';
+import { ConfigError, ConfigErrors } from './config/config-error.ts';
 import { readAll, type Setting, type ValuesOf } from './config/setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './config/settings.ts';
 import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './config/sources.ts';
@@ -64,11 +64,8 @@ const LONGEST_QUOTE = 60;
 export function loadConfig(input: SourcesInput): Config {
   const errors = new ConfigErrors();
   const keys = ALL_SETTINGS.map(({ key }) => key);
-  const sources = new Sources(input, keys, errors.attempt);
-  const { listeners, rows, portsDefaulted, warnings } = errors.attempt(
-    () => resolveListeners(sources, errors.attempt),
-    { listeners: [], rows: [], portsDefaulted: true, warnings: [] },
-  );
+  const sources = new Sources(input, keys, errors);
+  const { listeners, rows, portsDefaulted, warnings } = resolveListeners(sources, errors);
   const { host: _host, port: _port, ...table } = SETTINGS;
   const { nodeId, ...values } = readAll(table, read);
   const config: Config = {
@@ -152,32 +149,21 @@ export interface ListenAddress {
   readonly portSource?: string;
 }
 
-interface ResolvedListeners extends Pick<Config, 'listeners' | 'portsDefaulted' | 'warnings'> {
-  /** A row for each; the rows of the other settings follow. */
-  readonly rows: ConfigRow[];
-}
-
-interface DefaultListener {
-  readonly label: ListenAddress['label'];
-  readonly prefix: Prefix;
-  readonly defaultPort: number;
-}
-
 /** Source: ADR 1. */
-const DEFAULTS: readonly DefaultListener[] = [
+const DEFAULTS = [
   { label: 'templates', prefix: 'MCP_GATEWAY_', defaultPort: 8080 },
   { label: 'servers', prefix: 'GATEWAY_', defaultPort: 8000 },
-];
+] as const;
 
 /**
- * The listeners of a gateway. `--port` takes precedence; else each PORT variable makes a listener; else the
+ * The listeners of a gateway, and their rows. `--port` takes precedence; else each PORT variable makes a listener; else the
  * port of the file; else both defaults.
  */
-function resolveListeners(sources: Sources, attempt: ErrorRecorder): ResolvedListeners {
+function resolveListeners(sources: Sources, errors: ConfigErrors) {
   const warnings: string[] = [];
   const read = <T>(row: Setting<T>, found: Found | undefined): T =>
-    attempt(() => readFound(row, found), row.default);
-  const ports = DEFAULTS.map((each) => ({ ...each, found: portVariable(each) }));
+    errors.attempt(() => readFound(row, found), row.default);
+  const ports = DEFAULTS.map((each) => ({ ...each, found: portVariable(each.prefix) }));
   const single =
     sources.flag(SETTINGS.port) ??
     (ports.some(({ found }) => found) ? undefined : sources.file(SETTINGS.port));
@@ -186,7 +172,8 @@ function resolveListeners(sources: Sources, attempt: ErrorRecorder): ResolvedLis
   const listeners: ListenAddress[] = [];
   const rows: ConfigRow[] = [];
   if (single !== undefined) {
-    add('gateway', single, sources.flag(SETTINGS.host) ?? sources.environment(SETTINGS.host));
+    const host = () => sources.flag(SETTINGS.host) ?? sources.environment(SETTINGS.host);
+    add('gateway', single, errors.attempt(host, undefined));
   } else {
     for (const { label, prefix, defaultPort, found } of ports) {
       const own = sources.variable(prefix, SETTINGS.host);
@@ -218,7 +205,7 @@ function resolveListeners(sources: Sources, attempt: ErrorRecorder): ResolvedLis
     rows.push({ name: 'listen', value, typed: listener, source, sourceKind });
   }
 
-  function portVariable({ prefix }: DefaultListener): Found | undefined {
+  function portVariable(prefix: Prefix): Found | undefined {
     const found = sources.variable(prefix, SETTINGS.port);
     // Kubernetes sets <NAME>_PORT=tcp://... in every pod beside a Service called "gateway" or "mcp-gateway".
     if (!/^(tcp|udp):\/\//.test(String(found?.raw))) return found;

@@ -16,13 +16,11 @@ export class ConfigError extends OperatorError {
   }
 }
 
-/** Runs `work`; records its ConfigError and returns `fallback` instead. */
-export type ErrorRecorder = <T>(work: () => T, fallback: T) => T;
-
 export class ConfigErrors {
   readonly #errors: ConfigError[] = [];
 
-  readonly attempt: ErrorRecorder = (work, fallback) => {
+  /** Runs `work`; records its ConfigError and returns `fallback` instead. */
+  attempt<T>(work: () => T, fallback: T): T {
     try {
       return work();
     } catch (thrown) {
@@ -30,7 +28,7 @@ export class ConfigErrors {
       this.#errors.push(thrown);
       return fallback;
     }
-  };
+  }
 
   /** Throws one ConfigError for all errors, if any. */
   check(): void {

@@ -7,7 +7,7 @@ import { dirname, resolve } from 'node:path';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import { isJsonObject } from '../domain/json.ts';
 import { utf8Text } from '../domain/text.ts';
-import { ConfigError, type ErrorRecorder } from './config-error.ts';
+import { ConfigError, type ConfigErrors } from './config-error.ts';
 import { nearest, nearMiss } from './nearest.ts';
 import type { SettingNames } from './setting-types.ts';
 
@@ -50,12 +50,12 @@ export class Sources {
   readonly #file: { readonly name: string; readonly values: ReadonlyMap<string, FileValue> } | undefined;
 
   /**
-   * Reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists). `attempt` records the error of a
-   * file that cannot be read, and of each unknown key in it.
+   * Reads the configuration file (`flags.config`, else `gateway.yaml` in `cwd` when it exists). `errors` gets the error of a file
+   * that cannot be read, and of each unknown key in it.
    */
-  constructor(input: SourcesInput, keys: readonly string[], attempt: ErrorRecorder) {
+  constructor(input: SourcesInput, keys: readonly string[], errors: ConfigErrors) {
     this.#input = input;
-    this.#file = attempt(() => this.#openFile(keys, attempt), undefined);
+    this.#file = errors.attempt(() => this.#openFile(keys, errors), undefined);
   }
 
   /** The first of flag, environment and file. */
@@ -108,11 +108,11 @@ export class Sources {
     };
   }
 
-  #openFile(keys: readonly string[], attempt: ErrorRecorder) {
+  #openFile(keys: readonly string[], errors: ConfigErrors) {
     const named = this.#input.flags?.config;
     const name = typeof named === 'string' ? named : 'gateway.yaml';
     const text = named === undefined ? this.#read(name, name) : this.#readRequired(name, '--config');
-    return text === undefined ? undefined : { name, values: readConfigFile(text, name, { keys, attempt }) };
+    return text === undefined ? undefined : { name, values: readConfigFile(text, name, keys, errors) };
   }
 
   #readRequired(path: string, source: string): string {
@@ -162,21 +162,21 @@ export function unknownVariables(environment: Environment, settings: readonly Se
       .filter(([name, value]) => name.startsWith(prefix) && value)
       .map(([name]) => name.slice(prefix.length))
       .filter((name) => !known.includes(name) && !SERVICE_LINK.test(name));
+  const warning = (name: string, advice: string) => `${name} has no effect: unknown setting; ${advice}`;
   return [
-    ...unknown(OWN_PREFIX).map(
-      (name) =>
-        `${OWN_PREFIX}${name} has no effect: unknown setting; the nearest is ${OWN_PREFIX}${nearest(name, known)}`,
+    ...unknown(OWN_PREFIX).map((name) =>
+      warning(OWN_PREFIX + name, `the nearest is ${OWN_PREFIX}${nearest(name, known)}`),
     ),
     ...unknown(SHARED_PREFIX).flatMap((name) => {
       const meant = nearMiss(name, known);
       return meant === undefined
         ? []
-        : [`${SHARED_PREFIX}${name} has no effect: unknown setting; did you mean ${SHARED_PREFIX}${meant}?`];
+        : warning(SHARED_PREFIX + name, `did you mean ${SHARED_PREFIX}${meant}?`);
     }),
   ];
 }
 
-export interface FileValue {
+interface FileValue {
   readonly value: unknown;
   /** File and line, as compilers write them. */
   readonly sourceLine: string;
@@ -184,13 +184,14 @@ export interface FileValue {
 
 /**
  * Values of a configuration file by key (`load_balancer.strategy`). `fileName` names the file in errors.
- * Throws ConfigError for text that is not YAML and for a document that is not a mapping; `attempt` records
- * the error of each key that is not in `keys`, with its line and the nearest key.
+ * Throws ConfigError for text that is not YAML and for a document that is not a mapping; `errors` gets the error of each key that
+ * is not in `keys`, with its line and the nearest key.
  */
-export function readConfigFile(
+function readConfigFile(
   text: string,
   fileName: string,
-  { keys, attempt }: { readonly keys: readonly string[]; readonly attempt: ErrorRecorder },
+  keys: readonly string[],
+  errors: ConfigErrors,
 ): ReadonlyMap<string, FileValue> {
   const { document, lines } = parseYaml(text, fileName);
   const values = new Map<string, FileValue>();
@@ -202,7 +203,8 @@ export function readConfigFile(
   return values;
 
   function collect(section: Readonly<Record<string, unknown>>, prefix: string): void {
-    for (const [name, value] of Object.entries(section)) attempt(() => take(prefix + name, value), undefined);
+    for (const [name, value] of Object.entries(section))
+      errors.attempt(() => take(prefix + name, value), undefined);
   }
 
   function take(key: string, value: unknown): void {
@@ -220,13 +222,8 @@ export function readConfigFile(
   }
 }
 
-interface Parsed {
-  readonly document: unknown;
-  /** Line of each key, by its dotted name; keys merged in by an alias have none. */
-  readonly lines: ReadonlyMap<string, number>;
-}
-
-function parseYaml(text: string, fileName: string): Parsed {
+/** The document, and the line of each key by its dotted name; keys merged in by an alias have none. */
+function parseYaml(text: string, fileName: string) {
   // Loaded here and synchronously: most gateways have no file, and `--help` should not wait for a YAML parser.
   const yaml: typeof import('yaml') = createRequire(import.meta.url)('yaml');
   const lineCounter = new yaml.LineCounter();
@@ -248,7 +245,7 @@ function parseYaml(text: string, fileName: string): Parsed {
   };
   find(document.contents, '');
   try {
-    return { document: document.toJS(), lines };
+    return { document: document.toJS() as unknown, lines };
   } catch (thrown) {
     // Unresolved and excessive aliases are reported only here.
     throw new ConfigError(`${fileName}: ${messageOf(thrown)}`, thrown);
