@@ -27,13 +27,9 @@ const REPORT_MS = 60_000;
 
 type Log = Pick<Logger, 'warn'>;
 
-export interface Otlp {
-  /** Unregisters the provider and sends the remaining spans, for at most FLUSH_MS. */
-  close(): Promise<void>;
-}
-
-/** Starts the exporter. Undefined when the program has registered another tracer provider, which then gets the spans. */
-export async function startOtlp(env: Environment, log: Log): Promise<Otlp | undefined> {
+/** Starts the exporter. Undefined when the program has registered another tracer provider, which then gets the spans. `close`
+ *  unregisters the provider and sends the remaining spans, for at most FLUSH_MS. */
+export async function startOtlp(env: Environment, log: Log) {
   const warn = warningOf(log);
   const report = oncePerMinute(warn);
   // An empty variable counts as not set.
@@ -55,7 +51,7 @@ export async function startOtlp(env: Environment, log: Log): Promise<Otlp | unde
   });
   trace.setGlobalTracerProvider(provider);
   return {
-    close: async () => {
+    close: async (): Promise<void> => {
       trace.disable();
       // A collector that refuses the last spans is a warning like any other.
       const sent = provider.shutdown().catch((thrown: unknown) => report(reasonOf(thrown)));

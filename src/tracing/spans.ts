@@ -13,7 +13,6 @@ import {
   SpanKind,
   SpanStatusCode,
   TraceFlags,
-  type Tracer,
   trace,
 } from '@opentelemetry/api';
 import type { ErrorCode } from '../domain/errors.ts';
@@ -38,21 +37,22 @@ const NAME_UNITS = 128;
 /** For calls of an embedding program: its active span is the parent of the attempts. */
 export function embeddedTrace(): RequestTrace {
   const parent = context.active();
-  const tracer = currentTracer();
-  return { attempt: (details) => attemptSpan(tracer, new SpanClock(), parent, details) };
+  return { attempt: (details) => attemptSpan(new SpanSource(), parent, details) };
 }
 
-function currentTracer(): Tracer {
-  return trace.getTracer('stagedoor', VERSION);
-}
-
-/** The clock of a span and its children: wall clock at the start, monotonic after it. Milliseconds since 1970. */
-class SpanClock {
+/** Makes a span and its children. They share a clock: wall clock at the start, monotonic after it. Milliseconds since 1970. */
+class SpanSource {
+  readonly tracer = trace.getTracer('stagedoor', VERSION);
   readonly startMs = Date.now();
   readonly #startedAt = performance.now();
 
   now(): number {
     return this.startMs + (performance.now() - this.#startedAt);
+  }
+
+  /** A span that begins now. */
+  client(name: string, attributes: Attributes, parent: Context): Span {
+    return this.tracer.startSpan(name, { kind: SpanKind.CLIENT, startTime: this.now(), attributes }, parent);
   }
 }
 
@@ -85,8 +85,7 @@ export interface RequestEnd {
  * Source: semantic conventions for MCP, "Context propagation".
  */
 export class RequestSpan implements RequestTrace {
-  readonly #tracer = currentTracer();
-  readonly #clock = new SpanClock();
+  readonly #source = new SpanSource();
   readonly #headers: IncomingHeaders;
   #span: Span | undefined;
   #context: Context | undefined;
@@ -105,11 +104,11 @@ export class RequestSpan implements RequestTrace {
     const ofMeta = readTrace(meta.traceparent, meta.tracestate);
     const parent = ofMeta ?? ofHeader;
     const active = context.active();
-    const span = this.#tracer.startSpan(
+    const span = this.#source.tracer.startSpan(
       mcp === undefined ? 'HTTP' : nameOf(mcp.method, nameIn(mcp)),
       {
         kind: SpanKind.SERVER,
-        startTime: this.#clock.startMs,
+        startTime: this.#source.startMs,
         attributes: {
           ...(mcp === undefined ? {} : mcpAttributes(mcp.method, nameIn(mcp))),
           ...(mcp?.id === undefined ? {} : { 'jsonrpc.request.id': shown(String(mcp.id)) }),
@@ -138,7 +137,7 @@ export class RequestSpan implements RequestTrace {
   attempt(details: AttemptDetails): AttemptTrace {
     const span = this.begin();
     const parent = this.#context ?? trace.setSpan(context.active(), span);
-    return attemptSpan(this.#tracer, this.#clock, parent, details);
+    return attemptSpan(this.#source, parent, details);
   }
 
   end({ httpMethod, route, status, errorCode, outcome, ...details }: RequestEnd): void {
@@ -160,35 +159,23 @@ export class RequestSpan implements RequestTrace {
         fail(span, error);
       else if (status >= 500) fail(span, String(status));
     }
-    span.end(this.#clock.now());
+    span.end(this.#source.now());
   }
 }
 
 // --- an attempt at an instance, and its exchanges ------------------------------------------------------------------
 
-function attemptSpan(
-  tracer: Tracer,
-  clock: SpanClock,
-  parent: Context,
-  details: AttemptDetails,
-): AttemptTrace {
+function attemptSpan(source: SpanSource, parent: Context, details: AttemptDetails): AttemptTrace {
   const { method, template, instanceId, transport, number } = details;
   const name = nameIn(details);
-  const span = tracer.startSpan(
-    nameOf(method, name),
-    {
-      kind: SpanKind.CLIENT,
-      startTime: clock.now(),
-      attributes: {
-        ...mcpAttributes(method, name),
-        ...networkOf(transport),
-        'stagedoor.template': template,
-        'stagedoor.instance': instanceId,
-        'stagedoor.attempt': number,
-      },
-    },
-    parent,
-  );
+  const attributes = {
+    ...mcpAttributes(method, name),
+    ...networkOf(transport),
+    'stagedoor.template': template,
+    'stagedoor.instance': instanceId,
+    'stagedoor.attempt': number,
+  };
+  const span = source.client(nameOf(method, name), attributes, parent);
   const own = trace.setSpan(parent, span);
   let answer: CallEnd | undefined;
   return {
@@ -196,7 +183,7 @@ function attemptSpan(
     speaks: (protocolVersion) => {
       if (protocolVersion !== '') span.setAttribute('mcp.protocol.version', protocolVersion);
     },
-    post: (origin) => postSpan(tracer, clock, own, origin),
+    post: (origin) => postSpan(source, own, origin),
     answered: (event) => {
       answer = event;
     },
@@ -210,32 +197,25 @@ function attemptSpan(
         else if (end.kind === 'error') fail(span, end.error.code);
         else if (end.kind === 'failed') fail(span, end.code);
       }
-      span.end(clock.now());
+      span.end(source.now());
     },
   };
 }
 
-function postSpan(tracer: Tracer, clock: SpanClock, parent: Context, origin: string): PostTrace {
+function postSpan(source: SpanSource, parent: Context, origin: string): PostTrace {
   const { hostname, port, protocol } = new URL(origin);
-  const span = tracer.startSpan(
-    'POST',
-    {
-      kind: SpanKind.CLIENT,
-      startTime: clock.now(),
-      attributes: {
-        'http.request.method': 'POST',
-        'server.address': hostname,
-        'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
-      },
-    },
-    parent,
-  );
+  const attributes = {
+    'http.request.method': 'POST',
+    'server.address': hostname,
+    'server.port': Number(port) || (protocol === 'https:' ? 443 : 80),
+  };
+  const span = source.client('POST', attributes, parent);
   return {
     fields: traceFields(span.spanContext()),
     ended: (status) => {
       if (status !== 0) span.setAttribute('http.response.status_code', status);
       if (status >= 400) fail(span, String(status));
-      span.end(clock.now());
+      span.end(source.now());
     },
   };
 }
