@@ -131,7 +131,7 @@ function listenerOn(
   return {
     /** Resolves with the reason when it cannot listen. */
     open: () =>
-      new Promise<NodeJS.ErrnoException | undefined>((resolve) => {
+      new Promise<ListenFailure>((resolve) => {
         server.on('error', (error) => {
           // While it listens, errors concern single connections that the system could not accept (no file handles left).
           if (!server.listening) resolve(error);
@@ -227,12 +227,10 @@ function refuseHeaders(response: ServerResponse, status: number): void {
   response.writeHead(status, { Connection: 'close', 'Content-Length': '0' }).end();
 }
 
-interface Attempt {
-  readonly wanted: ListenAddress;
-  readonly error: NodeJS.ErrnoException | undefined;
-}
+type ListenFailure = NodeJS.ErrnoException | undefined;
 
-function failureOf({ wanted: { host, port, label, portSource }, error }: Attempt): string {
+function failureOf({ wanted, error }: { wanted: ListenAddress; error: ListenFailure }): string {
+  const { host, port, label, portSource } = wanted;
   const problem = isTaken(error)
     ? `port ${port} on ${host} is already in use`
     : `cannot listen on ${host} port ${port}: ${error?.message}`;
@@ -241,6 +239,6 @@ function failureOf({ wanted: { host, port, label, portSource }, error }: Attempt
   return `${problem}; choose another ${place}with ${flag} <port>, or ${flag} 0 for a free one`;
 }
 
-function isTaken(error: NodeJS.ErrnoException | undefined): boolean {
+function isTaken(error: ListenFailure): boolean {
   return error?.code === 'EADDRINUSE';
 }

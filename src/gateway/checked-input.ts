@@ -81,12 +81,12 @@ function optional(fields: Readonly<Record<string, TSchema>>) {
   return Type.Partial(Type.Object(fields), { additionalProperties: false });
 }
 
-function milliseconds(least: number, most: number) {
-  return Type.Number({ minimum: least, maximum: most });
+function milliseconds(minimum: number, maximum: number) {
+  return Type.Number({ minimum, maximum });
 }
 
-function wholeNumber(least: number, most: number) {
-  return Type.Integer({ minimum: least, maximum: most });
+function wholeNumber(minimum: number, maximum: number) {
+  return Type.Integer({ minimum, maximum });
 }
 
 function invalid(field: string, msg: string): GatewayError {

@@ -9,15 +9,10 @@ import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
 import { API_VERSION, VERSION } from '../domain/version.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
 
-interface HttpAnswers {
-  readonly statuses: ReadonlyMap<number, number>;
-  readonly errors: ReadonlyMap<ErrorCode, number>;
-}
-
 export interface MetricsReading {
   readonly templates: readonly TemplateSnapshot[];
   readonly traffic: Pick<Metrics, 'isRegistryCurrent' | 'instance' | 'template'>;
-  readonly http: HttpAnswers;
+  readonly http: { statuses: ReadonlyMap<number, number>; errors: ReadonlyMap<ErrorCode, number> };
   readonly isDatabaseConnected: boolean;
 }
 

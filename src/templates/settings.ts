@@ -6,13 +6,6 @@ import type { TemplateDefinition } from './definition.ts';
 
 export type SettingValues = Readonly<Record<string, unknown>>;
 
-export interface MappedSettings {
-  readonly args: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly unmapped: readonly string[];
-}
-
 /** A setting with its schema and its places; without a place it has no effect. */
 export interface TemplateSetting {
   readonly name: string;
@@ -87,8 +80,8 @@ export function withDefaults(definition: TemplateDefinition, values: SettingValu
   return { ...Object.fromEntries(defaults), ...values };
 }
 
-/** Puts each value in its place, without checks. */
-export function mappedSettings(definition: TemplateDefinition, values: SettingValues): MappedSettings {
+/** Puts each value in its place, without checks; `unmapped` names the values without a place. */
+export function mappedSettings(definition: TemplateDefinition, values: SettingValues) {
   const args: string[] = [];
   const env: Record<string, string> = {};
   const headers: Record<string, string> = {};

@@ -11,14 +11,9 @@ export interface Remark {
   readonly message: string;
 }
 
-/** A definition in the form of the schema, as far as its values can be converted. */
-export interface Tolerated {
-  readonly value: unknown;
-  readonly readings: readonly Remark[];
-}
-
-/** `folder` is the name of the definition's folder, the default of the id. Values in the form of the schema stay unchanged. */
-export function tolerated(value: unknown, folder?: string): Tolerated {
+/** The definition in the form of the schema, as far as its values can be converted; those that have it stay unchanged. `folder` is
+ *  the name of the definition's folder, the default of the id. */
+export function tolerated(value: unknown, folder?: string): { value: unknown; readings: readonly Remark[] } {
   if (!isJsonObject(value)) return { value, readings: [] };
   const readings: Remark[] = [];
   const note: Note = (name, message) => readings.push({ pointer: `/${name}`, message });
@@ -28,11 +23,8 @@ export function tolerated(value: unknown, folder?: string): Tolerated {
 }
 
 type Note = (name: string, message: string) => void;
-type Rule = (definition: JsonObject, note: Note, folder?: string) => JsonObject;
 
-const RULES: readonly Rule[] = [
-  ...[id, ports, capabilities, image, command, transport, settings, category, withoutEffect],
-];
+const RULES = [id, ports, capabilities, image, command, transport, settings, category, withoutEffect];
 
 function id(definition: JsonObject, note: Note, folder?: string): JsonObject {
   if (definition.id !== undefined || folder === undefined || !isTemplateId(folder)) return definition;
