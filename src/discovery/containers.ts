@@ -16,9 +16,9 @@ import { isTemplateId } from '../domain/template.ts';
 import {
   type DiscoveryContext,
   linesOf,
+  type OnChange,
   type Provider,
   type Source,
-  type SourceChange,
   SourceError,
   type TemplateHints,
 } from './provider.ts';
@@ -51,23 +51,18 @@ function containerSources(
 
 function containerSource(address: string, { hintsOf, signal }: DiscoveryContext): Source {
   const origin = `containers:${hash('sha256', address).slice(0, 16)}`;
+  const fail = (thrown: unknown): never => {
+    throw engineFailure(address, thrown);
+  };
+  const list = async () => ({
+    origin,
+    ...listingOf(await inspectAll(address, signal), address, hintsOf),
+  });
   return {
     address,
     origin,
-    list: async () => {
-      try {
-        return { origin, ...listingOf(await inspectAll(address, signal), address, hintsOf) };
-      } catch (thrown) {
-        throw engineFailure(address, thrown);
-      }
-    },
-    watch: async (onChange, onOpen) => {
-      try {
-        await watch(address, onChange, onOpen, signal);
-      } catch (thrown) {
-        throw engineFailure(address, thrown);
-      }
-    },
+    list: () => list().catch(fail),
+    watch: (onChange, onOpen) => watch(address, onChange, onOpen, signal).catch(fail),
   };
 }
 
@@ -85,7 +80,7 @@ async function inspectAll(address: string, signal: AbortSignal): Promise<readonl
     try {
       return await engine.getContainer(id).inspect({ abortSignal: within() });
     } catch (thrown) {
-      if (thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404) return undefined; // just removed
+      if (isAboutRemoved(thrown)) return undefined;
       throw thrown;
     }
   };
@@ -179,7 +174,7 @@ const ACTIONS = /^(start|die|died|pause|unpause|health_status)\b/;
 
 async function watch(
   address: string,
-  onChange: (change: SourceChange) => void,
+  onChange: OnChange,
   onOpen: () => void,
   signal: AbortSignal,
 ): Promise<void> {
@@ -194,11 +189,11 @@ async function watch(
   if (!signal.aborted) throw new SourceError('the stream of events ended');
 }
 
-function takeEvent(line: string, onChange: (change: SourceChange) => void): void {
+function takeEvent(line: string, onChange: OnChange): void {
   const { Action: action = '', Actor: actor }: { Action?: string; Actor?: { ID?: string } } =
     JSON.parse(line);
   if (!ACTIONS.test(action)) return;
-  onChange(/^died?\b/.test(action) && actor?.ID !== undefined ? { ended: actor.ID } : {});
+  onChange(/^died?\b/.test(action) ? actor?.ID : undefined);
 }
 
 export const docker: Provider = async (context) => {
@@ -253,6 +248,11 @@ function tlsFiles(
   if (!folder) return {};
   const file = (name: string) => readFileSync(join(folder, name));
   return { ca: file('ca.pem'), cert: file('cert.pem'), key: file('key.pem') };
+}
+
+/** True for the error of a request about a container that was removed. */
+export function isAboutRemoved(thrown: unknown): boolean {
+  return thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404;
 }
 
 function engineFailure(address: string, thrown: unknown): SourceError {

@@ -7,7 +7,7 @@ import { addAbortSignal } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import type { ProgramOutput, RunInContainer } from '../domain/deployment.ts';
-import { connect } from './containers.ts';
+import { connect, isAboutRemoved } from './containers.ts';
 
 const MARK = 'STAGEDOOR_PROGRAM';
 
@@ -118,8 +118,7 @@ async function reasonOf(exec: Docker.Exec, within: () => AbortSignal): Promise<s
     }
     return 'closed its standard output';
   } catch (thrown) {
-    const isGone = thrown instanceof Error && 'statusCode' in thrown && thrown.statusCode === 404;
-    return isGone ? 'its container was removed' : 'the connection to its engine was lost';
+    return isAboutRemoved(thrown) ? 'its container was removed' : 'the connection to its engine was lost';
   }
 }
 

@@ -37,9 +37,8 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf, signal }: Discove
     address: `${cluster.address} (${where})`,
     origin,
     list: async (): Promise<Listing> => {
-      const lists = RESOURCES.map((resource) => cluster.list(resource));
-      const [services = [], slices = [], deployments = []] = await Promise.all(lists);
-      return { origin, ...listingOf({ services, slices, deployments }, hintsOf, originOf) };
+      const lists = await Promise.all(RESOURCES.map((resource) => cluster.list(resource)));
+      return { origin, ...listingOf(lists, hintsOf, originOf) };
     },
     watch: async (onChange, onOpen) => {
       // The first one to end ends the other watches.
@@ -50,7 +49,7 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf, signal }: Discove
       try {
         await Promise.race(
           RESOURCES.map((each, index) =>
-            cluster.watch(each, versions[index] ?? '', () => onChange({}), either),
+            cluster.watch(each, versions[index] ?? '', () => onChange(), either),
           ),
         );
       } finally {
@@ -60,14 +59,9 @@ function clusterSource(cluster: Cluster, { namespace, hintsOf, signal }: Discove
   };
 }
 
-interface Lists {
-  readonly services: readonly JsonObject[];
-  readonly slices: readonly JsonObject[];
-  readonly deployments: readonly JsonObject[];
-}
-
+/** `lists`: one for each of RESOURCES. */
 function listingOf(
-  { services, slices, deployments }: Lists,
+  [services = [], slices = [], deployments = []]: readonly (readonly JsonObject[])[],
   hintsOf: DiscoveryContext['hintsOf'],
   originOf: (namespace: unknown) => string,
 ): Omit<Listing, 'origin'> {

@@ -20,10 +20,7 @@ export interface DiscoveryContext {
   readonly signal: AbortSignal;
 }
 
-export interface SourceChange {
-  /** The container that ended; absent: something else changed, and the source must be listed again. */
-  readonly ended?: string;
-}
+export type OnChange = (endedContainer?: string) => void;
 
 export interface Source {
   /** For display: `unix:///run/podman/podman.sock`. No credentials. */
@@ -31,9 +28,10 @@ export interface Source {
   readonly origin: string;
   /** Rejects with a SourceError when the source does not answer. */
   list(): Promise<Listing>;
-  /** Reports changes until the signal of the context aborts; calls `onOpen` once no further change can be missed. Resolves earlier
-   *  when changes may have been missed, and must be called again then. Rejects with a SourceError when the source is lost. */
-  watch(onChange: (change: SourceChange) => void, onOpen: () => void): Promise<void>;
+  /** Reports changes until the signal of the context aborts, with the id of a container that ended; the source must be listed again
+   *  after each. Calls `onOpen` once no further change can be missed. Resolves earlier when changes may have been missed, and must be
+   *  called again then. Rejects with a SourceError when the source is lost. */
+  watch(onChange: OnChange, onOpen: () => void): Promise<void>;
 }
 
 /**

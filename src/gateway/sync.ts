@@ -6,13 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import { docker, podman } from '../discovery/containers.ts';
 import { kubernetes } from '../discovery/kubernetes.ts';
-import {
-  type Provider,
-  type Source,
-  type SourceChange,
-  SourceError,
-  type TemplateHints,
-} from '../discovery/provider.ts';
+import { type Provider, type Source, SourceError, type TemplateHints } from '../discovery/provider.ts';
 import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
@@ -165,7 +159,7 @@ export class Sync {
       gapMs: 0,
       onFailure: (thrown) => signal.aborted || onNotice(`sync: ${messageOf(thrown)}`),
     });
-    const takeChange = ({ ended }: SourceChange): void => {
+    const takeChange = (ended?: string): void => {
       if (ended !== undefined) this.#withdraw(source.origin, ended);
       changes$.next();
     };
