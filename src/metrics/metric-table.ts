@@ -33,11 +33,6 @@ export type Metric =
   | (MetricBase<number> & { readonly kind: 'counter' | 'gauge' })
   | (MetricBase<BucketCounts> & { readonly kind: 'histogram' });
 
-/** True for a metric by template, which a viewer of some templates may also see. */
-export function isOfTemplates({ labels }: Metric): boolean {
-  return labels.includes('template');
-}
-
 export const METRICS: readonly Metric[] = [
   {
     kind: 'counter',

@@ -9,7 +9,7 @@ import { increment } from '../actors/metrics.ts';
 import { mayUse, type Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { Gateway } from '../gateway.ts';
-import { isOfTemplates, METRICS, type Metric, type MetricsReading } from './metric-table.ts';
+import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 
 type PromClient = typeof import('prom-client');
 type Viewer = Pick<Principal, 'templates'>;
@@ -57,8 +57,8 @@ export class Prometheus {
     const seesAll = viewer.templates === undefined;
     const texts: string[] = [];
     for (const metric of METRICS) {
-      if (!seesAll && !isOfTemplates(metric)) continue;
-      const { name, help, kind: type } = metric;
+      const { name, help, kind: type, labels } = metric;
+      if (!seesAll && !labels.includes('template')) continue;
       const filled = { name, help, type, aggregator: 'sum', values: valuesOf(metric, reading) };
       texts.push(await client.AggregatorRegistry.aggregate([[filled]]).getSingleMetricAsString(name));
       await turn();

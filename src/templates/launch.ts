@@ -82,7 +82,6 @@ export function withTemplateEnvironment(
   { environment = {} }: Pick<TemplateDefinition, 'environment'>,
 ): InstanceDefinition {
   const defaults = Object.entries(environment).filter(([, value]) => !hasPlaceholder(value));
-  if (definition.command === undefined || defaults.length === 0) return definition;
   return { ...definition, env: { ...Object.fromEntries(defaults), ...definition.env } };
 }
 

@@ -5,17 +5,8 @@ import { execFile } from 'node:child_process';
 import { basename } from 'node:path';
 import type { ProgramUser } from '../domain/command.ts';
 
-/** Runtimes that report their version, and the names of their programs. */
-const RUNTIMES: Readonly<Record<string, readonly string[]>> = {
-  node: ['node'],
-  python: ['python3', 'python'],
-  uv: ['uv'],
-  deno: ['deno'],
-  bun: ['bun'],
-  docker: ['docker'],
-  podman: ['podman'],
-  git: ['git'],
-};
+/** Runtimes that report their version. */
+const RUNTIMES: readonly string[] = ['node', 'python', 'uv', 'deno', 'bun', 'docker', 'podman', 'git'];
 
 /** `node`, `node>=20`, `python >= 3.10`. */
 const FORM = /^([a-z]+)(?:\s*>=\s*(\d+(?:\.\d+){0,3}))?$/;
@@ -70,6 +61,7 @@ async function problemOf(
 }
 
 interface Requirement {
+  /** Of the program of the runtime. */
   readonly names: readonly string[];
   readonly least: readonly number[];
 }
@@ -79,8 +71,8 @@ type Version = readonly number[] | string;
 
 function read(text: string): Requirement | undefined {
   const [, runtime = '', least = '0'] = FORM.exec(text.trim()) ?? [];
-  if (!Object.hasOwn(RUNTIMES, runtime)) return undefined;
-  return { names: RUNTIMES[runtime] ?? [], least: numbersOf(least) };
+  if (!RUNTIMES.includes(runtime)) return undefined;
+  return { names: runtime === 'python' ? ['python3', 'python'] : [runtime], least: numbersOf(least) };
 }
 
 function numbersOf(version: string): number[] {

@@ -86,20 +86,17 @@ function command(definition: JsonObject, note: Note): JsonObject {
   return { ...rest, command: program, args };
 }
 
-const TRANSPORTS: Readonly<Record<string, string>> = {
-  http: 'http',
-  'streamable-http': 'http',
-  streamable_http: 'http',
-  sse: 'sse',
-  stdio: 'stdio',
-};
+const TRANSPORTS = /^(http|sse|stdio)$/;
 
 function transport(definition: JsonObject, note: Note): JsonObject {
   const { transport: written, ...rest } = definition;
   if (!isJsonObject(written)) return definition;
-  const named = [written.default, written.supported].flat().filter((name) => typeof name === 'string');
+  const named = [written.default, written.supported]
+    .flat()
+    .filter((name) => typeof name === 'string')
+    .map((name) => name.replace(/^streamable[-_]http$/, 'http'));
   // An unknown transport stays, so that it is refused by its name.
-  const known = named.map((name) => TRANSPORTS[name]).find((name) => name !== undefined) ?? named[0];
+  const known = named.find((name) => TRANSPORTS.test(name)) ?? named[0];
   const port = Number.isInteger(written.port) && rest.ports === undefined ? written.port : undefined;
   note('transport', known === undefined ? 'names no transport' : `is read as "${known}"`);
   if (port !== undefined) note('transport/port', `is read as the port ${port} of the container`);
