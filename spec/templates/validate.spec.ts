@@ -139,6 +139,8 @@ test('reads a default transport, an image tag, ports in other forms and an empty
   ]);
   assert.equal(read({ docker_image: 'host:5000/a', docker_tag: 'latest' })[1], 'host:5000/a:latest');
   assert.equal(read({ transport: { supported: ['stdio'], port: 9 } }), [undefined, undefined, 'stdio', [9]]);
+  // Not a member that every object has.
+  assert.is(read({ transport: { default: 'constructor', supported: ['stdio'] } })[2], 'stdio');
   assert.equal(read({ ports: { '80/tcp': null } })[3], [80]);
   assert.throws(
     () => read({ transport: { default: 'websocket' } }),

@@ -35,8 +35,7 @@ export async function unmetRequirement(
   for (const text of requires) {
     const requirement = read(text);
     if (requirement === undefined) continue;
-    const ask = (program: string) => versionOf(program, environment, user);
-    const problem = await problemOf(requirement, command, ask);
+    const problem = await problemOf(requirement, command, environment, user);
     if (problem !== undefined) return `its template requires ${text}, and ${problem}`;
   }
   return undefined;
@@ -45,14 +44,15 @@ export async function unmetRequirement(
 async function problemOf(
   { names, least }: Requirement,
   command: string,
-  ask: (program: string) => Promise<Version>,
+  environment: ProgramVariables,
+  user: ProgramUser | undefined,
 ): Promise<string | undefined> {
   // The program itself if it is that runtime, else the runtime in its PATH.
   const own = basename(command).replace(/\.exe$/i, '');
   const isRuntime = names.some((name) => own === name || own.replace(/\d(\.\d+)?$/, '') === name);
   let problem: string | undefined;
   for (const program of isRuntime ? [command] : names) {
-    const version = await ask(program);
+    const version = await versionOf(program, environment, user);
     if (typeof version === 'string') problem ??= version;
     else if (isAtLeast(version, least)) return undefined;
     else return `"${program} --version" prints ${version.join('.')}`;
