@@ -130,6 +130,7 @@ async function start(
   onUndo(serverAuth.close);
   const catalogue = await readCatalogue(config.templatesFolder);
   const memoryBytes = config.memoryBytes ?? availableMemoryBytes();
+  const bounds = memoryBounds(memoryBytes);
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     storeChanges$,
@@ -162,8 +163,8 @@ async function start(
     settings: config.rows,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: config.requestBodyBytes,
-    bodyBounds: memoryBounds(memoryBytes).requests,
-    unreadBounds: memoryBounds(memoryBytes).unreadAnswers,
+    bodyBounds: bounds.requests,
+    unreadBounds: bounds.unreadAnswers,
     log,
   });
   metrics = app.metrics;

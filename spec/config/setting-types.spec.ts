@@ -10,7 +10,6 @@ import {
   integer,
   list,
   network,
-  nodeName,
   origin,
   originOrAll,
   type SettingType,
@@ -18,6 +17,7 @@ import {
   secretText,
   url,
 } from '../../src/config/setting-types.ts';
+import { SETTINGS } from '../../src/config/settings.ts';
 import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
 import { cwd, load, refusal } from '../helpers/config.ts';
 import { suite } from '../helpers/suite.ts';
@@ -54,7 +54,7 @@ const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][
     same('redis://h', 'REDISS://u:p@h:1/0'),
     ['', 'redis', 'http://h', 'redis:h', 'redis://a b', 7, null],
   ],
-  [nodeName, same('web-1:8080'), ['', 'a b', '-a', 'x'.repeat(129), 7]],
+  [SETTINGS.nodeId.kind, same('web-1:8080'), ['', 'a b', '-a', 'x'.repeat(129), 7]],
   [
     commandPatterns,
     [...as({ none: [], '[["npx","*name"]]': [['npx', '*name']] }), ...same([['npx', '-y']])],

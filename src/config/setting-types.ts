@@ -113,21 +113,8 @@ export function url(type: string, schemes?: readonly string[]): SettingType<stri
   };
 }
 
-/** The name of a node: of a host, with a port or without. */
-export const nodeName = matching(
-  'a name of letters, digits, dots, colons, hyphens and underscores',
-  /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/,
-);
-
-export const namespace = matching(
-  'a name of lower-case letters, digits and hyphens, or *',
-  /^(\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$/,
-);
-
-export const variableName = matching('names of variables such as HTTPS_PROXY', /^[A-Za-z_][A-Za-z0-9_]*$/);
-export const userName = matching('the name or the number of a user', /^\w[\w.-]*$/);
-
-function matching(type: string, pattern: RegExp): SettingType<string> {
+/** Text of this form. */
+export function matching(type: string, pattern: RegExp): SettingType<string> {
   return text(type, (raw) => (pattern.test(raw) ? raw : undefined));
 }
 

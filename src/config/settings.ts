@@ -78,7 +78,10 @@ export const SETTINGS = {
     }),
     namespace: setting({
       key: 'sync.namespace',
-      kind: types.namespace,
+      kind: types.matching(
+        'a name of lower-case letters, digits and hyphens, or *',
+        /^(\*|[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)$/,
+      ),
       default: 'mcp-servers',
       doc: 'Kubernetes namespace in which sync looks for pods; `*` for all.',
     }),
@@ -313,7 +316,10 @@ export const SETTINGS = {
   }),
   nodeId: setting<string | undefined>({
     key: 'node_id',
-    kind: types.nodeName,
+    kind: types.matching(
+      'a name of letters, digits, dots, colons, hyphens and underscores',
+      /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/,
+    ),
     default: undefined,
     defaultText: '`local` on SQLite, else host name and first port',
     doc: 'Name of this gateway among those on the same database. The node that registers a program runs it.',
@@ -337,7 +343,7 @@ export const SETTINGS = {
   passEnv: setting<readonly string[] | undefined>({
     key: 'stdio.pass_env',
     flag: 'pass-env',
-    kind: types.list(types.variableName),
+    kind: types.list(types.matching('names of variables such as HTTPS_PROXY', /^[A-Za-z_][A-Za-z0-9_]*$/)),
     default: undefined,
     defaultText: `those about proxies and certificates: ${PASS_ENV.join(', ')}`,
     doc: 'Variables of the gateway that programs get besides PATH, HOME and LANG; replaces the default list. A URL with credentials is passed only when its variable is named here.',
@@ -345,7 +351,7 @@ export const SETTINGS = {
   programUser: setting<string | undefined>({
     key: 'stdio.user',
     flag: 'stdio-user',
-    kind: types.userName,
+    kind: types.matching('the name or the number of a user', /^\w[\w.-]*$/),
     default: undefined,
     defaultText: 'the user of the gateway',
     doc: 'User that registered programs run as, with its home folder and primary group. Only a gateway that runs as root can change it.',
