@@ -44,8 +44,7 @@ export interface GatewayOptions {
   readonly passEnv?: readonly string[] | undefined;
   /** The user that programs run as; only root can set another one. Default: the user of this process. */
   readonly programUser?: ProgramUser | undefined;
-  /** Files and folders that no command may get as an argument or working folder, besides the file of the store. Default:
-   *  none. */
+  /** Files and folders that no command may get as an argument or working folder, besides the file of the store. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   /** Longest wait for calls in flight when the gateway closes, in ms. Default 25 000. */
   readonly graceMs?: number;

@@ -5,10 +5,7 @@ export function nearest(written: string, candidates: readonly string[]): string 
   return closest(written, candidates).word;
 }
 
-/**
- * The same, but only when the difference is probably a typing error: one edit per three letters, two at most.
- * Else undefined.
- */
+/** The same, but only when the difference is probably a typing error: one edit per three letters, two at most. Else undefined. */
 export function nearMiss(written: string, candidates: readonly string[]): string | undefined {
   const { word, edits } = closest(written, candidates);
   const letters = Math.min(written.length, word.length);
