@@ -23,7 +23,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   LAST_ADMIN: {
     cause:
-      'The change would remove, disable, demote or limit to templates the last active admin of all templates.',
+      'The change would remove, disable, demote or limit to templates the last active admin that has all templates.',
     remedy: 'Create another such admin first.',
   },
   REGISTRY_FULL: {
@@ -38,7 +38,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Add what `detail` names. For the encryption key set `GATEWAY_SECRET_KEY` or `GATEWAY_ENCRYPTION_KEY`, see docs/guides/accounts.md.',
   },
   ENDPOINT_NOT_ALLOWED: {
-    cause: 'The endpoint contains credentials, or its address lies in a network of `http.denied_networks`.',
+    cause: 'The endpoint contains credentials, or its address is in a network of `http.denied_networks`.',
     remedy:
       'Put credentials into `headers`. Change the endpoint, or the list of denied networks if the address is intended.',
   },
@@ -47,7 +47,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     remedy: 'Compare the arguments with the `inputSchema` of the tool: `stagedoor gateway tools <template>`.',
   },
   AUTHENTICATION_REQUIRED: {
-    cause: 'The request carries no credentials.',
+    cause: 'The request has no credentials.',
     remedy: 'Send `X-API-Key: <key>` or `Authorization: Bearer <token or key>`.',
   },
   INVALID_CREDENTIALS: {
@@ -79,25 +79,24 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     remedy: 'Add it to `allowed_hosts`, `allowed_origins` or `cors_origins`, as `detail` says.',
   },
   TEMPLATE_NOT_FOUND: {
-    cause: 'No template of this name exists, or the caller may not use it.',
+    cause: 'No template has this name, or the caller may not use it.',
     remedy: 'List the templates with `GET /gateway/templates`; check the templates of the key.',
   },
   SERVER_NOT_FOUND: {
-    cause: 'No instance with this id exists, or the caller may not use its template.',
+    cause: 'No instance has this id, or the caller may not use its template.',
     remedy: 'List the instances with `stagedoor gateway list` or `GET /servers`.',
   },
   TOOL_NOT_FOUND: {
     cause:
-      'No instance that can answer lists a tool of this name. Tools whose header declarations break the rules are not listed.',
-    remedy:
-      'List the tools with `stagedoor gateway tools <template>`; the log names tools that were left out.',
+      'No available instance lists a tool with this name. Tools whose header declarations break the rules are not listed.',
+    remedy: 'List the tools with `stagedoor gateway tools <template>`; the log names the omitted tools.',
   },
   RESOURCE_NOT_FOUND: {
     cause: 'The server has no resource with this URI.',
     remedy: 'List the resources with `GET /mcp/{template}/resources/list`.',
   },
   PROMPT_NOT_FOUND: {
-    cause: 'The server has no prompt of this name.',
+    cause: 'The server has no prompt with this name.',
     remedy: 'List the prompts with `GET /mcp/{template}/prompts/list`.',
   },
   USER_NOT_FOUND: {
@@ -119,11 +118,11 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   METHOD_NOT_ALLOWED: {
     cause: 'The path exists, but not with this method.',
-    remedy: 'Use a method that the header `Allow` lists.',
+    remedy: 'Use a method from the `Allow` header.',
   },
   PAYLOAD_TOO_LARGE: {
     cause: 'The request body is larger than `http.max_body_bytes`.',
-    remedy: 'Send less, or raise the setting.',
+    remedy: 'Send a smaller body, or raise the setting.',
   },
   UNSUPPORTED_MEDIA_TYPE: {
     cause: 'The `Content-Type` or `Content-Encoding` of the body is not supported.',
@@ -146,20 +145,21 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Try again after `Retry-After`. If it happens often, add instances or raise the setting; see [limits](limits.md).',
   },
   TOO_MANY_ATTEMPTS: {
-    cause: 'Too many failed logins of this user or address, or too many passwords at the same time.',
+    cause:
+      'Too many failed logins for this user or from this address, or too many password checks at the same time.',
     remedy: 'Wait for `Retry-After`.',
   },
   TOOL_EXECUTION_FAILED: {
-    cause: 'The server answered with an error: `backend_error` or `result` holds it.',
-    remedy: 'Read the error of the server; the gateway forwarded the call.',
+    cause: 'The server answered with an error: see `backend_error` or `result`.',
+    remedy: 'Read the error of the server; the gateway only forwarded the call.',
   },
   INTERNAL_ERROR: {
     cause: 'A defect of the gateway.',
-    remedy: 'Find the details in the log by `request_id`, and report them.',
+    remedy: 'Find the details in the log by `request_id`, and report the bug.',
   },
   NO_HEALTHY_INSTANCE: {
     cause:
-      'No instance of the template can take the call here: none is registered, healthy or on this node, or the gateway is starting.',
+      'No instance of the template can take the call: none is registered, healthy and on this node, or the gateway is starting.',
     remedy:
       '`stagedoor gateway list` shows the state and the reason of each instance; see docs/guides/troubleshooting.md.',
   },
@@ -176,7 +176,8 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Raise `timeout` of the template for slow tools; see docs/explanation/failing-instances.md for instances that hang.',
   },
   SESSION_LIMIT: {
-    cause: 'All sessions (`sessions.max`), or those that one caller may hold (`sessions.share`), are in use.',
+    cause:
+      'The maximum number of sessions is open: in total (`sessions.max`) or for this caller (`sessions.share`).',
     remedy:
       'End sessions with `DELETE`, lower `sessions.idle_seconds`, or raise the setting that `detail` names.',
   },
