@@ -1,4 +1,4 @@
-// A gateway inside a program of yours: no port, no child process. The backend is a function; instances with an endpoint
+// A gateway inside your program: no port, no child process. The backend is a function; instances with an endpoint
 // or a command are registered the same way. Run it in a clone with
 //   node --conditions=stagedoor-source examples/embed.ts
 // and, where the package is installed, with `node embed.ts`. It needs Node 22.18 or later.
@@ -36,7 +36,7 @@ await gateway.exchange('weather', request).forEach(({ event }) => {
   if (event.kind === 'result') console.log(JSON.stringify(event.result.value));
 });
 
-// What goes wrong has a code.
+// Every error has a code.
 try {
   await gateway.call('weather', 'earthquake');
 } catch (error) {
