@@ -2,8 +2,7 @@
 // to its instance, again after a move: log level, subscriptions, and subscriptions that several sessions share.
 
 import * as assert from 'uvu/assert';
-import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import type { SessionLists } from '../../../src/actors/client-sessions/client-session-types.ts';
+import type { ClientSession, SessionLists } from '../../../src/actors/client-sessions/client-session.ts';
 import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import {

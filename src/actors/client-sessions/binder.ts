@@ -2,21 +2,36 @@
 // of the instance. After a failure the next instance is tried.
 
 import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors.ts';
+import type { GatewayEvent } from '../../domain/events.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
+import type { Dispatcher } from '../calls/dispatcher.ts';
+import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { isNetworked } from '../stateless/stateless-routing.ts';
 import { Binding } from './bindings.ts';
-import type { SessionDeps } from './client-session-types.ts';
+
+/** Of the sessions of a gateway. */
+export interface SessionDeps extends Clock {
+  readonly fleet: Pick<Fleet, 'group' | 'has' | 'root'>;
+  readonly dispatcher: Pick<Dispatcher, 'carry'>;
+  /** For tasks that come due by the thousand. */
+  readonly scheduler: TaskScheduler;
+  readonly emit: (event: GatewayEvent) => void;
+  /** False while the gateway closes: no session is opened, and no call of one begins. */
+  readonly isAccepting: () => boolean;
+}
 
 export interface SessionNeeds {
   readonly template: string;

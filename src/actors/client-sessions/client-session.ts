@@ -15,11 +15,22 @@ import { isCustomNotice, listOf, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';
-import type { Binder } from './binder.ts';
+import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
-import type { BoundSession, SessionDeps, SessionLists } from './client-session-types.ts';
-import { SessionBinding } from './session-binding.ts';
+import { type BoundSession, SessionBinding } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
+
+/** The lists of a template in memory, for its sessions: CachedLists in src/protocol. */
+export interface SessionLists {
+  /** One list request of the session, from memory or by `load`. `isShared`: it travels in the instance's own conversation. */
+  exchangeIn(
+    session: Pick<ClientSession, 'profile' | 'ownerId' | 'peer' | 'isShared'>,
+    request: ExchangeRequest,
+    load: () => Observable<Answer>,
+  ): Observable<Answer>;
+  /** The messages, with notices of changed lists as far as this backend announces them. */
+  withNotices(messages$: Observable<ServerMessage>, greeted: Peer): Observable<ServerMessage>;
+}
 
 export interface SessionSupervisor {
   readonly deps: SessionDeps;

@@ -1,6 +1,6 @@
 // The table of all legacy sessions of one gateway: with one template, and with all templates together (ADR 70). Bounds their
 // number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
-// `find` compare the owner.
+// `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
 import type { ClientProfile, ClientSessionView, SessionRecord } from '../../domain/client.ts';
 import {
@@ -17,9 +17,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { sessionFingerprint } from '../session-fingerprint.ts';
-import { Binder } from './binder.ts';
-import { ClientSession, type SessionSupervisor } from './client-session.ts';
-import type { SessionDeps, SessionLists } from './client-session-types.ts';
+import { Binder, type SessionDeps } from './binder.ts';
+import { ClientSession, type SessionLists, type SessionSupervisor } from './client-session.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */

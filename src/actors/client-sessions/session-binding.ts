@@ -3,6 +3,7 @@
 
 import { firstValueFrom, Observable, type Subscriber } from 'rxjs';
 import { createActor } from 'xstate';
+import type { ClientProfile } from '../../domain/client.ts';
 import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -10,10 +11,11 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { AttemptPlan, CallRoute } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
+import type { LeaseHolder } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
-import type { Binder, SessionNeeds } from './binder.ts';
+import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
 import type { Binding } from './bindings.ts';
 import {
   type ClientSessionActor,
@@ -22,8 +24,21 @@ import {
   RETRY_DELAY_MS,
   type SessionPhase,
 } from './client-session.machine.ts';
-import type { BoundSession, SessionDeps } from './client-session-types.ts';
 import { ClientState, setsClientState } from './client-state.ts';
+
+/** The session of a binding. */
+export interface BoundSession extends LeaseHolder {
+  readonly template: string;
+  readonly ownerId: string;
+  readonly profile: ClientProfile;
+  readonly isListened: boolean;
+  /** True while calls are under way at the binding, or between two rounds there. */
+  readonly isCalling: boolean;
+  /** The session has this binding from now on. It has detached from the previous one, at `from`, when this returns. */
+  moved(binding: Binding, from: InstanceRef | undefined): void;
+  /** The session has ended; its binding is closed after this returns. */
+  ended(reason: string): void;
+}
 
 const NONE: ResourceUris = { has: () => false, keys: () => [] };
 
