@@ -23,9 +23,9 @@ import {
 import { type ClientProfile, listNotice, type ServerNotification } from '../domain/client.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { announcesUpdates, type Peer, type WantedChanges } from '../domain/mcp.ts';
+import { backOffMs } from './back-off.ts';
 import type { Fleet } from './fleet.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
-import { backOffMs } from './instances/instance-statistics.ts';
 import { type Feed, UPDATED } from './sharing/feed.ts';
 import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.ts';
 import { isNetworked } from './stateless/stateless-routing.ts';

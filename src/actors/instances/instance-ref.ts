@@ -2,22 +2,42 @@
 // calls past its mailbox: the block that chose the instance counts and sends the call (calls/attempt.ts). Strategies choose among
 // handles.
 
-import { firstValueFrom, from, Observable, race, timer } from 'rxjs';
+import {
+  catchError,
+  defer,
+  distinctUntilChanged,
+  endWith,
+  firstValueFrom,
+  from,
+  map,
+  Observable,
+  of,
+  race,
+  shareReplay,
+  startWith,
+  takeWhile,
+  timer,
+} from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
-import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
+import {
+  type InstanceDefinition,
+  type InstanceSnapshot,
+  type InstanceState,
+  TRANSPORT_TRAITS,
+} from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import type { CallUpstream, Upstream } from '../../transports/transport.ts';
+import { counted } from '../../domain/text.ts';
+import type { CallUpstream, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
 import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { LeaseRequest } from './conversation.ts';
-import type { InstanceActor } from './instance.machine.ts';
+import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { InstanceEmission } from './instance-setup.ts';
-import { isReopening, snapshotOf, stateOf, statesOf, unhealthyReason } from './instance-view.ts';
 import type { Lease } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -49,12 +69,14 @@ export class InstanceRef implements Candidate {
   get state(): InstanceState {
     return stateOf(this.#actor.getSnapshot());
   }
+  /** Why it is not healthy; null while it is, also after one failed probe. */
   get reason(): string | null {
-    return unhealthyReason(this.#actor.getSnapshot());
+    return this.state === 'healthy' ? null : this.#actor.getSnapshot().context.reason;
   }
-  /** True while its session and its dedicated conversations are closed for a requested restart. */
+  /** True while its session and its dedicated conversations are closed for a requested restart; also when it leaves. */
   get isReopening(): boolean {
-    return isReopening(this.#actor.getSnapshot());
+    const { connection } = this.#actor.getSnapshot().value;
+    return typeof connection === 'string' ? connection === 'clearing' : connection.connected === 'ending';
   }
   get peer(): Peer | undefined {
     return this.link?.peer;
@@ -212,6 +234,74 @@ export class InstanceRef implements Candidate {
 
   /** Its status. `score` and `ejection` come from the pool; default: not ejected. */
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
-    return snapshotOf(this.#actor.getSnapshot(), score, ejection);
+    const { context } = this.#actor.getSnapshot();
+    const { definition, link, starting, calls, stderr, failures, checkedAtMs, sessions } = context;
+    const { state } = this;
+    const diagnostics = link === undefined ? starting?.() : link.transport.diagnostics();
+    const { stderr: output = [] } = diagnostics ?? {};
+    return {
+      id: definition.id,
+      serverId: definition.serverId,
+      template: definition.template,
+      state,
+      healthy: state === 'healthy',
+      inFlight: calls.carried + calls.reserved,
+      weight: definition.weight,
+      score,
+      latencyMs: calls.latencyMs ?? null,
+      consecutiveFailures: failures,
+      lastCheck: checkedAtMs === undefined ? null : isoTime(checkedAtMs),
+      ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
+      reason: this.reason ?? (link === undefined ? startingReason(diagnostics) : null),
+      restarts: Math.max(0, sessions - 1),
+      era: link?.peer.era ?? null,
+      pid: diagnostics?.pid ?? null,
+      // While a program that is started again is silent, the lines of the last one say why it ended.
+      stderr: link !== undefined || output.length > 0 ? output : stderr,
+      ...foundTransportOf(definition, link),
+    };
   }
+}
+
+function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
+  if (snapshot.status !== 'active') return 'stopped';
+  const { connection, duty } = snapshot.value;
+  if (duty !== 'serving') return 'draining';
+  if (typeof connection === 'string') return connection === 'ended' ? 'stopped' : 'unhealthy';
+  const { connected } = connection;
+  if (connected === 'connecting') return 'starting';
+  return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
+}
+
+/** An HTTP server may turn out to speak the transport before Streamable HTTP. */
+function foundTransportOf(
+  { transport }: InstanceDefinition,
+  link: SessionLink | undefined,
+): Pick<InstanceSnapshot, 'foundTransport'> {
+  const found = link?.transport.kind ?? transport;
+  const isOther = found !== transport && TRANSPORT_TRAITS[found].isNetworked;
+  return isOther ? { foundTransport: found } : {};
+}
+
+/** The output of a starting program instead of an answer, as a clause; null while it is silent. */
+function startingReason({ unmatchedLines = 0 }: Partial<TransportDiagnostics> = {}): string | null {
+  return unmatchedLines > 0
+    ? `it is still starting, and wrote ${counted(unmatchedLines, 'line')} other than JSON-RPC`
+    : null;
+}
+
+function isoTime(monotonicMs: number): string {
+  return new Date(performance.timeOrigin + monotonicMs).toISOString();
+}
+
+/** The states of an instance. Shared: each snapshot of the actor is read once, not once per subscriber. */
+function statesOf(actor: InstanceActor): Observable<InstanceState> {
+  return defer(() => from(actor).pipe(startWith(actor.getSnapshot()))).pipe(
+    map(stateOf),
+    distinctUntilChanged(),
+    catchError(() => of('stopped' as const)),
+    endWith('stopped' as const),
+    takeWhile((state) => state !== 'stopped', true),
+    shareReplay({ bufferSize: 1, refCount: true }),
+  );
 }

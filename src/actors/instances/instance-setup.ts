@@ -1,5 +1,4 @@
-// Context, events, actions, guards and delays of the instance machine. The state table is in instance.machine.ts, the arithmetic
-// in instance-statistics.ts.
+// Context, events, actions, guards and delays of the instance machine. The state table is in instance.machine.ts.
 
 import { assign, emit, enqueueActions, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
 import type { Clock } from '../../domain/clock.ts';
@@ -10,15 +9,8 @@ import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { Open, TransportDiagnostics } from '../../transports/transport.ts';
+import { backOffMs } from '../back-off.ts';
 import type { CallCounter } from './call-counter.ts';
-import {
-  afterClosing,
-  afterFailedProbe,
-  afterOpening,
-  afterPassedProbe,
-  backOffMs,
-  type InstanceStatistics,
-} from './instance-statistics.ts';
 import type { Leases } from './leases.ts';
 import {
   type ProbeInput,
@@ -48,7 +40,17 @@ export interface InstanceContext extends InstanceActorInput {
   /** The output of the program that is being opened; undefined while none is. */
   readonly starting: (() => TransportDiagnostics) | undefined;
   readonly lastPeer: Peer | undefined;
-  readonly statistics: InstanceStatistics;
+  /** Failed probes and openings in a row. */
+  readonly failures: number;
+  /** Failed ones in a row since it became unhealthy. */
+  readonly recoveries: number;
+  /** Openings in a row whose session was short-lived. */
+  readonly attempts: number;
+  readonly sessions: number;
+  /** Monotonic ms of the last finished probe or opening. */
+  readonly checkedAtMs: number | undefined;
+  /** Monotonic ms of the opening of the present session; undefined while there is none. */
+  readonly openedAtMs: number | undefined;
   readonly reason: string | null;
   /** The last lines on standard error of the child of the last session. */
   readonly stderr: readonly string[];
@@ -97,12 +99,10 @@ export const instanceSetup = setup({
     /** After a failed probe the next one follows soon: two in a row decide. */
     nextProbe: ({ context }) => {
       const { healthIntervalMs } = context.policy;
-      return context.statistics.failures > 0
-        ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs)
-        : healthIntervalMs;
+      return context.failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
     },
     nextRecovery: ({ context }) =>
-      backOffMs(context.statistics.recoveries + 1, context.policy.healthIntervalMs, context.random()),
+      backOffMs(context.recoveries + 1, context.policy.healthIntervalMs, context.random()),
     backOff: ({ context }) => context.backOffMs,
     drained: ({ context }) => context.drainMs,
     /** Transports bound their closing themselves; one that does not is abandoned. */
@@ -112,17 +112,15 @@ export const instanceSetup = setup({
     isIdle: ({ context }) => context.calls.isIdle,
     /** A backend that answers calls needs no probe; a message from before the last probe proves nothing. */
     hasNewMessage: ({ context }) =>
-      context.calls.carried > 0 &&
-      (context.link?.lastMessageAtMs ?? 0) > (context.statistics.checkedAtMs ?? 0),
+      context.calls.carried > 0 && (context.link?.lastMessageAtMs ?? 0) > (context.checkedAtMs ?? 0),
     /** A leaving instance waits for calls in independent conversations, and needs no new session. */
     isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
-    isLastRecovery: ({ context }) => context.statistics.recoveries + 1 >= LIMITS.failedRecoveries,
+    isLastRecovery: ({ context }) => context.recoveries + 1 >= LIMITS.failedRecoveries,
     /** Nothing listens where a connection is refused: one probe is enough. */
     isLastFailure: ({ context, event }) =>
-      context.statistics.failures + 1 >= LIMITS.failedProbes ||
+      context.failures + 1 >= LIMITS.failedProbes ||
       ('error' in event && event.error instanceof GatewayError && event.error.facts.unreachable === true),
-    isProbedLongAgo: ({ context }) =>
-      context.now() - (context.statistics.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
+    isProbedLongAgo: ({ context }) => context.now() - (context.checkedAtMs ?? 0) >= LIMITS.promptedProbeMs,
   },
   actions: {
     /** The handshake is the first probe. */
@@ -133,14 +131,15 @@ export const instanceSetup = setup({
         link,
         starting: undefined,
         lastPeer: link.peer,
-        statistics: afterOpening(context.statistics, context.now()),
-        reason: null,
+        ...afterPass(context),
+        sessions: context.sessions + 1,
+        openedAtMs: context.now(),
       });
       enqueue(() => context.calls.record(true));
       enqueue.emit({ type: 'probe.finished', passed: true, durationMs: openingMs });
     }),
     passByMessage: enqueueActions(({ context, enqueue }) => {
-      enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
+      enqueue.assign(afterPass(context));
       enqueue(() => context.calls.record(true));
     }),
     closeSession: sendTo('session', { type: 'close' }),
@@ -154,7 +153,7 @@ export const instanceSetup = setup({
       enqueue.assign({ link: undefined, starting: undefined, reason: event.reason, stderr: event.stderr });
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
-      enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()) });
+      enqueue.assign(afterFailure(context));
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: openingMs });
     }),
@@ -163,31 +162,35 @@ export const instanceSetup = setup({
       const { stderr } = event.type === 'session.closed' ? event : context;
       return { link: undefined, starting: undefined, stderr };
     }),
+    /** A long-lived session resets the back-off. */
     scheduleOpening: assign(({ context }) => {
-      const statistics = afterClosing(context.statistics, context.now());
+      const livedMs = context.now() - (context.openedAtMs ?? context.now());
+      const attempts = livedMs >= LIMITS.restartForgivenMs ? 1 : context.attempts + 1;
       const isChild = context.definition.command !== undefined;
       const longestMs = isChild ? LIMITS.restartLongestMs : context.policy.healthIntervalMs;
       return {
-        statistics,
+        attempts,
+        openedAtMs: undefined,
         link: undefined,
-        backOffMs: backOffMs(statistics.attempts, longestMs, context.random()),
+        backOffMs: backOffMs(attempts, longestMs, context.random()),
       };
     }),
     passProbe: enqueueActions(({ context, enqueue }, { durationMs, isAnswered }: ProbeResult) => {
-      enqueue.assign({ statistics: afterPassedProbe(context.statistics, context.now()), reason: null });
+      enqueue.assign(afterPass(context));
       enqueue(() => context.calls.record(true, isAnswered ? durationMs : undefined));
       enqueue.emit({ type: 'probe.finished', passed: true, durationMs });
     }),
     failProbe: enqueueActions(({ context, event, enqueue }) => {
       const reason = 'error' in event ? reasonOf(event.error) : 'unknown';
-      enqueue.assign({ statistics: afterFailedProbe(context.statistics, context.now()), reason });
+      enqueue.assign({ ...afterFailure(context), reason });
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
-    beginRecovery: assign({ statistics: ({ context }) => ({ ...context.statistics, recoveries: 0 }) }),
+    beginRecovery: assign({ recoveries: 0 }),
     /** A requested restart does not wait. */
     resetBackOff: assign({
-      statistics: ({ context }) => ({ ...context.statistics, attempts: 0, openedAtMs: undefined }),
+      attempts: 0,
+      openedAtMs: undefined,
       reason: 'it is restarting',
       backOffMs: 0,
     }),
@@ -199,6 +202,16 @@ export const instanceSetup = setup({
     })),
   },
 });
+
+/** After a passed probe, an opening, or a message that replaced a probe. */
+function afterPass({ now }: InstanceContext) {
+  return { failures: 0, checkedAtMs: now(), reason: null };
+}
+
+/** After a failed probe or opening. */
+function afterFailure({ failures, recoveries, now }: InstanceContext) {
+  return { failures: failures + 1, recoveries: recoveries + 1, checkedAtMs: now() };
+}
 
 export function probeInput({ link, policy, now }: InstanceContext): ProbeInput {
   if (link === undefined) throw new Error('an instance without a session is not probed');

@@ -18,7 +18,6 @@ import { type ActorRefFrom, assign, emit, not, raise, type SnapshotFrom } from '
 import { LIMITS } from '../../domain/limits.ts';
 import { CallCounter } from './call-counter.ts';
 import { instanceSetup, probeInput } from './instance-setup.ts';
-import { INITIAL_STATISTICS } from './instance-statistics.ts';
 import { Leases } from './leases.ts';
 
 export type InstanceActor = ActorRefFrom<typeof instanceMachine>;
@@ -43,7 +42,12 @@ export const instanceMachine = instanceSetup.createMachine({
     link: undefined,
     starting: undefined,
     lastPeer: undefined,
-    statistics: INITIAL_STATISTICS,
+    failures: 0,
+    recoveries: 0,
+    attempts: 0,
+    sessions: 0,
+    checkedAtMs: undefined,
+    openedAtMs: undefined,
     reason: null,
     stderr: [],
     backOffMs: 0,

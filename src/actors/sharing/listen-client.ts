@@ -10,7 +10,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { announcesChanges, type ListField, META, NOTICED_LISTS, withoutMeta } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { backOffMs } from '../instances/instance-statistics.ts';
+import { backOffMs } from '../back-off.ts';
 
 /** Longest wait for an acknowledgement, in ms; afterwards the subscription counts as acknowledged. */
 const ACKNOWLEDGED_MS = 5_000;
