@@ -157,6 +157,10 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     this.#feed ??= new Feed({ peer, messages$, closed$, exchange });
     return this.#feed;
   }
+  /** Infinity while the client of its session is there, or it has none. */
+  get awaySinceMs(): number {
+    return this.holder?.awaySinceMs ?? Number.POSITIVE_INFINITY;
+  }
   get isIdle(): boolean {
     return this.#leases === 0;
   }

@@ -152,7 +152,7 @@ export class Leases implements ConversationListener {
     const isFull = this.#shares.isShareFull(owner.id);
     if (!isFull && this.#counted.size < this.#most) return undefined;
     const ofOwner = isFull ? owner.id : undefined;
-    const spare = this.#oldestIdle(ofOwner) ?? this.#longestAway(ofOwner);
+    const spare = this.#spareOf(ofOwner);
     if (spare !== undefined && this.#replaced.size < this.#most) {
       // Frees its capacity at once; but a new process waits for the end of the old one.
       this.#uncount(spare);
@@ -165,25 +165,16 @@ export class Leases implements ConversationListener {
     throw this.#isPipe ? processLimit(this.#most) : queueFull(this.#options.definition.template);
   }
 
-  #oldestIdle(ownerId: string | undefined): Conversation | undefined {
-    return [...this.#byKey.values()]
-      .flatMap((alike) => [...alike])
-      .filter((each) => each.isIdle && each.isFree && (ownerId === undefined || each.ownerId === ownerId))
-      .toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0];
-  }
-
-  /** That of the session whose client has been away for longest, and for LIMITS.sessionAwayMs at least. */
-  #longestAway(ownerId: string | undefined): Conversation | undefined {
-    let longest: Conversation | undefined;
-    let sinceMs = this.#options.now() - LIMITS.sessionAwayMs;
-    for (const each of this.#counted) {
-      const { awaySinceMs } = each.holder ?? {};
-      if (awaySinceMs === undefined || awaySinceMs > sinceMs) continue;
-      if (ownerId !== undefined && each.ownerId !== ownerId) continue;
-      longest = each;
-      sinceMs = awaySinceMs;
-    }
-    return longest;
+  /** The one that was idle for longest, else that of the session whose client is away for longest, see LIMITS.sessionAwayMs. */
+  #spareOf(ownerId: string | undefined): Conversation | undefined {
+    const sinceMs = this.#options.now() - LIMITS.sessionAwayMs;
+    const candidates = [...this.#counted].filter((each) => ownerId === undefined || each.ownerId === ownerId);
+    const idle = candidates.filter(({ isIdle, isFree }) => isIdle && isFree);
+    const away = candidates.filter(({ awaySinceMs }) => awaySinceMs <= sinceMs);
+    return (
+      idle.toSorted((a, b) => a.usedAtMs - b.usedAtMs)[0] ??
+      away.toSorted((a, b) => a.awaySinceMs - b.awaySinceMs)[0]
+    );
   }
 
   #uncount(conversation: Conversation): void {
