@@ -59,29 +59,22 @@ export class Requests {
   }
 
   /** Resolves with the result; rejects with the errors of an exchange and, for an error answer, with `errorOf` it. */
-  async ask(
-    template: string,
-    request: ExchangeRequest,
-    { signal, caller, requestId, tracker, ...options }: RequestOptions = {},
-  ): Promise<CallResult> {
-    const asked = withOrigin(request, { caller, requestId, tracker });
-    const answer = await finalAnswer(this.#exchange(template, asked, options), signal);
+  async ask(template: string, request: ExchangeRequest, options: RequestOptions = {}): Promise<CallResult> {
+    const answer = await this.#answer(template, request, options);
     const { event, instanceId, serverId } = answer;
     if (event.kind === 'error') {
-      throw await this.errorOf(template, request, { error: event.error, instanceId }, signal);
+      throw await this.errorOf(template, request, { error: event.error, instanceId }, options.signal);
     }
     return { result: resultOf(answer, request), instanceId, serverId };
   }
 
   /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
-    const { signal, caller, requestId, tracker, ...rest } = options;
-    let bound: ExchangeOptions = rest;
+    let bound = options;
     const items = await gatherPages(field, async (request) => {
-      const asked = withOrigin(request, { caller, requestId, tracker });
-      const answer = await finalAnswer(this.#exchange(template, asked, bound), signal);
+      const answer = await this.#answer(template, request, bound);
       // A cursor is valid only at its instance.
-      bound = { ...rest, instanceId: answer.instanceId, isContinuation: true };
+      bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
       const { event } = answer;
       const isUnknown = event.kind === 'error' && event.error.code === RPC.methodNotFound;
       return isUnknown ? undefined : resultOf(answer, request, 'exactValue');
@@ -104,6 +97,15 @@ export class Requests {
     return atInstance(errorOfAnswer(request, error, isListed), instanceId);
   }
 
+  #answer(
+    template: string,
+    request: ExchangeRequest,
+    { signal, caller, requestId, tracker, ...options }: RequestOptions,
+  ): Promise<FinalAnswer> {
+    const asked = { ...request, ...definedFields({ caller, requestId, tracker }) };
+    return finalAnswer(this.#exchange(template, asked, options), signal);
+  }
+
   /** True also when the list cannot be read: the backend itself blamed the arguments. */
   async #lists(template: string, request: ExchangeRequest, options: RequestOptions): Promise<boolean> {
     try {
@@ -113,13 +115,6 @@ export class Requests {
       return true;
     }
   }
-}
-
-function withOrigin(
-  request: ExchangeRequest,
-  { caller, requestId, tracker }: Pick<RequestOptions, 'caller' | 'requestId' | 'tracker'>,
-): ExchangeRequest {
-  return { ...request, ...definedFields({ caller, requestId, tracker }) };
 }
 
 /** Resolves with the last event. Aborting cancels the exchange and rejects with the reason of the signal. */
