@@ -33,7 +33,6 @@ export class Fleet {
   readonly root: Actor<typeof rootMachine>;
   /** By template. That of a deleted template is kept: sessions and leaving instances outlive it, and it may be created again. */
   readonly #groups = new Map<string, Group>();
-  readonly #deletedTemplates = new Set<string>();
   readonly #byServerId = new Map<string, Member>();
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
   readonly #ending = new Map<InstanceRef, Promise<void>>();
@@ -59,7 +58,7 @@ export class Fleet {
   }
 
   has(template: string): boolean {
-    return this.#groups.has(template) && !this.#deletedTemplates.has(template);
+    return this.#groups.get(template)?.isDeleted === false;
   }
 
   /** Also of a template that was deleted. TEMPLATE_NOT_FOUND when nothing was ever registered or set under the name. */
@@ -71,8 +70,9 @@ export class Fleet {
 
   /** TEMPLATE_NOT_FOUND, also of a deleted template. */
   existingGroup(template: string): Group {
-    if (this.#deletedTemplates.has(template)) throw templateNotFound(template);
-    return this.group(template);
+    const group = this.group(template);
+    if (group.isDeleted) throw templateNotFound(template);
+    return group;
   }
 
   /** True when the name is new and the bound is reached. Deleted templates count, since their groups are kept. */
@@ -82,7 +82,6 @@ export class Fleet {
 
   /** Adds the template, unless it exists, and sets its policy. */
   setPolicy(template: string, policy: BalancerPolicy): void {
-    this.#deletedTemplates.delete(template);
     const group = this.#groups.get(template);
     if (group === undefined) this.#groups.set(template, new Group(template, policy, this.#options));
     else group.setPolicy(policy);
@@ -91,7 +90,7 @@ export class Fleet {
 
   /** Deletes the template, which must have no instances. */
   deleteTemplate(template: string): void {
-    this.#deletedTemplates.add(template);
+    this.group(template).isDeleted = true;
   }
 
   /**

@@ -33,6 +33,7 @@ export class Group {
   /** The registered instances by id, in the order of their registration. */
   readonly members = new Map<string, Member>();
   readonly capabilities = new CapabilityChanges(this.members);
+  isDeleted = false;
   /** The parent of the actors of its instances, from the first one on. */
   supervisor: TemplateActor | undefined;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
@@ -68,7 +69,9 @@ export class Group {
     return this.pool.candidates.length * LIMITS.queuedPerInstance;
   }
 
+  /** Also of a deleted template, which exists again then. */
   setPolicy(policy: BalancerPolicy): void {
+    this.isDeleted = false;
     if (policy.strategy !== this.#policy.strategy) this.pool.setStrategy(this.#strategyOf(policy));
     this.#policy = policy;
   }
