@@ -69,7 +69,7 @@ export class Binder {
   /** The instance for a new session, if there is one. */
   choose(template: string): InstanceRef | undefined {
     const { fleet } = this.#deps;
-    return fleet.has(template) ? pick(fleet.group(template), NO_IDS) : undefined;
+    return fleet.has(template) ? pick(fleet.group(template)) : undefined;
   }
 
   /** The binding at this instance, if nothing has to be opened for it. */
@@ -97,7 +97,7 @@ export class Binder {
     const endsAtMs = now() + withinMs;
     const tried = new Set<string>();
     let failure: GatewayError | undefined;
-    let ref = only ?? first ?? pickWithLast(group, tried, last);
+    let ref = only ?? first ?? pick(group, tried, last);
     while (ref !== undefined) {
       tried.add(ref.id);
       const mayRetry = tried.size <= retries;
@@ -107,10 +107,10 @@ export class Binder {
         return await this.#openWithin((endsAtMs - now()) / 2, ref, needs, signal);
       } catch (thrown) {
         failure = atInstance(asGatewayError(thrown), ref.id);
-        ref = mayRetry && !signal.aborted ? pickWithLast(group, tried, last) : undefined;
+        ref = mayRetry && !signal.aborted ? pick(group, tried, last) : undefined;
       }
     }
-    throw failure ?? this.noInstance(needs.template);
+    throw failure ?? (this.#deps.isAccepting() ? group.noneHealthy() : shuttingDown());
   }
 
   /** Aborts an opening that takes longer. Over a network a healthy backend opens at once; only a program takes time to start. */
@@ -188,14 +188,7 @@ export class Binder {
     const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
     return probed ?? (this.#keepsDedicated.get(peer) === true ? leaseIfLegacy() : undefined);
   }
-
-  /** NO_HEALTHY_INSTANCE; SHUTTING_DOWN while the gateway closes. */
-  noInstance(template: string): GatewayError {
-    return this.#deps.isAccepting() ? this.#deps.fleet.group(template).noneHealthy() : shuttingDown();
-  }
 }
-
-const NO_IDS: ReadonlySet<string> = new Set();
 
 /** Of an open conversation; without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
 async function lease(
@@ -235,17 +228,13 @@ function isIsolated({ definition: { transport } }: InstanceRef, { session }: Bal
   return session === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
 }
 
-/** A session is no load until it calls: when all instances are full, any may be chosen. */
-function pick({ pool }: Group, excluding: ReadonlySet<string>): InstanceRef | undefined {
-  return pool.pick(excluding) ?? pool.pick(excluding, undefined, () => true);
-}
-
-/** `last` only when there is no other instance. */
-function pickWithLast(
+/** A session is no load until it calls: when all instances are full, any may be chosen. `last` only when there is no other. */
+function pick(
   group: Group,
-  tried: ReadonlySet<string>,
-  last: InstanceRef | undefined,
+  tried: ReadonlySet<string> = new Set(),
+  last?: InstanceRef,
 ): InstanceRef | undefined {
+  const { pool } = group;
   const other = last === undefined ? undefined : pick(group, new Set([...tried, last.id]));
-  return other ?? pick(group, tried);
+  return other ?? pool.pick(tried) ?? pool.pick(tried, undefined, () => true);
 }

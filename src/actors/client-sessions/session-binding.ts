@@ -264,7 +264,7 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   refuse(): void {
-    this.#refuse(() => this.#binder.noInstance(this.template));
+    this.#refuse(() => this.#group.noneHealthy());
   }
 
   // -----------------------------------------------------------------------------------------------------------------
