@@ -84,7 +84,7 @@ test('subscribes over HTTP in a conversation per owner, shared by the clients of
     assert.equal(upstream === undefined ? [] : subscribed(upstream), ['subscribe x:1', 'unsubscribe x:1']);
   }
   await pass(60_000);
-  assert.is(harness.pool.size, 0);
+  assert.is(harness.pool.owners.length, 0);
 });
 
 test('reopens a conversation that ended, or could not be opened', async () => {

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { type Conversation, NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import { StatelessUpstream } from '../../../src/actors/stateless/stateless-upstream.ts';
+import { StatelessUpstream } from '../../../src/actors/stateless/stateless-pool.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
@@ -68,7 +68,7 @@ test('makes room by ending the least recently used conversation', async () => {
   pool.lease(one, guest('ann'));
   assert.equal([leases[7]?.conversation.isFree, leases[3]?.conversation.isFree], [false, true]);
   await settled();
-  assert.is(pool.size, MOST);
+  assert.is(pool.owners.length, MOST);
   assert.is(harness.upstreams('a')[7]?.closings, 1);
 });
 
@@ -81,7 +81,7 @@ test('opens at most as many conversations again while the old ones are still clo
   assert.is(refused(one), true);
   for (const upstream of harness.upstreams('a')) upstream.finishClosing();
   await settled();
-  assert.is(pool.size, MOST);
+  assert.is(pool.owners.length, MOST);
   assert.is(refused(one), false);
 });
 
@@ -123,7 +123,7 @@ test('ends the conversations of one owner, and no other', async () => {
   assert.equal(pool.owners, ['bob']);
   const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
   assert.equal(found, [true, false, true]);
-  assert.equal([pool.size, leases[1]?.conversation.upstream?.peer.era], [1, 'legacy']);
+  assert.equal([pool.owners.length, leases[1]?.conversation.upstream?.peer.era], [1, 'legacy']);
 });
 
 test('ends everything when it closes, openings included', async () => {
@@ -136,7 +136,7 @@ test('ends everything when it closes, openings included', async () => {
     (thrown: unknown) => hasCode(thrown, 'SHUTTING_DOWN'),
   );
   const found = harness.upstreams('a').map(({ isClosed }) => isClosed);
-  assert.equal([pool.size, found], [0, [true]]);
+  assert.equal([pool.owners.length, found], [0, [true]]);
 });
 
 test('gives a question to the latest call, a message to a single call, elicitation/complete to all', () => {

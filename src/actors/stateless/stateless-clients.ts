@@ -36,16 +36,18 @@ import {
   routingTo,
 } from './stateless-routing.ts';
 
-export interface StatelessClientsDeps extends Omit<StatelessRouteDeps, 'equalToolLists'> {
+export interface StatelessClientsDeps extends Clock {
+  readonly pool: StatelessPool;
   readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
 }
 
 export class StatelessClients {
-  readonly #deps: StatelessClientsDeps & StatelessRouteDeps;
+  readonly #deps: StatelessClientsDeps;
+  readonly #equalToolLists = new EqualToolLists();
 
   constructor(deps: StatelessClientsDeps) {
-    this.#deps = { ...deps, equalToolLists: new EqualToolLists() };
+    this.#deps = deps;
   }
 
   /**
@@ -66,15 +68,12 @@ export class StatelessClients {
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
       const timeoutMs = group.policy.callTimeoutMs;
       const endsAtMs = (request.arrivedAtMs ?? now()) + timeoutMs;
-      const route = new StatelessRoute({ deps: this.#deps, client, group, request, bound, endsAtMs });
+      const equalToolLists = this.#equalToolLists;
+      const input = { deps: this.#deps, equalToolLists, client, group, request, bound, endsAtMs };
+      const route = new StatelessRoute(input);
       return { group, request, route, wantedTool: undefined, timeoutMs };
     });
   }
-}
-
-interface StatelessRouteDeps extends Clock {
-  readonly pool: StatelessPool;
-  readonly equalToolLists: EqualToolLists;
 }
 
 /** A leased conversation for an attempt that is not sent yet. */
@@ -86,7 +85,8 @@ interface HeldLease {
 }
 
 interface StatelessRouteInput {
-  readonly deps: StatelessRouteDeps;
+  readonly deps: StatelessClientsDeps;
+  readonly equalToolLists: EqualToolLists;
   readonly client: StatelessClient;
   readonly group: Group;
   readonly request: ExchangeRequest;
@@ -167,14 +167,14 @@ class StatelessRoute implements CallRoute {
   }
 
   #routingTo(ref: InstanceRef): Routing {
-    const { deps, client, group, request } = this.#input;
+    const { equalToolLists, client, group, request } = this.#input;
     const { profile } = client;
     return routingTo(ref, {
       sharing: group.policy.session,
       profile,
       request,
       logLevel: this.#logLevel,
-      hasEqualTools: listOf(request.method) === 'tools' && deps.equalToolLists.has(ref, profile),
+      hasEqualTools: listOf(request.method) === 'tools' && equalToolLists.has(ref, profile),
     });
   }
 
@@ -250,7 +250,7 @@ class StatelessRoute implements CallRoute {
 
   /** A question of a backend during a list request does not concern the list: it is refused here. */
   #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
-    const { deps, client, request } = this.#input;
+    const { equalToolLists, client, request } = this.#input;
     if (!isLogged(this.#logLevel)(event)) return false;
     const list = listOf(request.method);
     if (list === undefined) return true;
@@ -258,7 +258,7 @@ class StatelessRoute implements CallRoute {
       event.answer(NO_SUBSCRIBER);
       return false;
     }
-    if (list === 'tools') deps.equalToolLists.learn(ref, client.profile, event);
+    if (list === 'tools') equalToolLists.learn(ref, client.profile, event);
     return true;
   }
 

@@ -2,17 +2,18 @@
 // are never shared between owners, nor between clients with different capabilities. instances/leases.ts bounds their number and
 // idle time.
 
-import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, type Observable, Subject } from 'rxjs';
-import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
+import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
+import { acceptsServerRequests, type ClientProfile, type ServerMessage } from '../../domain/client.ts';
 import { shuttingDown } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
+import { isCustomNotice, LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { Conversation } from '../instances/conversation.ts';
+import type { CallUpstream, Upstream } from '../../transports/transport.ts';
+import { type Conversation, NO_SUBSCRIBER } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
-import { StatelessUpstream } from './stateless-upstream.ts';
 
 export interface StatelessClient {
   readonly owner: { readonly id: string };
@@ -37,11 +38,6 @@ export class StatelessPool {
 
   constructor(scheduler = new TaskScheduler()) {
     this.#scheduler = scheduler;
-  }
-
-  /** The number of conversations of all instances, including those that end. */
-  get size(): number {
-    return this.#pooled.size;
   }
 
   get owners(): readonly string[] {
@@ -102,5 +98,47 @@ export class StatelessPool {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#scheduler.each([...this.#pooled.keys()], (conversation) => conversation.close());
+  }
+}
+
+/**
+ * The calls in a conversation whose backend may send messages outside of them, over HTTP or during a request of the gateway itself:
+ * its questions and log messages are passed to a call that is under way. All calls in it belong to one owner.
+ */
+export class StatelessUpstream implements CallUpstream {
+  readonly #inner: Upstream;
+  /** Calls under way, oldest first. */
+  readonly #calls = new Set<(message: ServerMessage) => void>();
+
+  /** Keeps the stream of `inner` open until that ends. */
+  constructor(inner: Upstream) {
+    this.#inner = inner;
+    inner.messages$.subscribe((message) => this.#deliver(message));
+  }
+
+  get isIndependent(): boolean | undefined {
+    return this.#inner.isIndependent;
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable((subscriber) => {
+      const listener = (message: ServerMessage) => subscriber.next(message);
+      this.#calls.add(listener);
+      subscriber.add(() => this.#calls.delete(listener));
+      subscriber.add(this.#inner.exchange(request).subscribe(subscriber));
+    });
+  }
+
+  /** A question goes to the latest call, the end of an elicitation to all calls; other messages only to a sole call. */
+  #deliver(message: ServerMessage): void {
+    if (message.kind === 'request') {
+      const last = [...this.#calls].at(-1);
+      if (last === undefined) message.answer(NO_SUBSCRIBER);
+      else last(message);
+    } else if (message.method === 'notifications/message' || isCustomNotice(message.method)) {
+      if (this.#calls.size === 1) for (const call of this.#calls) call(message);
+    } else if (message.method === 'notifications/elicitation/complete') {
+      for (const call of [...this.#calls]) call(message);
+    }
   }
 }
