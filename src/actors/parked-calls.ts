@@ -120,7 +120,8 @@ export class ParkedCalls {
     const gone = () => {
       if (this.#calls.delete(id)) this.#shares.release(owner.id);
     };
-    const parked = new ParkedCall(id, owner.id, call, source, subscriber, gone, this.#alarm);
+    const input = { id, ownerId: owner.id, call, source, gone, alarm: this.#alarm };
+    const parked = new ParkedCall(input, subscriber);
     this.#calls.set(id, parked);
     this.#shares.take(owner.id);
     return parked;
@@ -139,13 +140,19 @@ const GATHERING_MS = 5;
 /** Most open questions of one call; further ones are answered with NO_REPLY. */
 const MOST_OPEN = 64;
 
-class ParkedCall {
+interface ParkedCallInput {
   readonly id: string;
   readonly ownerId: string;
-  readonly #call: string;
-  readonly #source: Subscription;
-  readonly #gone: () => void;
-  readonly #alarm: Alarm;
+  readonly call: string;
+  /** The exchange. */
+  readonly source: Subscription;
+  readonly alarm: Alarm;
+  /** The call is over. Idempotent. */
+  readonly gone: () => void;
+}
+
+class ParkedCall {
+  readonly #input: ParkedCallInput;
   /** Cancels the present wait: for further questions, or for the client. Undefined while the call runs. */
   #disarm: (() => void) | undefined;
   readonly #open = new Map<string, ServerRequest>();
@@ -158,23 +165,13 @@ class ParkedCall {
   #subscriber: CallSubscriber | undefined;
   #isOver = false;
 
-  /** `source` is the exchange; `gone` is called once, when the call is over. */
-  constructor(
-    id: string,
-    ownerId: string,
-    call: string,
-    source: Subscription,
-    subscriber: CallSubscriber,
-    gone: () => void,
-    alarm: Alarm,
-  ) {
-    this.id = id;
-    this.ownerId = ownerId;
-    this.#call = call;
-    this.#source = source;
+  constructor(input: ParkedCallInput, subscriber: CallSubscriber) {
+    this.#input = input;
     this.#subscriber = subscriber;
-    this.#gone = gone;
-    this.#alarm = alarm;
+  }
+
+  get ownerId(): string {
+    return this.#input.ownerId;
   }
 
   /** True while there is no subscriber: the client is expected to return. */
@@ -199,7 +196,7 @@ class ParkedCall {
   }
 
   waitsFor(ownerId: string, call: string): boolean {
-    return this.isWaiting && ownerId === this.ownerId && call === this.#call;
+    return this.isWaiting && ownerId === this.ownerId && call === this.#input.call;
   }
 
   /** Delivers the buffered messages, then what follows from the replies. Questions without a reply are asked again. */
@@ -222,7 +219,7 @@ class ParkedCall {
     this.#isOver = true;
     this.#subscriber = undefined;
     this.#refuseQuestions();
-    this.#source.unsubscribe();
+    this.#input.source.unsubscribe();
     this.#dispose();
   }
 
@@ -255,7 +252,7 @@ class ParkedCall {
 
   /** Without effect unless the call runs: otherwise the question goes with the others, or in the next round. */
   #gather(): void {
-    if (this.#subscriber !== undefined) this.#disarm ??= this.#alarm(GATHERING_MS, () => this.#park());
+    if (this.#subscriber !== undefined) this.#disarm ??= this.#input.alarm(GATHERING_MS, () => this.#park());
   }
 
   #endWait(): void {
@@ -267,9 +264,9 @@ class ParkedCall {
   #park(): void {
     const subscriber = this.#subscriber;
     this.#subscriber = undefined;
-    this.#disarm = this.#alarm(LIMITS.parkedCallMs, () => this.cancel());
+    this.#disarm = this.#input.alarm(LIMITS.parkedCallMs, () => this.cancel());
     const requests = new Map([...this.#open].map(([key, { method, params }]) => [key, { method, params }]));
-    subscriber?.next({ kind: 'asked', id: this.id, instanceId: this.#instanceId, requests });
+    subscriber?.next({ kind: 'asked', id: this.#input.id, instanceId: this.#instanceId, requests });
     subscriber?.complete();
   }
 
@@ -297,6 +294,6 @@ class ParkedCall {
   #dispose(): void {
     this.#buffered.takeAll();
     this.#endWait();
-    this.#gone();
+    this.#input.gone();
   }
 }

@@ -2,7 +2,6 @@
 
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -118,7 +117,7 @@ for (const [kind, fields, waitMs] of [
 
 check('shows stderr of a program that is starting, and why it has not answered so far', async (harness) => {
   const seen = () => {
-    const { pid, stderr, reason } = new InstanceRef(harness.actor).snapshot(7);
+    const { pid, stderr, reason } = harness.ref.snapshot(7);
     return { pid, stderr, reason };
   };
   harness.opener.last.start({ pid: 7, stderr: ['loading'] });
