@@ -50,10 +50,7 @@ export class ChangeFeed {
     this.#deps = deps;
   }
 
-  /**
-   * Changes of all lists and updates of the named resources, of all present and future instances of the template. Cold: backends
-   * are subscribed to while there is a subscriber. Never errors; completes when the gateway closes.
-   */
+  /** See Backends.changes of protocol/ports.ts. */
   changes(
     template: string,
     owner: { readonly id: string },

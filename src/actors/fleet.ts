@@ -93,10 +93,7 @@ export class Fleet {
     this.group(template).isDeleted = true;
   }
 
-  /**
-   * Starts an instance. It replaces one with the same id, whose calls may finish. SHUTTING_DOWN once the fleet closes: nothing
-   * would stop the new instance.
-   */
+  /** Starts an instance; one with the same id leaves. SHUTTING_DOWN once the fleet closes: nothing would stop it. */
   add(definition: InstanceDefinition): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;

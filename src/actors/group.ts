@@ -143,10 +143,7 @@ function clauseOf({ id, state, reason }: Member): string {
   return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
 }
 
-/**
- * An instance that this node lists, as stopped, with the reason, but never starts: another node runs its program, or its secrets
- * cannot be decrypted.
- */
+/** Listed as stopped, with the reason, and never started: another node runs it, or its secrets cannot be decrypted. */
 export class ForeignInstance {
   readonly id: string;
   readonly serverId: string;

@@ -46,12 +46,7 @@ export class ParkedCalls {
     return this.#shares.owners;
   }
 
-  /**
-   * Passes the events of an exchange on. When the backend asks its client something, the exchange is parked: the subscriber gets
-   * one ClientQuestion and completes, and the exchange continues without it for LIMITS.parkedCallMs. Unsubscribing before that
-   * cancels the exchange. `call` names the call, and is required to resume it. Cold. Errors: those of the exchange; QUEUE_FULL
-   * when LIMITS.parkedCalls are parked, or the owner's share of them.
-   */
+  /** See CallParking of protocol/ports.ts. QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them. */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
     return new Observable((subscriber) => {
       const source = new Subscription();
@@ -78,10 +73,8 @@ export class ParkedCalls {
   }
 
   /**
-   * Resumes a parked call: passes the replies of the client to the backend, and emits what follows, perhaps another
-   * ClientQuestion. Questions without a reply stay open and are asked again. Unsubscribing before the end cancels the exchange.
-   * Undefined, without effect, when there is no such call, it belongs to another owner or `call`, or it is resumed already. The
-   * observable is for one subscriber, which subscribes at once.
+   * See CallParking of protocol/ports.ts. Questions without a reply stay open and are asked again. Unsubscribing before the end
+   * cancels the exchange. The observable is for one subscriber, which subscribes at once.
    */
   resume(
     id: string,

@@ -82,10 +82,7 @@ export class Requests {
     return { items, instanceId: bound.instanceId ?? '' };
   }
 
-  /**
-   * The meaning of an error answer for a caller that does not speak JSON-RPC: errorOfAnswer, with the prompts of the same
-   * instance where the answer alone is not enough. Never rejects.
-   */
+  /** See errorOfAnswer; the prompts of the instance are listed if the answer alone is not enough. Never rejects. */
   async errorOf(
     template: string,
     request: ExchangeRequest,

@@ -23,10 +23,7 @@ export function isRepeatAllowed(delivered: Delivered, mayRepeat: boolean): boole
   return delivered === 'no' || (delivered === 'unknown' && mayRepeat);
 }
 
-/**
- * Bounds the repeats of uncertain calls to a share of recent traffic plus an allowance, so that a failing backend is not
- * overloaded by them. One per gateway.
- */
+/** Bounds the repeats of uncertain calls of a gateway by its recent traffic: they would overload a failing backend. */
 export class RetryBudget {
   readonly #now: () => number;
   readonly #counts = new RecentCounts();

@@ -17,10 +17,7 @@ export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {
   deliver(message: ServerMessage): void;
 }
 
-/**
- * Shares the conversation of the instance during one session of the instance; or has a lease of a session of an HTTP backend or of
- * a process. That ends with the session, or with the last call after the session moved to another instance.
- */
+/** A dedicated conversation ends with the session, or with the last call after the session moved to another instance. */
 export class Binding {
   readonly ref: InstanceRef;
   readonly peer: Peer;

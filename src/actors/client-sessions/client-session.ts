@@ -127,9 +127,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   /**
-   * One request; cold. Errors: those of Dispatcher.exchange at one instance; SESSION_NOT_FOUND when the session cannot continue;
-   * NO_HEALTHY_INSTANCE when it could but no instance is healthy, and BACKEND_TIMEOUT when binding took too long: the next
-   * request tries again.
+   * See McpSession of protocol/ports.ts. Also errors with NO_HEALTHY_INSTANCE when the session could continue but no instance is
+   * healthy, and with BACKEND_TIMEOUT when binding took too long: the next request tries again.
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
     const lists = this.#lists;
@@ -137,10 +136,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     return lists.exchangeIn(this, request, () => this.#nextRound(request));
   }
 
-  /**
-   * A reservation at the instance that gave an answer, for a call that continues there: while its client is asked, the instance
-   * counts the call as under way, and its conversation is kept open. See McpSession of protocol/ports.ts.
-   */
+  /** See McpSession of protocol/ports.ts. The conversation of the call is kept open meanwhile. */
   reserve({ event }: Answer, lost: (error: GatewayError) => void) {
     // By the event, not by the id of the instance, which a successor may have, too.
     const route = this.#calls.values().find(({ lastEvent }) => lastEvent === event);

@@ -144,10 +144,7 @@ export class InstanceRef implements Candidate {
     else if (error.facts.suspicious) this.suspect();
   }
 
-  /**
-   * Leases a conversation on behalf of one owner; see Leases.lease. It ends with the present session unless it is independent.
-   * Throws QUEUE_FULL; the opening fails with BACKEND_UNAVAILABLE, `delivered: 'no'`.
-   */
+  /** See Leases.lease. It ends with the present session unless independent. Fails with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
   lease(request: LeaseRequest): Lease {
     const lease = this.#actor.getSnapshot().context.leases.lease(request);
     if (lease.isNew)
@@ -155,10 +152,7 @@ export class InstanceRef implements Candidate {
     return lease;
   }
 
-  /**
-   * Ends what a crashed actor left running: its session, which answers its callers, or an opening, and the leased processes.
-   * Resolves when they are gone, at the latest after LIMITS.drainMs.
-   */
+  /** Ends what a crashed actor left: session, opening, leased processes. Resolves when they are gone, or after LIMITS.drainMs. */
   async endAfterCrash(): Promise<void> {
     const { context, children } = this.#actor.getSnapshot();
     const { promise: closed, resolve } = Promise.withResolvers<void>();

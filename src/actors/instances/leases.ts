@@ -83,10 +83,7 @@ export class Leases implements ConversationListener {
     return { conversation, isNew: known === undefined, release };
   }
 
-  /**
-   * Ends the processes, and those in opening, when the instance leaves or is restarted. Resolves when nothing is left of them;
-   * never rejects.
-   */
+  /** Ends the processes, also those in opening. Resolves when nothing is left of them; never rejects. */
   async end(): Promise<void> {
     if (this.#isPipe) await Promise.all([...this.#counted, ...this.#replaced].map((each) => each.close()));
   }

@@ -61,10 +61,7 @@ export class ToolCache {
     return this.#loading;
   }
 
-  /**
-   * `refresh` for a call: resolves after LIMITS.toolLookupMs at the latest. Undefined when LIMITS.queuedPerInstance calls wait
-   * already.
-   */
+  /** `refresh` for a call, for LIMITS.toolLookupMs at most. Undefined when LIMITS.queuedPerInstance calls wait already. */
   lookUp(): Promise<void> | undefined {
     if (this.#waiting >= LIMITS.queuedPerInstance) return undefined;
     this.#waiting += 1;

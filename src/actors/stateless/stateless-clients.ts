@@ -51,10 +51,8 @@ export class StatelessClients {
   }
 
   /**
-   * One request. Cold; unsubscribing cancels it on the backend. Emits, errors and fails over like Dispatcher.exchange, but does
-   * not look up tools; QUEUE_FULL also when an instance can have no more conversations. A legacy backend may send its client
-   * requests (`request` events), as far as the profile declares support. With `instanceId` only that instance may answer, even
-   * drained or unhealthy: the request continues something there.
+   * See Backends.exchange of protocol/ports.ts. Fails over like Dispatcher.exchange, but does not look up tools. With `instanceId`
+   * only that instance may answer, even drained or unhealthy: the request continues something there.
    */
   exchange(
     template: string,
@@ -283,8 +281,8 @@ async function ready({ conversation }: StatelessLease, logLevel: string | undefi
 const MOST_CAPABILITIES = 64;
 
 /**
- * Remembers which backends list the same tools to clients of certain capabilities as in the shared process. Most do: then a list
- * needs no dedicated process until the shared one is restarted. Source: ADR 49.
+ * Remembers which backends list the same tools to clients of certain capabilities as in the shared process: most do, and then a
+ * list needs no dedicated process until the shared one is restarted. Source: ADR 49.
  */
 class EqualToolLists {
   readonly #capabilities = new WeakMap<Peer, Set<string>>();
