@@ -81,10 +81,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     });
   }
 
-  /**
-   * Counts the call and sends the request in one synchronous block. The messages of an independent conversation say nothing about
-   * the session of the instance.
-   */
+  /** Counts the call and sends the request in one synchronous block. */
   start(): void {
     const { request, upstream } = this.plan;
     const trace = this.#trace;
@@ -93,6 +90,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     try {
       const conversation = upstream ?? link?.transport;
       if (conversation === undefined) throw notConnected();
+      // Messages of an independent conversation say nothing about the session of the instance.
       if (upstream?.isIndependent !== true) this.#onMessage = link?.noteMessage;
       this.#source = conversation.exchange(trace ? { ...request, trace } : request).subscribe(this);
       if (this.#hasEnded) this.#source.unsubscribe(); // the caller left at a message that came at once

@@ -1,6 +1,5 @@
-// The loop of one call: choose an instance, count the call, send it, wait, and try the next instance when that is safe. Choosing
-// and counting happen in one synchronous block. The route names the instances and how the call travels there (routes.ts), retry.ts
-// decides whether it may be repeated; dispatcher.ts has the rules in full.
+// The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
+// that is safe. The route names the instances (routes.ts), retry.ts decides about repeats; dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';

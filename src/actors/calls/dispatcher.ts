@@ -1,5 +1,4 @@
-// The entry point of calls: finds the template or instance, and sets the timeout. call.ts chooses the instance; answers come
-// straight from the transport.
+// The entry point of calls: finds the template or instance, and sets the timeout. call.ts chooses the instance.
 
 import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';

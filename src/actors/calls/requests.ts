@@ -1,5 +1,4 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
-// dispatcher.ts finds the instance.
 
 import { filter, fromEvent, lastValueFrom, type Observable, takeUntil, throwError, timeout } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';

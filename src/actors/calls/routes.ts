@@ -1,6 +1,5 @@
-// Routes: the next instance of a call, and how the call travels there. A balanced call may go to any instance of its template, a
-// bound call to one; calls of stateless clients and of sessions have their own routes (stateless-clients.ts, session-route.ts).
-// The call counts itself in the synchronous block in which it asks its route. Source: ADR 68, ADR 71.
+// Routes: the next instance of a call, and how the call travels there. The call counts itself in the synchronous block in which it
+// asks its route. Other routes: stateless-clients.ts, session-route.ts. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -62,10 +61,7 @@ export interface AttemptPlan {
   readonly ended?: (ending: ExchangeEnding) => void;
 }
 
-/**
- * How the route retries a failed attempt. `reopen`: nothing was tried, and the same instance is asked again with another plan.
- * `repeat`: the call is repeated, within the budget.
- */
+/** `reopen`: nothing was tried; the same instance is asked again with another plan. `repeat`: repeated within the budget. */
 export type RouteRetry = 'reopen' | 'repeat';
 
 export class BalancedRoute implements CallRoute {

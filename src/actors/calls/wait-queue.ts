@@ -1,6 +1,5 @@
-// The queue of the calls of one template that found every instance full. Owners take turns; the calls of one owner are served
-// in order of arrival. Bounded in length and in time. The queue decides which call tries next, not at which instance.
-// Source: ADR 41.
+// The queue of calls that found all instances of their template full, bounded in length and time. Owners take turns; the calls of
+// one owner are served in order of arrival. It decides which call tries next, not at which instance. Source: ADR 41.
 
 import { type Subscription, timer } from 'rxjs';
 import { isWithinEqualPart } from '../../domain/held-bytes.ts';

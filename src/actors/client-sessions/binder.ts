@@ -1,5 +1,4 @@
-// Finds a binding for a session: the strategy chooses an instance, where the session gets a dedicated conversation or shares that
-// of the instance. After a failure the next instance is tried.
+// Finds a binding for a session: at the instance that the strategy chooses, and after a failure at the next one.
 
 import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';

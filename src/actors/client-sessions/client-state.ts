@@ -1,6 +1,5 @@
-// The state that a client expects its backend to remember: the log level and the subscribed resources. Where the backend keeps
-// no state of single clients, the gateway keeps it and answers; in a dedicated conversation a legacy backend receives it, and
-// again after a move.
+// The state that a client expects its backend to remember: log level and subscribed resources. A legacy backend with a dedicated
+// conversation receives it, and again after a move; for all other backends the gateway keeps it and answers.
 
 import {
   defer,

@@ -1,6 +1,5 @@
-// The route of one call of a session: to the binding of the session, and after a move to the new one. The call waits while there
-// is no binding. A failed call is repeated if that is safe: when it certainly did not arrive, or, once, when the request may be
-// made twice. Queueing, counting and timeouts are in calls/call.ts. Source: ADR 71.
+// The route of one call of a session: to the binding of the session, for which it waits, and after a move to the new one. A failed
+// call is repeated if it did not arrive, or, once, if it may be made twice. Everything else is in calls/call.ts. Source: ADR 71.
 
 import { Observable, of } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';

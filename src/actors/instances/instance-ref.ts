@@ -1,6 +1,5 @@
-// The typed handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and leads
-// calls past its mailbox: the block that chose the instance counts and sends the call (calls/attempt.ts). Strategies choose among
-// handles.
+// The handle of one instance, the only access to it from outside the actors: reads its snapshot, sends it commands, and leads calls
+// past its mailbox (calls/attempt.ts). Strategies choose among handles.
 
 import {
   catchError,

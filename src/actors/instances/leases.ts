@@ -1,6 +1,5 @@
-// The conversations that clients have with one instance, each on behalf of one owner: assigns them to leases, bounds their number
-// in all and per owner, and emits their events. A legacy session holds an exclusive lease without idle time; a call without a
-// session holds a lease while it lasts, and the conversation stays open for a while for the next one (ADR 69).
+// The conversations of clients with one instance: assigns them to leases, bounds their number in all and per owner, and emits their
+// events. A legacy session holds an exclusive lease; a call without a session holds one while it lasts (ADR 69).
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { dedicatedShareLimit, notConnected, processLimit, queueFull } from '../../domain/error-catalogue.ts';

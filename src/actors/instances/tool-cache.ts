@@ -1,5 +1,4 @@
-// The listed tools of one instance: answers "no such tool" and "safe to repeat" without asking the backend. One per session,
-// filled after the handshake, so that calls do not wait for it.
+// The listed tools of one session of an instance, to answer "no such tool" and "safe to repeat" without asking the backend.
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { LIMITS } from '../../domain/limits.ts';

@@ -1,6 +1,5 @@
-// The resource subscriptions in one conversation with a legacy backend, for all clients that share it: the backend gets
-// `resources/subscribe` for the first client, and `resources/unsubscribe` after the last one. They end with the conversation. The
-// feed of the conversation (feed.ts) distributes the updates.
+// The resource subscriptions in one conversation with a legacy backend: it gets `resources/subscribe` for the first client, and
+// `resources/unsubscribe` after the last one. feed.ts distributes the updates.
 
 import { Subscription, timer } from 'rxjs';
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';

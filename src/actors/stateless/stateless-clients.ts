@@ -1,6 +1,5 @@
-// Calls of clients without a session, on instances of either era. The chosen instance determines how a call travels
-// (stateless-routing.ts): in the conversation of the instance, in modern or legacy form, or in a dedicated conversation of the
-// client's owner, leased after the choice (stateless-pool.ts). Queueing, counting, failover and timeouts are in calls/call.ts.
+// The route of calls without a session, on instances of either era: in the conversation of the instance, or in a dedicated one of
+// the owner, leased after the choice (stateless-pool.ts). stateless-routing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
 import type { ClientProfile } from '../../domain/client.ts';

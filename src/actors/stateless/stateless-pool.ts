@@ -1,6 +1,5 @@
-// Leases of conversations with legacy instances for clients without a session, and the end of all conversations of an owner. They
-// are never shared between owners, nor between clients with different capabilities. instances/leases.ts bounds their number and
-// idle time.
+// Leases of conversations with legacy instances for clients without a session. They are never shared between owners, nor between
+// clients with different capabilities. instances/leases.ts bounds their number and idle time.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import { acceptsServerRequests, type ClientProfile, type ServerMessage } from '../../domain/client.ts';
