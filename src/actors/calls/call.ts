@@ -23,7 +23,7 @@ import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
-import { Deadline, SLOW_PART } from './deadline.ts';
+import { Deadline, SLOW_PART, type TimedCall } from './deadline.ts';
 import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
@@ -48,7 +48,7 @@ export interface CallInput {
 
 type FailedAttempt = Pick<Attempt, 'ref' | 'number' | 'mayRepeat'>;
 
-export class Call implements QueuedCall, RunningCall, AttemptCaller {
+export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #deps: CallDeps;
   readonly #input: CallInput;
   readonly #events: CallEvents;
@@ -81,9 +81,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     this.#events = events;
     this.#route = input.route;
     this.#subscriber = subscriber;
-    const { timeoutMs, request } = input;
-    const onOver = (passedMs: number) => this.#timedOut(passedMs);
-    this.#deadline = new Deadline(deps, timeoutMs, onOver, request.arrivedAtMs, () => this.#slow());
+    this.#deadline = new Deadline(this, deps, input.timeoutMs, input.request.arrivedAtMs);
   }
 
   begin(): void {
@@ -163,6 +161,29 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     this.#events.finished(attempt, ending, isOver);
     group.pool.outliers.ended(sent, callVerdictOf(ending));
     group.queue.advance(ref);
+  }
+
+  // --- for its deadline --------------------------------------------------------------------------------------------
+
+  slow(): number {
+    const now = this.#deps.now();
+    const thirdMs = this.#input.timeoutMs / SLOW_PART;
+    const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
+    if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
+    this.#trySecond();
+    if (this.#attempt !== undefined) this.#abandonSilent(this.#attempt);
+    return now + thirdMs;
+  }
+
+  timedOut(passedMs: number): void {
+    // Of two silent instances the error names the first.
+    const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
+    const mayHaveArrived = silent !== undefined || this.#failure?.delivered === 'unknown';
+    const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
+    if (silent !== undefined) this.#track(silent);
+    this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
+    const failure = this.#isWaiting ? this.#failure : undefined; // more telling than the lack of another instance
+    this.giveUp(failure ?? this.#overdue);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -330,17 +351,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
     this.#exclude(ref);
   }
 
-  /** Called by the deadline after a long silence; returns when to call it again. */
-  #slow(): number {
-    const now = this.#deps.now();
-    const thirdMs = this.#input.timeoutMs / SLOW_PART;
-    const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
-    if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
-    this.#trySecond();
-    if (this.#attempt !== undefined) this.#abandonSilent(this.#attempt);
-    return now + thirdMs;
-  }
-
   /** Ends the silent attempt when the route knows a better instance. */
   #abandonSilent(silent: Attempt): void {
     const error = this.#silence(silent);
@@ -419,16 +429,5 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller {
 
   get #passedMs(): number {
     return this.now() - this.beganAtMs;
-  }
-
-  #timedOut(passedMs: number): void {
-    // Of two silent instances the error names the first.
-    const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
-    const mayHaveArrived = silent !== undefined || this.#failure?.delivered === 'unknown';
-    const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
-    if (silent !== undefined) this.#track(silent);
-    this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
-    const failure = this.#isWaiting ? this.#failure : undefined; // more telling than the lack of another instance
-    this.giveUp(failure ?? this.#overdue);
   }
 }

@@ -4,12 +4,19 @@
 import type { Clock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
+/** The call of a deadline. Source: ADR 9, ADR 40. */
+export interface TimedCall {
+  /** Called once, with the duration of the call in ms. */
+  timedOut(passedMs: number): void;
+  /** Called after a third of the timeout, unless a message came, and again at the time of the clock that it returns. */
+  slow(): number;
+}
+
 export class Deadline {
+  readonly #call: TimedCall;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
-  readonly #onOver: (passedMs: number) => void;
   readonly beganAtMs: number;
-  readonly #onSlow: () => number;
   #lastMessageAtMs: number;
   /** The next time to report the call as slow. */
   #slowAtMs: number;
@@ -17,21 +24,11 @@ export class Deadline {
   #isEnded = false;
   #disarm: () => void;
 
-  /**
-   * `onOver` is called once with the duration of the call, in ms. `arrivedAtMs`: see ExchangeRequest. `onSlow` is called after a
-   * third of the timeout, unless a message came, and again at the time of the clock that it returns. Source: ADR 9, ADR 40.
-   */
-  constructor(
-    clock: Clock,
-    timeoutMs: number,
-    onOver: (passedMs: number) => void,
-    arrivedAtMs: number | undefined,
-    onSlow: () => number,
-  ) {
-    this.#onSlow = onSlow;
+  /** `arrivedAtMs`: see ExchangeRequest. */
+  constructor(call: TimedCall, clock: Clock, timeoutMs: number, arrivedAtMs: number | undefined) {
+    this.#call = call;
     this.#clock = clock;
     this.#timeoutMs = timeoutMs;
-    this.#onOver = onOver;
     const now = clock.now();
     this.beganAtMs = arrivedAtMs ?? now;
     this.#lastMessageAtMs = this.beganAtMs;
@@ -73,10 +70,10 @@ export class Deadline {
   #ring(): void {
     const now = this.#clock.now();
     if (now >= this.#endsAtMs) {
-      this.#onOver(now - this.beganAtMs);
+      this.#call.timedOut(now - this.beganAtMs);
       return;
     }
-    if (now >= this.#slowAtMs) this.#slowAtMs = this.#onSlow();
+    if (now >= this.#slowAtMs) this.#slowAtMs = this.#call.slow();
     if (!this.#isEnded) this.#disarm = this.#arm(now);
   }
 }
