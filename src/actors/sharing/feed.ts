@@ -7,7 +7,7 @@ import { changedList } from '../../domain/mcp.ts';
 import { enclosingUris } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { ListenClient } from './listen-client.ts';
-import { ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
+import { MOST_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
 
 /** URIs of resources. */
 export interface ResourceUris {
@@ -25,8 +25,6 @@ export interface FeedClient {
 /** A conversation that several clients may share. */
 export type SharedConversation = Pick<Upstream, 'peer' | 'messages$' | 'closed$' | 'exchange'>;
 
-/** Most resources in one subscription; beyond that each client gets a part. */
-const MOST_RESOURCES = 10_000;
 /** The notification that a resource has changed. */
 export const UPDATED = 'notifications/resources/updated';
 

@@ -23,8 +23,8 @@ export interface SharedSubscription {
 const ANSWER_MS = 30_000;
 /** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
-/** Most resources of one conversation. */
-const MOST_RESOURCES = 10_000;
+/** Most resources of one conversation, with a backend of either era. */
+export const MOST_RESOURCES = 10_000;
 
 /** One resource: the number of its clients, and its state at the backend. */
 class ResourceEntry {
