@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { HttpListener } from '../../../src/transports/http/http-listener.ts';
-import { HttpSession } from '../../../src/transports/http/http-session.ts';
+import { openSession } from '../../../src/transports/http/http-session.ts';
 import { callTool, openOptions, see, textOf, until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';
@@ -34,17 +34,17 @@ async function listening(
   };
   await withRawServer(serving(answers), async ({ url }) => {
     const connection = new HttpConnection({ endpoint: url, headers: {} }, { isDenied: () => false });
-    const session = new HttpSession(connection, openOptions());
-    await session.open(new AbortController().signal);
+    const session = await openSession(connection, openOptions());
     const received: unknown[] = [];
     const waits = { firstMs: 5, longestMs: 20 };
     const ear = {
+      session,
       receive: (message: unknown) => void received.push(message),
       sessionLost: () => void received.push('forgotten'),
     };
     const get: ConstructorParameters<typeof HttpListener>[0] = (headers, answer) =>
       connection.get(headers, answer, { isLasting: true });
-    const listener = new HttpListener(get, session, ear, waits);
+    const listener = new HttpListener(get, ear, waits);
     listener.start();
     await body({ listener, received, gets: () => gets });
     listener.stop();

@@ -21,8 +21,8 @@ import {
 } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
-import { type ClientInfo, callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
-import type { Closed } from '../transport.ts';
+import { callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
+import type { Closed, OpenOptions } from '../transport.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
@@ -55,7 +55,8 @@ export class HttpCall implements AnswerSink {
   #answer: HttpAnswer | undefined;
   #polling: Polling | undefined;
   #addedHeaders: ExchangeRequest['headers'];
-  #epoch = 0;
+  /** The session of the latest POST. */
+  #session: HttpSession;
   #post: PostTrace | undefined;
   #repeated = false;
   isOver = false;
@@ -66,6 +67,7 @@ export class HttpCall implements AnswerSink {
     subscriber: Subscriber<ExchangeEvent>,
   ) {
     this.#conversation = conversation;
+    this.#session = conversation.session;
     this.#request = request;
     this.#subscriber = subscriber;
     this.#id = conversation.backend.connection.nextId();
@@ -100,7 +102,7 @@ export class HttpCall implements AnswerSink {
       return;
     }
     calls.set(this.#id, this);
-    this.#epoch = session.epoch;
+    this.#session = session;
     this.#answer = new HttpAnswer(this);
     this.#post = this.#request.trace?.post(connection.origin);
     const own = session.headers(added === undefined ? this.#request : { ...this.#request, headers: added });
@@ -206,7 +208,7 @@ export class HttpCall implements AnswerSink {
 
   #poll({ lastEventId, failure }: Polling): void {
     const { backend, session } = this.#conversation;
-    if (session.epoch !== this.#epoch) {
+    if (session !== this.#session) {
       this.#fail(failure); // a server may open a new stream for an event of another session
       return;
     }
@@ -227,7 +229,7 @@ export class HttpCall implements AnswerSink {
       const failed = (thrown: unknown): void => {
         this.#failForLostSession(session.hasSession ? sessionNotReopened(thrown) : asGatewayError(thrown));
       };
-      if (reopens) session.reopen(this.#epoch).then(() => this.start(), failed);
+      if (reopens) this.#conversation.reopen(this.#session).then(() => this.start(), failed);
       else this.#failForLostSession(connectionClosed(SESSION_LOST, false));
       return;
     }
@@ -313,7 +315,7 @@ export const SESSION_LOST = 'it forgot the session';
 
 export interface HttpBackend {
   readonly connection: HttpConnection;
-  readonly client: ClientInfo;
+  readonly options: Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'scheduler'>;
   readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend; waits while many others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;
@@ -330,6 +332,8 @@ export interface CallConversation {
   receiveRequest(message: RequestMessage, call: HttpCall): void;
   /** True when a lost session is replaced by a new one; false when the conversation ends with its session. */
   readonly reopens: boolean;
+  /** Replaces this lost session, unless that was done. Rejects like openSession, also when the backend has changed its era. */
+  reopen(lost: HttpSession): Promise<void>;
   /** Ends the conversation, unless it reopens at a backend of the same era. */
   sessionLost(): void;
 }

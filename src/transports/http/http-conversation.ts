@@ -5,6 +5,7 @@
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
@@ -13,11 +14,11 @@ import { gatewayReplyTo, RecentCallers, withEraMetadata } from '../handshake.ts'
 import type { Closed, Upstream } from '../transport.ts';
 import { type CallConversation, type HttpBackend, HttpCall, SESSION_LOST } from './http-call.ts';
 import { HttpListener, type ListenerSink } from './http-listener.ts';
-import type { HttpSession } from './http-session.ts';
+import { type HttpSession, openSession } from './http-session.ts';
 
 export class HttpConversation implements Upstream, CallConversation, ListenerSink {
   readonly peer: Peer;
-  readonly session: HttpSession;
+  session: HttpSession;
   readonly backend: HttpBackend;
   readonly closed$ = new AsyncSubject<Closed>();
   ending: Closed | undefined;
@@ -28,6 +29,10 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   #listener: HttpListener | undefined;
   #messages$: Subject<ServerMessage> | undefined;
   #closing: Promise<void> | undefined;
+  #reopening: Promise<void> | undefined;
+  #reopeningAbort: AbortController | undefined;
+  /** Set when the backend speaks another era than before, so that no session can replace the lost one. A clause. */
+  #newEra: string | undefined;
 
   /** `profile`: the client; undefined for the conversation of the transport itself. */
   constructor(backend: HttpBackend, session: HttpSession, profile: ClientProfile | undefined) {
@@ -38,7 +43,6 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     if (profile !== undefined) return;
     this.#callers = new RecentCallers(() => performance.now());
     this.#listen();
-    session.onReopened(() => this.#listener?.restart());
   }
 
   get calls(): CallMap<HttpCall> {
@@ -71,7 +75,11 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
 
   exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
     return new Observable((subscriber) => {
-      const call = new HttpCall(this, withEraMetadata(request, this.peer, this.backend.client), subscriber);
+      const call = new HttpCall(
+        this,
+        withEraMetadata(request, this.peer, this.backend.options.client),
+        subscriber,
+      );
       this.#callers?.note(request.caller);
       // The call may cause messages on the listening stream, so the stream must be open first.
       const opening = this.reopens ? undefined : this.opening;
@@ -89,14 +97,23 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     return this.end({ reason: 'closed by the gateway', expected: true });
   }
 
-  /** The backend is notified only when the end is expected, or it has changed its era. `last` runs before `closed$` emits. */
+  /** The backend is notified only when the end is expected. `last` runs before `closed$` emits. */
   end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.#closing ??= this.#end(closed, last);
     return this.#closing;
   }
 
+  /** All callers that lost the same session share one handshake. */
+  reopen(lost: HttpSession): Promise<void> {
+    if (lost !== this.session) return Promise.resolve();
+    this.#reopening ??= this.#openAgain().finally(() => {
+      this.#reopening = undefined;
+    });
+    return this.#reopening;
+  }
+
   sessionLost(): void {
-    const reason = this.reopens ? this.session.newEra : SESSION_LOST;
+    const reason = this.reopens ? this.#newEra : SESSION_LOST;
     if (reason !== undefined) void this.end({ reason, expected: false });
   }
 
@@ -135,26 +152,41 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   #listen(): void {
-    const { session, reopens } = this;
+    const { reopens } = this;
     const { connection } = this.backend;
     // Each client may have a stream, which must not take a connection of the pool.
     this.#listener ??= new HttpListener(
       (headers, answer) => connection.get(headers, answer, { isLasting: !reopens }),
-      session,
       this,
     );
     this.#listener.start();
   }
 
+  async #openAgain(): Promise<void> {
+    const { connection, options } = this.backend;
+    const { era } = this.peer;
+    this.#reopeningAbort = new AbortController();
+    const { signal } = this.#reopeningAbort;
+    const session = await openSession(connection, { ...options, signal, previous: era });
+    if (session.peer.era !== era) {
+      this.#newEra = `it speaks the ${session.peer.era} era now, it spoke the ${era} era before`;
+      await Promise.all([this.session.end(), session.end()]);
+      throw backendUnavailable(this.#newEra, { delivered: 'no', suspicious: true });
+    }
+    this.session = session;
+    this.#listener?.restart();
+  }
+
   async #end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.ending = closed;
     this.#listener?.stop();
-    this.session.close();
+    this.#reopeningAbort?.abort();
     const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
     if (closed.expected) {
       await Promise.all(abandoned);
+      await this.#reopening?.catch(() => undefined); // it was aborted, and deletes its session
       await this.backend.deleteSession(this.session);
-    } else if (this.session.newEra !== undefined) await this.session.end(); // that of the handshake which found it
+    }
     if (last !== undefined) await last();
     this.#messages$?.complete();
     this.closed$.next(closed);

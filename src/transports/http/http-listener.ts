@@ -9,6 +9,7 @@ import type { Headers } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
 export interface ListenerSink {
+  readonly session: HttpSession;
   receive(message: BackendMessage): void;
   sessionLost(): void;
 }
@@ -24,7 +25,6 @@ const WAITS: { readonly firstMs: number; readonly longestMs: number } = {
 /** Listens from `start` to `stop`, any number of times. Only in sessions of the legacy era; does nothing in others. */
 export class HttpListener implements AnswerSink {
   readonly #send: (headers: Headers, answer: HttpAnswer) => void;
-  readonly #session: HttpSession;
   readonly #sink: ListenerSink;
   readonly #waits: typeof WAITS;
   #answer: HttpAnswer | undefined;
@@ -37,14 +37,8 @@ export class HttpListener implements AnswerSink {
   #openingTimer: NodeJS.Timeout | undefined;
 
   /** `send` requests the stream. */
-  constructor(
-    send: (headers: Headers, answer: HttpAnswer) => void,
-    session: HttpSession,
-    sink: ListenerSink,
-    waits = WAITS,
-  ) {
+  constructor(send: (headers: Headers, answer: HttpAnswer) => void, sink: ListenerSink, waits = WAITS) {
     this.#send = send;
-    this.#session = session;
     this.#sink = sink;
     this.#waits = waits;
     this.#waitMs = waits.firstMs;
@@ -110,8 +104,9 @@ export class HttpListener implements AnswerSink {
   }
 
   #open(): void {
-    if (!this.#session.hasSession) return;
-    const headers = this.#session.headers({ method: '' });
+    const { session } = this.#sink;
+    if (!session.hasSession) return;
+    const headers = session.headers({ method: '' });
     const resumed = this.#lastEventId === '' ? headers : { ...headers, 'last-event-id': this.#lastEventId };
     this.#answer = new HttpAnswer(this);
     this.#opening ??= Promise.withResolvers();

@@ -12,7 +12,7 @@ import type { Closed, OpenOptions, OpenTransport, TransportDiagnostics } from '.
 import { HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
-import { HttpSession } from './http-session.ts';
+import { type HttpSession, openSession } from './http-session.ts';
 import { type EndpointTransport, managed } from './managed-http.ts';
 import { ToolHeaders } from './tool-headers.ts';
 
@@ -32,14 +32,11 @@ export async function openHttp(
   withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
   const startedAtMs = performance.now();
-  const { client, scheduler, handshakeTimeoutMs } = options;
   const connection = new HttpConnection(definition, options);
-  const session = new HttpSession(connection, { client, scheduler, handshakeTimeoutMs });
   try {
-    await session.open(options.signal, withinMs);
+    const session = await openSession(connection, { ...options, handshakeTimeoutMs: withinMs });
     return new HttpTransport(connection, session, options);
   } catch (thrown) {
-    await session.end(); // it may have begun before the handshake failed
     await connection.destroy();
     if (!isRefusal(thrown)) throw thrown;
     const leftMs = Math.max(1, withinMs - (performance.now() - startedAtMs));
@@ -52,17 +49,15 @@ export async function openHttp(
 /** The conversation that all clients share, and those of single clients. */
 class HttpTransport extends HttpConversation implements EndpointTransport {
   readonly kind = 'http';
-  readonly #options: OpenOptions;
   readonly #openings: HttpOpenings<HttpConversation>;
   /** The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. */
   readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
   #hasNoSessions: boolean;
 
   constructor(connection: HttpConnection, session: HttpSession, options: OpenOptions) {
-    const { client, scheduler, handshakeTimeoutMs } = options;
+    const { scheduler, handshakeTimeoutMs } = options;
     const toolHeaders = new ToolHeaders(options);
-    super({ connection, client, toolHeaders, deleteSession: sessionDeletes(scheduler) }, session, undefined);
-    this.#options = options;
+    super({ connection, options, toolHeaders, deleteSession: sessionDeletes(scheduler) }, session, undefined);
     this.#hasNoSessions = session.peer.era === 'bare';
     this.#openings = new HttpOpenings(handshakeTimeoutMs, scheduler);
   }
@@ -86,22 +81,18 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   /** Undefined when the backend keeps no sessions of single clients, which another opening may have found out meanwhile. */
   async #openFor(profile: ClientProfile, signal: AbortSignal): Promise<HttpConversation | undefined> {
     if (this.#hasNoSessions) return undefined;
-    const { client, scheduler, handshakeTimeoutMs } = this.#options;
+    const { connection, options } = this.backend;
     const { era } = this.peer;
-    const intern = (peer: Peer): Peer => {
-      const text = JSON.stringify(peer);
-      const known = this.#peers.get(text) ?? peer;
-      this.#peers.set(text, known);
-      return known;
-    };
-    const options = { client, scheduler, handshakeTimeoutMs, profile, intern, known: era };
-    const session = new HttpSession(this.backend.connection, options);
     try {
-      await session.open(signal);
+      const session = await openSession(connection, { ...options, signal, profile, known: era });
+      const text = JSON.stringify(session.peer);
+      session.peer = this.#peers.get(text) ?? session.peer;
+      this.#peers.set(text, session.peer);
+      return new HttpConversation(this.backend, session, profile);
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
+      this.#hasNoSessions = true;
+      return undefined;
     }
-    this.#hasNoSessions = session.peer.era !== 'legacy';
-    return this.#hasNoSessions ? undefined : new HttpConversation(this.backend, session, profile);
   }
 }
