@@ -53,27 +53,25 @@ export class JsonText {
   #bytes: Buffer | undefined;
   readonly #text: string | undefined;
   #value: unknown;
-  #parsed: boolean;
 
-  private constructor(bytes: Buffer | undefined, value: unknown, parsed: boolean, text?: string) {
+  private constructor(bytes?: Buffer, text?: string, value?: unknown) {
     this.#bytes = bytes;
     this.#text = text;
     this.#value = value;
-    this.#parsed = parsed;
   }
 
   /** Wraps bytes that hold exactly one JSON value. They are not copied: do not reuse the buffer. */
   static ofBytes(bytes: Buffer): JsonText {
-    return new JsonText(bytes, undefined, false);
+    return new JsonText(bytes);
   }
 
   /** Wraps a text that holds exactly one JSON value. */
   static ofText(text: string): JsonText {
-    return new JsonText(undefined, undefined, false, text);
+    return new JsonText(undefined, text);
   }
 
   static ofValue(value: unknown): JsonText {
-    return new JsonText(undefined, value, true);
+    return new JsonText(undefined, undefined, value);
   }
 
   /** UTF-8 bytes of the JSON text. */
@@ -104,10 +102,7 @@ export class JsonText {
 
   /** The parsed value. Throws SyntaxError when the bytes are not JSON; those of `readMessage` are. */
   get value(): unknown {
-    if (!this.#parsed) {
-      this.#value = JSON.parse(this.text);
-      this.#parsed = true;
-    }
+    this.#value ??= JSON.parse(this.text);
     return this.#value;
   }
 }
