@@ -134,13 +134,7 @@ const PRIMITIVES: ReadonlySet<string> = new Set(['string', 'integer', 'boolean',
 const BY_NAME = ['patternProperties', 'dependentSchemas', '$defs', 'definitions'];
 const ELSEWHERE = [
   ...BY_NAME,
-  ...[
-    'items',
-    'prefixItems',
-    'contains',
-    'additionalProperties',
-    'unevaluatedProperties',
-    'unevaluatedItems',
-  ],
-  ...['propertyNames', 'oneOf', 'anyOf', 'allOf', 'not', 'if', 'then', 'else'],
+  ...['items', 'prefixItems', 'contains', 'unevaluatedItems'],
+  ...['additionalProperties', 'unevaluatedProperties', 'propertyNames'],
+  ...['oneOf', 'anyOf', 'allOf', 'not', 'if', 'then', 'else'],
 ];

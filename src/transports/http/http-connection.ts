@@ -137,23 +137,9 @@ const MOST_CONNECTIONS =
 
 /** Headers that belong to HTTP or to MCP: a definition cannot set them. */
 const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([
-  'host',
-  'connection',
-  'keep-alive',
-  'content-length',
-  'transfer-encoding',
-  'upgrade',
-  'expect',
-  'te',
-  'trailer',
-  'content-type',
-  'accept',
-  'accept-encoding',
-  'mcp-session-id',
-  'mcp-protocol-version',
-  'mcp-method',
-  'mcp-name',
-  'last-event-id',
+  ...['host', 'connection', 'keep-alive', 'content-length', 'transfer-encoding', 'upgrade', 'expect', 'te'],
+  ...['trailer', 'content-type', 'accept', 'accept-encoding'],
+  ...['mcp-session-id', 'mcp-protocol-version', 'mcp-method', 'mcp-name', 'last-event-id'],
 ]);
 
 /** The headers of a definition without those that the protocol owns. */
