@@ -28,17 +28,21 @@ export interface OversizeLine {
 /** Bytes kept of each end of a line over the bound: enough to find the id of a JSON-RPC answer. */
 export const EDGE_BYTES = 256;
 
+interface UnfinishedLine {
+  pieces: Buffer[];
+  bytes: number;
+  /** Set instead of the pieces once they were dropped. */
+  edges?: { readonly head: Buffer; tail: Buffer };
+  isCut: boolean;
+  holding?: Holding | undefined;
+}
+
 /** Feed it chunks with `write`. Line ends are LF or CRLF; a last line without its end is dropped. */
 export class LineDecoder {
   readonly #listener: LineListener;
   readonly #limitBytes: number;
-  /** The unfinished line, or only its edges once it is over the bound. */
-  #pieces: Buffer[] = [];
-  #edges: { readonly head: Buffer; tail: Buffer } | undefined;
-  #bytes = 0;
   readonly #memory: InstanceHeldBytes | undefined;
-  #holding: Holding | undefined;
-  #isCut = false;
+  #line: UnfinishedLine = { pieces: [], bytes: 0, isCut: false };
 
   /** `memory`: counts incomplete lines. Default: not counted. */
   constructor(
@@ -47,8 +51,8 @@ export class LineDecoder {
     memory?: InstanceHeldBytes,
   ) {
     this.#listener = listener;
-    this.#memory = memory;
     this.#limitBytes = limitBytes;
+    this.#memory = memory;
   }
 
   /** Takes the next bytes of the stream. The chunk is not copied: do not reuse it. */
@@ -65,61 +69,54 @@ export class LineDecoder {
 
   /** Drops an unfinished line. */
   close(): void {
-    this.#holding?.release();
-    this.#pieces = [];
+    this.#line.holding?.release();
+    this.#line.pieces = [];
   }
 
   #finish(piece: Buffer): void {
     // Nearly every line lies in one chunk.
-    if (this.#bytes === 0 && piece.length <= this.#limitBytes) {
+    if (this.#line.bytes === 0 && piece.length <= this.#limitBytes) {
       this.#listener.onLine(withoutReturn(piece));
       return;
     }
     this.#keep(piece);
-    const pieces = this.#pieces;
-    const edges = this.#edges;
-    const bytes = this.#bytes;
-    const isCut = this.#isCut;
-    // Reset first: the listener may throw.
-    this.#pieces = [];
-    this.#edges = undefined;
-    this.#bytes = 0;
-    this.#isCut = false;
-    this.#holding?.release();
-    this.#holding = undefined;
+    const { pieces, bytes, edges, isCut, holding } = this.#line;
+    this.#line = { pieces: [], bytes: 0, isCut: false }; // first, because the listener may throw
+    holding?.release();
     if (edges) this.#listener.onOversize({ ...edges, bytes, isCut });
     else this.#listener.onLine(withoutReturn(Buffer.concat(pieces, bytes)));
   }
 
   #keep(piece: Buffer): void {
-    this.#bytes += piece.length;
-    if (this.#edges !== undefined) {
-      this.#edges.tail = lastBytes([this.#edges.tail, piece]);
+    const line = this.#line;
+    line.bytes += piece.length;
+    if (line.edges !== undefined) {
+      line.edges.tail = lastBytes([line.edges.tail, piece]);
       return;
     }
-    this.#pieces.push(piece);
-    if (this.#bytes > this.#limitBytes) this.#dropPieces();
-    else this.#count();
+    line.pieces.push(piece);
+    if (line.bytes > this.#limitBytes) dropPieces(line);
+    else if (line.holding !== undefined || line.bytes > UNCOUNTED_BYTES) this.#count(line);
   }
 
-  #count(): void {
-    if (this.#holding === undefined && this.#bytes <= UNCOUNTED_BYTES) return;
-    this.#holding ??= this.#memory?.hold(() => {
-      this.#isCut = true;
-      this.#dropPieces();
+  #count(line: UnfinishedLine): void {
+    line.holding ??= this.#memory?.hold(() => {
+      line.isCut = true;
+      dropPieces(line);
     });
-    this.#holding?.set(this.#bytes + this.#pieces.length * PIECE_BYTES);
+    line.holding?.set(line.bytes + line.pieces.length * PIECE_BYTES);
   }
+}
 
-  #dropPieces(): void {
-    this.#holding?.release();
-    this.#edges = { head: firstBytes(this.#pieces), tail: lastBytes(this.#pieces) };
-    this.#pieces = [];
-  }
+function dropPieces(line: UnfinishedLine): void {
+  line.holding?.release();
+  line.edges = { head: firstBytes(line.pieces), tail: lastBytes(line.pieces) };
+  line.pieces = [];
 }
 
 const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
+
 /** The first bytes of all pieces together; no piece gives more than its own first bytes to them. */
 function firstBytes(pieces: readonly Buffer[]): Buffer {
   return Buffer.concat(pieces.map((piece) => piece.subarray(0, EDGE_BYTES))).subarray(0, EDGE_BYTES);
