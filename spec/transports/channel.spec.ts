@@ -94,7 +94,6 @@ test('failAll fails pending exchanges, except those without an error and those t
 class Fake extends Channel {
   send(): undefined {}
   notify(): void {}
-  async close(): Promise<void> {}
   protected reply(): void {}
 
   call(request: ExchangeRequest, observer: ExchangeObserver): PendingExchange {

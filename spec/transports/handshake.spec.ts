@@ -12,8 +12,8 @@ import {
   type HandshakeAnswer,
   type HandshakeChannel,
   isRefusal,
-  paramsWithToken,
   shakeHands,
+  textWithToken,
   withEraMetadata,
 } from '../../src/transports/handshake.ts';
 import { noCapability } from '../conformance/upstream.ts';
@@ -232,7 +232,7 @@ test('names the revision to legacy servers after the handshake, and nothing to b
 
 test('puts a progress token into params whose _meta is not an object', () => {
   const request = { method: 'tools/call', params: { _meta: 'nonsense' } };
-  assert.equal(paramsWithToken(request, 5), { _meta: { progressToken: 5 } });
+  assert.equal(JSON.parse(textWithToken(request, 5)).params, { _meta: { progressToken: 5 } });
 });
 
 test('asks a client for declared capabilities, and unknown methods if it declared anything', () => {

@@ -5,12 +5,14 @@ import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.
 import { asGatewayError, GatewayError } from '../domain/errors.ts';
 import type { OpenOptions } from './transport.ts';
 
+export type HandshakeBounds = Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler'>;
+
 /**
  * Shakes hands and resolves with the outcome. `shakeHands` rejects soon after its signal aborts. Rejects with GatewayError,
  * `delivered: 'no'`.
  */
 export async function boundedHandshake<T>(
-  { signal, handshakeTimeoutMs, scheduler }: Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler'>,
+  { signal, handshakeTimeoutMs, scheduler }: HandshakeBounds,
   shakeHands: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (signal.aborted) throw openingCancelled();

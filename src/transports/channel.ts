@@ -5,7 +5,7 @@
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { CallMap } from '../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/client.ts';
-import { backendUnavailable, notWritable } from '../domain/error-catalogue.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../domain/errors.ts';
 import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
@@ -15,9 +15,9 @@ import {
   idValue,
   type NotificationMessage,
   type RequestMessage,
-  requestText,
 } from '../domain/jsonrpc.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, META, type Peer, PROGRESS } from '../domain/mcp.ts';
+import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {
   type ClientInfo,
   callerTokenOf,
@@ -27,13 +27,14 @@ import {
   type HandshakeOptions,
   NO_PEER,
   paramsForCaller,
-  paramsWithToken,
   REFUSED,
   RecentCallers,
+  reportsProgress,
   shakeHands,
+  textWithToken,
   withEraMetadata,
 } from './handshake.ts';
-import type { Closed, TransportDiagnostics, Upstream } from './transport.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type TransportDiagnostics, type Upstream } from './transport.ts';
 
 export type ExchangeObserver = Pick<Observer<ExchangeEvent>, 'next' | 'error' | 'complete'>;
 
@@ -44,11 +45,11 @@ export interface PendingExchange {
   /** The message to be sent, with the channel's id and progress token. */
   readonly text: string;
   readonly observer: ExchangeObserver;
-  /** Whether a progress token was sent. */
-  readonly reports: boolean;
   /** Kept up to date by the channel. */
   delivered: Delivered;
 }
+
+export type ChannelOpening = HandshakeOptions & HandshakeBounds;
 
 /** Exchanges messages with a backend; after the handshake it is a conversation. Each exchange ends once. */
 export abstract class Channel implements Upstream, HandshakeChannel {
@@ -76,8 +77,6 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   /** Sends a notification. A very long one, or one without room, is dropped: no caller waits for it. */
   abstract notify(method: string, params: JsonObject): Promise<void> | void;
 
-  abstract close(): Promise<void>;
-
   protected abstract reply(message: object): void;
 
   get isUsable(): boolean {
@@ -88,11 +87,23 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     return { pid: null, stderr: [] };
   }
 
-  /** Shakes hands, over `pipe` if that is given. Rejects like shakeHands. */
-  async open(options: HandshakeOptions, pipe: HandshakeChannel = this): Promise<void> {
+  /** Shakes hands in time, over `pipe` if that is given. Rejects with GatewayError, `delivered: 'no'`, after it was closed. */
+  async open(options: ChannelOpening, pipe: HandshakeChannel = this): Promise<void> {
     this.#client = options.client;
-    this.peer = await shakeHands(pipe, options);
+    try {
+      this.peer = await boundedHandshake(options, async (signal) => {
+        signal.addEventListener('abort', () => void this.close());
+        if (this.connect !== undefined) await this.connect();
+        return shakeHands(pipe, options);
+      });
+    } catch (thrown) {
+      await this.close();
+      throw thrown;
+    }
   }
+
+  /** Called before the handshake. */
+  connect?(): Promise<void>;
 
   request(request: ExchangeRequest): Promise<HandshakeAnswer> {
     return new Promise((resolve, reject) => {
@@ -110,8 +121,8 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   }
 
   /**
-   * Registers a request and gives it an id; undefined when it cannot be sent: then its observer has got the error. `refusal`: why
-   * the channel takes no request now.
+   * Registers a request and gives it an id; undefined when it is refused: then its observer has got the error. `refusal`: why
+   * the channel takes no request now. Throws VALIDATION_ERROR when the request cannot be serialized.
    */
   begin(request: ExchangeRequest, observer: ExchangeObserver, refusal?: string): PendingExchange | undefined {
     const reason = this.ended?.reason ?? refusal;
@@ -122,22 +133,8 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     this.#lastId += 1;
     const id = this.#lastId;
     this.#callers.note(request.caller);
-    const params = paramsWithToken(request, id);
-    let text: string;
-    try {
-      text = requestText(id, request.method, params);
-    } catch (thrown) {
-      observer.error(notWritable(thrown));
-      return undefined;
-    }
-    const exchange: PendingExchange = {
-      id,
-      request,
-      text,
-      observer,
-      reports: params !== request.params,
-      delivered: 'no',
-    };
+    const text = textWithToken(request, id);
+    const exchange: PendingExchange = { id, request, text, observer, delivered: 'no' };
     this.#pending.set(id, exchange);
     return exchange;
   }
@@ -182,8 +179,12 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     }
   }
 
+  async close(): Promise<void> {
+    await this.end(CLOSED_BY_GATEWAY);
+  }
+
   /** The channel has closed: fails all exchanges, by default with the reason, and completes the streams. Idempotent. */
-  end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): void {
+  end(closed: Closed, errorFor?: (exchange: PendingExchange) => GatewayError): Promise<void> | void {
     if (this.ended !== undefined) return;
     this.ended = closed;
     this.failAll(errorFor ?? (({ delivered }) => backendUnavailable(closed.reason, { delivered })));
@@ -270,7 +271,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   #takeProgress(method: string, params: JsonObject): void {
     const token = params.progressToken;
     const exchange = typeof token === 'number' ? this.#pending.get(token) : undefined;
-    if (!exchange?.reports) return;
+    if (exchange === undefined || !reportsProgress(exchange.request)) return;
     exchange.observer.next({
       kind: 'notification',
       method,

@@ -8,19 +8,11 @@ import {
   type ClientProfile,
   type ClientReply,
 } from '../domain/client.ts';
-import { backendUnavailable } from '../domain/error-catalogue.ts';
+import { backendUnavailable, notWritable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
-import {
-  isFields,
-  isJsonObject,
-  type JsonFields,
-  type JsonObject,
-  type JsonText,
-  type JsonValue,
-} from '../domain/json.ts';
-import type { JsonRpcError } from '../domain/jsonrpc.ts';
-import { RPC } from '../domain/jsonrpc.ts';
+import { isFields, isJsonObject, type JsonObject, type JsonText, type JsonValue } from '../domain/json.ts';
+import { type JsonRpcError, RPC, requestText } from '../domain/jsonrpc.ts';
 import type { Era, Peer, ServerInfo } from '../domain/mcp.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
@@ -218,12 +210,21 @@ export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   return isJsonObject(meta) ? meta[META.progressToken] : undefined;
 }
 
-/** Adds the gateway's token: to tool calls always, because progress restarts their deadline; to others if their caller asks. */
-export function paramsWithToken({ method, params }: ExchangeRequest, token: number): JsonFields | undefined {
-  const meta = isJsonObject(params?._meta) ? params._meta : undefined;
-  const isAsked = meta?.[META.progressToken] !== undefined;
-  if (!isAsked && method !== 'tools/call') return params;
-  return { ...params, _meta: { ...meta, [META.progressToken]: token } };
+/** The message of a request, with its id as the progress token. Throws VALIDATION_ERROR when it cannot be serialized. */
+export function textWithToken(request: ExchangeRequest, id: number): string {
+  const { method, params } = request;
+  try {
+    if (!reportsProgress(request)) return requestText(id, method, params);
+    const meta = isJsonObject(params?._meta) ? params._meta : undefined;
+    return requestText(id, method, { ...params, _meta: { ...meta, [META.progressToken]: id } });
+  } catch (thrown) {
+    throw notWritable(thrown);
+  }
+}
+
+/** True for tool calls, because progress restarts their deadline, and for other requests whose caller asks for progress. */
+export function reportsProgress(request: ExchangeRequest): boolean {
+  return request.method === 'tools/call' || callerTokenOf(request) !== undefined;
 }
 
 /** Params of a progress notification for the caller: with its token, or without one if it gave none. */

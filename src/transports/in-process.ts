@@ -63,10 +63,6 @@ class InProcessTransport extends Channel implements Transport {
   /** None: all clients share one conversation. */
   async openUpstream(): Promise<undefined> {}
 
-  async close(): Promise<void> {
-    this.end({ reason: 'closed by the gateway', expected: true });
-  }
-
   /** A function asks its clients nothing. */
   protected reply(): void {}
 

@@ -21,6 +21,8 @@ export interface Closed {
   readonly expected: boolean;
 }
 
+export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', expected: true };
+
 /** The fields of an instance's snapshot that its transport provides. */
 export interface TransportDiagnostics {
   readonly pid: number | null;

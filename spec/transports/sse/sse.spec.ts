@@ -229,7 +229,7 @@ test('fails calls as undelivered before the endpoint event', async () => {
   await withChannel({}, async ({ channel }) => {
     const { seen } = follow(channel, 'count');
     assert.ok(seen[0] instanceof GatewayError && seen[0].delivered === 'no');
-    await channel.locate();
+    await channel.connect();
     const later = follow(channel, 'count');
     await until(() => later.seen.length === 2, 'it was answered');
     assert.is(later.seen[1], 'completed');
@@ -243,7 +243,7 @@ test('fails a call whose POST is refused or breaks; the status decides whether i
     [0, 'unknown'],
   ] as const) {
     await withChannel({ postStatus }, async ({ channel }) => {
-      await channel.locate();
+      await channel.connect();
       const { seen } = follow(channel, 'count');
       await until(() => seen.length === 1, 'it was refused');
       assert.ok(seen[0] instanceof GatewayError && seen[0].delivered === delivered);

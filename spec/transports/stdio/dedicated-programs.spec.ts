@@ -151,7 +151,7 @@ class Fake extends Channel {
 
   protected reply(): void {}
 
-  close(): Promise<void> {
+  override close(): Promise<void> {
     this.endings += 1;
     return this.#gone.promise;
   }

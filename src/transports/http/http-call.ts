@@ -7,7 +7,7 @@
 
 import type { Subscriber } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, notWritable } from '../../domain/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
@@ -17,11 +17,10 @@ import {
   type NotificationMessage,
   type RequestMessage,
   RPC,
-  requestText,
 } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
-import { callerTokenOf, paramsForCaller, paramsWithToken } from '../handshake.ts';
+import { callerTokenOf, paramsForCaller, textWithToken } from '../handshake.ts';
 import type { Closed, OpenOptions } from '../transport.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
@@ -74,6 +73,7 @@ export class HttpCall implements AnswerSink {
     this.#token = callerTokenOf(request);
   }
 
+  /** Sends the request, also again. Throws VALIDATION_ERROR, the first time only, when it cannot be serialized. */
   start(): void {
     if (this.isOver) return;
     const { backend, session, calls, ending } = this.#conversation;
@@ -93,14 +93,7 @@ export class HttpCall implements AnswerSink {
       this.#complete({ kind: 'error', error: TOO_LARGE });
       return;
     }
-    const params = paramsWithToken(this.#request, this.#id);
-    let body: string;
-    try {
-      body = requestText(this.#id, this.#request.method, params);
-    } catch (thrown) {
-      this.#fail(notWritable(thrown));
-      return;
-    }
+    const body = textWithToken(this.#request, this.#id);
     calls.set(this.#id, this);
     this.#session = session;
     this.#answer = new HttpAnswer(this);

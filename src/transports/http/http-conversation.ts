@@ -11,7 +11,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import { gatewayReplyTo, RecentCallers, withEraMetadata } from '../handshake.ts';
-import type { Closed, Upstream } from '../transport.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type Upstream } from '../transport.ts';
 import { type CallConversation, type HttpBackend, HttpCall, SESSION_LOST } from './http-call.ts';
 import { HttpListener, type ListenerSink } from './http-listener.ts';
 import { type HttpSession, openSession } from './http-session.ts';
@@ -27,7 +27,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   readonly #callers: RecentCallers | undefined;
   #calls: CallMap<HttpCall> | undefined;
   #listener: HttpListener | undefined;
-  #messages$: Subject<ServerMessage> | undefined;
+  readonly #messages = new Subject<ServerMessage>();
   #closing: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
   #reopeningAbort: AbortController | undefined;
@@ -57,14 +57,11 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   get messages$(): Observable<ServerMessage> {
     return new Observable((subscriber) => {
       if (this.ending !== undefined) return subscriber.complete();
-      this.#messages$ ??= new Subject();
-      const subscription = this.#messages$.subscribe(subscriber);
+      const subscription = this.#messages.subscribe(subscriber);
       this.#listen();
       return () => {
         subscription.unsubscribe();
-        if (this.#messages$?.observed === true) return;
-        this.#messages$ = undefined;
-        if (this.#profile !== undefined) this.#listener?.stop();
+        if (!this.#messages.observed && this.#profile !== undefined) this.#listener?.stop();
       };
     });
   }
@@ -84,7 +81,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
       // The call may cause messages on the listening stream, so the stream must be open first.
       const opening = this.reopens ? undefined : this.opening;
       if (opening === undefined) call.start();
-      else void opening.then(() => call.start());
+      else opening.then(() => call.start()).catch((thrown) => subscriber.error(thrown));
       return () => call.cancel();
     });
   }
@@ -94,7 +91,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   close(): Promise<void> {
-    return this.end({ reason: 'closed by the gateway', expected: true });
+    return this.end(CLOSED_BY_GATEWAY);
   }
 
   /** The backend is notified only when the end is expected. `last` runs before `closed$` emits. */
@@ -121,7 +118,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     if (message.method === PROGRESS) {
       const token = message.params.progressToken;
       if (typeof token === 'number') this.#calls?.get(token)?.notify(message);
-    } else if (this.#messages$ !== undefined) this.#messages$.next(message);
+    } else if (this.#messages.observed) this.#messages.next(message);
     else call?.notify(message);
   }
 
@@ -131,7 +128,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     });
     const outcome = gatewayReplyTo(message.method, this.#profile);
     if (outcome !== 'ask') question.answer(outcome);
-    else if (call === undefined) this.#messages$?.next(question);
+    else if (call === undefined) this.#messages.next(question);
     else call.emit(question);
   }
 
@@ -188,7 +185,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
       await this.backend.deleteSession(this.session);
     }
     if (last !== undefined) await last();
-    this.#messages$?.complete();
+    this.#messages.complete();
     this.closed$.next(closed);
     this.closed$.complete();
   }

@@ -17,6 +17,7 @@ export interface ListenerSink {
 /** Longest wait for a stream that is being opened. */
 const STREAM_OPENS_MS = 250;
 
+/** Waits before the stream is opened again. */
 const WAITS: { readonly firstMs: number; readonly longestMs: number } = {
   firstMs: LIMITS.restartFirstMs,
   longestMs: LIMITS.restartLongestMs,

@@ -7,7 +7,7 @@ import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { idValue, type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
-import { boundedHandshake } from '../bounded-handshake.ts';
+import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
 import { eraHeaders, shakeHands } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
@@ -17,7 +17,7 @@ import { HttpHandshake, sendUnawaited, UnawaitedMessages } from './http-handshak
 /** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;
 
-interface SessionOptions extends Pick<OpenOptions, 'signal' | 'client' | 'handshakeTimeoutMs' | 'scheduler'> {
+interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client'> {
   /** The client; absent for the session of the transport itself. */
   readonly profile?: ClientProfile;
   /** Of a session for a client: the era of the transport. */

@@ -19,12 +19,10 @@ const LINE_BYTES = 64;
 
 const HEADER_VALUE = /^[\x21-\x7e\x80-\xff]([\x20-\x7e\x80-\xff]{0,1022}[\x21-\x7e\x80-\xff])?$/;
 
-export type EventListener = (data: Buffer, type: string) => void;
-
 /** A reader for one stream. It holds at most `limitBytes` of an incomplete event. */
 export class SseReader {
   readonly #limitBytes: number;
-  readonly #onEvent: EventListener;
+  readonly #onEvent: (data: Buffer, type: string) => void;
   /** Pieces of a line whose end has not arrived. */
   #pieces: Buffer[] = [];
   #data: Buffer[] = [];
@@ -38,7 +36,7 @@ export class SseReader {
   /** Id of the last complete event that the stream can be resumed after; '' when there is none. */
   lastEventId = '';
 
-  constructor(limitBytes: number, onEvent: EventListener) {
+  constructor(limitBytes: number, onEvent: (data: Buffer, type: string) => void) {
     this.#limitBytes = limitBytes;
     this.#onEvent = onEvent;
   }

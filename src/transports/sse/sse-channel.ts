@@ -34,7 +34,7 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   /** Opens the stream. Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
-  locate(): Promise<void> {
+  override connect(): Promise<void> {
     this.#connection.get({}, this.#stream, { isLasting: true });
     return this.#located.promise;
   }
@@ -62,10 +62,6 @@ export class SseChannel extends Channel implements AnswerSink {
     this.#stream.abort();
     this.#located.reject(connectionClosed(closed.reason, false));
     super.end(closed, errorFor);
-  }
-
-  async close(): Promise<void> {
-    await this.end({ reason: 'closed by the gateway', expected: true });
   }
 
   protected reply(message: object): void {

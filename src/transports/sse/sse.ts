@@ -3,7 +3,6 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import { boundedHandshake } from '../bounded-handshake.ts';
 import { HttpConnection } from '../http/http-connection.ts';
 import { HttpOpenings } from '../http/http-openings.ts';
 import { type EndpointTransport, managed } from '../http/managed-http.ts';
@@ -12,14 +11,14 @@ import { SseChannel } from './sse-channel.ts';
 
 export const sse: OpenTransport = managed(openSse);
 
-/** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
+/** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then. */
 export async function openSse(
   definition: InstanceDefinition,
   options: OpenOptions,
   withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
   const transport = new SseTransport(new HttpConnection(definition, options), options);
-  await openStream(transport, { ...options, handshakeTimeoutMs: withinMs }, undefined);
+  await transport.open({ ...options, handshakeTimeoutMs: withinMs, first: 'legacy' });
   return transport;
 }
 
@@ -41,7 +40,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
     return this.#openings.open(ownerId, signal, async (anySignal) => {
       if (this.peer.era !== 'legacy') return undefined;
       const channel = new SseChannel(this.#connection, profile);
-      await openStream(channel, { ...this.#options, signal: anySignal }, profile);
+      await channel.open({ ...this.#options, signal: anySignal, profile, first: 'legacy' });
       return channel;
     });
   }
@@ -51,23 +50,5 @@ class SseTransport extends SseChannel implements EndpointTransport {
     super.end(closed, errorFor);
     await ended;
     await this.#connection.destroy();
-  }
-}
-
-/** Shakes hands in time. Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; the stream is closed then. */
-async function openStream(
-  channel: SseChannel,
-  options: OpenOptions,
-  profile: ClientProfile | undefined,
-): Promise<void> {
-  try {
-    await boundedHandshake(options, async (signal) => {
-      signal.addEventListener('abort', () => void channel.close());
-      await channel.locate();
-      await channel.open({ client: options.client, profile, first: 'legacy' });
-    });
-  } catch (thrown) {
-    await channel.close();
-    throw thrown;
   }
 }

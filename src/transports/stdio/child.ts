@@ -10,7 +10,6 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { OpenOptions } from '../transport.ts';
 import {
   LAST_WAIT_MS,
-  type ProcessListener,
   type ProcessOptions,
   type Program,
   type RunningProgram,
@@ -95,17 +94,14 @@ export class Child {
   }
 
   #start(program: Program, options: ChildOptions): RunningProgram | Promise<RunningProgram> {
-    const { onPipeClosed, runInContainer } = options;
+    const { onPipeClosed = () => {}, runInContainer } = options;
     const { container, command, args } = program;
     const onError = (chunk: Buffer): void => this.tail.write(chunk);
     const output = { onOutput: options.onOutput ?? onError, onError };
-    const report: ProcessListener['onPipeClosed'] = (pipe) => {
-      if (this.#stopping === undefined) onPipeClosed?.(pipe);
-    };
     const { signal } = this.#over;
     if (container === undefined) {
       const { terminateMs } = this.#ladder;
-      return startProcess(program, { ...options, terminateMs }, { ...output, onPipeClosed: report }, signal);
+      return startProcess(program, { ...options, terminateMs }, { ...output, onPipeClosed }, signal);
     }
     if (runInContainer !== undefined) return runInContainer(container, [command, ...args], output, signal);
     return Promise.reject(new Error('this gateway runs no programs in containers'));

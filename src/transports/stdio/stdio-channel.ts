@@ -9,9 +9,15 @@ import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { Channel, type ExchangeObserver, idsAtEdges, type PendingExchange } from '../channel.ts';
-import type { HandshakeChannel, HandshakeOptions } from '../handshake.ts';
-import type { Closed, OpenOptions, TransportDiagnostics } from '../transport.ts';
+import {
+  Channel,
+  type ChannelOpening,
+  type ExchangeObserver,
+  idsAtEdges,
+  type PendingExchange,
+} from '../channel.ts';
+import type { HandshakeChannel } from '../handshake.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type OpenOptions, type TransportDiagnostics } from '../transport.ts';
 import { Child, type ChildOptions } from './child.ts';
 import type { Program } from './child-process.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
@@ -70,7 +76,7 @@ export class StdioChannel extends Channel {
     return this.ended?.expected === false || this.#fault !== undefined;
   }
 
-  override async open(options: HandshakeOptions, pipe?: HandshakeChannel): Promise<void> {
+  override async open(options: ChannelOpening, pipe?: HandshakeChannel): Promise<void> {
     await super.open(options, pipe);
     if (this.isIndependent) this.pid = this.#child.pid ?? undefined;
   }
@@ -96,8 +102,8 @@ export class StdioChannel extends Channel {
     return { pid: this.#child.pid, stderr: this.#child.tail.lines, unmatchedLines: this.#unmatchedLines };
   }
 
-  close(): Promise<void> {
-    this.end({ reason: 'closed by the gateway', expected: true });
+  override close(): Promise<void> {
+    this.end(CLOSED_BY_GATEWAY);
     return this.#child.stop();
   }
 

@@ -5,17 +5,14 @@
 import { catchError, filter, firstValueFrom, of, ReplaySubject, type Subscription, tap, timeout } from 'rxjs';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
-import { boundedHandshake } from '../bounded-handshake.ts';
-import type { Channel } from '../channel.ts';
-import type { HandshakeAnswer, HandshakeChannel, HandshakeOptions } from '../handshake.ts';
+import type { Channel, ChannelOpening } from '../channel.ts';
+import type { HandshakeAnswer, HandshakeChannel } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';
 import type { StdioChannel } from './stdio-channel.ts';
 
-export interface StdioHandshakeOptions
-  extends Pick<HandshakeOptions, 'client' | 'profile' | 'mayBeModern'>,
-    Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler'> {}
+type PipeOpening = Omit<ChannelOpening, 'first'>;
 
-export interface SharedOpening extends StdioHandshakeOptions, Pick<OpenOptions, 'memory'> {
+export interface SharedOpening extends PipeOpening, Pick<OpenOptions, 'memory'> {
   /** Default PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number | undefined;
 }
@@ -56,21 +53,12 @@ export async function openShared<C extends StdioChannel>(start: () => C, options
 }
 
 /** With a `probe` the modern era comes first. Rejects after the program was stopped, with its last lines of stderr. */
-export async function openOnPipe(
-  channel: Channel,
-  options: StdioHandshakeOptions,
-  probe?: Probe,
-): Promise<void> {
-  const { client, profile, mayBeModern } = options;
+export async function openOnPipe(channel: Channel, options: PipeOpening, probe?: Probe): Promise<void> {
   const first = probe === undefined ? 'legacy' : 'modern';
   const pipe = probe && probing(channel, probe);
   try {
-    await boundedHandshake(options, (signal) => {
-      signal.addEventListener('abort', () => void channel.close());
-      return channel.open({ client, profile, mayBeModern, first }, pipe);
-    });
+    await channel.open({ ...options, first }, pipe);
   } catch (error) {
-    await channel.close();
     throw openingFailed(asGatewayError(error), channel.diagnostics().stderr);
   } finally {
     pipe?.cancelProbe();
