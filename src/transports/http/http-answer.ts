@@ -182,3 +182,10 @@ const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
+
+/** False when the server does not offer the stream (405, 501), or does not know the session or the event. */
+export function mayReopen(ending: AnswerEnding): boolean {
+  if (ending.kind === 'broken') return true;
+  if (ending.kind === 'complete') return ending.streamed;
+  return ending.status === 409 || ending.status === 429 || (ending.status >= 500 && ending.status !== 501);
+}

@@ -1,8 +1,7 @@
-// One exchange over HTTP, from the POST to the answer: gives the request an id and a progress token, sorts the messages of the
-// answer, repeats the request once when the backend forgot the session or misses a header, and cancels the request when its
-// caller unsubscribes. An event stream that ended before the answer is resumed: the rest after the last event id is requested
-// until the answer is there, the backend no longer knows the stream, or its address refuses connections. A backend that ends a
-// stream asks to be polled. The caller sets the deadline.
+// One exchange over HTTP, from the POST to the answer: sorts the messages of the answer, repeats the request once when the backend
+// forgot the session or misses a header, and cancels it when its caller unsubscribes. An event stream that ended before the answer
+// is resumed: the rest after the last event id is requested until the answer is there, the backend no longer knows the stream, or
+// its address refuses connections. The caller sets the deadline.
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
 import type { Subscriber } from 'rxjs';
@@ -22,7 +21,13 @@ import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import { callerTokenOf, paramsForCaller, textWithToken } from '../handshake.ts';
 import type { Closed, OpenOptions } from '../transport.ts';
-import { type AnswerEnding, type AnswerSink, HttpAnswer, type RefusedEnding } from './http-answer.ts';
+import {
+  type AnswerEnding,
+  type AnswerSink,
+  HttpAnswer,
+  mayReopen,
+  type RefusedEnding,
+} from './http-answer.ts';
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 import type { HttpSession } from './http-session.ts';
@@ -181,11 +186,14 @@ export class HttpCall implements AnswerSink {
     }
     polling.retryMs = retryMs ?? polling.retryMs;
     polling.emptyAttempts += 1;
-    if (polling.emptyAttempts <= MAX_EMPTY_ATTEMPTS && mayResume(ended)) this.#pollLater(polling, ended);
+    // Nothing listens there any more, or the gateway broke off the answer, which would come again.
+    const isFinal = ended.kind === 'broken' && ended.failure.facts.suspicious !== true;
+    if (polling.emptyAttempts <= MAX_EMPTY_ATTEMPTS && !isFinal && mayReopen(ended))
+      this.#pollLater(polling, ended);
     // Not a 400: servers answer it for an unknown event, too.
     else if (ended.kind === 'refused' && ended.status === 404 && this.#conversation.session.hasSession)
       this.#failForLostSession(polling.failure);
-    else if (ended.kind === 'broken' && !isSuspicious(ended)) this.#fail(perhapsDelivered(ended.failure));
+    else if (isFinal) this.#fail(perhapsDelivered(ended.failure));
     else this.#fail(polling.failure);
   }
 
@@ -213,7 +221,7 @@ export class HttpCall implements AnswerSink {
   }
 
   #takeRefusal(refused: RefusedEnding): void {
-    const { session, reopens } = this.#conversation;
+    const { session } = this.#conversation;
     this.#endPostSpan(refused.status);
     if (!this.#repeated && session.isLost(refused, this.#id)) {
       this.#repeated = true;
@@ -222,8 +230,9 @@ export class HttpCall implements AnswerSink {
       const failed = (thrown: unknown): void => {
         this.#failForLostSession(session.hasSession ? sessionNotReopened(thrown) : asGatewayError(thrown));
       };
-      if (reopens) this.#conversation.reopen(this.#session).then(() => this.start(), failed);
-      else this.#failForLostSession(connectionClosed(SESSION_LOST, false));
+      const reopened = this.#conversation.reopen(this.#session);
+      if (reopened === undefined) this.#failForLostSession(connectionClosed(SESSION_LOST, false));
+      else reopened.then(() => this.start(), failed);
       return;
     }
     const refusal = callRefusalOf(refused, this.#id, session.peer);
@@ -291,19 +300,6 @@ export class HttpCall implements AnswerSink {
   }
 }
 
-function isSuspicious(ending: AnswerEnding): boolean {
-  if (ending.kind === 'broken') return ending.failure.facts.suspicious === true;
-  return ending.kind === 'refused' && ending.status >= 500;
-}
-
-/** Not after a refused connection, nor after an answer that the gateway broke off: it would come again. */
-function mayResume(ending: AnswerEnding): boolean {
-  if (ending.kind === 'complete') return ending.streamed;
-  return isSuspicious(ending) || (ending.kind === 'refused' && TEMPORARY.has(ending.status));
-}
-
-const TEMPORARY: ReadonlySet<number> = new Set([409, 429]);
-
 export const SESSION_LOST = 'it forgot the session';
 
 export interface HttpBackend {
@@ -323,10 +319,11 @@ export interface CallConversation {
   /** Takes a notification that came on the stream of a call and may belong to no call. */
   receiveNotification(message: NotificationMessage, call: HttpCall): void;
   receiveRequest(message: RequestMessage, call: HttpCall): void;
-  /** True when a lost session is replaced by a new one; false when the conversation ends with its session. */
-  readonly reopens: boolean;
-  /** Replaces this lost session, unless that was done. Rejects like openSession, also when the backend has changed its era. */
-  reopen(lost: HttpSession): Promise<void>;
+  /**
+   * Replaces this lost session, unless that was done. Rejects like openSession, also when the backend has changed its era.
+   * Undefined when the conversation ends with its session.
+   */
+  reopen(lost: HttpSession): Promise<void> | undefined;
   /** Ends the conversation, unless it reopens at a backend of the same era. */
   sessionLost(): void;
 }

@@ -50,10 +50,6 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     return this.#calls;
   }
 
-  get reopens(): boolean {
-    return this.#profile === undefined;
-  }
-
   get messages$(): Observable<ServerMessage> {
     return new Observable((subscriber) => {
       if (this.ending !== undefined) return subscriber.complete();
@@ -79,7 +75,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
       );
       this.#callers?.note(request.caller);
       // The call may cause messages on the listening stream, so the stream must be open first.
-      const opening = this.reopens ? undefined : this.opening;
+      const opening = this.#profile && this.opening;
       if (opening === undefined) call.start();
       else opening.then(() => call.start()).catch((thrown) => subscriber.error(thrown));
       return () => call.cancel();
@@ -101,7 +97,8 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   /** All callers that lost the same session share one handshake. */
-  reopen(lost: HttpSession): Promise<void> {
+  reopen(lost: HttpSession): Promise<void> | undefined {
+    if (this.#profile !== undefined) return undefined;
     if (lost !== this.session) return Promise.resolve();
     this.#reopening ??= this.#openAgain().finally(() => {
       this.#reopening = undefined;
@@ -110,7 +107,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   sessionLost(): void {
-    const reason = this.reopens ? this.#newEra : SESSION_LOST;
+    const reason = this.#profile === undefined ? this.#newEra : SESSION_LOST;
     if (reason !== undefined) void this.end({ reason, expected: false });
   }
 
@@ -149,11 +146,10 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   #listen(): void {
-    const { reopens } = this;
     const { connection } = this.backend;
     // Each client may have a stream, which must not take a connection of the pool.
     this.#listener ??= new HttpListener(
-      (headers, answer) => connection.get(headers, answer, { isLasting: !reopens }),
+      (headers, answer) => connection.get(headers, answer, { isLasting: this.#profile !== undefined }),
       this,
     );
     this.#listener.start();

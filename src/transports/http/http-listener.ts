@@ -4,7 +4,7 @@
 
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type AnswerEnding, type AnswerSink, HttpAnswer } from './http-answer.ts';
+import { type AnswerEnding, type AnswerSink, HttpAnswer, mayReopen } from './http-answer.ts';
 import type { Headers } from './http-connection.ts';
 import type { HttpSession } from './http-session.ts';
 
@@ -137,11 +137,4 @@ export class HttpListener implements AnswerSink {
 /** A 404 without JSON-RPC may come from a server that never offered the stream, or does not know the event. */
 function isSessionLost(ending: AnswerEnding, isOffered: boolean): boolean {
   return ending.kind === 'refused' && ending.status === 404 && (isOffered || ending.error !== undefined);
-}
-
-/** False when the server does not offer the stream (405) or does not know the session. */
-function mayReopen(ending: AnswerEnding): boolean {
-  if (ending.kind === 'broken') return true;
-  if (ending.kind === 'complete') return ending.streamed;
-  return ending.status === 409 || ending.status === 429 || (ending.status >= 500 && ending.status !== 501);
 }
