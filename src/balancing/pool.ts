@@ -58,22 +58,22 @@ export class Pool<C extends Candidate> {
     if (this.outliers.isEmpty) return isNonEmpty(eligible) ? strategy(eligible) : undefined;
     const trial = isRetry ? undefined : this.outliers.chooseForTrial(eligible, isRepeatable);
     if (trial !== undefined) return trial;
-    const preferred = this.#preferred(eligible, excluding);
+    const allowed = this.#allowed(excluding).filter(hasCapacity);
+    const inside = allowed.filter((candidate) => this.outliers.ejectionOf(candidate) === undefined);
+    const preferred = inside.length > 0 ? inside : allowed;
     return isNonEmpty(preferred) ? strategy(preferred) : undefined;
   }
 
   /** True when `pick(excluding)` finds no candidate only because all remaining ones are full: waiting may help. */
   isFull(excluding: ReadonlySet<string> = NO_IDS): boolean {
-    const untried = this.candidates.filter((candidate) => !excluding.has(candidate.id));
-    const included = untried.filter((candidate) => !this.outliers.isEjected(candidate));
-    const eligible = included.length > 0 ? included : untried;
-    return eligible.length > 0 && !eligible.some(isBelowCapacity);
+    const allowed = this.#allowed(excluding);
+    return allowed.length > 0 && !allowed.some(isBelowCapacity);
   }
 
   /** True when `pick(excluding)` may choose this candidate, not only for its trial, once it has room. */
   mayBePicked(candidate: C, excluding: ReadonlySet<string> = NO_IDS): boolean {
     if (excluding.has(candidate.id) || this.#byId.get(candidate.id) !== candidate) return false;
-    return !this.outliers.isEjected(candidate) || !this.#isAnyIn(excluding);
+    return !this.outliers.isEjected(candidate) || this.#allowed(excluding).includes(candidate);
   }
 
   /** Replaces the strategy; the memory of the previous one is lost. */
@@ -92,21 +92,11 @@ export class Pool<C extends Candidate> {
     this.outliers.changed(this.candidates);
   }
 
-  /** The candidates that are neither ejected nor avoided; else the avoided ones; else, if there is no other, the ejected ones. */
-  #preferred(eligible: readonly C[], excluding: ReadonlySet<string>): readonly C[] {
-    const isIn = (candidate: C) => this.outliers.ejectionOf(candidate) === undefined;
-    const inside = eligible.filter(isIn);
-    if (inside.length > 0) return inside;
-    const avoided = eligible.filter((candidate) => !this.outliers.isEjected(candidate));
-    if (avoided.length > 0) return avoided;
-    return this.#isAnyIn(excluding) ? [] : eligible;
-  }
-
-  /** True while any candidate, full or not, is not ejected: then ejected candidates get no calls. */
-  #isAnyIn(excluding: ReadonlySet<string>): boolean {
-    return this.candidates.some(
-      (candidate) => !excluding.has(candidate.id) && !this.outliers.isEjected(candidate),
-    );
+  /** The candidates, full or not, that are not excluded; while any of them is not ejected, without those that are. */
+  #allowed(excluding: ReadonlySet<string>): readonly C[] {
+    const untried = this.candidates.filter((candidate) => !excluding.has(candidate.id));
+    const included = untried.filter((candidate) => !this.outliers.isEjected(candidate));
+    return included.length > 0 ? included : untried;
   }
 
   /** Usually no candidate is full or excluded: then nothing is allocated. */

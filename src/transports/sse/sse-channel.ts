@@ -20,7 +20,7 @@ const LONGEST_TARGET = 2_048;
 
 /** One event stream of a backend, and its posts. */
 export class SseChannel extends Channel implements AnswerSink {
-  readonly #connection: HttpConnection;
+  readonly connection: HttpConnection;
   readonly #stream = new HttpAnswer(this);
   readonly #located = Promise.withResolvers<void>();
   #target: string | undefined;
@@ -29,25 +29,25 @@ export class SseChannel extends Channel implements AnswerSink {
   /** `profile`: the client; undefined for the conversation of the transport itself, which refuses requests of the backend. */
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
     super(profile);
-    this.#connection = connection;
+    this.connection = connection;
     this.#located.promise.catch(() => undefined); // `closed$` reports the same
   }
 
   /** Opens the stream. Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
   override connect(): Promise<void> {
-    this.#connection.get({}, this.#stream, { isLasting: true });
+    this.connection.get({}, this.#stream, { isLasting: true });
     return this.#located.promise;
   }
 
   send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined {
     const target = this.#target;
     const unlocated = target === undefined ? 'it has not named a path for messages' : undefined;
-    const refusal = this.#connection.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : unlocated;
+    const refusal = this.connection.refuses(request.method) ? ANSWERS_HOLD_TOO_MUCH : unlocated;
     const exchange = this.begin(request, observer, refusal);
     if (exchange === undefined) return undefined;
     const post = this.#postOf(exchange);
     exchange.delivered = 'unknown';
-    this.#connection.post(exchange.text, request.trace?.fields ?? {}, post, { path: target });
+    this.connection.post(exchange.text, request.trace?.fields ?? {}, post, { path: target });
     return { unsubscribe: () => this.#cancel(exchange, post) };
   }
 
@@ -70,7 +70,7 @@ export class SseChannel extends Channel implements AnswerSink {
 
   event(type: string, data: Buffer): void {
     if (type !== 'endpoint' || this.#target !== undefined) return;
-    const target = data.length > LONGEST_TARGET ? undefined : this.#connection.pathOf(data.toString('utf8'));
+    const target = data.length > LONGEST_TARGET ? undefined : this.connection.pathOf(data.toString('utf8'));
     if (target === undefined) {
       this.#fail(backendUnavailable('it named a path for messages at another origin', { delivered: 'no' }));
     } else {
@@ -115,7 +115,7 @@ export class SseChannel extends Channel implements AnswerSink {
     const path = this.#target;
     if (this.ended !== undefined || path === undefined) return;
     const body = JSON.stringify(message);
-    await this.#unawaited.send((answer) => this.#connection.post(body, {}, answer, { path }), { isUrgent });
+    await this.#unawaited.send((answer) => this.connection.post(body, {}, answer, { path }), { isUrgent });
   }
 
   #fail(failure: GatewayError): void {

@@ -25,13 +25,11 @@ export async function openSse(
 /** The stream that all clients share. */
 class SseTransport extends SseChannel implements EndpointTransport {
   readonly kind = 'sse';
-  readonly #connection: HttpConnection;
   readonly #options: OpenOptions;
   readonly #openings: HttpOpenings<SseChannel>;
 
   constructor(connection: HttpConnection, options: OpenOptions) {
     super(connection, undefined);
-    this.#connection = connection;
     this.#options = options;
     this.#openings = new HttpOpenings(options.handshakeTimeoutMs, options.scheduler);
   }
@@ -39,7 +37,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
     return this.#openings.open(ownerId, signal, async (anySignal) => {
       if (this.peer.era !== 'legacy') return undefined;
-      const channel = new SseChannel(this.#connection, profile);
+      const channel = new SseChannel(this.connection, profile);
       await channel.open({ ...this.#options, signal: anySignal, profile, first: 'legacy' });
       return channel;
     });
@@ -49,6 +47,6 @@ class SseTransport extends SseChannel implements EndpointTransport {
     const ended = this.#openings.end(closed);
     super.end(closed, errorFor);
     await ended;
-    await this.#connection.destroy();
+    await this.connection.destroy();
   }
 }

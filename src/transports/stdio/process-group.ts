@@ -3,6 +3,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { codeOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** POSIX: a detached child leads its own group, which can be signalled as a whole. Windows has no such groups. */
@@ -14,7 +15,7 @@ export function killGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
     return process.kill(-leader, signal);
   } catch (error) {
     // EPERM: the group has a process that the gateway may not signal, or (macOS) a zombie.
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+    return codeOf(error) !== 'ESRCH';
   }
 }
 
