@@ -6,7 +6,7 @@ import { type ApiKey, passwordIssue, type User, type UserChange, usernameKey } f
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
-import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
+import type { AccountStore } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
 import type { Passwords } from './passwords.ts';
 
@@ -107,8 +107,8 @@ export class Accounts {
   /** Names of users and keys by the id of their principal, without unknown ones. */
   async names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const [users, keys] = await Promise.all([
-      inBatches(idsBehind('user:', principalIds), (ids) => this.#store.findUsers(ids)),
-      inBatches(idsBehind('key:', principalIds), (ids) => this.#store.findApiKeys(ids)),
+      this.#store.findUsers(idsBehind('user:', principalIds)),
+      this.#store.findApiKeys(idsBehind('key:', principalIds)),
     ]);
     return new Map([
       ...users.map(({ id, username }) => [`user:${id}`, username] as const),
@@ -156,16 +156,6 @@ export class Accounts {
 /** The ids in principal ids of one kind, without duplicates. */
 export function idsBehind(kind: string, principalIds: readonly string[]): readonly string[] {
   return [...new Set(principalIds.flatMap((id) => (id.startsWith(kind) ? id.slice(kind.length) : [])))];
-}
-
-async function inBatches<T>(
-  ids: readonly string[],
-  find: (ids: readonly string[]) => Promise<readonly T[]>,
-): Promise<readonly T[]> {
-  const found: T[] = [];
-  for (let start = 0; start < ids.length; start += MOST_FOUND)
-    found.push(...(await find(ids.slice(start, start + MOST_FOUND))));
-  return found;
 }
 
 /** A new user, from checked input. */

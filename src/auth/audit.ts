@@ -11,7 +11,7 @@ import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
-import { type AuditPage, type AuditStore, MOST_FOUND } from '../persistence/store.ts';
+import { type AuditPage, type AuditStore, MOST_APPENDED } from '../persistence/store.ts';
 import { Flusher } from './flusher.ts';
 
 /** Entries are written at this age, or when a whole block of calls waits. */
@@ -155,8 +155,8 @@ export class AuditLog {
    */
   async #write(): Promise<boolean> {
     if (this.#calls.finished.length === 0) this.#calls.end();
-    for (let due = this.#changes.length; due > 0; due -= MOST_FOUND) {
-      const chunk = this.#changes.slice(0, MOST_FOUND);
+    for (let due = this.#changes.length; due > 0; due -= MOST_APPENDED) {
+      const chunk = this.#changes.slice(0, MOST_APPENDED);
       if (!(await this.#append(chunk.length, () => this.#options.store.append(chunk)))) return true;
       this.#changes = this.#changes.slice(chunk.length);
     }

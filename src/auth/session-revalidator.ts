@@ -5,7 +5,7 @@ import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
 import { hasCode } from '../domain/errors.ts';
-import { type AccountStore, MOST_FOUND } from '../persistence/store.ts';
+import type { AccountStore } from '../persistence/store.ts';
 import { idsBehind } from './accounts.ts';
 import type { Identity } from './authenticator.ts';
 import { type AccountStatus, isActive, statusOf } from './permissions.ts';
@@ -83,8 +83,7 @@ export class SessionRevalidator {
     this.#isChecking = true;
     this.#isDue = false;
     try {
-      for (let first = 0; first < stale.length; first += MOST_FOUND)
-        await this.#query(stale.slice(first, first + MOST_FOUND));
+      await this.#query(stale);
     } catch (thrown) {
       this.#isDue = true;
       // The store logs its unavailability elsewhere.

@@ -28,14 +28,18 @@ import type { AccountStore } from './store.ts';
 
 /** Keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
+/** Ids in one query: databases limit the values in a list. */
+const ID_BATCH = 500;
 
 export function ormAccounts(session: OrmSession): AccountStore {
   return {
     findUsers: (ids) =>
-      session.run(async (em, { users }) => {
-        const rows = em.createQueryBuilder(users).where(idIn(ids)).orderBy({ position: 'asc' });
-        return (await rows.execute('all')).map(userOf);
-      }),
+      inBatches(ids, (where) =>
+        session.run(async (em, { users }) => {
+          const rows = em.createQueryBuilder(users).where(where).orderBy({ position: 'asc' });
+          return (await rows.execute('all')).map(userOf);
+        }),
+      ),
     findUserByName: (username) =>
       session.run((em, tables) => userWhere(em, tables, { usernameKey: usernameKey(username) })),
     insertUser: (user) =>
@@ -79,10 +83,12 @@ export function ormAccounts(session: OrmSession): AccountStore {
         return ended?.some(({ id }) => id === tokenId) ?? false;
       }),
     findApiKeys: (ids) =>
-      session.run(async (em, { apiKeys }) => {
-        const rows = em.createQueryBuilder(apiKeys).where(idIn(ids)).orderBy({ position: 'asc' });
-        return (await rows.execute('all')).map((row) => recordOf<ApiKey>(row));
-      }),
+      inBatches(ids, (where) =>
+        session.run(async (em, { apiKeys }) => {
+          const rows = em.createQueryBuilder(apiKeys).where(where).orderBy({ position: 'asc' });
+          return (await rows.execute('all')).map((row) => recordOf<ApiKey>(row));
+        }),
+      ),
     insertApiKey: (key) =>
       session.change(async (em, tables, position) => {
         if (key.ownerId !== undefined) await existingUser(em, tables, key.ownerId);
@@ -114,8 +120,16 @@ function touch(session: OrmSession, touches: readonly (readonly [id: string, at:
   });
 }
 
-function idIn(ids: readonly string[] | undefined) {
-  return ids === undefined ? {} : { id: { $in: [...ids] } };
+/** Finds the rows with these ids, or all rows. */
+async function inBatches<T>(
+  ids: readonly string[] | undefined,
+  find: (where: { readonly id?: { readonly $in: string[] } }) => Promise<readonly T[]>,
+): Promise<T[]> {
+  if (ids === undefined) return [...(await find({}))];
+  const found: T[] = [];
+  for (let start = 0; start < ids.length; start += ID_BATCH)
+    found.push(...(await find({ id: { $in: ids.slice(start, start + ID_BATCH) } })));
+  return found;
 }
 
 async function userWhere(

@@ -50,12 +50,12 @@ export interface TemplateChange {
   readonly loadBalancer: LoadBalancerChange;
 }
 
-/** Most accounts, or changes, of one query: databases limit the values in a list. */
-export const MOST_FOUND = 500;
+/** Most changes of one `append`: databases limit the values in a list. */
+export const MOST_APPENDED = 500;
 
 /** Users and API keys. User names are unique without regard to case. */
 export interface AccountStore {
-  /** The existing ones of at most MOST_FOUND ids, or all. All are in the order of their creation. */
+  /** The existing ones of these ids, or all in the order of their creation. */
   findUsers(ids?: readonly string[]): Promise<User[]>;
   /** Without regard to case. */
   findUserByName(username: string): Promise<User | undefined>;
@@ -94,7 +94,7 @@ export interface SettingStore {
 
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
-  /** At most MOST_FOUND changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be lost. */
+  /** At most MOST_APPENDED changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be lost. */
   append(changes: readonly AuditEntry[]): Promise<void>;
   appendCalls(block: CallBlock): Promise<void>;
   /** Newest first. */
