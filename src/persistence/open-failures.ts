@@ -54,24 +54,25 @@ function reasonOf({ code, message }: { readonly code: string; readonly message: 
 }
 
 /**
- * Creates the database itself when the server lacks it. `found`: another process created it meanwhile;
- * `refused`: only an administrator can. Throws StoreOpenError when the user may not, and the driver's error
- * when the server did not answer.
+ * Creates the database itself when the server lacks it. False where only an administrator can. Throws StoreOpenError when the user
+ * may not, and the driver's error when the server did not answer.
  */
 export async function createDatabase(
   { database, address }: ParsedDatabaseUrl,
   connect: (address: DatabaseAddress) => Promise<Orm>,
-): Promise<'made' | 'found' | 'refused'> {
+  onNotice?: (line: string) => void,
+): Promise<boolean> {
   const { creation } = database;
-  if (creation === undefined) return 'refused';
+  if (creation === undefined) return false;
   const orm = await connect({ ...address, name: creation.via });
   try {
     const quoted = orm.orm.em.getPlatform().quoteIdentifier(address.name);
     await orm.connection.execute(creation.sql(quoted));
-    return 'made';
+    onNotice?.(`created the database "${address.name}"`);
+    return true;
   } catch (thrown) {
     // Several processes may start at once: one of them creates the database.
-    if (isThereAlready(driverErrorOf(thrown))) return 'found';
+    if (isThereAlready(driverErrorOf(thrown))) return true;
     // These failures do not concern the rights of the user.
     if (['unavailable', 'conflict'].includes(failureOf(database, thrown) ?? '')) throw thrown;
     throw new StoreOpenError(

@@ -6,7 +6,7 @@ import { dirname } from 'node:path';
 import { codeOf } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';
-import { type ConnectOptions, failureOf, retryConflicts } from './database.ts';
+import { type ConnectOptions, type DatabaseAddress, failureOf, retryConflicts } from './database.ts';
 import { type ParsedDatabaseUrl, parseDatabaseUrl } from './database-url.ts';
 import { MemoryStore } from './memory-store.ts';
 import { createDatabase, explain } from './open-failures.ts';
@@ -179,14 +179,16 @@ function shellWord(path: string): string {
 }
 
 async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation): Promise<void> {
-  const { mayCreate } = creation;
+  const { mayCreate, onNotice } = creation;
   const { readMigrationStatus } = await import('./migrate.ts');
   const { database, description } = parsed;
   // The last process that closes a SQLite file locks it for a checkpoint.
   const status = await retryConflicts(database, CONNECT_MS, () =>
     withTimeout(readMigrationStatus(database, orm), ANSWER_MS),
   ).catch(async (thrown: unknown) => {
-    if (!mayCreate || !(await created(parsed, thrown, creation))) throw thrown;
+    if (!mayCreate || failureOf(database, thrown) !== 'no-database') throw thrown;
+    const connectTo = (address: DatabaseAddress) => connect(parsed, CONNECT_MS, { address });
+    if (!(await createDatabase(parsed, connectTo, onNotice))) throw thrown;
     return withTimeout(readMigrationStatus(database, orm), ANSWER_MS);
   });
   refuseNewer(description.printable, status);
@@ -211,14 +213,6 @@ async function migrated(parsed: ParsedDatabaseUrl, orm: Orm): Promise<MigrationS
     // Not closed: by now everything is committed or lost, and closing a pool that lost a connection may never end.
     migrating.destroy();
   }
-}
-
-/** True when the database was missing and exists now. */
-async function created(parsed: ParsedDatabaseUrl, thrown: unknown, { onNotice }: Creation): Promise<boolean> {
-  if (failureOf(parsed.database, thrown) !== 'no-database') return false;
-  const outcome = await createDatabase(parsed, (address) => connect(parsed, CONNECT_MS, { address }));
-  if (outcome === 'made') onNotice?.(`created the database "${parsed.address.name}"`);
-  return outcome !== 'refused';
 }
 
 function isInMemory({ database, description }: ParsedDatabaseUrl): boolean {

@@ -44,7 +44,7 @@ onPostgresql('an error names the user that may not create the database', async (
 
 test('no database is created on Oracle, where only an administrator can', async () => {
   const never = () => Promise.reject(new Error('nobody should connect'));
-  assert.is(await createDatabase(parsed('oracle://a@h/S'), never), 'refused');
+  assert.is(await createDatabase(parsed('oracle://a@h/S'), never), false);
 });
 
 test.run();
