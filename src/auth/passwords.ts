@@ -16,7 +16,8 @@ const RETRY_AFTER_SECONDS = 2;
 export class Passwords {
   readonly #cost: number;
   readonly #dummyHash: string;
-  readonly #queue = new HashQueue();
+  readonly #waiting: (() => void)[] = [];
+  #running = 0;
 
   /** `cost` is 4 to 31; each step doubles the time. */
   constructor(cost: number = BCRYPT_COST) {
@@ -27,7 +28,7 @@ export class Passwords {
 
   /** TOO_MANY_ATTEMPTS when the queue is full. The password was validated. */
   hash(password: string): Promise<string> {
-    return this.#queue.run(() => bcrypt.hash(password, this.#cost));
+    return this.#run(() => bcrypt.hash(password, this.#cost));
   }
 
   /**
@@ -37,7 +38,7 @@ export class Passwords {
   async matches(password: string, hash: string | undefined): Promise<boolean> {
     const canMatch = hash !== undefined && passwordIssue(password) === undefined;
     // bcrypt compares only the first 72 bytes, hence the condition above.
-    const isEqual = await this.#queue.run(() => this.compare(password, hash ?? this.#dummyHash));
+    const isEqual = await this.#run(() => this.compare(password, hash ?? this.#dummyHash));
     return canMatch && isEqual;
   }
 
@@ -45,15 +46,9 @@ export class Passwords {
   protected compare(password: string, hash: string): Promise<boolean> {
     return bcrypt.compare(password, hash);
   }
-}
-
-/** Runs a few jobs at a time; a bounded number waits in order. */
-class HashQueue {
-  readonly #waiting: (() => void)[] = [];
-  #running = 0;
 
   /** Runs the job after earlier ones. TOO_MANY_ATTEMPTS when the queue is full. */
-  async run<T>(job: () => Promise<T>): Promise<T> {
+  async #run<T>(job: () => Promise<T>): Promise<T> {
     if (this.#running < HASHES_AT_ONCE) this.#running += 1;
     else if (this.#waiting.length < HASHES_WAITING)
       await new Promise<void>((resolve) => this.#waiting.push(resolve));
