@@ -66,7 +66,7 @@ export class Registry {
     this.#active = new ActiveRegistry(deps);
     this.active = this.#active;
     const reload = () => this.#queue.take(() => this.#reload(), true);
-    this.#follower = new Follower({ reload, emit: deps.emit });
+    this.#follower = new Follower(reload, deps.emit);
   }
 
   /** Starts the stored instances that this node runs, and applies the changes of other nodes from now on. */

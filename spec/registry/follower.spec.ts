@@ -94,11 +94,9 @@ test.run();
 
 function make(): Follower {
   const emit = ({ type }: GatewayEvent) => reported.push(type);
-  return new Follower({
-    emit,
-    reload: () => {
-      reloads += 1;
-      return reload();
-    },
-  });
+  const count = () => {
+    reloads += 1;
+    return reload();
+  };
+  return new Follower(count, emit);
 }

@@ -7,11 +7,6 @@ import type { GatewayEvent } from '../domain/events.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import { catchUp } from './catch-up.ts';
 
-export interface FollowerDeps {
-  readonly reload: () => Promise<unknown>;
-  readonly emit: (event: GatewayEvent) => void;
-}
-
 /** Shortest time between the end of a reload and the next one, in ms. */
 const GAP_MS = 500;
 /** Wait before changes that ended with an error are followed again, in ms. */
@@ -22,15 +17,11 @@ export class Follower {
   readonly #requests$ = new Subject<void>();
   readonly #subscriptions = new Subscription();
 
-  constructor({ reload, emit }: FollowerDeps) {
-    const reloads = catchUp(this.#requests$, {
-      work: reload,
-      gapMs: GAP_MS,
-      onFailure: (thrown) =>
-        emit({ type: 'registry.behind', atMs: Date.now(), code: asGatewayError(thrown).code }),
-      onRecovery: () => emit({ type: 'registry.current', atMs: Date.now() }),
-    });
-    this.#subscriptions.add(reloads);
+  constructor(reload: () => Promise<unknown>, emit: (event: GatewayEvent) => void) {
+    const onFailure = (thrown: unknown) =>
+      emit({ type: 'registry.behind', atMs: Date.now(), code: asGatewayError(thrown).code });
+    const onRecovery = () => emit({ type: 'registry.current', atMs: Date.now() });
+    this.#subscriptions.add(catchUp(this.#requests$, { work: reload, gapMs: GAP_MS, onFailure, onRecovery }));
   }
 
   /** Subscribes until `close`, and again after an error. Hot or cold. The first answer causes a reload, as after each outage. */
