@@ -131,9 +131,7 @@ export async function ensureSecretFile(file: SecretFile, line: string): Promise<
   throw cannotBeKept(file, 'EEXIST');
 }
 
-/**
- * Writes the complete file under another name, then links it to `path`. Undefined when another process linked its file first.
- */
+/** Writes the complete file under another name, then links it to `path`. Undefined when another process linked its file first. */
 async function makeSecretFile(file: SecretFile, line: string): Promise<string | undefined> {
   const { path } = file;
   const draft = `${path}.${randomBytes(6).toString('hex')}`;

@@ -94,9 +94,7 @@ export const EVENTS = {
   'probe.finished': fields<InstanceFields & { readonly passed: boolean; readonly durationMs: number }>(),
   /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
   'tools.changed': fields<InstanceFields>(),
-  /**
-   * The tool is left out of lists, because no client may call it: `reason` is a clause. Emitted again only for another reason.
-   */
+  /** The tool is left out of lists, because no client may call it: `reason` is a clause. Emitted again only for another reason. */
   'tool.omitted': fields<InstanceFields & { readonly tool: string; readonly reason: string }>(),
   /**
    * A call came in. There is an `exchange.finished` for each instance that was tried, and one last event: an `exchange.finished`

@@ -44,9 +44,7 @@ export async function runOn(connection: unknown, sql: string): Promise<void> {
   await executeQuery.call(connection, { sql, parameters: [] });
 }
 
-/**
- * The open sockets of one pool. `MikroORM.close` waits for the answers to running queries, without an answer forever.
- */
+/** The open sockets of one pool. `MikroORM.close` waits for the answers to running queries, without an answer forever. */
 export class Sockets {
   readonly #ends = new Set<() => void>();
   #isDestroyed = false;
@@ -93,10 +91,7 @@ function call(value: unknown, name: string): boolean {
   return true;
 }
 
-/**
- * Refuses new connections. After `MikroORM.close` the next statement of running work would open a new pool
- * that nothing closes.
- */
+/** Refuses new connections. After `MikroORM.close` the next statement of running work would open a new pool that nothing closes. */
 export function refuseReconnects(connection: AbstractSqlConnection): void {
   connection.connect = () =>
     Promise.reject(Object.assign(new Error('its pool was closed'), { code: 'ECONNRESET' }));

@@ -1,6 +1,5 @@
-// The store in a database, without accounts (orm-accounts.ts) and the audit log (orm-audit.ts). Rows become
-// domain types; secrets of an instance (values of environment variables and headers) are encrypted in its
-// row.
+// The store in a database, without accounts (orm-accounts.ts) and the audit log (orm-audit.ts). Rows become domain types; secrets
+// of an instance (values of environment variables and headers) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';

@@ -3,9 +3,7 @@
 
 import { settlesWithin } from '../domain/clock.ts';
 
-/**
- * The result of `work`, or an error with the code ETIMEDOUT after `withinMs`. A later result is passed to `tooLate`.
- */
+/** The result of `work`, or an error with the code ETIMEDOUT after `withinMs`. A later result is passed to `tooLate`. */
 export async function withTimeout<T>(
   work: Promise<T>,
   withinMs: number,
