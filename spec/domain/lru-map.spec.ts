@@ -12,9 +12,9 @@ test('evicts the least recently used entry; reading and writing are uses', () =>
   map.get('a');
   map.set('b', 'x');
   map.set('d', 'd');
-  assert.equal([[...map.values()], map.get('c'), map.size], [['a', 'x', 'd'], undefined, 3]);
+  assert.equal([[...map.values()], map.get('c'), map.size], [['d', 'x', 'a'], undefined, 3]);
   map.delete('a');
-  assert.equal([...map.values()], ['x', 'd']);
+  assert.equal([...map.values()], ['d', 'x']);
 });
 
 test.run();

@@ -32,7 +32,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^undici$/, ['transports', 'discovery']],
   [/^dockerode$/, ['discovery']],
   [/^(?:jose|bcrypt|rate-limiter-flexible|ioredis)$/, ['auth']],
-  [/^lru-cache$/, ['auth', 'protocol']],
+  [/^lru-cache$/, ['domain', 'protocol']],
   [/^eventsource-parser$/, ['transports', 'cli']],
   [/^ajv$/, ['templates']],
   [/^@opentelemetry\//, ['tracing']],
@@ -42,7 +42,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
 
 /** Pure rooms: they may import only these packages, and of Node only the functions on bytes that belong to the global Buffer. */
 const pureRooms: Readonly<Record<string, readonly string[]>> = {
-  domain: ['typebox', 'node:buffer'],
+  domain: ['typebox', 'lru-cache', 'node:buffer'],
   balancing: ['rxjs'],
 };
 

@@ -2,10 +2,10 @@
 // a hash and a look-up. The cache decides how long an entry is fresh. Source: ADR 16.
 
 import { hash } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import type { Principal } from '../domain/account.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { databaseUnavailable, hasCode } from '../domain/errors.ts';
+import { LruMap } from '../domain/lru-map.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { isSecretOf, type KeyUse, parseKey } from './api-keys.ts';
@@ -253,8 +253,7 @@ const LONGEST_UNAVAILABLE_MS = 15 * 60_000;
 const ENTRIES = 10_000;
 
 export class CredentialCache<V extends Verified> {
-  /** `maxSize` and not `max`, which reserves memory for all entries at once. */
-  readonly entries = new LRUCache<string, V>({ maxSize: ENTRIES, sizeCalculation: () => 1 });
+  readonly entries = new LruMap<V>(ENTRIES);
   #isUnavailable = false;
   #lastAnswerMs: number | undefined;
 

@@ -1,8 +1,8 @@
 // Counts the requests of principals with an hourly limit, in memory or, shared with other nodes, in Redis.
 // When Redis is unavailable, this process counts alone and refuses no request because of that.
 
-import { LRUCache } from 'lru-cache';
 import type { Principal } from '../domain/account.ts';
+import { LruMap } from '../domain/lru-map.ts';
 
 /** A fixed window that begins with the first request. Source: ADR 17. */
 export const WINDOW_SECONDS = 3_600;
@@ -95,13 +95,12 @@ interface OpenWindow {
  */
 export class WindowCounter {
   readonly #windowMs: number;
-  readonly #windows: LRUCache<string, OpenWindow>;
+  readonly #windows: LruMap<OpenWindow>;
 
   /** Beyond `keys` the least recently counted key is dropped. */
   constructor({ windowSeconds, keys }: { readonly windowSeconds: number; readonly keys: number }) {
     this.#windowMs = windowSeconds * 1000;
-    // `max` would reserve memory for all keys at once: 1 MB for 50,000.
-    this.#windows = new LRUCache({ maxSize: keys, sizeCalculation: () => 1 });
+    this.#windows = new LruMap(keys);
   }
 
   /** The window after adding `count`, which may begin it; 0 only reads. A count over `limit` is not added. `nowMs`: since 1970. */

@@ -1,10 +1,10 @@
 // Periodically checks that the principals with open sessions and streams may keep them, because an idle session sends
 // no requests that would be checked. Source: ADR 35.
 
-import { LRUCache } from 'lru-cache';
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
 import { hasCode } from '../domain/errors.ts';
+import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { idsBehind } from './accounts.ts';
 import type { Identity } from './authenticator.ts';
@@ -27,8 +27,8 @@ export class SessionRevalidator {
   /** See Auth. */
   readonly changed$ = new Subject<string>();
   readonly #options: SessionRevalidatorOptions;
-  /** Of verified principals, by id. A principal without one is queried at each check. `max` would reserve memory for all. */
-  readonly #statuses = new LRUCache<string, AccountStatus>({ maxSize: STATUSES, sizeCalculation: () => 1 });
+  /** Of verified principals, by id. A principal without one is queried at each check. */
+  readonly #statuses = new LruMap<AccountStatus>(STATUSES);
   #open: () => Iterable<string> = () => [];
   #timer: NodeJS.Timeout | undefined;
   #isChecking = false;

@@ -1,43 +1,11 @@
-// A bounded LRU map. `lru-cache` would reserve memory for the bound of each map.
+// Bounded maps in memory.
 
-/** Holds at most `most` entries. Reading one is using it. */
-export class LruMap<V> {
-  readonly #most: number;
-  readonly #entries = new Map<string, V>();
+import { LRUCache } from 'lru-cache';
 
+/** Holds at most `most` entries; the least recently used one makes room, and reading one is using it. */
+export class LruMap<V extends NonNullable<unknown>> extends LRUCache<string, V> {
   constructor(most: number) {
-    this.#most = most;
-  }
-
-  get size(): number {
-    return this.#entries.size;
-  }
-
-  get(key: string): V | undefined {
-    const value = this.#entries.get(key);
-    if (value !== undefined) this.#renew(key, value);
-    return value;
-  }
-
-  set(key: string, value: V): void {
-    this.#renew(key, value);
-    for (const oldest of this.#entries.keys()) {
-      if (this.#entries.size <= this.#most) break;
-      this.#entries.delete(oldest);
-    }
-  }
-
-  delete(key: string): void {
-    this.#entries.delete(key);
-  }
-
-  /** All values, least recently used first; iteration does not count as use. */
-  values(): IterableIterator<V> {
-    return this.#entries.values();
-  }
-
-  #renew(key: string, value: V): void {
-    this.#entries.delete(key);
-    this.#entries.set(key, value);
+    // Not `max`, which would reserve memory for all entries at once: 1 MB for 50,000.
+    super({ maxSize: most, sizeCalculation: () => 1 });
   }
 }
