@@ -131,39 +131,35 @@ function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFail
   );
 }
 
-export const deregister: CommandDefinition = {
+export const deregister = requestCommand({
   name: 'gateway deregister',
-  positionals: '<template> <id>',
   summary: 'Deregister an instance; its calls in flight finish',
-  options: CLIENT_OPTIONS,
-  examples: ['gateway deregister search search-1'],
-  run: async (input, terminal) => {
-    const [template, id] = [input.positional(0), input.positional(1)];
-    const gateway = await gatewayOf(input, terminal);
-    const path = `/gateway/deregister/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
-    await ofTemplate(gateway, template, () => gateway.request(path, { method: 'DELETE' }));
-    const done = { template_name: template, instance_id: id, deregistered: true };
-    return printResult(input, terminal, done, `${id} is deregistered from ${template}`);
-  },
-};
+  request: (template, id) => ['DELETE', `/gateway/deregister/${template}/${id}`],
+  textOf: (template, id) => `${id} is deregistered from ${template}`,
+  record: { deregistered: true },
+});
 
-export const drain = instanceCommand(
-  'drain',
-  'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
-  () => 'gets no new calls until it is resumed',
-);
+export const drain = requestCommand({
+  name: 'gateway drain',
+  summary: 'Send an instance no new calls until it is resumed or the gateway restarts; it keeps running',
+  request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/drain`],
+  textOf: (template, id) => `${id} of ${template} gets no new calls until it is resumed`,
+});
 
-export const resume = instanceCommand(
-  'resume',
-  'Send calls to a drained instance again',
-  ({ state }) => `gets calls again: ${String(state)}`,
-);
+export const resume = requestCommand({
+  name: 'gateway resume',
+  summary: 'Send calls to a drained instance again',
+  request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/resume`],
+  textOf: (template, id, { state }) => `${id} of ${template} gets calls again: ${state}`,
+});
 
-const restartInstance = instanceCommand(
-  'restart',
-  'Restart the gateway in the background, or one instance when its calls have ended',
-  () => 'restarts when its calls have ended, after 30 s at the latest',
-);
+const restartInstance = requestCommand({
+  name: 'gateway restart',
+  summary: 'Restart the gateway in the background, or one instance when its calls have ended',
+  request: (template, id) => ['POST', `/gateway/instances/${template}/${id}/restart`],
+  textOf: (template, id) =>
+    `${id} of ${template} restarts when its calls have ended, after 30 s at the latest`,
+});
 
 /** Without arguments: the background gateway. With template and id: one instance. */
 export const restart: CommandDefinition = {
@@ -196,41 +192,40 @@ export const restart: CommandDefinition = {
   },
 };
 
-export const deleteTemplate: CommandDefinition = {
+export const deleteTemplate = requestCommand({
   name: 'gateway delete-template',
   positionals: '<template>',
   summary: 'Delete a template that has no instances, and its settings',
-  options: CLIENT_OPTIONS,
-  examples: ['gateway delete-template search'],
-  run: async (input, terminal) => {
-    const template = input.positional(0);
-    const gateway = await gatewayOf(input, terminal);
-    const path = `/gateway/templates/${encodeURIComponent(template)}`;
-    await ofTemplate(gateway, template, () => gateway.request(path, { method: 'DELETE' }));
-    const done = { template_name: template, deleted: true };
-    return printResult(input, terminal, done, `${template} is deleted`);
-  },
-};
+  request: (template) => ['DELETE', `/gateway/templates/${template}`],
+  textOf: (template) => `${template} is deleted`,
+  record: { deleted: true },
+});
 
-/** `word`: the last word of the command, and of its route. `done`: what is printed after the name of the instance. */
-function instanceCommand(
-  word: 'drain' | 'resume' | 'restart',
-  summary: string,
-  done: (record: Fields) => string,
-): CommandDefinition {
+interface RequestCommand extends Pick<CommandDefinition, 'name' | 'positionals' | 'summary'> {
+  /** Method and path; the arguments are encoded. */
+  readonly request: (template: string, id: string) => readonly ['POST' | 'DELETE', path: string];
+  readonly textOf: (template: string, id: string, answer: Fields) => string;
+  /** What --json prints, with the names, in place of the answer. */
+  readonly record?: Fields;
+}
+
+/** A command that sends one request about an instance or a template. */
+function requestCommand(definition: RequestCommand): CommandDefinition {
+  const { positionals = '<template> <id>', request, textOf, record, ...rest } = definition;
+  const example = positionals.replace('<template>', 'search').replace('<id>', 'search-1');
   return {
-    name: `gateway ${word}`,
-    positionals: '<template> <id>',
-    summary,
+    ...rest,
+    positionals,
     options: CLIENT_OPTIONS,
-    examples: [`gateway ${word} search search-1`],
+    examples: [`${rest.name} ${example}`],
     run: async (input, terminal) => {
-      const [template, id] = [input.positional(0), input.positional(1)];
+      const [template = '', id] = input.positionals;
       const gateway = await gatewayOf(input, terminal);
-      const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}/${word}`;
-      const send = () => gateway.request(path, { method: 'POST' });
-      const record = fields(await ofTemplate(gateway, template, send));
-      return printResult(input, terminal, record, `${id} of ${template} ${done(record)}`);
+      const [method, path] = request(encodeURIComponent(template), encodeURIComponent(id ?? ''));
+      const answer = fields(await ofTemplate(gateway, template, () => gateway.request(path, { method })));
+      const names = { template_name: template, ...(id === undefined ? {} : { instance_id: id }) };
+      const shown = record === undefined ? answer : { ...names, ...record };
+      return printResult(input, terminal, shown, textOf(template, id ?? '', answer));
     },
   };
 }
