@@ -1,5 +1,4 @@
-// Sends HTTP requests to a running gateway for the commands that manage one. It finds the gateway, waits a
-// bounded time and turns every failure into one line that says what to do. The commands interpret the answers.
+// Finds a running gateway and sends it the HTTP requests of commands. Every wait is bounded, and every failure is one line.
 
 import { didYouMean } from '../config/nearest.ts';
 import { codeOf, messageOf } from '../domain/errors.ts';
@@ -38,16 +37,16 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
 /** The first usual address at which a gateway answers. Sends no secret to another program. */
 export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promise<string | undefined> {
   return terminal.busy('looking for a gateway', async () => {
-    for (const url of usualUrls(terminal)) if (await answerOfGateway(url, SEEK_MS)) return url;
+    for (const url of usualUrls(terminal)) if (await answerOfGateway(url)) return url;
     return undefined;
   });
 }
 
-/** Longest wait for a gateway's answer at a usual address, in ms. */
-const SEEK_MS = 3_000;
+/** Longest wait for the answer that shows whether a gateway is at an address, in ms. */
+export const SEEK_MS = 3_000;
 
-/** The headers of a gateway that answers at this address within the time in ms; else undefined. Sends no secret. */
-export async function answerOfGateway(url: string, timeoutMs: number): Promise<Headers | undefined> {
+/** The headers of the gateway that answers at this address in time; undefined without one. Sends no secret. */
+export async function answerOfGateway(url: string, timeoutMs = SEEK_MS): Promise<Headers | undefined> {
   try {
     const signal = AbortSignal.timeout(timeoutMs);
     const response = await fetch(`${url}/gateway/health`, { signal, redirect: 'error' });
@@ -74,13 +73,6 @@ interface RemoteRequest {
   readonly form?: Readonly<Record<string, string>>;
   /** Longest wait for the whole answer, in ms. Default ANSWER_MS. */
   readonly timeoutMs?: number;
-  readonly signal?: AbortSignal | undefined;
-}
-
-interface StreamRequest {
-  /** JSON text to be posted; without it the request is a GET. */
-  readonly text?: string;
-  readonly after?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -151,12 +143,12 @@ export class Remote {
   }
 
   /**
-   * Passes on the events of a stream; resolves when it ends normally. Throws like `ask`, also for its event
-   * `error`; StreamBroken when the connection ends before the stream does.
+   * Passes on the events of a stream until it ends. `text`: JSON to be posted; without it the request is a GET. Throws like
+   * `ask`, also for the event `error`; StreamBroken when the connection ends before the stream does.
    */
   async follow(
     path: string,
-    { text, after, signal }: StreamRequest,
+    { text, after, signal }: { text?: string; after?: string | undefined; signal?: AbortSignal | undefined },
     onEvent: (event: RemoteEvent) => void,
   ): Promise<void> {
     const address = this.#addressOf(path);
@@ -171,9 +163,13 @@ export class Remote {
     const method = text === undefined ? 'GET' : 'POST';
     let hasBegun = false;
     try {
-      const signals = [silence.signal, ...(signal === undefined ? [] : [signal])];
-      const ended = { signal: AbortSignal.any(signals), redirect: 'error' } as const;
-      const response = await fetch(address, { method, headers, body: text ?? null, ...ended });
+      const response = await fetch(address, {
+        method,
+        headers,
+        body: text ?? null,
+        signal: AbortSignal.any([silence.signal, ...(signal === undefined ? [] : [signal])]),
+        redirect: 'error',
+      });
       const isStream = response.headers.get('content-type')?.startsWith('text/event-stream') === true;
       if (!isStream || response.body === null) {
         this.#bodyOf(response, await response.text());

@@ -5,9 +5,11 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
 import {
-  CredentialsFile,
   credentialsPath,
+  findToken,
+  removeToken,
   requestCredentials,
+  storeToken,
 } from '../../../src/cli/accounts/credentials.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
@@ -26,27 +28,28 @@ test.before.each(() => {
 });
 
 test('stores the tokens of several gateways, and removes expired ones at the next login', () => {
-  const file = new CredentialsFile(path);
-  assert.is(file.remove(url), undefined);
+  assert.is(removeToken(path, url), undefined);
   assert.is(existsSync(path), false);
   const other = { ...token, expires_at: '2028-01-01T00:00:00.000Z' };
-  file.store(url, token, nowMs);
-  file.store('http://b', other, nowMs);
-  assert.equal([file.remove(url), file.remove(url), file.find('http://b')], [token, undefined, other]);
-  file.store(url, token, nowMs);
-  file.store('http://c', other, nowMs + 3_600_000);
+  storeToken(path, url, token, nowMs);
+  storeToken(path, 'http://b', other, nowMs);
+  assert.equal(
+    [removeToken(path, url), removeToken(path, url), findToken(path, 'http://b')],
+    [token, undefined, other],
+  );
+  storeToken(path, url, token, nowMs);
+  storeToken(path, 'http://c', other, nowMs + 3_600_000);
   assert.not.match(readFileSync(path, 'utf8'), url);
-  assert.equal(file.find('http://b'), other);
+  assert.equal(findToken(path, 'http://b'), other);
 });
 
 test('ignores an invalid file, and replaces it', () => {
   mkdirSync(dirname(path), { recursive: true });
   for (const text of ['', '{"tokens": ', 'null']) {
     writeFileSync(path, text);
-    const file = new CredentialsFile(path);
-    assert.is(file.find(url), undefined, text);
-    file.store(url, token, nowMs);
-    assert.equal(file.find(url), token, text);
+    assert.is(findToken(path, url), undefined, text);
+    storeToken(path, url, token, nowMs);
+    assert.equal(findToken(path, url), token, text);
   }
 });
 
@@ -54,9 +57,9 @@ test('fails with one line when the file cannot be read or written', async () => 
   mkdirSync(folder('taken'));
   writeFileSync(folder('file'), '');
   const below = folder('file', 'credentials.json');
-  const read = () => new CredentialsFile(folder('taken')).find(url);
+  const read = () => findToken(folder('taken'), url);
   await rejects(read, CommandFailure, /taken cannot be read \(EISDIR\)$/);
-  const keep = () => new CredentialsFile(below).store(url, token, nowMs);
+  const keep = () => storeToken(below, url, token, nowMs);
   await rejects(keep, CommandFailure, /cannot be written \((ENOTDIR|EEXIST)\)$/);
 });
 
@@ -72,14 +75,14 @@ test('are stored in the configuration folder of the user', () => {
 /** The environment after a login at `url`. */
 function loggedIn(kept = { ...token, expires_at: '2999-01-01T00:00:00.000Z' }): Record<string, string> {
   const env = { XDG_CONFIG_HOME: folder() };
-  new CredentialsFile(credentialsPath(env, 'linux')).store(url, kept);
+  storeToken(credentialsPath(env, 'linux'), url, kept);
   return env;
 }
 
 test('sends the stored token only to the gateway that issued it', () => {
   const env = loggedIn();
   const another = { ...token, access_token: 'of-another', expires_at: '2999-01-01T00:00:00.000Z' };
-  new CredentialsFile(credentialsPath(env, 'linux')).store('http://127.0.0.1:80', another);
+  storeToken(credentialsPath(env, 'linux'), 'http://127.0.0.1:80', another);
   const headersOf = (at: string) => requestCredentials(at, env).headers;
   assert.equal(headersOf(url), { Authorization: 'Bearer planted-token' });
   assert.equal(headersOf('http://127.0.0.1:80'), { Authorization: 'Bearer of-another' });
@@ -109,7 +112,7 @@ test('names the login command, or the rejected variable, when the gateway refuse
 
 test('finds no token below a home that is no folder', () => {
   writeFileSync(folder('home'), '');
-  assert.is(new CredentialsFile(credentialsPath({ HOME: folder('home') })).find(url), undefined);
+  assert.is(findToken(credentialsPath({ HOME: folder('home') }), url), undefined);
 });
 
 const asRoot = test.needs(

@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { CredentialsFile, credentialsPath } from '../../../src/cli/accounts/credentials.ts';
+import { credentialsPath, findToken, storeToken } from '../../../src/cli/accounts/credentials.ts';
 import { filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -77,11 +77,11 @@ const urls = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000', 'https://gateway
 const [, , far = ''] = urls;
 /** A logout with a stored token for each of those; its output, and the gateways whose tokens are left. */
 async function logout(words: string, env: Record<string, string> = {}) {
-  const file = new CredentialsFile(credentialsPath(home()));
+  const path = credentialsPath(home());
   const token = { username: 'ada', access_token: 'x', expires_at: '2999-01-01T00:00:00.000Z' };
-  for (const url of urls) file.store(url, token);
+  for (const url of urls) storeToken(path, url, token);
   const outcome = await run(`gateway logout${words}`, undefined, env);
-  return { ...outcome, left: urls.filter((url) => file.find(url) !== undefined) };
+  return { ...outcome, left: urls.filter((url) => findToken(path, url) !== undefined) };
 }
 
 test('logout removes the token of the given gateway, even if that does not answer', async () => {

@@ -28,48 +28,39 @@ export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform 
   return join(folder, 'stagedoor', 'credentials.json');
 }
 
-/** The stored tokens by the URL that issued them; an expired one stays in the file until the next login. */
-export class CredentialsFile {
-  readonly path: string;
+/** The token that exactly this URL issued, also an expired one. */
+export function findToken(path: string, url: string): StoredToken | undefined {
+  return readTokens(path).get(url);
+}
 
-  constructor(path: string) {
-    this.path = path;
-  }
+/** Stores a token in place of the previous one; removes those that have expired. */
+export function storeToken(path: string, url: string, token: StoredToken, nowMs: number = Date.now()): void {
+  const others = [...readTokens(path)].filter(([, each]) => !isExpired(each, nowMs));
+  writeTokens(path, [...others, [url, token]]);
+}
 
-  /** The token that exactly this URL issued, also an expired one. */
-  find(url: string): StoredToken | undefined {
-    return this.#read().get(url);
-  }
+/** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. */
+export function removeToken(path: string, url: string): StoredToken | undefined {
+  const tokens = readTokens(path);
+  const token = tokens.get(url);
+  if (tokens.delete(url)) writeTokens(path, [...tokens]);
+  return token;
+}
 
-  /** Stores a token in place of the previous one; removes those that have expired. */
-  store(url: string, token: StoredToken, nowMs: number = Date.now()): void {
-    const others = [...this.#read()].filter(([, each]) => !isExpired(each, nowMs));
-    this.#write(new Map([...others, [url, token]]));
+function readTokens(path: string): Map<string, StoredToken> {
+  try {
+    // An invalid document holds none: the next login replaces it.
+    const { tokens } = fields(jsonIn(readFileSync(path, 'utf8')));
+    return new Map(Object.entries(fields(tokens) as Readonly<Record<string, StoredToken>>));
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return new Map();
+    throw new CommandFailure(`${path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
   }
+}
 
-  /** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. */
-  remove(url: string): StoredToken | undefined {
-    const tokens = this.#read();
-    const token = tokens.get(url);
-    if (tokens.delete(url)) this.#write(tokens);
-    return token;
-  }
-
-  #read(): Map<string, StoredToken> {
-    try {
-      // An invalid document holds none: the next login replaces it.
-      const { tokens } = fields(jsonIn(readFileSync(this.path, 'utf8')));
-      return new Map(Object.entries(fields(tokens) as Readonly<Record<string, StoredToken>>));
-    } catch (error) {
-      const code = codeOf(error);
-      if (code === 'ENOENT' || code === 'ENOTDIR') return new Map();
-      throw new CommandFailure(`${this.path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
-    }
-  }
-
-  #write(tokens: ReadonlyMap<string, StoredToken>): void {
-    writePrivateFile(this.path, `${JSON.stringify({ tokens: Object.fromEntries(tokens) }, null, 2)}\n`);
-  }
+function writeTokens(path: string, tokens: readonly (readonly [url: string, StoredToken])[]): void {
+  writePrivateFile(path, `${JSON.stringify({ tokens: Object.fromEntries(tokens) }, null, 2)}\n`);
 }
 
 /** Also true for a time that cannot be read. */
@@ -95,7 +86,7 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
       refused: (detail) => `${url} rejects STAGEDOOR_API_KEY: ${detail}`,
     };
   }
-  const stored = new CredentialsFile(credentialsPath(env)).find(url);
+  const stored = findToken(credentialsPath(env), url);
   const hasExpired = stored !== undefined && isExpired(stored, Date.now());
   return {
     headers: stored === undefined || hasExpired ? {} : { Authorization: `Bearer ${stored.access_token}` },

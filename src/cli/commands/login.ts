@@ -3,13 +3,13 @@
 
 import { isLoopback } from '../../config.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
-import { CredentialsFile, credentialsPath, type StoredToken } from '../accounts/credentials.ts';
+import { credentialsPath, removeToken, type StoredToken, storeToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
-import { answerOfGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
+import { answerOfGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote, SEEK_MS } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: CommandDefinition = {
@@ -36,10 +36,10 @@ export const login: CommandDefinition = {
     }
 
     const expiresAt = new Date(Date.now() + seconds * 1000).toISOString();
-    const file = new CredentialsFile(credentialsPath(terminal.env));
-    file.store(gateway.url, { username, access_token: token, expires_at: expiresAt });
+    const path = credentialsPath(terminal.env);
+    storeToken(path, gateway.url, { username, access_token: token, expires_at: expiresAt });
     const done = { url: gateway.url, username, expires_at: expiresAt };
-    const text = `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${file.path}`;
+    const text = `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${path}`;
     printResult(input, terminal, done, text);
     if (terminal.env.STAGEDOOR_API_KEY)
       terminal.note('warning: STAGEDOOR_API_KEY is set and takes precedence over this login');
@@ -58,10 +58,10 @@ export const logout: CommandDefinition = {
   },
   examples: ['gateway logout'],
   run: async (input, terminal) => {
-    const file = new CredentialsFile(credentialsPath(terminal.env));
+    const path = credentialsPath(terminal.env);
     const named = namedUrl(input.text('url'), terminal.env);
     const removed = (named === undefined ? usualUrls(terminal) : [named]).flatMap((url) => {
-      const token = file.remove(url);
+      const token = removeToken(path, url);
       return token === undefined ? [] : [{ url, token }];
     });
     const urls = removed.map(({ url }) => url);
@@ -72,17 +72,14 @@ export const logout: CommandDefinition = {
   },
 };
 
-/** Longest wait for the gateway that ends a token, in ms. */
-const END_MS = 3_000;
-
 /** The caller removes the token in any case. It is sent only to a gateway, not to any other program at the address. */
 async function endToken(url: string, token: StoredToken, terminal: Terminal): Promise<void> {
   if (Date.parse(token.expires_at) <= Date.now()) return;
   try {
-    if (!(await answerOfGateway(url, END_MS))) throw new CommandFailure('no gateway answers');
+    if (!(await answerOfGateway(url))) throw new CommandFailure('no gateway answers');
     const headers = { Authorization: `Bearer ${token.access_token}` };
     const gateway = new Remote(url, { headers, refused: (why) => why }, terminal.busy);
-    await gateway.request('/auth/logout', { method: 'POST', timeoutMs: END_MS });
+    await gateway.request('/auth/logout', { method: 'POST', timeoutMs: SEEK_MS });
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
     terminal.note(
