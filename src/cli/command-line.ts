@@ -1,5 +1,5 @@
-// Reads a command line: the command with its options, or a request for help or the version. cac splits the options; this file
-// adds what it lacks: commands of two words, values that stay text, and errors for unknown words.
+// Reads a command line. cac splits the options; this file adds what it lacks: commands of two words, values that stay text, and
+// errors for unknown words.
 
 import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';
@@ -68,7 +68,7 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
 
 /** A short option by its long name; any other word as it is. Throws UsageError for a switch with a value. */
 function plainWord({ name, options }: Command, word: string): string {
-  const abbreviated = options.find(({ short }) => short !== undefined && word === `-${short}`);
+  const abbreviated = options.find(({ short }) => word === `-${short}`);
   if (abbreviated !== undefined) return optionFlag(abbreviated);
   const [, flag] = /^(--[^=]+)=/.exec(word) ?? [];
   if (options.some(({ flags }) => flags === flag)) throw misuse(name, `${flag} takes no value`);
@@ -89,10 +89,9 @@ function parseWithCac(
     command.checkOptionValue();
     const missing = (positionals.match(/<[^>]+>/g) ?? []).slice(parsed.args.length);
     if (missing.length > 0) throw new Error(`missing required argument ${missing[0]}`);
-    const isOpen = positionals.includes('[...');
-    const expected = isOpen ? parsed.args.length : (positionals.match(/[<[][^>\]]+[>\]]/g) ?? []).length;
-    const beyond = parsed.args[expected];
-    if (beyond !== undefined) throw new Error(`unexpected argument "${beyond}"`);
+    const beyond = parsed.args[command.args.length];
+    if (beyond !== undefined && !positionals.includes('[...'))
+      throw new Error(`unexpected argument "${beyond}"`);
     return parsed;
   } catch (error) {
     const reason = messageOf(error);
@@ -126,11 +125,11 @@ function isNumeric(word: string): boolean {
 // --- unknown words -------------------------------------------------------------------------------------
 
 function unknownWord(word: string, group: string | undefined, commands: readonly Command[]): UsageError {
-  const where = group === undefined ? 'stagedoor' : `stagedoor ${group}`;
-  const help = `${group ?? ''} --help`.trim();
+  const where = group === undefined ? '' : `${group} `;
   const names = commands.map(({ name }) => name);
-  const advice = adviceOn(nearestCommand(word, group, names), (name) => `"${ownCommand(name)}"`, help);
-  return new UsageError(`unknown command "${where} ${word}"; ${advice}`);
+  const found = nearestCommand(word, group, names);
+  const advice = adviceOn(found, (name) => `"${ownCommand(name)}"`, `${where}--help`);
+  return new UsageError(`unknown command "stagedoor ${where}${word}"; ${advice}`);
 }
 
 function nearestCommand(

@@ -8,18 +8,14 @@ import type { Terminal } from './terminal.ts';
 export interface OptionDefinition {
   /** As cac writes it: `--port <number>` takes a value, `--json` is a switch, `--no-auth` turns `auth` off. */
   readonly flags: string;
-  /** One letter that stands for it: `-f`. */
+  /** The letter of `-f`. */
   readonly short?: string | undefined;
-  /** For help; names the default. */
   readonly description: string;
   /** Heading under which help shows it. Default: `Options`. */
   readonly group?: string | undefined;
 }
 
-/**
- * Options by their flags as help shows them: `'-f, --follow': 'Keep printing new lines'`. Flags that end in
- * `...` may be repeated: the command reads them with `texts`.
- */
+/** Descriptions by flags: `'-f, --follow': 'Keep printing new lines'`. Flags that end in `...` may be repeated. */
 export type OptionTable = Readonly<Record<string, string | Pick<OptionDefinition, 'description' | 'group'>>>;
 
 export function optionsOf(table: OptionTable): readonly OptionDefinition[] {
@@ -54,19 +50,19 @@ export function commandOf(definition: CommandDefinition): Command {
   return { ...definition, options: optionsOf({ ...definition.options, ...quiet }) };
 }
 
-/** An option without its value: `--port` of `--port <number>`. */
+/** `--port` of `--port <number>`. */
 export function optionFlag({ flags }: OptionDefinition): string {
   return flags.replace(/ .*$/, '');
 }
 
-/** The name of an option without its dashes: `port` of `--port <number>`, `auth` of `--no-auth`. */
-export function optionName({ flags }: OptionDefinition): string {
-  return flags.replace(/^--(no-)?/, '').replace(/ .*$/, '');
+/** `port` of `--port <number>`, `auth` of `--no-auth`. */
+export function optionName(option: OptionDefinition): string {
+  return optionFlag(option).replace(/^--(no-)?/, '');
 }
 
 export type OptionValue = string | boolean | readonly (string | boolean)[];
 
-/** Words and options of one command. Names are written as on the command line, without dashes: `working-dir`. */
+/** Words and options of one command line. Names have no dashes at their start: `working-dir`. */
 export class CommandInput {
   readonly positionals: readonly string[];
   readonly #options: ReadonlyMap<string, OptionValue>;
@@ -139,8 +135,8 @@ export function pairsOf(
 const ISO_DAY = /^\d{4}-\d{2}-\d{2}$/;
 
 /**
- * Reads `2027-01-31T00:00:00Z` as it is, `2027-01-31` as the start of that day in UTC, and `2h` as a span from now on. Returns ISO 8601
- * in UTC. `unitMs`: the letters of a span; a negative value counts back. Throws UsageError.
+ * ISO 8601 in UTC of a time, of a day (its start in UTC) or of a span from now on, such as `2h`. `unitMs`: the letters of a
+ * span; a negative value counts back. Throws UsageError.
  */
 export function timeOf(
   option: string,
@@ -150,10 +146,8 @@ export function timeOf(
 ): string {
   const [, count, letter = ''] = /^(\d{1,6})([a-z])$/.exec(text) ?? [];
   const unit = unitMs[letter];
-  const isSpan = unit !== undefined;
-  const atMs = isSpan
-    ? nowMs + Number(count) * unit
-    : timestampOf(ISO_DAY.test(text) ? `${text}T00:00Z` : text);
+  const written = ISO_DAY.test(text) ? `${text}T00:00Z` : text;
+  const atMs = unit === undefined ? timestampOf(written) : nowMs + Number(count) * unit;
   if (!Number.isNaN(atMs)) return new Date(atMs).toISOString();
   const spans = Object.keys(unitMs).map((each) => `12${each}`);
   throw new UsageError(

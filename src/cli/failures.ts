@@ -1,5 +1,4 @@
-// The errors with which a command ends on purpose. main.ts turns each into a line on standard error and an exit code; any other
-// error is unexpected and is shown with its stack.
+// The errors with which a command ends on purpose: main.ts prints them and exits with their code. Others are shown with their stack.
 
 import { codeOf } from '../domain/errors.ts';
 
@@ -24,7 +23,7 @@ export class GatewayRefusal extends CommandFailure {
   }
 }
 
-/** The user pressed Ctrl-C at a question or while a command waits: exit code 130, as if the signal had ended the program. */
+/** Ctrl-C at a question or during a wait: exit code 130, as if the signal had ended the program. */
 export class Cancelled extends CommandFailure {
   constructor() {
     super('cancelled');

@@ -1,5 +1,4 @@
-// The text of `--help`, for the program, a group and a command, made from the command table. cac's own help is not used: it
-// has no groups and writes to the console by itself.
+// The text of `--help`, made from the command table. The help of cac has no groups and writes to the console by itself.
 
 import { stripVTControlCharacters } from 'node:util';
 import { ownCommand } from '../domain/version.ts';
@@ -7,7 +6,7 @@ import type { Command } from './command.ts';
 
 type HelpRow = readonly [name: string, text: string];
 
-/** Help for the program (`group` undefined) or for the commands of one group. `columns`: those of the terminal, if any. */
+/** Help for the program, or for the commands of one group. `columns`: those of the terminal, if any. */
 export function overview(commands: readonly Command[], group?: string, columns?: number): string {
   const shown = commands.filter(({ name }) => group === undefined || name.startsWith(`${group} `));
   const program = group === undefined ? 'stagedoor' : `stagedoor ${group}`;

@@ -1,5 +1,4 @@
-// The command line: finds the command, runs it, and maps its outcome to an exit code and at most one line.
-// Commands are in commands/; bin/stagedoor.mjs calls `main` and leaves its answer as the exit code.
+// The command line: finds the command, runs it, and maps its outcome to an exit code. bin/stagedoor.mjs calls `main`.
 
 import { VERSION } from '../domain/version.ts';
 import { type CommandLine, readCommandLine } from './command-line.ts';
@@ -45,9 +44,10 @@ async function perform(line: CommandLine, terminal: Terminal): Promise<number> {
     case 'version':
       terminal.print(VERSION);
       return SUCCESS;
-    case 'overview':
-      if (line.isRequested) terminal.print(overview(COMMANDS, line.group, terminal.columns));
-      else terminal.complain(overview(COMMANDS, line.group, terminal.columns));
+    case 'overview': {
+      const show = line.isRequested ? terminal.print : terminal.complain;
+      show(overview(COMMANDS, line.group, terminal.columns));
       return line.isRequested ? SUCCESS : USAGE;
+    }
   }
 }

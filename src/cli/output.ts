@@ -1,5 +1,4 @@
-// The output of commands: tables and `name  value` lines for people, JSON for programs. The command selects the content, the
-// terminal the colours.
+// The output of commands: tables and `name  value` lines for people, JSON for programs.
 
 import { hasInvisible, withoutInvisible } from '../domain/text.ts';
 import type { CommandInput } from './command.ts';
@@ -48,11 +47,7 @@ export function table<Row>(
     );
   const headings = shown.map(({ heading }) => heading);
   const cells = [headings, ...rows.map((_, index) => shown.map(({ texts }) => texts[index] ?? ''))];
-  const natural = headings.map((_, at) =>
-    cells.reduce((most, row) => Math.max(most, widthOf(row[at] ?? '')), 0),
-  );
-  const { columns: most = Number.POSITIVE_INFINITY } = terminal;
-  const widths = fittingWidths(most, natural, cells);
+  const widths = fittingWidths(terminal.columns ?? Number.POSITIVE_INFINITY, cells);
   const [head = '', ...lines] = cells.map((row) => drawn(row, widths));
   return [terminal.paint('bold', head), ...lines].join('\n');
 }
@@ -102,16 +97,15 @@ const BLANK = /^(-|0(\.0+)?( %)?)?$/;
 const GAP = 2;
 const LEAST_WIDTH = 5;
 
-function fittingWidths(
-  columns: number,
-  natural: readonly number[],
-  cells: readonly (readonly string[])[],
-): readonly number[] {
+function fittingWidths(columns: number, cells: readonly (readonly string[])[]): readonly number[] {
+  const [headings = []] = cells;
   // Words in colour are not split.
-  const mayShrink = natural.map((_, index) => !cells.some((row) => row[index]?.includes('\u001b')));
-  const most = Math.max(columns, LEAST_WIDTH);
-  const widths = natural.map((width, index) => (mayShrink[index] ? Math.min(width, most) : width));
-  while (totalOf(widths) > columns) {
+  const mayShrink = headings.map((_, at) => !cells.some((row) => row[at]?.includes('\u001b')));
+  const widths = headings.map((_, at) => {
+    const natural = cells.reduce((most, row) => Math.max(most, widthOf(row[at] ?? '')), 0);
+    return mayShrink[at] ? Math.min(natural, Math.max(columns, LEAST_WIDTH)) : natural;
+  });
+  while (widths.reduce((sum, width) => sum + width + GAP, -GAP) > columns) {
     const widest = Math.max(...widths.filter((_, index) => mayShrink[index]));
     if (widest <= LEAST_WIDTH) break;
     widths[widths.findIndex((width, index) => width === widest && mayShrink[index])] = widest - 1;
@@ -119,20 +113,15 @@ function fittingWidths(
   return widths;
 }
 
-function totalOf(widths: readonly number[]): number {
-  return widths.reduce((sum, width) => sum + width + GAP, -GAP);
-}
-
-/** `name  value` lines with the values in one column, which is wrapped on a terminal; none for an empty value. */
+/** `name  value` lines without those of empty values; a terminal wraps the column of values. */
 export function detailLines(
   { columns }: Pick<Terminal, 'columns'>,
   pairs: readonly (readonly [name: string, value: unknown])[],
 ): string {
-  const rows = pairs.map(([name, value]) => [name, cellText(value)] as const);
-  return rowLines(
-    rows.filter(([, text]) => text !== ''),
-    columns,
-  ).join('\n');
+  const rows = pairs
+    .map(([name, value]) => [name, cellText(value)] as const)
+    .filter(([, text]) => text !== '');
+  return rowLines(rows, columns).join('\n');
 }
 
 export function fieldText(value: unknown): string {

@@ -14,7 +14,6 @@ import { dirname, resolve } from 'node:path';
 import { CommandFailure, writeFailure } from './failures.ts';
 
 const OWNER_ALONE = 0o600;
-const OWNERS_FOLDER = 0o700;
 
 /**
  * Writes a file with mode 0600, in place of any file there; its folder is made with mode 0700 when there is none. Readers
@@ -22,7 +21,7 @@ const OWNERS_FOLDER = 0o700;
  */
 export function writePrivateFile(path: string, text: string): void {
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: OWNERS_FOLDER });
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     replaceFile(path, text, OWNER_ALONE, () => true);
   } catch (error) {
     throw writeFailure(path, error);
@@ -30,10 +29,10 @@ export function writePrivateFile(path: string, text: string): void {
 }
 
 /**
- * The same with this mode, in an existing folder. `isUnchanged` is called right before the replacement; if it returns false, nothing
+ * The same with this mode, in an existing folder. `mayReplace` is called right before the replacement; if it returns false, nothing
  * is replaced and the result is false. Throws the error of the file system.
  */
-export function replaceFile(path: string, text: string, mode: number, isUnchanged: () => boolean): boolean {
+export function replaceFile(path: string, text: string, mode: number, mayReplace: () => boolean): boolean {
   const draft = `${path}.${process.pid}.tmp`;
   rmSync(draft, { force: true }); // left by a killed process with the same number
   try {
@@ -41,17 +40,19 @@ export function replaceFile(path: string, text: string, mode: number, isUnchange
     writeFileSync(draft, text, { flag: 'wx', mode: OWNER_ALONE, flush: true });
     chmodSync(draft, mode); // the umask may have removed even the owner's bits
     keepOwner(path, draft);
-    const isReplaced = isUnchanged();
-    if (isReplaced) renameSync(draft, path);
-    else rmSync(draft);
-    return isReplaced;
+    if (!mayReplace()) {
+      rmSync(draft);
+      return false;
+    }
+    renameSync(draft, path);
+    return true;
   } catch (error) {
     rmSync(draft, { force: true });
     throw error;
   }
 }
 
-/** Gives root's copy, never the target of a link, to the owner of the original, if there is one, who has to be able to read it. */
+/** Gives a copy that root made, never the target of a link, to the owner of the original, who has to be able to read it. */
 export function keepOwner(original: string, copy: string): void {
   const owner = process.getuid?.() === 0 ? statSync(original, { throwIfNoEntry: false }) : undefined;
   if (owner !== undefined) lchownSync(copy, owner.uid, owner.gid);

@@ -1,34 +1,32 @@
-// The surroundings of a command: standard output for results and progress, standard error for errors, questions and a
-// spinner, standard input for one line, a hidden answer or everything. Commands get it as an argument, so that specs can read
-// the output.
+// The surroundings of a command: standard output for results, standard error for errors, questions and a spinner, standard input
+// for one line or a hidden answer.
 
 import { createInterface } from 'node:readline';
 import { type Readable, Writable } from 'node:stream';
 import { styleText } from 'node:util';
 import type { Spinner } from 'yocto-spinner';
 import { codeOf } from '../domain/errors.ts';
-import { withoutInvisible } from '../domain/text.ts';
+import { utf8Text, withoutInvisible } from '../domain/text.ts';
 import { Cancelled, CommandFailure, writeFailure } from './failures.ts';
 
 export interface Terminal {
-  /** A result or progress: one line or more, the line end is added. */
+  /** Prints a result or progress; the line end is added, here and below. */
   print(text: string): void;
-  /** An error: one line, the line end is added. */
+  /** Prints an error. */
   complain(text: string): void;
-  /** Prints warnings and progress, which are neither result nor error, to the stream of errors; --quiet drops them. */
+  /** Prints a warning or progress to the stream of errors; --quiet drops it. */
   note(text: string): void;
   /** Resolves when everything printed is written. Throws CommandFailure when it could not be; a reader that went away is no failure. */
   written(): Promise<void>;
   /** Replaces everything on the screen. Only where a person reads `print`. */
   redraw(text: string): void;
-  /** Runs the work; shows a spinner to a person once it takes longer than half a second. */
   readonly busy: Busy;
-  /** Colours the text when a person with a colour terminal reads `print`, else returns it as it is. */
+  /** Colours the text when a person with a colour terminal reads `print`. */
   paint(colour: 'bold' | 'dim' | 'green' | 'red' | 'yellow', text: string): string;
   /** Characters per line where a person reads `print`; undefined when a program or a file does. */
   readonly columns: number | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The folder relative paths of the command line start from. */
+  /** Relative paths of the command line start here. */
   readonly folder: string;
   readonly canAsk: boolean;
   /** Hidden input of a person. Rejects with Cancelled after Ctrl-C and Ctrl-D. Only when `canAsk`. */
@@ -39,8 +37,10 @@ export interface Terminal {
 
 /** The same terminal for `--quiet`: results and errors only. */
 export function quietTerminal(terminal: Terminal): Terminal {
-  return { ...terminal, note: () => {}, busy: (_what, work) => work(() => {}) };
+  return { ...terminal, note: () => {}, busy: withoutSpinner };
 }
+
+const withoutSpinner: Busy = (_what, work) => work(() => {});
 
 const [USUAL_COLUMNS, USUAL_ROWS] = [80, 24];
 
@@ -77,10 +77,7 @@ export function processTerminal(): Terminal {
       process.stdout.write(`\u001b[H${lines.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
     },
     // With a pipe at either end another program, such as a pager, may be drawing on the terminal.
-    busy:
-      process.stdout.isTTY === true && process.stderr.isTTY === true
-        ? showBusy()
-        : (_what, work) => work(() => {}),
+    busy: process.stdout.isTTY === true && process.stderr.isTTY === true ? showBusy() : withoutSpinner,
     paint: (colour, text) => (isColoured ? styleText(colour, text, { validateStream: false }) : text),
     get columns() {
       return process.stdout.isTTY === true ? process.stdout.columns || USUAL_COLUMNS : undefined;
@@ -106,11 +103,8 @@ function complain(text: string): void {
 
 // --- the spinner on standard error ---------------------------------------------------------------------------------
 
-/** Replaces the words beside the spinner. */
-type Progress = (text: string) => void;
-
-/** Runs the work. `what` is a clause: "waiting for http://127.0.0.1:8080". */
-type Busy = <T>(what: string, work: (progress: Progress) => Promise<T>) => Promise<T>;
+/** Runs the work beside a spinner with the text `what`, a clause; `progress` replaces the text. */
+type Busy = <T>(what: string, work: (progress: (text: string) => void) => Promise<T>) => Promise<T>;
 
 /** Work that ends sooner shows no spinner, in ms. */
 const SPINNER_AFTER_MS = 500;
@@ -151,8 +145,8 @@ export function showBusy(stream: NodeJS.WriteStream = process.stderr): Busy {
 const LONGEST_LINE = 64 * 1024;
 
 /**
- * The text up to the first line end (LF or CRLF) or the end of the input. Undefined when it is longer than 64 KiB or no
- * UTF-8. Rejects with the error of the input. Only a terminal can be read again: a pipe that stays open would keep the process alive.
+ * The text up to the first line end; undefined when it is longer than 64 KiB or no UTF-8. Only a terminal can be read again: a
+ * pipe that stays open would keep the process alive.
  */
 export async function readFirstLine(
   input: Readable & { readonly isTTY?: boolean },
@@ -164,23 +158,19 @@ export async function readFirstLine(
   }
   input.pause();
   if (read.length > LONGEST_LINE && !read.includes('\n')) return undefined;
-  // A password that is not UTF-8 could not be typed elsewhere.
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(read).split(/\r?\n/, 1)[0];
+    return utf8Text(read).split(/\r?\n/, 1)[0];
   } catch {
-    return undefined;
+    return undefined; // a password that could not be typed elsewhere
   }
 }
 
-/**
- * The line that was typed. Rejects with Cancelled after Ctrl-C, Ctrl-D and the end of the input. Backspace, Ctrl-U and the like work. The terminal is as before when the promise settles; a signal that ends the process puts it back as well (Node does).
- */
+/** The line that was typed. Rejects with Cancelled after Ctrl-C, Ctrl-D and the end of the input; restores the terminal. */
 export function askHidden(
   question: string,
   { input, output }: { readonly input: Readable; readonly output: Pick<Writable, 'write'> },
 ): Promise<string> {
-  // `output` gets the question and the line end. The line editor, which knows all keys and sets and resets the raw mode,
-  // writes nowhere.
+  // The line editor knows all keys, and sets and resets the raw mode; it must not echo.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const editor = createInterface({ input, output: nowhere, terminal: true, historySize: 0 });
   // From here on nothing is echoed, even text that is typed before the question appears.
