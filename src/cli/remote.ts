@@ -251,10 +251,10 @@ function unreachable(url: string, timeoutMs: number, error: unknown, method: str
   return new CommandFailure(reason, { cause: error });
 }
 
-/** Codes of connections that ended after they were made. */
+/** Connections that ended after they were made. */
 const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
 
-/** A clause about a request that was sent and not answered. */
+/** For a request that was sent and not answered. */
 function outcomeText(method: string): string {
   return method === 'GET' ? '' : '; the request may have been carried out';
 }
@@ -264,7 +264,6 @@ export const URL_OPTION: OptionTable = {
     'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000',
 };
 
-/** Appended to the options of each client command. */
 export const CLIENT_OPTIONS: OptionTable = {
   ...URL_OPTION,
   '--json': 'Print the answer of the gateway as JSON',
@@ -275,7 +274,7 @@ export const WIDE_OPTION: OptionTable = {
   '--wide': 'Show every column, also those that are empty or zero in every row; always so in a pipe',
 };
 
-/** The gateway that `--url` or STAGEDOOR_URL names, else the first that answers. Throws CommandFailure when none does. */
+/** The same, but throws CommandFailure when no gateway answers. */
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
   const remote = await findGateway(input.text('url'), terminal);
   if (remote !== undefined) return remote;
@@ -285,7 +284,7 @@ export async function gatewayOf(input: CommandInput, terminal: Terminal): Promis
   );
 }
 
-/** Entries of one answer of the gateway. */
+/** Entries of one answer. */
 const PAGE = 500;
 
 /** The entries of a list of several pages, up to `most`. */

@@ -1,5 +1,4 @@
-// The accounts of a gateway or of a database for the account commands, and the choice between the two: the /auth routes of a
-// running gateway, or the same routes on the database itself (local-client.ts).
+// The accounts for the account commands: the /auth routes of a running gateway, or the same routes on its database (local-client.ts).
 
 import { type Fields, listOf } from '../answers.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
@@ -33,8 +32,6 @@ export function shownTemplatesOf({ templates }: Fields): unknown {
   return templates.length === 0 ? 'none' : templates;
 }
 
-// --- the choice ------------------------------------------------------------------------------------------------------------
-
 export const PASSWORD_OPTION: OptionTable = {
   '--password <value>':
     'Password; "-" reads standard input, default a hidden prompt. Other users can read a value given here',
@@ -49,9 +46,8 @@ export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
 };
 
 /**
- * Lets `work` use the account client: of the gateway that `--url` or STAGEDOOR_URL names, else of the gateway
- * that answers at a usual address, else of the database. `--local` and `--database` choose the database directly.
- * The choice is written to standard error.
+ * Lets `work` use the accounts of the gateway that `--url` or STAGEDOOR_URL names, else of the first that answers, else of the
+ * database, which `--local` and `--database` choose directly. The choice is written to standard error.
  */
 export async function withAccountClient<T>(
   input: CommandInput,

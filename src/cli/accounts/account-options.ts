@@ -1,5 +1,4 @@
-// Reads options about accounts: roles, permissions, templates, expiry, and passwords from the hidden prompt, standard input or the
-// command line. The accounts of the gateway or of the database check the values.
+// Reads options about accounts, and passwords from the hidden prompt, standard input or the command line.
 
 import { ROLE_SCOPES, ROLES, type Role, SCOPES, type Scope } from '../../domain/account.ts';
 import type { CommandInput } from '../command.ts';
@@ -36,37 +35,25 @@ export function wordsOf(input: CommandInput, option: string): readonly string[] 
 /** The spans of `--expires`. */
 export const LIFETIME_MS = { h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
-// --- passwords -------------------------------------------------------------------------------------------------------------
-
-/**
- * `question`: `Password of ada`; a colon is added. A new password is asked for twice. Throws UsageError when there is no
- * terminal to ask or no password, CommandFailure when cancelled.
- */
+/** `question`: `Password of ada`; a colon is added. A new password is asked for twice. */
 export async function readPassword(
   input: CommandInput,
   terminal: Terminal,
   { question, isNew }: { readonly question: string; readonly isNew: boolean },
 ): Promise<string> {
   const written = input.text('password');
-  const password =
-    written === undefined
-      ? await askPassword(terminal, question, isNew)
-      : await readWritten(written, terminal);
-  if (password === '') throw new UsageError('the password is empty');
-  return password;
-}
-
-async function readWritten(written: string, terminal: Terminal): Promise<string> {
-  if (written !== '-') {
+  let password = written;
+  if (written === undefined) password = await askPassword(terminal, question, isNew);
+  else if (written === '-') password = await terminal.readLine();
+  else {
     terminal.note(
       'warning: every user of this machine can read a command line; --password - reads standard input',
     );
-    return written;
   }
-  const line = await terminal.readLine();
-  if (line === undefined)
+  if (password === undefined)
     throw new UsageError('standard input must hold the password: one line of UTF-8 text');
-  return line;
+  if (password === '') throw new UsageError('the password is empty');
+  return password;
 }
 
 async function askPassword(terminal: Terminal, question: string, isNew: boolean): Promise<string> {

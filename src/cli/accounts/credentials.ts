@@ -1,5 +1,5 @@
-// The credentials that a command sends to a gateway, the tokens that `gateway login` stores (one per gateway, in a file that only
-// its owner can read), and the gateways that have a name in environments.json.
+// The credentials that a command sends to a gateway, the tokens that `gateway login` stores, and the gateways that have a name in
+// environments.json.
 
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -104,36 +104,28 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
 // --- environments.json beside the tokens, written by hand; `--env NAME` reads it:
 //   { "prod": { "url": "https://mcp.example.com", "key_variable": "PROD_KEY" }, "lab": { "url": "http://lab:8080", "key": "sd_..." } }
 
-export interface NamedEnvironment {
-  readonly url: string;
-  readonly keyVariable?: string;
-  /** The key, from the file or from the variable. */
-  readonly key?: string;
-}
-
-/** Throws UsageError when there is no such environment, or the file cannot be read. */
-export function namedEnvironment(name: string, env: Terminal['env']): NamedEnvironment {
+/**
+ * The variables of a command for the environment of this name: its URL and key replace those that are set. `keyVariable`: the variable
+ * that the file names for the key. Throws UsageError when there is no such environment, or the file cannot be read.
+ */
+export function namedEnvironment(
+  name: string | undefined,
+  env: Terminal['env'],
+): { readonly env: Terminal['env']; readonly keyVariable?: string | undefined } {
+  if (name === undefined) return { env };
   const path = join(dirname(credentialsPath(env)), 'environments.json');
   const all = read(path);
-  const { url, key, key_variable: keyVariable } = fields(Object.hasOwn(all, name) ? all[name] : undefined);
+  const { url, key, key_variable: written } = fields(Object.hasOwn(all, name) ? all[name] : undefined);
   if (typeof url !== 'string')
     throw new UsageError(`there is no environment "${name}" with a url in ${path}`);
   // On Windows other users cannot read the user's folder.
   if (key !== undefined && process.platform !== 'win32' && (statSync(path).mode & 0o077) !== 0) {
     throw new UsageError(`${path} holds a key and can be read by other users: run "chmod 600 ${path}"`);
   }
-  const isInVariable = typeof keyVariable === 'string';
-  const value = isInVariable ? env[keyVariable] : key;
-  return {
-    url,
-    ...(isInVariable ? { keyVariable } : {}),
-    ...(typeof value === 'string' && value !== '' ? { key: value } : {}),
-  };
-}
-
-/** The variables of a command for this environment: its URL and key replace those that are set. */
-export function withEnvironment(env: Terminal['env'], { url, key }: NamedEnvironment): Terminal['env'] {
-  return { ...env, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: key };
+  const keyVariable = typeof written === 'string' ? written : undefined;
+  const value = keyVariable === undefined ? key : env[keyVariable];
+  const known = typeof value === 'string' && value !== '' ? value : undefined;
+  return { env: { ...env, STAGEDOOR_URL: url, STAGEDOOR_API_KEY: known }, keyVariable };
 }
 
 function read(path: string): Readonly<Record<string, unknown>> {

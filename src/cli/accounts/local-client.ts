@@ -21,7 +21,6 @@ export type AccountClient = Pick<Remote, 'request'>;
 
 const ROUTES = [...userRoutes, ...apiKeyRoutes];
 
-/** Opens the existing database that these options, the environment and gateway.yaml name, for the work. */
 export async function withLocalClient<T>(
   input: CommandInput,
   terminal: Terminal,
@@ -57,12 +56,14 @@ export async function withLocalClient<T>(
         if (route === undefined) throw new Error(`no route for ${method} ${path}`);
         const params = { user_id: id, key_id: id };
         // The parts of a request and of a gateway that the routes of accounts use.
-        const input = { params, query: '', body: definedFields(Object(body)), principal: ANONYMOUS };
+        const input: Partial<RawInput> = {
+          params,
+          query: '',
+          body: definedFields(Object(body)),
+          principal: ANONYMOUS,
+        };
         const services = { auth: { accounts } } as Services;
-        const { bytes, trail } = (await route.run(
-          input as Partial<RawInput> as RawInput,
-          services,
-        )) as BytesReply;
+        const { bytes, trail } = (await route.run(input as RawInput, services)) as BytesReply;
         if (method !== 'GET') {
           const subject = trail?.subject ?? path;
           audit.record({ ...actor, action: `${method} ${route.path}`, subject, status: 0 });

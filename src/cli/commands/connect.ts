@@ -1,5 +1,5 @@
-// `stagedoor connect`: the configuration of MCP clients for a template, from the table of clients in ../connect/; and `bridge`,
-// the MCP server over standard input and output for clients that start programs: it passes everything to a template of a gateway.
+// `stagedoor connect`: the configuration of MCP clients for a template, from the table of clients in src/connect/; and `bridge`:
+// a template of a gateway over standard input and output, for clients that start programs.
 
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ import {
   locationText,
   stepsOf,
 } from '../../connect/kind.ts';
-import { namedEnvironment, requestCredentials, withEnvironment } from '../accounts/credentials.ts';
+import { namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { type CommandDefinition, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
@@ -60,15 +60,13 @@ export const connect: CommandDefinition = {
     }
     const { connections, transport, env } = await connectionsFor(input, terminal);
     const planned = integrationsOf(kinds, connections, transport);
-    const tried = async () => (input.has('verify') ? verifyAll(planned, { ...terminal, env }) : planned);
     const [only] = planned;
-    if (input.has('write') && only !== undefined) {
-      await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
-      return report(await tried(), input, terminal);
-    }
+    const isWritten = input.has('write') && only !== undefined;
+    if (isWritten) await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
     const output = input.text('output');
     const path = output === undefined ? undefined : newFilePath(terminal.folder, output);
-    const integrations = await tried();
+    const integrations = input.has('verify') ? await verifyAll(planned, { ...terminal, env }) : planned;
+    if (isWritten) return report(integrations, input, terminal);
     const text = textOf(integrations, input, terminal, path !== undefined);
     if (path === undefined) terminal.print(text);
     else {
@@ -127,12 +125,10 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   if (name !== undefined && input.has('url')) {
     throw new UsageError('--url cannot be combined with --env NAME: both name a gateway');
   }
-  const environment = name === undefined ? undefined : namedEnvironment(name, terminal.env);
+  const { env, keyVariable: variable = 'STAGEDOOR_API_KEY' } = namedEnvironment(name, terminal.env);
   const value = await keyOf(input, terminal);
-  const env = environment === undefined ? terminal.env : withEnvironment(terminal.env, environment);
   const envWithKey = value === undefined ? env : { ...env, STAGEDOOR_API_KEY: value };
   const gateway = await gatewayOf(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
-  const variable = environment?.keyVariable ?? 'STAGEDOOR_API_KEY';
   const connections = await findConnections(gateway, {
     template: input.positional(0),
     key: { variable, ...(value === undefined ? {} : { value }) },
@@ -179,8 +175,8 @@ function textOf(
   if (input.has('json')) {
     return json({ template: input.positional(0), integrations: integrations.map(recordOf) });
   }
-  const [only, second] = integrations;
-  if (isFile && only !== undefined && second === undefined) return only.kind.snippet(only.connection);
+  const [only] = integrations;
+  if (isFile && only !== undefined && integrations.length === 1) return only.kind.snippet(only.connection);
   return integrations.map((each) => description(each, terminal)).join('\n\n\n');
 }
 
@@ -272,11 +268,8 @@ export const bridge: CommandDefinition = {
   run: async (input, terminal) => {
     // The gateway need not run yet: a bridge waits for it.
     input.refuseBoth('env', 'url');
-    const name = input.text('env');
-    const env =
-      name === undefined ? terminal.env : withEnvironment(terminal.env, namedEnvironment(name, terminal.env));
-    const named = namedUrl(input.text('url'), env);
-    const url = named ?? (await answeringUrl(terminal)) ?? DEFAULT_URLS[0];
+    const { env } = namedEnvironment(input.text('env'), terminal.env);
+    const url = namedUrl(input.text('url'), env) ?? (await answeringUrl(terminal)) ?? DEFAULT_URLS[0];
     return runBridge(input.positional(0), url, { env, complain: terminal.complain });
   },
 };

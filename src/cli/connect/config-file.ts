@@ -1,5 +1,4 @@
-// `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation
-// and writes it. The file is replaced as a whole or not at all, and a copy of the old file is kept.
+// `connect --write` and `--remove`: shows the change of a client's configuration file, asks for confirmation and writes it.
 
 import { copyFileSync, lstatSync, mkdirSync, readFileSync, realpathSync, rmSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -97,19 +96,15 @@ function writeConfig({ path, text: before, mode }: ConfigText, after: string): s
   return before === undefined ? undefined : backup;
 }
 
-/** The lines that differ, with three lines of context: an edit is in one place. Empty without a difference. */
+/** The lines that differ, with three lines of context: an edit is in one place. */
 function differenceOf(before: string, after: string): string {
-  if (before === after) return '';
+  const linesOf = (text: string) => (text === '' ? [] : text.replace(/\n$/, '').split('\n'));
   const [old, fresh] = [linesOf(before), linesOf(after)];
   let start = 0;
   while (start < old.length && start < fresh.length && old[start] === fresh[start]) start += 1;
   let end = 0;
-  while (
-    end < Math.min(old.length, fresh.length) - start &&
-    old[old.length - 1 - end] === fresh[fresh.length - 1 - end]
-  ) {
-    end += 1;
-  }
+  const most = Math.min(old.length, fresh.length) - start;
+  while (end < most && old.at(-1 - end) === fresh.at(-1 - end)) end += 1;
   const around = (lines: readonly string[]) => lines.map((line) => `  ${line}`);
   return [
     ...around(old.slice(Math.max(0, start - AROUND), start)),
@@ -120,10 +115,6 @@ function differenceOf(before: string, after: string): string {
 }
 
 const AROUND = 3;
-
-function linesOf(text: string): string[] {
-  return text === '' ? [] : text.replace(/\n$/, '').split('\n');
-}
 
 /** Writes the entry of the connection into the client's file; without a connection removes it. */
 export async function changeEntry(

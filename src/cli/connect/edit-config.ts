@@ -1,5 +1,5 @@
-// Puts the entry of one server into the text of a client's file, or removes it. Everything else stays: comments,
-// order, other servers, and members that the user added to the entry. config-file.ts reads and writes the file.
+// Puts the entry of one server into the text of a client's file, or removes it. Everything else stays, also comments and members
+// that the user added to the entry.
 
 import {
   applyEdits,
@@ -195,19 +195,17 @@ function editedToml(text: string, { file, template, connection }: ConfigEdit): s
   if (!isMarked && (from !== -1 || to !== -1))
     throw new CommandFailure(`has only one of the lines "${begin}" and "${end}"`);
   const outside = isMarked ? [...lines.slice(0, from), ...lines.slice(to + 1)] : lines;
-  if (connection === undefined) {
-    if (isMarked) return outside.join('\n').replace(/\n{2,}$/, '\n');
-    if (mentions(outside, file.section, template)) throw new CommandFailure(NOT_OURS);
-    return text;
+  if (connection === undefined && isMarked) return outside.join('\n').replace(/\n{2,}$/, '\n');
+  if (mentions(outside, file.section, template)) {
+    throw new CommandFailure(
+      'may have an entry of this name that connect did not write, and TOML is not parsed: change it by hand',
+    );
   }
-  if (mentions(outside, file.section, template)) throw new CommandFailure(NOT_OURS);
+  if (connection === undefined) return text;
   const block = [begin, tomlTable([...file.section, template], file.entry(connection)), end];
   if (isMarked) return [...lines.slice(0, from), ...block, ...lines.slice(to + 1)].join('\n');
   return `${text.trim() === '' ? '' : text.replace(/\n*$/, '\n\n')}${block.join('\n')}\n`;
 }
-
-const NOT_OURS =
-  'may have an entry of this name that connect did not write, and TOML is not parsed: change it by hand';
 
 /** Whether the table may exist in another form: a header, a dotted key or an inline table. */
 function mentions(lines: readonly string[], section: readonly string[], template: string): boolean {

@@ -1,5 +1,4 @@
-// Finds out how clients reach a template: its instances, whether the gateway requires a key, and which
-// program a client may start itself. Registers and changes nothing.
+// Finds out how clients reach a template: whether the gateway requires a key, and which program a client may start itself.
 
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
