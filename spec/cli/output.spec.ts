@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { shownReasonOf, shownStateOf } from '../../src/cli/answers.ts';
+import { CommandInput } from '../../src/cli/command.ts';
 import { detailLines, duration, json, printable, stateWord, table } from '../../src/cli/output.ts';
 import { suite } from '../helpers/suite.ts';
 import { recordingTerminal } from './recording-terminal.ts';
@@ -53,9 +54,10 @@ test('omits columns that are empty or zero in every row on a terminal, unless it
   ];
   const headOf = (text: string) => text.split('\n')[0];
   const person = recordingTerminal({ columns: 80 });
-  assert.is(headOf(table(person, headings, rows, { isWide: false })), 'NAME  CALLS');
+  const narrow = new CommandInput([], new Map());
+  assert.is(headOf(table(person, headings, rows, narrow)), 'NAME  CALLS');
   assert.is(headOf(table(person, headings, rows)), 'NAME  CALLS  FAILED  REASON');
-  assert.is(headOf(table(plain, headings, rows, { isWide: false })), 'NAME  CALLS  FAILED  REASON');
+  assert.is(headOf(table(plain, headings, rows, narrow)), 'NAME  CALLS  FAILED  REASON');
 });
 
 test('aligns facts, and wraps them on a terminal below their value', () => {

@@ -29,22 +29,22 @@ export type Columns<Row> = Readonly<Record<string, (keyof Row & string) | ((row:
 
 /**
  * A table without borders: headings, then one line per row. On a terminal it fits: the widest columns are wrapped, between words
- * where that is possible; without `isWide`, columns that are empty or zero in every row are omitted. A pipe gets everything.
+ * where that is possible; with an `input` without `--wide`, columns that are empty or zero in every row are omitted. A pipe gets
+ * everything.
  */
 export function table<Row>(
   terminal: Terminal,
   columns: Columns<Row>,
   rows: readonly Row[],
-  { isWide = true } = {},
+  input?: CommandInput,
 ): string {
+  const isWide = input === undefined || input.has('wide') || terminal.columns === undefined;
   const shown = Object.entries(columns)
     .map(([heading, column]) => ({
       heading,
       texts: rows.map((row) => cellText(typeof column === 'function' ? column(row) : row[column])),
     }))
-    .filter(
-      ({ texts }) => isWide || terminal.columns === undefined || !texts.every((text) => BLANK.test(text)),
-    );
+    .filter(({ texts }) => isWide || !texts.every((text) => BLANK.test(text)));
   const headings = shown.map(({ heading }) => heading);
   const cells = [headings, ...rows.map((_, index) => shown.map(({ texts }) => texts[index] ?? ''))];
   const widths = fittingWidths(terminal.columns ?? Number.POSITIVE_INFINITY, cells);

@@ -1,5 +1,4 @@
-// The files of a background gateway, all in its state folder: its process, its log, and a lock that it holds
-// while it runs. start-daemon.ts starts a daemon, run-daemon.ts is its process.
+// The files of a background gateway, all in its state folder: its process, its log, and a lock that it holds while it runs.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +37,6 @@ export async function daemonFiles(config: Config, { env }: Pick<Terminal, 'env'>
   return filesIn(stateFolderOf(config, env));
 }
 
-/** The paths of the files in a state folder. */
 export function filesIn(folder: string) {
   return {
     folder,
@@ -52,10 +50,7 @@ export function filesIn(folder: string) {
 
 export type DaemonFiles = Readonly<ReturnType<typeof filesIn>>;
 
-/**
- * The daemon that runs there now; undefined when there is none. The file of a killed daemon does not count:
- * its lock is free, even if another process has its process id by now.
- */
+/** The daemon that runs there now. The lock of a killed one is free, even if another process has its process id by now. */
 export async function runningDaemon(files: DaemonFiles): Promise<Daemon | undefined> {
   if (readDaemon(files) === undefined) return undefined;
   const { lockFile } = await import('../../persistence/file-lock.ts');

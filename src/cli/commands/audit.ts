@@ -44,7 +44,7 @@ export const audit: CommandDefinition = {
     const bounds = { query, most: limit };
     const entries = await entriesOf(await gatewayOf(input, terminal), '/gateway/audit', 'entries', bounds);
     return printResult(input, terminal, entries, () =>
-      entries.length === 0 ? 'no entries' : table(terminal, COLUMNS, entries, { isWide: input.has('wide') }),
+      entries.length === 0 ? 'no entries' : table(terminal, COLUMNS, entries, input),
     );
   },
 };

@@ -1,10 +1,10 @@
-// `stagedoor gateway list | status | health | stats`: every instance and its state; the state of a running gateway
-// and of its templates, in one word for scripts and monitors; the calls of each instance, with --watch repeatedly.
+// `stagedoor gateway list | status | health | stats`: every instance and its state; the state of a running gateway and of its
+// templates; the calls of each instance.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { CommandDefinition, CommandInput } from '../command.ts';
 import { GatewayRefusal, UsageError } from '../failures.ts';
 import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, WIDE_OPTION } from '../remote.ts';
@@ -19,12 +19,11 @@ export const list: CommandDefinition = {
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
     const registry = await gateway.request('/gateway/registry');
-    const isWide = input.has('wide');
-    return printResult(input, terminal, registry, () => listing(terminal, registry, isWide));
+    return printResult(input, terminal, registry, () => listing(input, terminal, registry));
   },
 };
 
-function listing(terminal: Terminal, registry: unknown, isWide: boolean): string {
+function listing(input: CommandInput, terminal: Terminal, registry: unknown): string {
   const records = instancesOf(registry);
   if (records.length === 0)
     return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
@@ -45,7 +44,7 @@ function listing(terminal: Terminal, registry: unknown, isWide: boolean): string
       REASON: shownReasonOf,
     },
     records,
-    { isWide },
+    input,
   );
 }
 
@@ -67,18 +66,21 @@ export const status: CommandDefinition = {
     const isLocked = sample instanceof GatewayRefusal;
     const report = { url: gateway.url, health, ...(isLocked ? {} : { stats: fields(sample.stats) }) };
     const records = isLocked ? [] : instancesOf(sample.registry);
-    const isWide = input.has('wide');
-    printResult(input, terminal, report, () => summary(terminal, report, records, isWide));
+    printResult(input, terminal, report, () => summary(input, terminal, report, records));
     if (isLocked) terminal.note(`only its health is shown: ${sample.message}`);
-    return health.status === 'unhealthy' ? 1 : 0;
+    return exitCodeOf(health);
   },
 };
 
+function exitCodeOf({ status }: Fields): number {
+  return status === 'unhealthy' ? 1 : 0;
+}
+
 function summary(
+  input: CommandInput,
   terminal: Terminal,
   { url, health, stats }: { readonly url: string; readonly health: Fields; readonly stats?: Fields },
   records: readonly Fields[],
-  isWide: boolean,
 ): string {
   const nameOf = ({ template_name: template, id }: Fields) => `${template}/${id}`;
   const stateOf = (record: Fields) => stateWord(terminal, shownStateOf(record));
@@ -91,7 +93,7 @@ function summary(
   const failing = records.filter((record) => shownStateOf(record) !== 'healthy');
   return [
     lines,
-    ...(templates.length > 0 ? [table(terminal, TEMPLATE_COLUMNS, templates, { isWide })] : []),
+    ...(templates.length > 0 ? [table(terminal, TEMPLATE_COLUMNS, templates, input)] : []),
     ...(failing.length > 0
       ? [table(terminal, { 'NOT HEALTHY HERE': nameOf, STATE: stateOf, REASON: shownReasonOf }, failing)]
       : []),
@@ -143,20 +145,15 @@ export const health: CommandDefinition = {
   run: async (input, terminal) => {
     const [template] = input.positionals;
     const gateway = await gatewayOf(input, terminal);
-    const answer =
-      template === undefined
-        ? await gateway.health()
-        : fields(
-            await ofTemplate(gateway, template, () =>
-              gateway.request(`/mcp/${encodeURIComponent(template)}/health`),
-            ),
-          );
-    printResult(input, terminal, answer, () =>
-      template === undefined
-        ? detailLines(terminal, healthRows(terminal, answer))
-        : templateHealth(terminal, template, answer),
-    );
-    return answer.status === 'unhealthy' ? 1 : 0;
+    if (template === undefined) {
+      const answer = await gateway.health();
+      printResult(input, terminal, answer, () => detailLines(terminal, healthRows(terminal, answer)));
+      return exitCodeOf(answer);
+    }
+    const path = `/mcp/${encodeURIComponent(template)}/health`;
+    const answer = fields(await ofTemplate(gateway, template, () => gateway.request(path)));
+    printResult(input, terminal, answer, () => templateHealth(terminal, template, answer));
+    return exitCodeOf(answer);
   },
 };
 
@@ -194,8 +191,7 @@ export const stats: CommandDefinition = {
     const gateway = await gatewayOf(input, terminal);
     const first = await sampleOf(gateway);
     if (isWatched) return watch(gateway, terminal, first);
-    const isWide = input.has('wide');
-    return printResult(input, terminal, first.stats, () => tableOf(terminal, first, undefined, isWide));
+    return printResult(input, terminal, first.stats, () => tableOf(terminal, first, { input }));
   },
 };
 
@@ -217,7 +213,7 @@ async function watch(gateway: Remote, terminal: Terminal, first: GatewaySample):
   try {
     while (!signal.aborted) {
       const clock = new Date().toTimeString().slice(0, 8);
-      terminal.redraw(`${tableOf(terminal, now, before, true)}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
+      terminal.redraw(`${tableOf(terminal, now, { before })}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
       await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
       if (!signal.aborted) [before, now] = [now, await sampleOf(gateway, signal)];
     }
@@ -234,8 +230,7 @@ async function watch(gateway: Remote, terminal: Terminal, first: GatewaySample):
 function tableOf(
   terminal: Terminal,
   now: GatewaySample,
-  before: GatewaySample | undefined,
-  isWide: boolean,
+  { before, input }: { before?: GatewaySample | undefined; input?: CommandInput },
 ): string {
   const stats = fields(now.stats);
   const of = fields(stats.instances);
@@ -269,7 +264,7 @@ function tableOf(
     ['failed', percent(stats.error_rate)],
     ['time', `${milliseconds(stats.average_response_time_ms)} on average; 50, 95, 99 %: ${percentiles}`],
   ]);
-  return records.length === 0 ? summary : `${summary}\n\n${table(terminal, columns, records, { isWide })}`;
+  return records.length === 0 ? summary : `${summary}\n\n${table(terminal, columns, records, input)}`;
 }
 
 function percent(rate: unknown): string {

@@ -1,6 +1,5 @@
-// `stagedoor template list | show`: the templates of a gateway, or of the folder of definitions on this
-// machine; `template init | validate | add`: writes a template.json from options or answers, checks one, and
-// copies one into that folder. The last three work on files, without a gateway.
+// `stagedoor template list | show`: the templates of a gateway, or of the folder of definitions on this machine; `template init |
+// validate | add`: writes a template.json, checks one, and copies one into that folder.
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -32,10 +31,9 @@ export const templateList: CommandDefinition = {
   },
   examples: ['template list', 'template list --tag files --local'],
   run: async (input, terminal) => {
-    const records = await templatesOf(input, terminal, input.text('tag'));
-    const isWide = input.has('wide');
+    const records = await templatesOf(input, terminal);
     return printResult(input, terminal, { templates: records }, () =>
-      records.length === 0 ? 'No template found.' : table(terminal, COLUMNS, records, { isWide }),
+      records.length === 0 ? 'No template found.' : table(terminal, COLUMNS, records, input),
     );
   },
 };
@@ -86,14 +84,11 @@ const SETTING_COLUMNS: Columns<Fields> = {
   DESCRIPTION: 'description',
 };
 
-async function templatesOf(
-  input: CommandInput,
-  terminal: Terminal,
-  tag: string | undefined,
-): Promise<readonly Fields[]> {
+async function templatesOf(input: CommandInput, terminal: Terminal): Promise<readonly Fields[]> {
+  const tag = input.text('tag');
   if (readsLocally(input)) {
     const records = await localTemplates(input, terminal);
-    return records.filter(({ tags }) => tag === undefined || (Array.isArray(tags) && tags.includes(tag)));
+    return records.filter(({ tags }) => tag === undefined || itemsOf(tags).includes(tag));
   }
   const gateway = await gatewayOf(input, terminal);
   const query = new URLSearchParams({ include_details: 'true', ...(tag === undefined ? {} : { tag }) });
@@ -110,8 +105,11 @@ async function templateOf(input: CommandInput, terminal: Terminal, id: string): 
   const records = await localTemplates(input, terminal);
   const found = records.find((record) => record.id === id);
   if (found !== undefined) return found;
-  const ids = records.map((record) => String(record.id));
-  const advice = didYouMean(id, ids) ?? `"${ownCommand('template list --local')}" shows all`;
+  const similar = didYouMean(
+    id,
+    records.map((record) => record.id),
+  );
+  const advice = similar ?? `"${ownCommand('template list --local')}" shows all`;
   throw new CommandFailure(`template "${id}" not found; ${advice}`);
 }
 
@@ -122,7 +120,7 @@ function readsLocally(input: CommandInput): boolean {
   return isLocal;
 }
 
-async function localTemplates(input: CommandInput, terminal: Terminal): Promise<readonly Fields[]> {
+async function localTemplates(input: CommandInput, terminal: Terminal) {
   const [{ readSettings }, { readCatalogue }, { withoutSecrets }] = await Promise.all([
     import('../setting-options.ts'),
     import('../../templates/catalogue.ts'),

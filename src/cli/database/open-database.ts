@@ -1,5 +1,5 @@
-// Opens the database of the settings for a command, reports its state, and migrates it. Unlike a gateway, a command creates
-// a database only for `db migrate`: a misspelt path must not become an empty database without accounts.
+// Opens the database of the settings for a command. Unlike a gateway, only `db migrate` creates a database: a misspelt path must
+// not become an empty database without accounts.
 
 import type { Config } from '../../config.ts';
 import { asGatewayError, OperatorError, reasonOf } from '../../domain/errors.ts';
@@ -12,23 +12,18 @@ import { issueText } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 
-export interface OpenedDatabase extends Storage {
-  /** For display: without a password, with an absolute path. */
-  readonly name: string;
-}
-
-/** Opens the database for the work. Throws CommandFailure with one line that says what to do. */
+/** Opens the database for the work; `name` is for display. Throws CommandFailure with one line that says what to do. */
 export async function withDatabase<T>(
   config: Config,
   { env, busy }: Terminal,
-  work: (database: OpenedDatabase) => Promise<T>,
+  work: (database: Storage & { readonly name: string }) => Promise<T>,
 ): Promise<T> {
-  const { printable } = describeStored(config);
+  const { printable: name } = describeStored(config);
   try {
     const open = () => openStorage(config, { env, migrations: 'require' });
-    const storage = await busy(`opening ${printable}`, open);
+    const storage = await busy(`opening ${name}`, open);
     try {
-      return await work({ ...storage, name: printable });
+      return await work({ ...storage, name });
     } finally {
       await storage.store.close();
     }
@@ -93,55 +88,42 @@ export async function databaseReport(config: Config, terminal: Terminal): Promis
     ...{ database: printable, kind, is_reachable: false, is_usable: false, reason: null },
     ...{ migrations: null, warnings: exposure === undefined ? [] : [exposure] },
   };
-  const found = await outcomeOf(() => migrationStatus(config.databaseUrl, { cwd: config.folder }));
-  if ('reason' in found) return { ...unreachable, reason: found.reason };
-  const state = { ...unreachable, is_reachable: true, migrations: found.value };
-  const reason = reasonAgainst(found.value);
-  if (reason !== undefined) return { ...state, reason };
-  // With its secrets, as a gateway opens it.
-  const opened = await outcomeOf(() => withDatabase(config, terminal, async () => {}));
-  return 'reason' in opened ? { ...state, reason: opened.reason } : { ...state, is_usable: true };
+  const found = await migrationStatus(config.databaseUrl, { cwd: config.folder }).catch(reasonOfFailure);
+  if (typeof found === 'string') return { ...unreachable, reason: found };
+  const state = { ...unreachable, is_reachable: true, migrations: found };
+  const reason =
+    reasonAgainst(found) ??
+    // With its secrets, as a gateway opens it.
+    (await withDatabase(config, terminal, async () => null).catch(reasonOfFailure));
+  return { ...state, reason, is_usable: reason === null };
 }
 
 export async function migrateDatabase(
   config: Config,
   terminal: Terminal,
 ): Promise<{ readonly name: string; readonly applied: readonly string[] }> {
-  const { databaseUrl, folder: cwd } = config;
   const { printable: name } = describeStored(config);
+  const appliedNow = async () => (await migrationStatus(config.databaseUrl, { cwd: config.folder })).applied;
   try {
-    const before = await appliedBefore(config);
+    const before: readonly string[] = await appliedNow().catch((error: unknown) => {
+      // The database does not exist yet; a damaged file must not be changed.
+      if (error instanceof StoreOpenError && !(error instanceof DamagedFileError)) return [];
+      throw error;
+    });
     terminal.note(`migrating ${name}`);
     const { store } = await openStorage(config, { env: terminal.env, migrations: 'apply' });
     await store.close();
-    const { applied } = await migrationStatus(databaseUrl, { cwd });
-    return { name, applied: applied.filter((each) => !before.includes(each)) };
+    return { name, applied: (await appliedNow()).filter((each) => !before.includes(each)) };
   } catch (error) {
     throw databaseFailure(error);
   }
 }
 
-/** Names of applied migrations; none when the database does not exist yet. Throws for a damaged file, which must not be changed. */
-async function appliedBefore({ databaseUrl, folder: cwd }: Config): Promise<readonly string[]> {
-  try {
-    return (await migrationStatus(databaseUrl, { cwd })).applied;
-  } catch (error) {
-    if (error instanceof StoreOpenError && !(error instanceof DamagedFileError)) return [];
-    throw error;
-  }
-}
-
-/** The result, or the reason of a known failure in one line; throws any other error. */
-async function outcomeOf<T>(
-  work: () => Promise<T>,
-): Promise<{ readonly value: T } | { readonly reason: string }> {
-  try {
-    return { value: await work() };
-  } catch (thrown) {
-    const error = databaseFailure(thrown);
-    if (error instanceof CommandFailure) return { reason: error.message };
-    throw error;
-  }
+/** The reason of a known failure in one line; throws any other error. */
+function reasonOfFailure(thrown: unknown): string {
+  const error = databaseFailure(thrown);
+  if (error instanceof CommandFailure) return error.message;
+  throw error;
 }
 
 /** The reason why a gateway of this version cannot start on the database as it is; undefined when it can. */

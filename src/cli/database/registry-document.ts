@@ -1,5 +1,5 @@
-// Exports the content of a database as a registry document, the first shape of docs/guides/registry-file.md, and imports such a
-// document into a database. persistence/registry-file.ts reads documents.
+// Exports a database as a registry document, the first shape of docs/guides/registry-file.md, and imports documents that
+// persistence/registry-file.ts has read.
 
 import { commandExposes } from '../../domain/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors.ts';
@@ -11,13 +11,9 @@ import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store } from '../../persistence/store.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
 
-/** `{ templates: { name: { load_balancer?, instances } } }`; entries have the fields of a registration. */
-interface RegistryDocument {
-  readonly templates: Readonly<Record<string, DocumentSection>>;
-}
-
 interface DocumentSection {
   readonly load_balancer?: TemplateSettings['loadBalancer'];
+  /** With the fields of a registration. */
   readonly instances: readonly Readonly<Record<string, unknown>>[];
 }
 
@@ -48,8 +44,7 @@ export function registryDocument(
     const entries = members.map((each) => entryOf(each, withSecrets));
     return [name, { ...(isEmpty(loadBalancer) ? {} : { load_balancer: loadBalancer }), instances: entries }];
   });
-  const document: RegistryDocument = { templates: Object.fromEntries(sections) };
-  return { document, withheld, unreadable };
+  return { document: { templates: Object.fromEntries(sections) }, withheld, unreadable };
 }
 
 function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<Record<string, unknown>> {

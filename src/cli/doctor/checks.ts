@@ -1,5 +1,4 @@
-// TABLE of the checks of `stagedoor doctor`, in the order of the output. A check reports one or more results,
-// each with its state and, for a problem, advice. No check changes anything.
+// TABLE of the checks of `stagedoor doctor`, in the order of the output. No check changes anything.
 
 import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -23,19 +22,20 @@ import { answerOfGateway, beginningOf, namedUrl, SEEK_MS } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** A result of a check. `advice` says what to do; null when nothing has to be done, or the text says it. */
-export interface Examination {
+export interface Examination extends CheckResult {
   readonly check: string;
+}
+
+interface CheckResult {
   readonly status: 'ok' | 'warn' | 'fail';
   readonly text: string;
+  /** What to do; null when nothing has to be done, or the text says it. */
   readonly advice: string | null;
 }
 
-type CheckResult = Omit<Examination, 'check'>;
+type Check = (config: Config, terminal: Terminal) => Promise<readonly CheckResult[]>;
 
-const CHECKS: Readonly<
-  Record<string, (config: Config, terminal: Terminal) => Promise<readonly CheckResult[]>>
-> = {
+const CHECKS: Readonly<Record<string, Check>> = {
   database: checkDatabase,
   ports: checkPorts,
   files: checkFiles,
@@ -103,12 +103,11 @@ async function checkPorts({ listeners, portsDefaulted, metrics }: Config): Promi
   const results = await Promise.all(listeners.map(checkAddress));
   // One of the two default ports is enough.
   const isEnough = portsDefaulted && results.some(({ status }) => status === 'ok');
-  return [
-    ...results.map((each) =>
-      isEnough && each.status === 'fail' ? { ...each, status: 'warn' as const } : each,
-    ),
-    ...(metrics.port === undefined ? [] : [await checkAddress({ ...metrics, port: metrics.port })]),
-  ];
+  const judged = results.map((each) =>
+    isEnough && each.status === 'fail' ? warn(each.text, each.advice) : each,
+  );
+  if (metrics.port === undefined) return judged;
+  return [...judged, await checkAddress({ ...metrics, port: metrics.port })];
 }
 
 async function checkAddress({ host, port }: { host: string; port: number }): Promise<CheckResult> {
@@ -142,7 +141,7 @@ function bindingError(host: string, port: number): Promise<string | undefined> {
 
 async function checkFiles(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const described = attempt(() => describeDatabase(config.databaseUrl, config.folder));
-  if (described instanceof Error) return [];
+  if (described instanceof Error) return []; // checkDatabase reports it
   const { file } = described;
   const folder = stateFolderOf(config, terminal.env);
   const { pid, log } = filesIn(folder);
@@ -163,9 +162,8 @@ async function checkRegistryFile(path: string): Promise<readonly CheckResult[]> 
     if (problems.length === 0) return [ok(`registry file ${path}`)];
     return problems.map((problem) => warn(problem, `correct ${path}`));
   } catch (error) {
-    if (error instanceof RegistryFileError)
-      return [fail(error.message, 'correct it, or choose another --registry-file')];
-    throw error;
+    if (!(error instanceof RegistryFileError)) throw error;
+    return [fail(error.message, 'correct it, or choose another --registry-file')];
   }
 }
 
