@@ -1,5 +1,4 @@
 // The servers of the demo: the selected templates, the number of their instances, and their registrations.
-// templates/<id>/template.json defines the program of a template; demo.ts starts and watches it.
 
 import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
@@ -33,18 +32,20 @@ export async function planDemo(scratch: string, templates?: string) {
   return { servers: planned.flat(), problems: catalogue.problems };
 }
 
-async function plan(template: TemplateDefinition, scratch: string): Promise<DemoServer[]> {
+function plan(template: TemplateDefinition, scratch: string): Promise<DemoServer[]> {
+  const numbers = template.id === SHOWCASE ? [1, 2, 3] : [1];
   return Promise.all(
-    Array.from({ length: template.id === SHOWCASE ? 3 : 1 }, async (_, index) => {
-      const id = `${template.id}-${index + 1}`;
-      const folder = await makeFolder(scratch, id);
+    numbers.map(async (number) => {
+      const id = `${template.id}-${number}`;
+      const folder = join(scratch, id);
+      await mkdir(folder, { recursive: true });
+      await writeFile(
+        join(folder, 'welcome.txt'),
+        'This folder belongs to the demo and is deleted with it.\n',
+      );
       // A package that is installed beside the gateway is not downloaded.
       const input = launchOf({ args: [], ...instanceInputOf(template, folder) });
-      return {
-        template: template.id,
-        id,
-        input: { ...(index < 2 ? input : await overHttp(input)), id },
-      };
+      return { template: template.id, id, input: { ...(number < 3 ? input : await overHttp(input)), id } };
     }),
   );
 }
@@ -53,13 +54,6 @@ async function plan(template: TemplateDefinition, scratch: string): Promise<Demo
 async function overHttp(input: InstanceInput): Promise<InstanceInput> {
   const args = input.args?.map((word) => (word === 'stdio' ? 'streamableHttp' : word)) ?? [];
   return { ...input, args, transport: 'http', endpoint: `http://127.0.0.1:${await freePort()}/mcp` };
-}
-
-async function makeFolder(scratch: string, id: string): Promise<string> {
-  const folder = join(scratch, id);
-  await mkdir(folder, { recursive: true });
-  await writeFile(join(folder, 'welcome.txt'), 'This folder belongs to the demo and is deleted with it.\n');
-  return folder;
 }
 
 /** A free port of this machine. Nothing reserves it: use it soon. */

@@ -1,5 +1,4 @@
-// `gateway start --demo`: registers real MCP servers through the facade, reports the state of each, and shows calls to
-// try. demo-servers.ts chooses the servers.
+// `gateway start --demo`: registers the servers of demo-servers.ts, reports the state of each, and shows calls to try.
 
 import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +21,6 @@ export interface DemoSetup {
   readonly urls: readonly string[];
 }
 
-const KEY_PERMISSIONS = ['gateway:read', 'tools:call'] as const;
 const KEY_LIFETIME_MS = 7 * 24 * 3_600_000;
 
 export interface Demo {
@@ -32,7 +30,7 @@ export interface Demo {
   remove(): void;
 }
 
-/** Prepares the demo: makes its scratch folder. `templates` is the folder of definitions. */
+/** Makes the scratch folder of the demo. `templates`: the folder of definitions. */
 export function openDemo(
   setup: DemoSetup,
   terminal: Pick<Terminal, 'print' | 'paint'>,
@@ -57,7 +55,7 @@ export function openDemo(
       const healthy = (await Promise.all(outcomes)).flat();
       const [url = ''] = setup.urls;
       const expiresAt = new Date(Date.now() + KEY_LIFETIME_MS).toISOString();
-      const wanted = { name: 'demo', permissions: KEY_PERMISSIONS, expiresAt };
+      const wanted = { name: 'demo', permissions: ['gateway:read', 'tools:call'], expiresAt } as const;
       const needsKey = healthy.length > 0 && setup.auth.isEnabled;
       const apiKey = needsKey ? (await setup.auth.accounts.createApiKey(wanted)).key : undefined;
       const calls = demoCalls(url, scratch, apiKey, healthy);

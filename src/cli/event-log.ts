@@ -1,5 +1,4 @@
-// Logs the events of instances, and of the sessions and processes of MCP clients. The HTTP side logs
-// requests; probes, calls, and sessions that begin and end normally are logged only at debug level.
+// Logs the events of instances, and of the sessions and processes of MCP clients; normal ones only at debug level.
 
 import type { Observable, Subscription } from 'rxjs';
 import { type EventName, type GatewayEvent, hasOwnProcess, writtenFields } from '../domain/events.ts';

@@ -1,6 +1,5 @@
-// The log of `gateway start` goes to standard error, since standard output is for the output of the command: JSON lines
-// (pino) for programs, or one short line per record in a terminal. The gateway never waits for the log: lines are
-// collected and written together; when nothing can be written and no room is left, further lines are dropped and counted.
+// The log of `gateway start`, on standard error: JSON lines (pino), or one short line per record in a terminal. The gateway never
+// waits for it: lines are collected and written together; without room, further lines are dropped and counted.
 
 import { writeSync } from 'node:fs';
 import { type Logger, type LoggerOptions, pino } from 'pino';
@@ -8,9 +7,7 @@ import { isoTimes } from '../domain/clock.ts';
 import { withoutInvisible } from '../domain/text.ts';
 import { fieldText } from './output.ts';
 
-/**
- * Makes the log at a pino level. It never fails and never waits: lines that cannot be written are dropped. `write`: see LogSink.
- */
+/** The log at a pino level. `write`: see LogSink. */
 export function createLog(
   level: string,
   isForPeople = process.stderr.isTTY === true,
@@ -66,10 +63,9 @@ function droppedLine(dropped: number): string {
 
 /** One record for a person: `06:03:12 warn  instance is unhealthy  template=everything reason="exited"`. */
 export function humanLine(line: string): string {
-  const { level, time, msg, ...rest } = JSON.parse(line) as Record<string, unknown>;
+  const { level, time, msg, err, ...fields } = JSON.parse(line) as Record<string, unknown>;
   const clock = String(time).slice(11, 19);
   const word = pino.levels.labels[Number(level)] ?? 'info';
-  const { err, ...fields } = rest;
   const details = Object.entries(fields).map(([name, value]) => `${name}=${fieldText(value)}`);
   const { stack, message } = Object(err) as Record<string, unknown>;
   const trace = err === undefined ? '' : `\n${stack ?? message ?? err}`;

@@ -1,5 +1,4 @@
-// Runs a gateway in the foreground: starts it, prints its addresses, and ends it in order after a signal or
-// an uncaught error. src/server.ts is the server itself; demo.ts runs the servers of --demo.
+// Runs a gateway in the foreground: starts it, prints its addresses, and ends it in order after a signal or an uncaught error.
 
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
@@ -123,16 +122,14 @@ async function start(config: Config, options: ServerOptions): Promise<RunningSer
 function announce(
   { addresses, urls, warnings }: RunningServer,
   config: Config,
-  terminal: RunOptions['terminal'],
+  { print }: RunOptions['terminal'],
   log: Logger,
 ) {
-  for (const address of addresses) terminal.print(`stagedoor ${VERSION} listening on ${address}`);
+  for (const address of addresses) print(`stagedoor ${VERSION} listening on ${address}`);
   const { kind, printable } = describeDatabase(config.databaseUrl, config.folder);
-  terminal.print(
-    `database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`,
-  );
-  terminal.print(`MCP clients: ${urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`);
-  terminal.print(`console: ${urls[0]}/console`);
+  print(`database ${printable}${kind === 'memory' ? ': in memory, lost when the gateway stops' : ''}`);
+  print(`MCP clients: ${urls[0]}/mcp/<template>; "${ownCommand('connect <template>')}" shows how`);
+  print(`console: ${urls[0]}/console`);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
   if (open === undefined || config.authEnabled) return;

@@ -21,10 +21,9 @@ const MOST_REPORTED = 100;
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 
 /**
- * Starts listening. `first` resolves with the first signal or uncaught error, `urgent` with the exit code when a further signal
- * demands an immediate end: 130 for SIGINT, 143 for SIGTERM. `dispose` returns the signals to Node. A signal within
- * LIMITS.sameSignalMs of the first is the same Ctrl-C, delivered by the terminal and by npm. Each uncaught error (uncaughtException,
- * unhandledRejection) is reported, within a bound; the first requests the end.
+ * `first` resolves with the first signal or uncaught error, `urgent` with the exit code when a further signal demands an immediate
+ * end: 130 for SIGINT, 143 for SIGTERM. `dispose` returns the signals to Node. A signal within LIMITS.sameSignalMs of the first is
+ * the same Ctrl-C, delivered by the terminal and by npm.
  */
 export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}) {
   const { source = process, now = () => performance.now() } = options;

@@ -1,6 +1,5 @@
-// Connects one client on standard input and output to the MCP endpoint of a gateway. Messages pass unchanged,
-// in both directions and both eras; the bridge adds what HTTP needs: headers, the session, and a new session
-// when the gateway was restarted. It makes no decision that the protocol leaves to client or server.
+// Connects one client on standard input and output to the MCP endpoint of a gateway. Messages pass unchanged in both eras; the
+// bridge adds what HTTP needs: headers, the session, and a new session when the gateway was restarted.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors.ts';
@@ -30,6 +29,7 @@ const REFUSED_MS = 30_000;
 interface BridgeSession {
   readonly id: string | undefined;
   readonly version: string;
+  readonly capabilities: Readonly<Record<string, unknown>>;
 }
 
 interface Pending {
@@ -43,14 +43,11 @@ export class Bridge {
   readonly #pending = new Map<string, Pending>();
   readonly #work = new Set<Promise<void>>();
   #session: BridgeSession | undefined;
-  #initializeRequest: BridgeMessage | undefined;
-  #capabilities: Readonly<Record<string, unknown>> = {};
   /** The opening of the session; later messages of the era with sessions wait for it. */
   #opening: Promise<unknown> = Promise.resolve();
   #reopening: Promise<void> | undefined;
   #listening = new AbortController();
-  /** The client's messages that set state on its server, in order: `initialized`, log level, subscriptions. A new session gets them
-   *  again. */
+  /** The client's messages that set state on its server, in order, from `initialize` on. A new session gets them again. */
   readonly #remembered = new Map<string, BridgeMessage>();
 
   constructor(options: BridgeOptions) {
@@ -97,10 +94,10 @@ export class Bridge {
 
   async #pass(message: BridgeMessage): Promise<void> {
     const cancelled = this.#cancelledBy(message);
-    if (message.method === 'initialize') {
-      this.#initializeRequest = message;
+    if (message.method === INITIALIZE) {
       this.#session = undefined;
       this.#remembered.clear();
+      this.#remembered.set(INITIALIZE, message);
       this.#opening = this.#request(message);
       await this.#opening;
     } else if (message.modernVersion !== undefined && message.method !== CANCELLED) {
@@ -157,7 +154,7 @@ export class Bridge {
         continue;
       }
       if (!response.ok) return this.#refuseAs(message, response);
-      if (message.method === 'initialize') this.#startSession(response);
+      if (message.method === INITIALIZE) this.#startSession(response);
       const end = await readMessages(response, (data) => this.#answer(pending, data));
       if (signal.aborted || !message.ids.some((id) => this.#pending.has(idKey(id)))) return;
       if (end.lastEventId !== '' && message.modernVersion === undefined) lastEventId = end.lastEventId;
@@ -185,7 +182,7 @@ export class Bridge {
   }
 
   #headersFor({ method, params, modernVersion }: BridgeMessage, session: BridgeSession | undefined) {
-    if (modernVersion === undefined) return method === 'initialize' ? {} : this.#sessionHeaders(session);
+    if (modernVersion === undefined) return method === INITIALIZE ? {} : this.#sessionHeaders(session);
     return eraHeaders({ method, params }, { era: 'modern', protocolVersion: modernVersion });
   }
 
@@ -201,7 +198,7 @@ export class Bridge {
     const read = readMessage(data);
     if (read !== undefined && (read.kind === 'result' || read.kind === 'error') && read.id !== null) {
       this.#pending.delete(idKey(read.id));
-      if (message.method === 'initialize') this.#readInitializeResult(data);
+      if (message.method === INITIALIZE) this.#readInitializeResult(data);
       else if (read.kind === 'result') this.#remember(message);
     } else if (Array.isArray(jsonIn(data.toString('utf8'))))
       for (const id of message.ids) this.#pending.delete(idKey(id));
@@ -238,15 +235,15 @@ export class Bridge {
   // --- the session ------------------------------------------------------------------------------------------------
 
   #startSession(response: Response): void {
-    this.#session = { id: response.headers.get('mcp-session-id') ?? undefined, version: '2025-03-26' };
+    const id = response.headers.get('mcp-session-id') ?? undefined;
+    this.#session = { id, version: '2025-03-26', capabilities: {} };
   }
 
   #readInitializeResult(data: Buffer): void {
     const { protocolVersion, capabilities } = fields(fields(jsonIn(data.toString('utf8'))).result);
-    if (typeof protocolVersion === 'string') {
-      this.#session = { id: this.#session?.id, version: protocolVersion };
-    }
-    this.#capabilities = fields(capabilities);
+    if (this.#session === undefined) return;
+    const version = typeof protocolVersion === 'string' ? protocolVersion : this.#session.version;
+    this.#session = { id: this.#session.id, version, capabilities: fields(capabilities) };
   }
 
   /** Opens a session in place of the lost one; requests that need it share one opening. */
@@ -261,13 +258,15 @@ export class Bridge {
   }
 
   async #openAgain(): Promise<void> {
-    if (this.#initializeRequest === undefined) throw new Error('the session is lost');
+    const initialize = this.#remembered.get(INITIALIZE);
+    if (initialize === undefined) throw new Error('the session is lost');
     const { signal } = this.#ended;
-    const response = await this.#options.link.send(this.#post(this.#initializeRequest, undefined, signal));
+    const response = await this.#options.link.send(this.#post(initialize, undefined, signal));
     if (!response.ok) throw new Error((await refusalIn(response)).text);
     this.#startSession(response);
     await readMessages(response, async (data) => this.#readInitializeResult(data));
     for (const message of this.#remembered.values()) {
+      if (message === initialize) continue;
       const answer = await this.#options.link.send(this.#post(message, this.#session, signal));
       await readMessages(answer, async () => {}); // the client has had its answer
     }
@@ -275,7 +274,7 @@ export class Bridge {
     this.#listen();
     // The server may offer other features now.
     for (const list of ['tools', 'resources', 'prompts']) {
-      if (fields(this.#capabilities[list]).listChanged !== true) continue;
+      if (fields(this.#session?.capabilities[list]).listChanged !== true) continue;
       await this.#options.write(`{"jsonrpc":"2.0","method":"notifications/${list}/list_changed"}`);
     }
   }
@@ -347,7 +346,7 @@ export class Bridge {
   }
 }
 
-const INITIALIZED = 'notifications/initialized';
+const [INITIALIZE, INITIALIZED] = ['initialize', 'notifications/initialized'];
 const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 function isRepeatable({ method, ids }: BridgeMessage): boolean {
