@@ -69,19 +69,19 @@ test('stops at SIGHUP with a terminal, but not under nohup', async () => {
   assert.is(await isPending(background.stop.first), true);
 });
 
-test('treats a Ctrl-C that arrives twice, by the terminal and by npm, as one', () => {
+test('treats a Ctrl-C that arrives twice, by the terminal and by npm, as one', async () => {
   mock.timers.enable({ apis: ['setTimeout'] });
   try {
     const before = process.listenerCount('SIGINT');
-    const { signal, dispose } = untilSignal();
-    for (const name of ['SIGINT', 'SIGINT'] as const) {
-      process.emit(name);
-      assert.equal([signal.aborted, process.listenerCount('SIGINT')], [true, before + 1]);
-    }
-    mock.timers.tick(LIMITS.sameSignalMs);
-    assert.is(process.listenerCount('SIGINT'), before, 'the next one ends the process');
-    dispose();
-    untilSignal().dispose();
+    await untilSignal(async (signal) => {
+      for (const name of ['SIGINT', 'SIGINT'] as const) {
+        process.emit(name);
+        assert.equal([signal.aborted, process.listenerCount('SIGINT')], [true, before + 1]);
+      }
+      mock.timers.tick(LIMITS.sameSignalMs);
+      assert.is(process.listenerCount('SIGINT'), before, 'the next one ends the process');
+    });
+    await untilSignal(async () => {});
     assert.is(process.listenerCount('SIGINT'), before);
   } finally {
     mock.timers.reset();

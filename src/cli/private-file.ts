@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { CommandFailure, writeFailure } from './failures.ts';
+import type { Terminal } from './terminal.ts';
 
 const OWNER_ALONE = 0o600;
 
@@ -58,11 +59,18 @@ export function keepOwner(original: string, copy: string): void {
   if (owner !== undefined) lchownSync(copy, owner.uid, owner.gid);
 }
 
-/** The absolute path of a file to be written for the user. Throws CommandFailure when it exists, or its folder does not. */
-export function newFilePath(folder: string, written: string): string {
-  const path = resolve(folder, written);
+/**
+ * Writes a result to a new private file that the user has named, else to standard output. `about` follows the name of the file in
+ * the report. Throws CommandFailure, before there is a result, when the file exists, or its folder does not.
+ */
+export function resultWriter(terminal: Terminal, file: string | undefined) {
+  if (file === undefined) return terminal.print;
+  const path = resolve(terminal.folder, file);
   if (!existsSync(dirname(path)))
     throw new CommandFailure(`${path} cannot be written: there is no folder ${dirname(path)}`);
   if (existsSync(path)) throw new CommandFailure(`${path} already exists`);
-  return path;
+  return (text: string, about = ''): void => {
+    writePrivateFile(path, `${text}\n`);
+    terminal.note(`wrote ${path}${about}`);
+  };
 }

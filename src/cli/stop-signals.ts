@@ -1,6 +1,7 @@
 // Listens for signals and uncaught errors, the reasons to end the program. run-gateway.ts ends it.
 
 import { constants } from 'node:os';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 import { LIMITS } from '../domain/limits.ts';
 
@@ -66,10 +67,10 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
 }
 
 /**
- * For commands that run until Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the output
- * ends (`| head -1`). `dispose` returns the signals to Node, which also happens LIMITS.sameSignalMs after the first.
+ * Runs work that ends with Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the output ends (`| head -1`).
+ * The signals are returned to Node when the work has ended, or LIMITS.sameSignalMs after the first.
  */
-export function untilSignal(): { readonly signal: AbortSignal; dispose(): void } {
+export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const ending = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const dispose = (): void => {
@@ -83,5 +84,14 @@ export function untilSignal(): { readonly signal: AbortSignal; dispose(): void }
   };
   process.on('SIGINT', end).on('SIGTERM', end);
   process.stdout.on('error', end);
-  return { signal: ending.signal, dispose };
+  try {
+    return await work(ending.signal);
+  } finally {
+    dispose();
+  }
+}
+
+/** Resolves after the time, or when the signal is aborted. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  await sleep(ms, undefined, { signal }).catch(() => undefined);
 }

@@ -16,7 +16,7 @@ import { type CommandDefinition, type CommandInput, pairsOf } from '../command.t
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
-import { newFilePath, writePrivateFile } from '../private-file.ts';
+import { resultWriter } from '../private-file.ts';
 import { answeringUrl, CLIENT_OPTIONS, gatewayOf, namedUrl, URL_OPTION } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -64,15 +64,10 @@ export const connect: CommandDefinition = {
     const isWritten = input.has('write') && only !== undefined;
     if (isWritten) await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
     const output = input.text('output');
-    const path = output === undefined ? undefined : newFilePath(terminal.folder, output);
+    const write = resultWriter(terminal, output);
     const integrations = input.has('verify') ? await verifyAll(planned, { ...terminal, env }) : planned;
     if (isWritten) return report(integrations, input, terminal);
-    const text = textOf(integrations, input, terminal, path !== undefined);
-    if (path === undefined) terminal.print(text);
-    else {
-      writePrivateFile(path, `${text}\n`);
-      terminal.note(`wrote ${path}`);
-    }
+    write(textOf(integrations, input, terminal, output !== undefined));
     return report(integrations, input, terminal);
   },
 };

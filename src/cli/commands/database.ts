@@ -6,7 +6,7 @@ import type { CommandDefinition } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import { CommandFailure } from '../failures.ts';
 import { detailLines, json, printable, printResult } from '../output.ts';
-import { newFilePath, writePrivateFile } from '../private-file.ts';
+import { resultWriter } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 
 /** Exit code 0 only when a gateway could start on the database without a migration. */
@@ -74,9 +74,7 @@ export const dbExport: CommandDefinition = {
       import('../database/registry-document.ts'),
     ]);
     const withSecrets = input.has('with-secrets');
-    const file = input.text('file');
-    // Refuses an invalid target before anything is read.
-    const path = file === undefined ? undefined : newFilePath(terminal.folder, file);
+    const write = resultWriter(terminal, input.text('file'));
     const { document, withheld, unreadable } = await withDatabase(
       readSettings(input, terminal),
       terminal,
@@ -85,13 +83,8 @@ export const dbExport: CommandDefinition = {
     );
     // A backup must be complete: a gap would be noticed only when it is restored.
     if (unreadable.length > 0) throw new CommandFailure(unreadable.join('; '));
-    if (path === undefined) terminal.print(json(document));
-    else {
-      writePrivateFile(path, `${json(document)}\n`);
-      const sections = Object.values(document.templates);
-      const count = sections.reduce((sum, { instances }) => sum + instances.length, 0);
-      terminal.note(`wrote ${path}, ${counted(count, 'instance')}`);
-    }
+    const count = Object.values(document.templates).flatMap(({ instances }) => instances).length;
+    write(json(document), `, ${counted(count, 'instance')}`);
     if (withheld.length > 0) {
       const names = withheld.join(', ');
       terminal.note(

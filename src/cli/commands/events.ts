@@ -1,12 +1,11 @@
 // `stagedoor gateway events`, or `stagedoor events`: the recent events of a gateway and, with --follow, new ones.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { type Fields, fields } from '../answers.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { fieldText } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, type Remote, StreamBroken } from '../remote.ts';
-import { untilSignal } from '../stop-signals.ts';
+import { pause, untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** Attempts after a broken connection until it counts as a failure, and the pause before each, in ms. */
@@ -40,13 +39,10 @@ export const events: CommandDefinition = {
       if (value !== undefined) query.set(name, value);
     }
     const gateway = await gatewayOf(input, terminal);
-    const until = isFollowed ? untilSignal() : undefined;
-    try {
-      await show(gateway, `/events?${query}`, until?.signal, isRaw, terminal);
-      return 0;
-    } finally {
-      until?.dispose();
-    }
+    const path = `/events?${query}`;
+    if (isFollowed) await untilSignal((signal) => show(gateway, path, signal, isRaw, terminal));
+    else await show(gateway, path, undefined, isRaw, terminal);
+    return 0;
   },
 };
 
@@ -74,7 +70,7 @@ async function show(
       const mayTry = isBroken || (error instanceof CommandFailure && tries > 0);
       if (signal === undefined || !mayTry || tries >= TRIES) throw error;
       if (isBroken) terminal.note(`${error.message}; reconnecting`);
-      await sleep(PAUSE_MS, undefined, { signal }).catch(() => undefined);
+      await pause(PAUSE_MS, signal);
     }
   }
 }

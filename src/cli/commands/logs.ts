@@ -2,16 +2,15 @@
 // `gateway log-level`: the log level of a running gateway.
 
 import { type FileHandle, open } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { codeOf, messageOf } from '../../domain/errors.ts';
 import { fields } from '../answers.ts';
-import { DAEMON_OPTIONS, type DaemonFiles, daemonFiles } from '../background/daemon-files.ts';
+import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { printResult } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
-import { untilSignal } from '../stop-signals.ts';
+import { pause, untilSignal } from '../stop-signals.ts';
 
 const LINES = 100;
 const MOST_LINES = 100_000;
@@ -27,13 +26,19 @@ export const logs: CommandDefinition = {
   },
   examples: ['gateway logs', 'gateway logs -f', 'gateway logs --lines 1000 --json'],
   run: async (input, terminal) => {
-    const files = await daemonFiles(readSettings(input, terminal), terminal);
+    const { log } = await daemonFiles(readSettings(input, terminal), terminal);
     const isRaw = input.has('json') || terminal.columns === undefined;
     const readable = isRaw ? (line: string) => line : await lineReader();
-    await showLog(files, (line) => terminal.print(readable(line)), {
-      lines: input.number('lines', { minimum: 0, maximum: MOST_LINES }) ?? LINES,
-      isFollowed: input.has('follow'),
-    });
+    const print = (line: string) => terminal.print(readable(line));
+    const count = input.number('lines', { minimum: 0, maximum: MOST_LINES }) ?? LINES;
+    const file = await opened(log);
+    try {
+      const { size } = await file.stat();
+      for (const line of await lastLines(file, size, count)) print(line);
+      if (input.has('follow')) await untilSignal((signal) => follow(file, size, print, signal));
+    } finally {
+      await file.close();
+    }
     return 0;
   },
 };
@@ -43,36 +48,25 @@ const READ_MS = 200;
 const PIECE_BYTES = 64 * 1024;
 const LINE_END = 10;
 
-async function showLog(
-  { log }: DaemonFiles,
+/** Prints the lines that are written after `start`. */
+async function follow(
+  file: FileHandle,
+  start: number,
   print: (line: string) => void,
-  { lines, isFollowed }: { readonly lines: number; readonly isFollowed: boolean },
+  signal: AbortSignal,
 ): Promise<void> {
-  const file = await opened(log);
-  let until: ReturnType<typeof untilSignal> | undefined;
-  try {
-    let { size: at } = await file.stat();
-    for (const line of await lastLines(file, at, lines)) print(line);
-    if (!isFollowed) return;
-    until = untilSignal();
-    const { signal } = until;
-    let rest = Buffer.alloc(0);
-    while (!signal.aborted) {
-      const { size } = await file.stat();
-      // The file was rotated; lines added in between are in `gateway.log.1`.
-      if (size < at) [at, rest] = [0, Buffer.alloc(0)];
-      const piece = await read(file, at, Math.min(size, at + PIECE_BYTES));
-      at += piece.length;
-      rest = Buffer.concat([rest, piece]);
-      const end = rest.lastIndexOf(LINE_END);
-      if (end >= 0) for (const line of rest.toString('utf8', 0, end).split('\n')) print(line);
-      rest = rest.subarray(end + 1);
-      // `sleep` rejects at the end of the command.
-      if (piece.length === 0) await sleep(READ_MS, undefined, { signal }).catch(() => undefined);
-    }
-  } finally {
-    until?.dispose();
-    await file.close();
+  let [at, rest] = [start, Buffer.alloc(0)];
+  while (!signal.aborted) {
+    const { size } = await file.stat();
+    // The file was rotated; lines added in between are in `gateway.log.1`.
+    if (size < at) [at, rest] = [0, Buffer.alloc(0)];
+    const piece = await read(file, at, Math.min(size, at + PIECE_BYTES));
+    at += piece.length;
+    rest = Buffer.concat([rest, piece]);
+    const end = rest.lastIndexOf(LINE_END);
+    if (end >= 0) for (const line of rest.toString('utf8', 0, end).split('\n')) print(line);
+    rest = rest.subarray(end + 1);
+    if (piece.length === 0) await pause(READ_MS, signal);
   }
 }
 

@@ -1,14 +1,13 @@
 // `stagedoor gateway list | status | health | stats`: every instance and its state; the state of a running gateway and of its
 // templates; the calls of each instance.
 
-import { setTimeout as sleep } from 'node:timers/promises';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
 import type { CommandDefinition, CommandInput } from '../command.ts';
 import { GatewayRefusal, UsageError } from '../failures.ts';
 import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, WIDE_OPTION } from '../remote.ts';
-import { untilSignal } from '../stop-signals.ts';
+import { pause, untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const list: CommandDefinition = {
@@ -190,7 +189,7 @@ export const stats: CommandDefinition = {
     }
     const gateway = await gatewayOf(input, terminal);
     const first = await sampleOf(gateway);
-    if (isWatched) return watch(gateway, terminal, first);
+    if (isWatched) return untilSignal((signal) => watch(gateway, terminal, first, signal));
     return printResult(input, terminal, first.stats, () => tableOf(terminal, first, { input }));
   },
 };
@@ -207,22 +206,24 @@ async function sampleOf(gateway: Remote, signal?: AbortSignal): Promise<GatewayS
   return { stats, registry, atMs: performance.now() };
 }
 
-async function watch(gateway: Remote, terminal: Terminal, first: GatewaySample): Promise<number> {
-  const { signal, dispose } = untilSignal();
+async function watch(
+  gateway: Remote,
+  terminal: Terminal,
+  first: GatewaySample,
+  signal: AbortSignal,
+): Promise<number> {
   let [before, now]: readonly [GatewaySample | undefined, GatewaySample] = [undefined, first];
   try {
     while (!signal.aborted) {
       const clock = new Date().toTimeString().slice(0, 8);
       terminal.redraw(`${tableOf(terminal, now, { before })}\n\n${gateway.url} at ${clock}; Ctrl-C ends`);
-      await sleep(WATCH_MS, undefined, { signal }).catch(() => undefined);
+      await pause(WATCH_MS, signal);
       if (!signal.aborted) [before, now] = [now, await sampleOf(gateway, signal)];
     }
     return 0;
   } catch (error) {
     if (signal.aborted) return 0;
     throw error;
-  } finally {
-    dispose();
   }
 }
 
