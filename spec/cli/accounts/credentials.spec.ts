@@ -45,7 +45,7 @@ test('stores the tokens of several gateways, and removes expired ones at the nex
 
 test('ignores an invalid file, and replaces it', () => {
   mkdirSync(dirname(path), { recursive: true });
-  for (const text of ['', '{"tokens": ', 'null']) {
+  for (const text of ['', '{"tokens": ', 'null', `{"tokens": {"${url}": null}}`]) {
     writeFileSync(path, text);
     assert.is(findToken(path, url), undefined, text);
     storeToken(path, url, token, nowMs);

@@ -51,7 +51,8 @@ function readTokens(path: string): Map<string, StoredToken> {
   try {
     // An invalid document holds none: the next login replaces it.
     const { tokens } = fields(jsonIn(readFileSync(path, 'utf8')));
-    return new Map(Object.entries(fields(tokens) as Readonly<Record<string, StoredToken>>));
+    const valid = Object.entries(fields(tokens)).filter(([, token]) => 'access_token' in fields(token));
+    return new Map(valid as [url: string, StoredToken][]);
   } catch (error) {
     const code = codeOf(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return new Map();
