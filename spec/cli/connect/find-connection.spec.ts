@@ -33,8 +33,8 @@ async function stdioOf(
   environment: readonly string[] = [],
 ): Promise<unknown> {
   const gateway = { url, request: async () => ({ templates: { x: { instances } }, environment }) };
-  const choice = { template: 'x', key: { variable: 'STAGEDOOR_API_KEY' }, env };
-  const { program, command, args, key } = (await findConnections(gateway, choice)).stdio;
+  const choice = { key: { variable: 'STAGEDOOR_API_KEY' }, env };
+  const { program, command, args, key } = (await findConnections(gateway, 'x', choice)).stdio;
   return program === 'bridge' ? program : { program, command, args, key };
 }
 

@@ -1,5 +1,5 @@
-// Starts and stops a gateway in the background. A start runs the same command line as a detached process
-// (run-daemon.ts) and waits until its gateway is ready; a stop ends it in order, as Ctrl-C does in the foreground.
+// Starts and stops a gateway in the background. A start runs the same command line as a detached process (run-daemon.ts) and waits
+// until its gateway is ready.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync } from 'node:fs';
@@ -10,7 +10,9 @@ import { codeOf, reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { groupRuns, ownsGroup } from '../../transports/stdio/process-group.ts';
+import type { CommandInput } from '../command.ts';
 import { Cancelled, CommandFailure, UsageError } from '../failures.ts';
+import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import {
   DAEMON_MARK,
@@ -40,7 +42,7 @@ export async function startDaemon(
         `end it with "${ownCommand('gateway stop')}", or choose another --state-dir`,
     );
   }
-  const child = spawnDaemon(files, config, words, terminal);
+  const child = spawnDaemon(openLog(files, config), words, terminal);
   let isInterrupted = false;
   const onSignal = (signal: NodeJS.Signals): void => {
     isInterrupted ||= signal === 'SIGINT';
@@ -60,13 +62,8 @@ export async function startDaemon(
   }
 }
 
-function spawnDaemon(
-  files: DaemonFiles,
-  config: Config,
-  words: readonly string[],
-  terminal: Terminal,
-): ChildProcess {
-  const log = openLog(files, config);
+/** `log`: a descriptor. */
+function spawnDaemon(log: number, words: readonly string[], terminal: Terminal): ChildProcess {
   try {
     return spawn(process.execPath, [...process.execArgv, PROGRAM, ...words], {
       cwd: terminal.folder,
@@ -129,8 +126,9 @@ const CHECK_MS = 50;
 /** Time to end beyond the grace time of the calls, in ms; the same again after a second signal, which ends it at once. */
 const LAST_MS = 10_000;
 
-/** The running daemon. Throws CommandFailure when there is none. */
-export async function requireDaemon(files: DaemonFiles): Promise<Daemon> {
+/** The daemon that the options name. Throws CommandFailure when there is none. */
+export async function requireDaemon(input: CommandInput, terminal: Terminal): Promise<Daemon> {
+  const files = await daemonFiles(readSettings(input, terminal), terminal);
   const daemon = await runningDaemon(files);
   if (daemon !== undefined) return daemon;
   throw new CommandFailure(

@@ -91,7 +91,7 @@ function checkFileOptions(input: CommandInput): void {
 interface Integration {
   readonly kind: ConnectKind;
   readonly connection: Connection;
-  /** The result of a verification, or the reason of its failure; undefined without one. */
+  /** Of a verification, if there was one. */
   readonly outcome?: Verification | CommandFailure | undefined;
 }
 
@@ -103,14 +103,13 @@ function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly C
   throw new UsageError(`--llm must be one of ${kinds.map((each) => each.name).join(', ')}, not "${name}"`);
 }
 
-/** `transport` is set by --stdio or --http. */
 async function connectionsFor(input: CommandInput, terminal: Terminal) {
   input.refuseBoth('stdio', 'http');
   const transport = (['stdio', 'http'] as const).find((name) => input.has(name));
   const words = input.texts('env');
   const assignments = words.filter((word) => word.includes('='));
   const variables = Object.fromEntries(pairsOf('--env', assignments, { pattern: VARIABLE }));
-  const [name, second] = words.filter((word) => !word.includes('='));
+  const [name, second] = words.filter((word) => !assignments.includes(word));
   if (second !== undefined)
     throw new UsageError(`--env can name only one environment, not both "${name}" and "${second}"`);
   if (transport === 'http' && Object.keys(variables).length > 0) {
@@ -124,12 +123,9 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   const value = await keyOf(input, terminal);
   const envWithKey = value === undefined ? env : { ...env, STAGEDOOR_API_KEY: value };
   const gateway = await gatewayOf(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
-  const connections = await findConnections(gateway, {
-    template: input.positional(0),
-    key: { variable, ...(value === undefined ? {} : { value }) },
-    env: variables,
-    ...(name === undefined ? {} : { environment: name }),
-  });
+  const key = { variable, ...(value === undefined ? {} : { value }) };
+  const choice = { key, env: variables, environment: name };
+  const connections = await findConnections(gateway, input.positional(0), choice);
   return { connections, transport, env: envWithKey };
 }
 
@@ -148,6 +144,7 @@ async function keyOf(input: CommandInput, terminal: Terminal): Promise<string | 
   return key;
 }
 
+/** `wanted`: the transport of --stdio or --http. */
 function integrationsOf(
   kinds: readonly ConnectKind[],
   connections: Connections,

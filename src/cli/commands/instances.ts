@@ -1,13 +1,12 @@
-// Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart`,
-// `delete-template`, and `sync`, which makes it look for containers and pods and read its registry file again. The gateway decides
-// what is allowed. `restart` without arguments restarts the background gateway.
+// Commands that change the instances of a running gateway: `gateway register | deregister | drain | resume | restart |
+// delete-template | sync`.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
-import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
+import { DAEMON_OPTIONS } from '../background/daemon-files.ts';
 import { type CommandDefinition, type CommandInput, commandOf, pairsOf } from '../command.ts';
 import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -178,7 +177,7 @@ export const restart: CommandDefinition = {
     const orphan = ['url', 'json'].find((name) => input.has(name));
     if (orphan !== undefined) throw new UsageError(`--${orphan} requires <template> and <id>`);
     const { requireDaemon, startDaemon, stopDaemon } = await import('../background/start-daemon.ts');
-    const daemon = await requireDaemon(await daemonFiles(readSettings(input, terminal), terminal));
+    const daemon = await requireDaemon(input, terminal);
     const { folder, words } = daemon;
     if (!existsSync(folder))
       throw new CommandFailure(`the gateway keeps running: its folder ${folder} is gone`);
@@ -230,7 +229,7 @@ function requestCommand(definition: RequestCommand): CommandDefinition {
   };
 }
 
-/** Longest wait for all engines and clusters together, in ms; the limit of each of their answers is shorter. */
+/** Longest wait for all engines and clusters together, in ms. */
 const SYNC_MS = 60_000;
 
 export const sync: CommandDefinition = {

@@ -1,9 +1,8 @@
 // `stagedoor gateway start` runs a gateway until a signal stops it, in the foreground or as a daemon; `gateway stop` ends a daemon.
-// Heavy modules are loaded when a command runs: run-gateway.ts and background/.
 
 import { SETTINGS } from '../../config/settings.ts';
 import type { Config, ConfigRow } from '../../config.ts';
-import { DAEMON_MARK, DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
+import { DAEMON_MARK, DAEMON_OPTIONS } from '../background/daemon-files.ts';
 import type { CommandDefinition } from '../command.ts';
 import { releaseCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
@@ -49,10 +48,7 @@ export const start: CommandDefinition = {
   },
 };
 
-/**
- * A demo stores nothing: it removes its scratch folder at the end, so no later start could run its servers. It prints their state
- * itself, so its default log level is `warn`.
- */
+/** A demo stores nothing: no later start could run its servers. It prints their state, so its default log level is `warn`. */
 function demoConfig(config: Config): Config {
   const isDatabase = ({ setting }: ConfigRow) => setting === SETTINGS.databaseUrl;
   const source = config.rows.find(isDatabase)?.source;
@@ -72,7 +68,7 @@ export const stop: CommandDefinition = {
   examples: ['gateway stop', 'gateway stop --state-dir /var/lib/stagedoor'],
   run: async (input, terminal) => {
     const { requireDaemon, stopDaemon } = await import('../background/start-daemon.ts');
-    const daemon = await requireDaemon(await daemonFiles(readSettings(input, terminal), terminal));
+    const daemon = await requireDaemon(input, terminal);
     await stopDaemon(daemon, terminal);
     terminal.print(`stopped: process ${daemon.pid}, ${daemon.url}`);
     return 0;

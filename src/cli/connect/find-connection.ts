@@ -11,22 +11,18 @@ import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
 
-export interface ConnectionChoice {
-  readonly template: string;
-  readonly key: Key;
-  readonly env: Readonly<Record<string, string>>;
-  /** Name of the environment from which `bridge` reads URL and key. */
-  readonly environment?: string;
-}
-
 type GatewayApi = Pick<Remote, 'url' | 'request'>;
 
-/** Throws CommandFailure when the gateway does not know the template. */
-export async function findConnections(gateway: GatewayApi, choice: ConnectionChoice): Promise<Connections> {
-  const { template, env, environment } = choice;
-  const [instances, needsKey] = await Promise.all([instancesOf(gateway, template), requiresKey(gateway.url)]);
-  const key = needsKey ? choice.key : undefined;
+/** `environment`: the name of the one from which `bridge` reads URL and key. Throws CommandFailure for an unknown template. */
+export async function findConnections(
+  gateway: GatewayApi,
+  template: string,
+  choice: { key: Key; env: Readonly<Record<string, string>>; environment?: string | undefined },
+): Promise<Connections> {
+  const { env, environment } = choice;
   const { url } = gateway;
+  const [instances, needsKey] = await Promise.all([instancesOf(gateway, template), requiresKey(url)]);
+  const key = needsKey ? choice.key : undefined;
   const http = { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` } as const;
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
@@ -55,8 +51,8 @@ async function instancesOf(gateway: GatewayApi, template: string): Promise<reado
     if (!(error instanceof GatewayRefusal && error.code === 'INSUFFICIENT_PERMISSIONS')) throw error;
     // A key that only allows calls cannot read the registry, but its calls show whether it has the template.
     await gateway.request(`/mcp/${encodeURIComponent(template)}/tools/list`).catch((thrown: unknown) => {
-      const isRefused = thrown instanceof GatewayRefusal && thrown.code !== 'TEMPLATE_NOT_FOUND';
-      if (!isRefused) throw thrown; // a template without a healthy instance exists
+      // A template without a healthy instance exists.
+      if (!(thrown instanceof GatewayRefusal) || thrown.code === 'TEMPLATE_NOT_FOUND') throw thrown;
     });
     return [];
   }
@@ -85,7 +81,7 @@ async function requiresKey(url: string): Promise<boolean> {
   }
 }
 
-/** The program that a client on this machine can start itself: in a container of a local engine, else the registered command. */
+/** The program that a client on this machine can start: in a container of a local engine, else the registered command. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,
