@@ -1,7 +1,7 @@
 // How arguments become a command and its input, and which are refused with one line.
 
 import * as assert from 'uvu/assert';
-import { type Command, CommandInput } from '../../src/cli/command.ts';
+import { type Command, CommandInput, optionsOf } from '../../src/cli/command.ts';
 import { type CommandLine, readCommandLine } from '../../src/cli/command-line.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { UsageError } from '../../src/cli/failures.ts';
@@ -93,9 +93,9 @@ for (const [what, line, message] of refusals) {
 test('declares each command and each option once', () => {
   const names = COMMANDS.map(({ name }) => name);
   assert.is(new Set(names).size, names.length);
-  for (const { name, options } of COMMANDS) {
-    const flags = options.map((option) => option.flags.replace(/ .*/, ''));
-    assert.is(new Set(flags).size, flags.length, name);
+  for (const command of COMMANDS) {
+    const flags = optionsOf(command).map((option) => option.flags.replace(/ .*/, ''));
+    assert.is(new Set(flags).size, flags.length, command.name);
   }
 });
 
@@ -128,10 +128,7 @@ test('takes the last of repeated switches, and refuses a repeated text', () => {
 test.run();
 
 function command(name: string, positionals: string, flags: readonly string[]): Command {
-  const options = [
-    ...flags.map((each) => ({ flags: each, description: '' })),
-    { flags: '--env <KEY=VALUE>', description: '' },
-  ];
+  const options = Object.fromEntries([...flags, '--env <KEY=VALUE>...'].map((each) => [each, '']));
   return { name, positionals, summary: '', options, run: async () => 0 };
 }
 

@@ -1,6 +1,7 @@
 // Help for people: what it lists, and how it fits a terminal. Its examples: spec/system/clients/help-examples.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { optionsOf } from '../../src/cli/command.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { commandHelp, overview } from '../../src/cli/help.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
@@ -13,7 +14,7 @@ test('shows usage, options and examples of each command', () => {
     const text = commandHelp(command);
     assert.match(text, `stagedoor ${command.name}`);
     assert.match(overview(COMMANDS), `  ${command.name}`);
-    for (const { flags, short } of command.options) {
+    for (const { flags, short } of optionsOf(command)) {
       const shown = short === undefined ? flags : `-${short}, ${flags}`;
       assert.ok(text.includes(`  ${shown} `), `${command.name} ${flags}`);
     }
@@ -34,13 +35,15 @@ test('fits the terminal, and wraps nothing in a pipe', () => {
   }
   for (const command of COMMANDS) {
     const text = commandHelp(command);
-    for (const { description } of command.options)
+    for (const { description } of optionsOf(command))
       assert.ok(text.includes(`  ${description}\n`), command.name);
   }
 });
 
 test('offers every setting that has a flag, with its unit, and both forms of a switch', () => {
-  const flags = COMMANDS.find(({ name }) => name === 'config')?.options.map((option) => option.flags) ?? [];
+  const flags = COMMANDS.filter(({ name }) => name === 'config')
+    .flatMap(optionsOf)
+    .map((option) => option.flags);
   const names = flags.map((each) => each.split(' ')[0]);
   for (const { flag } of ALL_SETTINGS) assert.ok(flag === undefined || names.includes(`--${flag}`), flag);
   for (const each of [
@@ -76,7 +79,7 @@ test('lists the environment variables for a gateway only where a command uses a 
   for (const text of [overview(COMMANDS), overview(COMMANDS, 'gateway')]) assert.match(text, name);
   assert.not.match(overview(COMMANDS, 'db'), name);
   for (const command of COMMANDS) {
-    const talks = command.options.some(({ flags }) => flags === '--url <url>');
+    const talks = optionsOf(command).some(({ flags }) => flags === '--url <url>');
     assert.is(commandHelp(command).includes(name), talks, command.name);
   }
 });

@@ -5,7 +5,14 @@ import { cac } from 'cac';
 import { nearMiss } from '../config/nearest.ts';
 import { messageOf } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
-import { type Command, CommandInput, type OptionValue, optionFlag, optionName } from './command.ts';
+import {
+  type Command,
+  CommandInput,
+  type OptionValue,
+  optionFlag,
+  optionName,
+  optionsOf,
+} from './command.ts';
 import { UsageError } from './failures.ts';
 
 /** The parsed command line. `isRequested` is false when help is shown because no command was named. */
@@ -36,6 +43,7 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
 }
 
 function readOptions(command: Command, typed: readonly string[]): CommandLine {
+  const definitions = optionsOf(command);
   const words = typed.map((word) => plainWord(command, word));
   // The options as typed: cac would fold, convert or drop some of them.
   const given = words
@@ -43,7 +51,7 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
     .map((word) => word.replace(/=.*$/s, ''));
   if (given.some((word) => HELP.includes(word))) return { kind: 'help', command };
   if (given.some((word) => VERSION.includes(word))) return { kind: 'version' };
-  const flags = command.options.map(optionFlag);
+  const flags = definitions.map(optionFlag);
   const unknown = given.find((word) => !flags.includes(word));
   if (unknown !== undefined) {
     const advice = adviceOn(nearMiss(unknown, flags), (flag) => flag, `${command.name} --help`);
@@ -56,7 +64,7 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
 
   const parsed = parseWithCac(command, words);
   const options = new Map<string, OptionValue>();
-  for (const definition of command.options) {
+  for (const definition of definitions) {
     const name = optionName(definition);
     // As cac names it: `workingDir`.
     const value = parsed.options[name.replace(/-[a-z]/g, ([, letter = '']) => letter.toUpperCase())];
@@ -67,23 +75,25 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
 }
 
 /** A short option by its long name; any other word as it is. Throws UsageError for a switch with a value. */
-function plainWord({ name, options }: Command, word: string): string {
+function plainWord(command: Command, word: string): string {
+  const options = optionsOf(command);
   const abbreviated = options.find(({ short }) => word === `-${short}`);
   if (abbreviated !== undefined) return optionFlag(abbreviated);
   const [, flag] = /^(--[^=]+)=/.exec(word) ?? [];
-  if (options.some(({ flags }) => flags === flag)) throw misuse(name, `${flag} takes no value`);
+  if (options.some(({ flags }) => flags === flag)) throw misuse(command.name, `${flag} takes no value`);
   return word;
 }
 
 function parseWithCac(
-  { name, positionals = '', options }: Command,
+  definition: Command,
   words: readonly string[],
 ): { args: readonly string[]; options: Record<string, OptionValue | undefined> } {
+  const { name, positionals = '' } = definition;
   // Only the last word of the name: cac never matches two words.
   const word = name.replace(/^.* /, '');
   const program = cac('stagedoor');
   const command = program.command(`${word} ${positionals}`.trim(), '').ignoreOptionDefaultValue();
-  for (const { flags } of options) command.option(flags, '');
+  for (const { flags } of optionsOf(definition)) command.option(flags, '');
   try {
     const parsed = program.parse(['node', 'stagedoor', word, ...words.map(protect)], { run: false });
     command.checkOptionValue();

@@ -18,15 +18,18 @@ export interface OptionDefinition {
 /** Descriptions by flags: `'-f, --follow': 'Keep printing new lines'`. Flags that end in `...` may be repeated. */
 export type OptionTable = Readonly<Record<string, string | Pick<OptionDefinition, 'description' | 'group'>>>;
 
-export function optionsOf(table: OptionTable): readonly OptionDefinition[] {
-  return Object.entries(table).map(([written, about]) => {
+const COMMON: OptionTable = { '-q, --quiet': 'Show results and errors only: no warnings, no progress' };
+
+/** The options of a command, and those of every command. */
+export function optionsOf({ options }: Pick<Command, 'options'>): readonly OptionDefinition[] {
+  return Object.entries({ ...options, ...COMMON }).map(([written, about]) => {
     const [, short, flags = '', repeated] = /^(?:-(\w), )?(.*?)(\.{3})?$/.exec(written) ?? [];
     const { description, group } = typeof about === 'string' ? { description: about } : about;
     return { flags, short, description: repeated ? `${description}; repeatable` : description, group };
   });
 }
 
-export interface CommandDefinition {
+export interface Command {
   /** One word, or a group and a word: `gateway start`. */
   readonly name: string;
   /** Another name, without the group. */
@@ -39,15 +42,6 @@ export interface CommandDefinition {
   readonly examples?: readonly string[];
   /** Resolves with the exit code; throws UsageError or CommandFailure. */
   readonly run: (input: CommandInput, terminal: Terminal) => Promise<number>;
-}
-
-export interface Command extends Omit<CommandDefinition, 'options'> {
-  readonly options: readonly OptionDefinition[];
-}
-
-export function commandOf(definition: CommandDefinition): Command {
-  const quiet = { '-q, --quiet': 'Show results and errors only: no warnings, no progress' };
-  return { ...definition, options: optionsOf({ ...definition.options, ...quiet }) };
 }
 
 /** `--port` of `--port <number>`. */

@@ -2,7 +2,7 @@
 
 import { stripVTControlCharacters } from 'node:util';
 import { ownCommand } from '../domain/version.ts';
-import type { Command } from './command.ts';
+import { type Command, optionsOf } from './command.ts';
 
 type HelpRow = readonly [name: string, text: string];
 
@@ -23,7 +23,8 @@ export function overview(commands: readonly Command[], group?: string, columns?:
 }
 
 export function commandHelp(command: Command, columns?: number): string {
-  const { options, summary, examples = [] } = command;
+  const { summary, examples = [] } = command;
+  const options = optionsOf(command);
   // The common options come first, even if the command has no other options.
   const titles = new Set(['Options', ...options.map(({ group = 'Options' }) => group)]);
   const exampleLines = examples.map((each) => ownCommand(each));
@@ -43,7 +44,7 @@ export function commandHelp(command: Command, columns?: number): string {
 }
 
 function talksToGateway({ options }: Command): boolean {
-  return options.some(({ flags }) => flags.startsWith('--url '));
+  return '--url <url>' in options;
 }
 
 const URL: HelpRow = ['STAGEDOOR_URL', 'URL of the gateway, unless --url is given'];

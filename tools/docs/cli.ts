@@ -6,15 +6,16 @@ import { SETTING_OPTIONS } from '../../src/cli/setting-options.ts';
 import { code, item, linked, plain, wrap } from './markdown.ts';
 
 const SETTINGS_LINK = 'A flag for each of the [settings](configuration.md#all-settings)';
-const ofSettings = new Set(optionsOf(SETTING_OPTIONS).map(optionFlag));
+const ofSettings = new Set(optionsOf({ options: SETTING_OPTIONS }).map(optionFlag));
 
 export function cliReference(): string {
   const list = COMMANDS.map(({ name }) => `[${code(name)}](#${name.replaceAll(' ', '-')})`);
   return [wrap(`${list.join(', ')}.`), ...COMMANDS.map(section)].join('\n\n');
 }
 
-function section({ name, positionals, summary, options, examples = [] }: Command): string {
-  const own = options.filter((option) => optionFlag(option) !== '--quiet');
+function section(command: Command): string {
+  const { name, positionals, summary, examples = [] } = command;
+  const own = optionsOf(command).filter((option) => optionFlag(option) !== '--quiet');
   const hasSettings = own.filter((option) => ofSettings.has(optionFlag(option))).length > 10;
   const listed = own.filter((option) => !hasSettings || !ofSettings.has(optionFlag(option)));
   const items = [...listed.map(optionItem), ...(hasSettings ? [item(SETTINGS_LINK)] : [])];

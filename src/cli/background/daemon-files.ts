@@ -27,7 +27,7 @@ export const DAEMON_MARK = 'STAGEDOOR_BACKGROUND';
 
 /** The options that identify a gateway: they select the state folder. */
 export const DAEMON_OPTIONS: OptionTable = Object.fromEntries(
-  optionsOf(SETTING_OPTIONS)
+  optionsOf({ options: SETTING_OPTIONS })
     .filter(({ flags }) => /^--(config|database|state-dir) /.test(flags))
     .map(({ flags, description }) => [flags, description]),
 );

@@ -8,10 +8,10 @@ import {
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
-import { type CommandDefinition, timeOf } from '../command.ts';
+import { type Command, timeOf } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
 
-export const apiKeys: CommandDefinition = {
+export const apiKeys: Command = {
   name: 'gateway api-keys',
   summary: 'List the API keys',
   options: ACCOUNT_CLIENT_OPTIONS,
@@ -43,7 +43,7 @@ function keyState({ is_active: isActive, expires_at: expiresAt }: Fields): strin
 }
 
 /** Creates a key. In a pipe, standard output is the key and nothing else. */
-export const createApiKey: CommandDefinition = {
+export const createApiKey: Command = {
   name: 'gateway create-api-key',
   positionals: '<name>',
   summary: 'Create an API key and print it, only this once; in a pipe, the key and nothing else',
@@ -93,7 +93,7 @@ function forPeople({ name, key, permissions, templates, expires_at: expiresAt }:
 }
 
 /** The gateway that gets the request revokes the key at once, others within 10 s. */
-export const revoke: CommandDefinition = {
+export const revoke: Command = {
   name: 'gateway revoke',
   positionals: '<key>',
   summary: 'Revoke an API key, by its id or its name',

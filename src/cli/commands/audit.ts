@@ -1,7 +1,7 @@
 // `stagedoor gateway audit`: the audit log of a running gateway, newest entries first.
 
 import { type Fields, fields } from '../answers.ts';
-import { type CommandDefinition, timeOf } from '../command.ts';
+import { type Command, timeOf } from '../command.ts';
 import { type Columns, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, entriesOf, gatewayOf, WIDE_OPTION } from '../remote.ts';
 
@@ -11,7 +11,7 @@ const SHOWN = 50;
 
 const FILTERS = ['actor', 'action', 'template', 'tool', 'outcome', 'status', 'from', 'to'] as const;
 
-export const audit: CommandDefinition = {
+export const audit: Command = {
   name: 'gateway audit',
   summary: 'Show the audit log: changes, logins and calls of tools',
   options: {

@@ -1,11 +1,11 @@
 // `stagedoor completion`: prints the script with which a shell completes commands and options, made from the command table.
 // The script completes no names of templates and instances: each Tab would need a request to a gateway.
 
-import { type Command, type CommandDefinition, type OptionDefinition, optionFlag } from '../command.ts';
+import { type Command, type OptionDefinition, optionFlag, optionsOf } from '../command.ts';
 import { UsageError } from '../failures.ts';
 
 /** `table` is a function because the table contains this row, too. */
-export const completionOf = (table: () => readonly Command[]): CommandDefinition => ({
+export const completionOf = (table: () => readonly Command[]): Command => ({
   name: 'completion',
   positionals: '<bash|zsh|fish>',
   summary: 'Print the completion script of a shell, for its start-up files',
@@ -61,10 +61,12 @@ function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
     ...Object.entries(groups).map(([before, members = []]) => ({
       ...{ before, isOpen: false, candidates: members.map(asCompletion) },
     })),
-    ...commands.map(({ name, options }) => ({
-      ...{ before: name, isOpen: true },
+    ...commands.map((command) => ({
+      ...{ before: command.name, isOpen: true },
       candidates: [
-        ...options.flatMap((each) => namesOf(each).map((word) => ({ word, about: short(each.description) }))),
+        ...optionsOf(command).flatMap((each) =>
+          namesOf(each).map((word) => ({ word, about: short(each.description) })),
+        ),
         { word: '--help', about: 'show help' },
       ],
     })),
@@ -80,7 +82,7 @@ function namesOf(option: OptionDefinition): readonly string[] {
 }
 
 function flagsWithValue(commands: readonly Command[]): readonly string[] {
-  const options = commands.flatMap((command) => command.options).filter(({ flags }) => flags.includes(' '));
+  const options = commands.flatMap(optionsOf).filter(({ flags }) => flags.includes(' '));
   return [...new Set(options.flatMap(namesOf))];
 }
 

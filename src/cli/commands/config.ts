@@ -3,14 +3,14 @@
 
 import type { ConfigRow } from '../../config.ts';
 import { fields } from '../answers.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { Command } from '../command.ts';
 import type { Examination } from '../doctor/checks.ts';
 import { wrapLines } from '../help.ts';
 import { type Columns, printResult, table } from '../output.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const config: CommandDefinition = {
+export const config: Command = {
   name: 'config',
   summary: 'Show the effective settings and where each comes from',
   options: { ...SETTING_OPTIONS, '--json': 'Print them as JSON' },
@@ -31,7 +31,7 @@ const COLUMNS: Columns<ConfigRow> = {
 };
 
 /** No check changes anything. */
-export const doctor: CommandDefinition = {
+export const doctor: Command = {
   name: 'doctor',
   summary:
     'Check Node, settings, database, ports, files, templates, proxies and the clock, with advice; exit code 1 when a check fails',

@@ -12,7 +12,7 @@ import {
 } from '../../connect/kind.ts';
 import { namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
-import { type CommandDefinition, type CommandInput, pairsOf } from '../command.ts';
+import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
@@ -20,7 +20,7 @@ import { resultWriter } from '../private-file.ts';
 import { answeringUrl, CLIENT_OPTIONS, gatewayOf, namedUrl, URL_OPTION } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const connect: CommandDefinition = {
+export const connect: Command = {
   name: 'connect',
   positionals: '<template>',
   summary: 'Show how MCP clients connect to a template: a snippet, its file and the steps',
@@ -248,7 +248,7 @@ function report(integrations: readonly Integration[], input: CommandInput, termi
 
 const NAMED_TOOLS = 8;
 
-export const bridge: CommandDefinition = {
+export const bridge: Command = {
   name: 'bridge',
   positionals: '<template>',
   summary: 'Serve a template over standard input and output, for MCP clients that start programs',

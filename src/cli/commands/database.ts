@@ -2,7 +2,7 @@
 
 import { resolve } from 'node:path';
 import { counted } from '../../domain/text.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { Command } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import { CommandFailure } from '../failures.ts';
 import { detailLines, json, printable, printResult } from '../output.ts';
@@ -10,7 +10,7 @@ import { resultWriter } from '../private-file.ts';
 import { DATABASE_OPTIONS, readSettings } from '../setting-options.ts';
 
 /** Exit code 0 only when a gateway could start on the database without a migration. */
-export const dbStatus: CommandDefinition = {
+export const dbStatus: Command = {
   name: 'db status',
   summary: 'Show the database and its migrations; exit code 1 when it cannot be used as it is',
   options: { ...DATABASE_OPTIONS, '--json': 'Print it as JSON' },
@@ -43,7 +43,7 @@ function databaseRows(state: DatabaseReport): readonly (readonly [string, unknow
  * Creates the database if there is none, and migrates its tables to this version. `gateway start` does the
  * same; this command does it beforehand, or as another user of the database.
  */
-export const dbMigrate: CommandDefinition = {
+export const dbMigrate: Command = {
   name: 'db migrate',
   summary: 'Create the database or bring it up to this version',
   options: { ...DATABASE_OPTIONS, '--json': 'Print the migrations as JSON' },
@@ -59,7 +59,7 @@ export const dbMigrate: CommandDefinition = {
 };
 
 /** Writes a registry document to standard output, or to a file that only its owner can read. */
-export const dbExport: CommandDefinition = {
+export const dbExport: Command = {
   name: 'db export',
   summary: 'Write templates and instances, without accounts, as a registry document',
   options: {
@@ -96,7 +96,7 @@ export const dbExport: CommandDefinition = {
 };
 
 /** Stores a registry document in the database; gateways on it follow within 10 s. Exit code 1 when a part cannot be used. */
-export const dbImport: CommandDefinition = {
+export const dbImport: Command = {
   name: 'db import',
   positionals: '<file>',
   summary: 'Import a registry document (JSON or YAML, any shape) into the database',

@@ -1,7 +1,7 @@
 // `stagedoor gateway events`, or `stagedoor events`: the recent events of a gateway and, with --follow, new ones.
 
 import { type Fields, fields } from '../answers.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { fieldText } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, type Remote, StreamBroken } from '../remote.ts';
@@ -12,7 +12,7 @@ import type { Terminal } from '../terminal.ts';
 const TRIES = 5;
 const PAUSE_MS = 1_000;
 
-export const events: CommandDefinition = {
+export const events: Command = {
   name: 'gateway events',
   alias: 'events',
   summary:

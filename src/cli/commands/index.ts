@@ -1,6 +1,6 @@
 // TABLE of all commands, in the order help shows them. Commands about one subject share a file.
 
-import { type Command, type CommandDefinition, commandOf } from '../command.ts';
+import type { Command } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
 import { audit } from './audit.ts';
 import { completionOf } from './completion.ts';
@@ -18,7 +18,7 @@ import { templateAdd, templateInit, templateList, templateShow, templateValidate
 import { call, tools } from './tools.ts';
 import { createUser, deleteUser, setPassword, users } from './users.ts';
 
-const commands: readonly CommandDefinition[] = [
+export const COMMANDS: readonly Command[] = [
   ...[start, stop, logs, register, deregister, drain, resume, restart, deleteTemplate, sync],
   ...[list, status, health, stats, events, logLevel, sessions, endSession, audit, tools, call],
   ...[login, logout, createUser, users, setPassword, deleteUser, createApiKey, apiKeys, revoke],
@@ -26,5 +26,3 @@ const commands: readonly CommandDefinition[] = [
   ...[templateList, templateShow, templateInit, templateValidate, templateAdd],
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];
-
-export const COMMANDS: readonly Command[] = commands.map(commandOf);

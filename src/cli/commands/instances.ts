@@ -7,7 +7,7 @@ import { codeOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
 import { DAEMON_OPTIONS } from '../background/daemon-files.ts';
-import { type CommandDefinition, type CommandInput, commandOf, pairsOf } from '../command.ts';
+import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { printable, printResult, stateWord, table } from '../output.ts';
@@ -16,7 +16,7 @@ import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import { start } from './start.ts';
 
-export const register: CommandDefinition = {
+export const register: Command = {
   name: 'gateway register',
   positionals: '<template>',
   summary:
@@ -161,7 +161,7 @@ const restartInstance = requestCommand({
 });
 
 /** Without arguments: the background gateway. With template and id: one instance. */
-export const restart: CommandDefinition = {
+export const restart: Command = {
   ...restartInstance,
   positionals: '[template] [id]',
   options: { ...restartInstance.options, ...DAEMON_OPTIONS },
@@ -182,7 +182,7 @@ export const restart: CommandDefinition = {
     if (!existsSync(folder))
       throw new CommandFailure(`the gateway keeps running: its folder ${folder} is gone`);
     // Invalid settings are reported before anything is stopped.
-    const line = readCommandLine([commandOf(start)], words);
+    const line = readCommandLine([start], words);
     if (line.kind !== 'run') throw new CommandFailure(`"${words.join(' ')}" starts no gateway`);
     const there = { ...terminal, folder };
     const config = readSettings(line.input, there);
@@ -200,7 +200,7 @@ export const deleteTemplate = requestCommand({
   record: { deleted: true },
 });
 
-interface RequestCommand extends Pick<CommandDefinition, 'name' | 'positionals' | 'summary'> {
+interface RequestCommand extends Pick<Command, 'name' | 'positionals' | 'summary'> {
   /** Method and path; the arguments are encoded. */
   readonly request: (template: string, id: string) => readonly ['POST' | 'DELETE', path: string];
   readonly textOf: (template: string, id: string, answer: Fields) => string;
@@ -209,7 +209,7 @@ interface RequestCommand extends Pick<CommandDefinition, 'name' | 'positionals' 
 }
 
 /** A command that sends one request about an instance or a template. */
-function requestCommand(definition: RequestCommand): CommandDefinition {
+function requestCommand(definition: RequestCommand): Command {
   const { positionals = '<template> <id>', request, textOf, record, ...rest } = definition;
   const example = positionals.replace('<template>', 'search').replace('<id>', 'search-1');
   return {
@@ -232,7 +232,7 @@ function requestCommand(definition: RequestCommand): CommandDefinition {
 /** Longest wait for all engines and clusters together, in ms. */
 const SYNC_MS = 60_000;
 
-export const sync: CommandDefinition = {
+export const sync: Command = {
   name: 'gateway sync',
   summary:
     'Register and remove instances to match Docker, Podman, Kubernetes and the registry file; exit code 1 when no source answers',

@@ -6,13 +6,13 @@ import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { credentialsPath, removeToken, type StoredToken, storeToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
 import { answerOfGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote, SEEK_MS } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const login: CommandDefinition = {
+export const login: Command = {
   name: 'gateway login',
   positionals: '<username>',
   summary: 'Log in to a gateway; the token is stored for later commands',
@@ -48,7 +48,7 @@ export const login: CommandDefinition = {
 };
 
 /** Removes a token and ends it at its gateway. Works without the gateway, too: then the token stays valid until it expires. */
-export const logout: CommandDefinition = {
+export const logout: Command = {
   name: 'gateway logout',
   summary: 'End and forget the token of a gateway',
   options: {

@@ -5,7 +5,7 @@ import { type FileHandle, open } from 'node:fs/promises';
 import { codeOf, messageOf } from '../../domain/errors.ts';
 import { fields } from '../answers.ts';
 import { DAEMON_OPTIONS, daemonFiles } from '../background/daemon-files.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { printResult } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
@@ -15,7 +15,7 @@ import { pause, untilSignal } from '../stop-signals.ts';
 const LINES = 100;
 const MOST_LINES = 100_000;
 
-export const logs: CommandDefinition = {
+export const logs: Command = {
   name: 'gateway logs',
   summary: 'Show the log of a gateway in the background',
   options: {
@@ -106,7 +106,7 @@ async function lineReader(): Promise<(line: string) => string> {
   };
 }
 
-export const logLevel: CommandDefinition = {
+export const logLevel: Command = {
   name: 'gateway log-level',
   positionals: '[level]',
   summary: 'Show the log level, or change it until the next start',

@@ -1,12 +1,12 @@
 // `stagedoor gateway sessions | end-session`: the open sessions of MCP clients at a running gateway.
 
 import { type Fields, fields, listOf } from '../answers.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { Command } from '../command.ts';
 import { duration, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, entriesOf, gatewayOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const sessions: CommandDefinition = {
+export const sessions: Command = {
   name: 'gateway sessions',
   summary: 'List open sessions of MCP clients and where they are bound; an admin sees those of all callers',
   options: CLIENT_OPTIONS,
@@ -17,7 +17,7 @@ export const sessions: CommandDefinition = {
   },
 };
 
-export const endSession: CommandDefinition = {
+export const endSession: Command = {
   name: 'gateway end-session',
   positionals: '<id>',
   summary: 'End a session of an MCP client, which has to initialize again',

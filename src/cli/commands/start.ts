@@ -3,12 +3,12 @@
 import { SETTINGS } from '../../config/settings.ts';
 import type { Config, ConfigRow } from '../../config.ts';
 import { DAEMON_MARK, DAEMON_OPTIONS } from '../background/daemon-files.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { Command } from '../command.ts';
 import { releaseCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
 
-export const start: CommandDefinition = {
+export const start: Command = {
   name: 'gateway start',
   summary: 'Start a gateway; runs until Ctrl-C or SIGTERM, then finishes the calls in flight',
   options: {
@@ -61,7 +61,7 @@ function demoConfig(config: Config): Config {
   return { ...config, databaseUrl: 'memory://', logLevel, rows };
 }
 
-export const stop: CommandDefinition = {
+export const stop: Command = {
   name: 'gateway stop',
   summary: 'Stop the gateway in the background, when its calls in flight have ended',
   options: DAEMON_OPTIONS,

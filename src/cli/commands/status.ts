@@ -3,14 +3,14 @@
 
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
-import type { CommandDefinition, CommandInput } from '../command.ts';
+import type { Command, CommandInput } from '../command.ts';
 import { GatewayRefusal, UsageError } from '../failures.ts';
 import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, WIDE_OPTION } from '../remote.ts';
 import { pause, untilSignal } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 
-export const list: CommandDefinition = {
+export const list: Command = {
   name: 'gateway list',
   summary: 'List every registered instance and its state',
   options: { ...WIDE_OPTION, ...CLIENT_OPTIONS },
@@ -48,7 +48,7 @@ function listing(input: CommandInput, terminal: Terminal, registry: unknown): st
 }
 
 /** Exit code 0 also for a degraded gateway: it serves, so scripts that wait for a gateway need not distinguish the two. */
-export const status: CommandDefinition = {
+export const status: Command = {
   name: 'gateway status',
   summary:
     'Show the state of a gateway; exit code 0 when it is healthy or degraded, 1 when it is unhealthy or not running',
@@ -134,7 +134,7 @@ function recordsOf(values: unknown, field: string): readonly Fields[] {
 }
 
 /** The health of the gateway needs no account; the health of a template does. */
-export const health: CommandDefinition = {
+export const health: Command = {
   name: 'gateway health',
   positionals: '[template]',
   summary:
@@ -172,7 +172,7 @@ function templateHealth(terminal: Terminal, template: string, answer: Fields): s
 
 const WATCH_MS = 2_000;
 
-export const stats: CommandDefinition = {
+export const stats: Command = {
   name: 'gateway stats',
   summary: 'Show calls, times and failures of each instance since the gateway started',
   options: {

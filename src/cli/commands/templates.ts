@@ -7,7 +7,7 @@ import { didYouMean } from '../../config/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
-import type { CommandDefinition, CommandInput, OptionTable } from '../command.ts';
+import type { Command, CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { type Columns, detailLines, json, printable, printResult, table } from '../output.ts';
 import { replaceFile } from '../private-file.ts';
@@ -21,7 +21,7 @@ const TEMPLATE_OPTIONS: OptionTable = {
   ...CLIENT_OPTIONS,
 };
 
-export const templateList: CommandDefinition = {
+export const templateList: Command = {
   name: 'template list',
   summary: 'List the templates: what each is, and how many instances it has',
   options: {
@@ -46,7 +46,7 @@ const COLUMNS: Columns<Fields> = {
   DESCRIPTION: 'description',
 };
 
-export const templateShow: CommandDefinition = {
+export const templateShow: Command = {
   name: 'template show',
   positionals: '<template>',
   summary: 'Show a template: what it is, what it requires, and the settings of its instances',
@@ -135,7 +135,7 @@ async function localTemplates(input: CommandInput, terminal: Terminal) {
   }));
 }
 
-export const templateInit: CommandDefinition = {
+export const templateInit: Command = {
   name: 'template init',
   positionals: '[id]',
   summary: 'Write a new template definition; asks for what the options leave out',
@@ -204,7 +204,7 @@ function definitionOf({ id = '', name, tags = [], ...answers }: TemplateAnswers)
   };
 }
 
-export const templateValidate: CommandDefinition = {
+export const templateValidate: Command = {
   name: 'template validate',
   positionals: '<file>',
   summary: 'Check a template definition: every violation with its JSON pointer',
@@ -247,7 +247,7 @@ export const templateValidate: CommandDefinition = {
   },
 };
 
-export const templateAdd: CommandDefinition = {
+export const templateAdd: Command = {
   name: 'template add',
   positionals: '<folder>',
   summary: 'Copy the template.json of a folder into the folder of templates, if it is valid',

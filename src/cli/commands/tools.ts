@@ -3,12 +3,12 @@
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject, jsonIn, parseExact } from '../../domain/json.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
-import { type CommandDefinition, pairsOf } from '../command.ts';
+import { type Command, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { type Columns, json, printable, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, type RemoteEvent } from '../remote.ts';
 
-export const tools: CommandDefinition = {
+export const tools: Command = {
   name: 'gateway tools',
   positionals: '<template>',
   summary: 'List the tools of a template and their arguments; those in brackets may be left out',
@@ -39,7 +39,7 @@ function argumentsOf({ parameters }: Fields): string {
     .join(' ');
 }
 
-export const call: CommandDefinition = {
+export const call: Command = {
   name: 'gateway call',
   positionals: '<template> <tool> [...arguments]',
   summary:

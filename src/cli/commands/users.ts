@@ -8,10 +8,10 @@ import {
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
-import type { CommandDefinition } from '../command.ts';
+import type { Command } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
 
-export const users: CommandDefinition = {
+export const users: Command = {
   name: 'gateway users',
   summary: 'List the users',
   options: ACCOUNT_CLIENT_OPTIONS,
@@ -38,7 +38,7 @@ const USER_COLUMNS: Columns<Fields> = {
   ID: 'id',
 };
 
-export const createUser: CommandDefinition = {
+export const createUser: Command = {
   name: 'gateway create-user',
   positionals: '<username>',
   summary: 'Create a user who can log in',
@@ -73,7 +73,7 @@ export const createUser: CommandDefinition = {
   },
 };
 
-export const setPassword: CommandDefinition = {
+export const setPassword: Command = {
   name: 'gateway set-password',
   positionals: '<username>',
   summary: 'Set a new password for a user; --local replaces a lost one in the database, without a login',
@@ -97,7 +97,7 @@ export const setPassword: CommandDefinition = {
   },
 };
 
-export const deleteUser: CommandDefinition = {
+export const deleteUser: Command = {
   name: 'gateway delete-user',
   positionals: '<username>',
   summary: 'Delete a user and the API keys of that user',
