@@ -24,7 +24,7 @@ test('treats a later signal as urgent, with its exit code', async () => {
   ] as const) {
     const { source, stop, clock } = listen();
     source.emit('SIGTERM', 'SIGTERM');
-    assert.equal(await stop.first, { kind: 'signal', signal: 'SIGTERM' });
+    assert.equal(await stop.first, { cause: 'SIGTERM', exitCode: 0 });
     clock.nowMs += LIMITS.sameSignalMs;
     source.emit(signal, signal);
     assert.is(await stop.urgent, code);
@@ -36,7 +36,7 @@ test('reports up to 100 uncaught errors, and requests the stop at the first', as
   const [one, two] = [new Error('one'), new Error('two')];
   source.emit('uncaughtException', one);
   source.emit('unhandledRejection', two);
-  assert.equal(await stop.first, { kind: 'error', error: one });
+  assert.equal(await stop.first, { cause: 'an uncaught error', exitCode: 1 });
   assert.equal(errors, [one, two]);
   for (let index = 0; index < 1_000; index += 1) source.emit('uncaughtException', index);
   assert.is(errors.length, 100);
@@ -49,7 +49,7 @@ test('survives a failing error report', async () => {
   };
   const stop = listenForStop(failing, { source });
   assert.not.throws(() => source.emit('uncaughtException', new Error('one')));
-  assert.is((await stop.first).kind, 'error');
+  assert.is((await stop.first).exitCode, 1);
 });
 
 test('does not treat a signal after an uncaught error as urgent', async () => {
@@ -63,7 +63,7 @@ test('does not treat a signal after an uncaught error as urgent', async () => {
 test('stops at SIGHUP with a terminal, but not under nohup', async () => {
   const foreground = listen({ hasTerminal: true });
   foreground.source.emit('SIGHUP', 'SIGHUP');
-  assert.equal(await foreground.stop.first, { kind: 'signal', signal: 'SIGHUP' });
+  assert.equal(await foreground.stop.first, { cause: 'SIGHUP', exitCode: 0 });
   const background = listen({ hasTerminal: false });
   background.source.emit('SIGHUP', 'SIGHUP');
   assert.is(await isPending(background.stop.first), true);

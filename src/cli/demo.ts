@@ -23,22 +23,14 @@ export interface DemoSetup {
 
 const KEY_LIFETIME_MS = 7 * 24 * 3_600_000;
 
-export interface Demo {
-  /** Starts all servers and resolves when each is healthy or has failed; prints nothing after `signal` is aborted. */
-  play(signal: AbortSignal): Promise<void>;
-  /** Removes the files of the demo. To be called after its servers have ended. */
-  remove(): void;
-}
+export type Demo = ReturnType<typeof openDemo>;
 
 /** Makes the scratch folder of the demo. `templates`: the folder of definitions. */
-export function openDemo(
-  setup: DemoSetup,
-  terminal: Pick<Terminal, 'print' | 'paint'>,
-  templates?: string,
-): Demo {
+export function openDemo(setup: DemoSetup, terminal: Pick<Terminal, 'print' | 'paint'>, templates?: string) {
   const scratch = makeScratch();
   return {
-    play: async (signal) => {
+    /** Starts all servers and resolves when each is healthy or has failed; prints nothing after `signal` is aborted. */
+    play: async (signal: AbortSignal): Promise<void> => {
       const print = (text: string): void => {
         if (!signal.aborted) terminal.print(text);
       };
@@ -77,7 +69,8 @@ export function openDemo(
         `\nHealth of everything: ${url}/gateway/health\nConsole: ${url}/console\nCtrl-C stops the gateway and its servers.`,
       );
     },
-    remove: () => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }),
+    /** Removes the files of the demo, when its servers have ended. */
+    remove: (): void => rmSync(scratch, { recursive: true, force: true, maxRetries: 3 }),
   };
 }
 

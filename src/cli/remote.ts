@@ -22,7 +22,7 @@ export async function findGateway(
   return new Remote(url, requestCredentials(url, terminal.env), terminal.busy);
 }
 
-/** The address of a gateway from `--url`, else STAGEDOOR_URL. Sends no request. */
+/** The address of a gateway from `--url`, else STAGEDOOR_URL. */
 export function namedUrl(written: string | undefined, env: Terminal['env']): string | undefined {
   const text = written ?? (env.STAGEDOOR_URL || undefined);
   if (text === undefined) return undefined;
@@ -93,7 +93,7 @@ const SILENCE_MS = 60_000;
 /** Bytes of one event; the result of a tool may be as long as a message of a backend. */
 const EVENT_BYTES = 65 * 1024 * 1024;
 
-/** One gateway and the credentials for it. Its requests show a spinner to a user. */
+/** One gateway and the credentials for it. */
 export class Remote {
   /** Without a slash at its end. */
   readonly url: string;
@@ -305,7 +305,7 @@ export async function entriesOf(
   return entries;
 }
 
-/** Runs a request about a template. For an unknown name the failure suggests a similar one. */
+/** For a request about a template: the failure for an unknown name suggests a similar one. */
 export async function ofTemplate<T>(gateway: Remote, template: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();

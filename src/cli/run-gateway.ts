@@ -43,10 +43,10 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   let gateway: Gateway | undefined;
   const starting = new AbortController();
   let isStarted = false;
-  void stop.first.then((reason) => {
+  void stop.first.then(({ cause }) => {
     if (isStarted) return;
     starting.abort();
-    terminal.print(`stopping after ${causeOf(reason)} during the start; a second signal stops at once`);
+    terminal.print(`stopping after ${cause} during the start; a second signal stops at once`);
   });
   // Registered first, so that a start that hangs (for example on a registry file that is a pipe) can be ended, too.
   void stop.urgent.then((code) => {
@@ -67,18 +67,18 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
       if (error !== starting.signal.reason)
         log.warn({ err: error }, 'the start failed while it was being cancelled');
     });
-    if (server === undefined) return exitCodeOf(await stop.first);
+    if (server === undefined) return (await stop.first).exitCode;
     isStarted = true;
     try {
       keepGarbageYoung();
       announce(server, config, terminal, log);
       options.onReady?.(server);
       if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
-      const reason = await runUntilStopped(demo, stop.first);
+      const { cause, exitCode } = await runUntilStopped(demo, stop.first);
       const finishing = `calls in flight have ${config.graceMs / 1000} s to finish`;
       if (!starting.signal.aborted)
-        terminal.print(`stopping after ${causeOf(reason)}: ${finishing}; a second signal stops at once`);
-      return exitCodeOf(reason);
+        terminal.print(`stopping after ${cause}: ${finishing}; a second signal stops at once`);
+      return exitCode;
     } finally {
       const beganAtMs = performance.now();
       await server.close(); // event-log.ts logs the calls that it waits for
@@ -137,14 +137,6 @@ function announce(
     `authentication is off: anyone who can reach ${open.host} is an admin of this gateway; ` +
       'host names that clients use, other than localhost, belong in allowed_hosts',
   );
-}
-
-function causeOf(reason: StopReason): string {
-  return reason.kind === 'signal' ? reason.signal : 'an uncaught error';
-}
-
-function exitCodeOf({ kind }: StopReason): number {
-  return kind === 'signal' ? 0 : 1;
 }
 
 /**

@@ -5,9 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isatty } from 'node:tty';
 import { LIMITS } from '../domain/limits.ts';
 
-export type StopReason =
-  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
-  | { readonly kind: 'error'; readonly error: unknown };
+export interface StopReason {
+  /** The name of a signal, or `an uncaught error`. */
+  readonly cause: string;
+  readonly exitCode: number;
+}
 
 export interface StopOptions {
   readonly source?: Pick<NodeJS.EventEmitter, 'on' | 'off'>;
@@ -36,7 +38,7 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
   const onSignal = (signal: NodeJS.Signals): void => {
     if (firstSignalAtMs === undefined) firstSignalAtMs = now();
     else if (now() - firstSignalAtMs >= LIMITS.sameSignalMs) urgent.resolve(128 + constants.signals[signal]);
-    first.resolve({ kind: 'signal', signal });
+    first.resolve({ cause: signal, exitCode: 0 });
   };
   // Without a listener a hangup ends Node, even under nohup. Without a terminal, none can have been closed.
   const onHangup = (signal: NodeJS.Signals): void => {
@@ -44,7 +46,7 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
   };
   let reported = 0;
   const onUncaught = (error: unknown): void => {
-    first.resolve({ kind: 'error', error });
+    first.resolve({ cause: 'an uncaught error', exitCode: 1 });
     if (reported >= MOST_REPORTED) return;
     reported += 1;
     try {

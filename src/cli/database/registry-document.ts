@@ -71,7 +71,7 @@ function isEmpty(value: object): boolean {
   return Object.keys(value).length === 0;
 }
 
-export interface ImportContext {
+interface ImportContext {
   /** The node that will run the programs of the document. */
   readonly nodeId: string;
   /** ISO 8601. */
