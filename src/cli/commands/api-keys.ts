@@ -7,6 +7,7 @@ import {
   shownTemplatesOf,
   withAccountClient,
 } from '../accounts/account-client.ts';
+import { LIFETIME_MS, permissionsOf, wordsOf } from '../accounts/account-options.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import { type Command, timeOf } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
@@ -60,7 +61,6 @@ export const createApiKey: Command = {
     'gateway create-api-key search-only --permissions tools:call --templates search',
   ],
   run: async (input, terminal) => {
-    const { LIFETIME_MS, permissionsOf, wordsOf } = await import('../accounts/account-options.ts');
     const expires = input.text('expires');
     const body = {
       name: input.positional(0),

@@ -32,7 +32,8 @@ export const events: Command = {
   ],
   run: async (input, terminal) => {
     const isFollowed = input.has('follow');
-    const isRaw = input.has('json');
+    const print = (data: string) =>
+      terminal.print(input.has('json') ? data : line(terminal, fields(JSON.parse(data))));
     const query = new URLSearchParams({ follow: String(isFollowed) });
     for (const name of ['template', 'type']) {
       const value = input.text(name);
@@ -40,8 +41,8 @@ export const events: Command = {
     }
     const gateway = await gatewayOf(input, terminal);
     const path = `/events?${query}`;
-    if (isFollowed) await untilSignal((signal) => show(gateway, path, signal, isRaw, terminal));
-    else await show(gateway, path, undefined, isRaw, terminal);
+    if (isFollowed) await untilSignal((signal) => show(gateway, path, signal, print, terminal.note));
+    else await show(gateway, path, undefined, print, terminal.note);
     return 0;
   },
 };
@@ -51,8 +52,8 @@ async function show(
   gateway: Remote,
   path: string,
   signal: AbortSignal | undefined,
-  isRaw: boolean,
-  terminal: Terminal,
+  print: (data: string) => void,
+  note: Terminal['note'],
 ): Promise<void> {
   let after: string | undefined;
   for (let tries = 0; ; tries += 1) {
@@ -60,16 +61,16 @@ async function show(
       await gateway.follow(path, { after, signal }, ({ data, id }) => {
         tries = 0;
         if (id !== '') after = id;
-        terminal.print(isRaw ? data : line(terminal, fields(JSON.parse(data))));
+        print(data);
       });
-      if (signal?.aborted === false) terminal.note(`${gateway.url} has ended the stream`);
+      if (signal?.aborted === false) note(`${gateway.url} has ended the stream`);
       return;
     } catch (error) {
       const isBroken = error instanceof StreamBroken;
       // A gateway that is being started again may also refuse a request.
       const mayTry = isBroken || (error instanceof CommandFailure && tries > 0);
       if (signal === undefined || !mayTry || tries >= TRIES) throw error;
-      if (isBroken) terminal.note(`${error.message}; reconnecting`);
+      if (isBroken) note(`${error.message}; reconnecting`);
       await pause(PAUSE_MS, signal);
     }
   }

@@ -3,6 +3,7 @@
 
 import { isLoopback } from '../../config.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
+import { readPassword } from '../accounts/account-options.ts';
 import { credentialsPath, removeToken, type StoredToken, storeToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
@@ -19,7 +20,6 @@ export const login: Command = {
   options: { ...PASSWORD_OPTION, ...CLIENT_OPTIONS },
   examples: ['gateway login admin', 'gateway login admin --password - < password.txt'],
   run: async (input, terminal) => {
-    const { readPassword } = await import('../accounts/account-options.ts');
     const username = input.positional(0);
     // Finds the gateway before the user types a password.
     const gateway = await gatewayOf(input, terminal);

@@ -12,6 +12,7 @@ import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { type Columns, detailLines, json, printable, printResult, table } from '../output.ts';
 import { replaceFile } from '../private-file.ts';
 import { CLIENT_OPTIONS, gatewayOf, ofTemplate, WIDE_OPTION } from '../remote.ts';
+import { readSettings } from '../setting-options.ts';
 import type { TemplateAnswers } from '../template-wizard.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -121,8 +122,7 @@ function readsLocally(input: CommandInput): boolean {
 }
 
 async function localTemplates(input: CommandInput, terminal: Terminal) {
-  const [{ readSettings }, { readCatalogue }, { withoutSecrets }] = await Promise.all([
-    import('../setting-options.ts'),
+  const [{ readCatalogue }, { withoutSecrets }] = await Promise.all([
     import('../../templates/catalogue.ts'),
     import('../../templates/settings.ts'),
   ]);
@@ -258,8 +258,7 @@ export const templateAdd: Command = {
   },
   examples: ['template add drafts/search --templates-dir templates'],
   run: async (input, terminal) => {
-    const [{ readSettings }, { readTemplate, TemplateError }, { readTemplateText }] = await Promise.all([
-      import('../setting-options.ts'),
+    const [{ readTemplate, TemplateError }, { readTemplateText }] = await Promise.all([
       import('../../templates/definition.ts'),
       import('../../templates/catalogue.ts'),
     ]);

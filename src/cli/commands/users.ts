@@ -7,6 +7,7 @@ import {
   shownTemplatesOf,
   withAccountClient,
 } from '../accounts/account-client.ts';
+import { readPassword, roleOf, wordsOf } from '../accounts/account-options.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
@@ -54,7 +55,6 @@ export const createUser: Command = {
     'gateway create-user ci --password - --templates search,files < password.txt',
   ],
   run: async (input, terminal) => {
-    const { readPassword, roleOf, wordsOf } = await import('../accounts/account-options.ts');
     const username = input.positional(0);
     const details = {
       username,
@@ -83,7 +83,6 @@ export const setPassword: Command = {
     'gateway set-password ada --url https://gateway.example.com',
   ],
   run: async (input, terminal) => {
-    const { readPassword } = await import('../accounts/account-options.ts');
     const username = input.positional(0);
     const user = await withAccountClient(input, terminal, async (client) => {
       const { id } = await findUser(client, username);
