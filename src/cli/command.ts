@@ -99,7 +99,7 @@ export class CommandInput {
     return [this.#options.get(name)].flat().filter((value) => typeof value === 'string');
   }
 
-  /** A whole number within bounds, both included. */
+  /** A whole number; both bounds are included. */
   number(name: string, { minimum, maximum }: { minimum: number; maximum: number }): number | undefined {
     const text = this.text(name);
     if (text === undefined) return undefined;

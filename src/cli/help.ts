@@ -87,7 +87,6 @@ export function rowLines(rows: readonly HelpRow[], columns?: number): string[] {
   });
 }
 
-/** The text in lines of at most `width` columns of a terminal, broken between words. */
 export function wrapLines(text: string, width: number): string[] {
   const lines = [''];
   for (const word of text.split(' ')) {
@@ -102,7 +101,6 @@ export function wrapLines(text: string, width: number): string[] {
 const WIDE =
   /[\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}|[\u{20000}-\u{3fffd}]/gu;
 
-/** The columns that a text takes on a terminal. */
 export function widthOf(text: string): number {
   return stripVTControlCharacters(text).replace(WIDE, '##').length;
 }

@@ -66,7 +66,6 @@ function drawn(row: readonly string[], widths: readonly number[]): string {
   ).join('\n');
 }
 
-/** The text in lines that fit the column; words that are wider than it are cut. */
 function cellLines(text: string, width: number): readonly string[] {
   if (widthOf(text) <= width) return [text];
   return wrapLines(

@@ -287,7 +287,6 @@ export async function gatewayOf(input: CommandInput, terminal: Terminal): Promis
 /** Entries of one answer. */
 const PAGE = 500;
 
-/** The entries of a list of several pages, up to `most`. */
 export async function entriesOf(
   gateway: Remote,
   path: string,

@@ -12,7 +12,6 @@ import { Cancelled, CommandFailure, writeFailure } from './failures.ts';
 export interface Terminal {
   /** Prints a result or progress; the line end is added, here and below. */
   print(text: string): void;
-  /** Prints an error. */
   complain(text: string): void;
   /** Prints a warning or progress to the stream of errors; --quiet drops it. */
   note(text: string): void;

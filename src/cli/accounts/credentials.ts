@@ -19,7 +19,6 @@ export interface StoredToken {
   readonly expires_at: string;
 }
 
-/** The path of the tokens: `stagedoor/credentials.json` in the user's configuration folder. */
 export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform = process.platform): string {
   const home = homeFolder(env);
   const named = (platform === 'win32' ? env.APPDATA : env.XDG_CONFIG_HOME) ?? '';

@@ -174,7 +174,6 @@ export class Bridge {
     };
   }
 
-  /** Requests a stream that continues after the last event. */
   #get(session: BridgeSession | undefined, lastEventId: string, signal: AbortSignal): LinkRequest {
     const after = lastEventId === '' ? {} : { 'last-event-id': lastEventId };
     const headers = { ...this.#sessionHeaders(session), accept: 'text/event-stream', ...after };

@@ -69,7 +69,6 @@ export class GatewayLink {
     }
   }
 
-  /** What the user has to do when the gateway answers 401 with this reason. */
   refused(reason: string): string {
     return this.#credentials().refused(reason);
   }

@@ -116,10 +116,10 @@ function differenceOf(before: string, after: string): string {
 
 const AROUND = 3;
 
-/** Writes the entry of the connection into the client's file; without a connection removes it. */
 export async function changeEntry(
   { file, title }: ConnectKind,
   template: string,
+  /** Undefined removes the entry. */
   connection: Connection | undefined,
   input: CommandInput,
   terminal: Terminal,

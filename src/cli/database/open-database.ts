@@ -65,7 +65,6 @@ export function databaseFailure(error: unknown): unknown {
   return new CommandFailure(`${reason.replace(/\.$/, '')} (${code})`, { cause: error });
 }
 
-/** As `db status --json` prints it. */
 export interface DatabaseReport {
   /** Without a password, with an absolute path. */
   readonly database: string;
