@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { optionsOf } from '../../src/cli/command.ts';
+import { config } from '../../src/cli/commands/config.ts';
 import { COMMANDS } from '../../src/cli/commands/index.ts';
 import { commandHelp, overview } from '../../src/cli/help.ts';
 import { ALL_SETTINGS } from '../../src/config/settings.ts';
@@ -41,9 +42,7 @@ test('fits the terminal, and wraps nothing in a pipe', () => {
 });
 
 test('offers every setting that has a flag, with its unit, and both forms of a switch', () => {
-  const flags = COMMANDS.filter(({ name }) => name === 'config')
-    .flatMap(optionsOf)
-    .map((option) => option.flags);
+  const flags = optionsOf(config).map((option) => option.flags);
   const names = flags.map((each) => each.split(' ')[0]);
   for (const { flag } of ALL_SETTINGS) assert.ok(flag === undefined || names.includes(`--${flag}`), flag);
   for (const each of [

@@ -48,10 +48,7 @@ test('cuts no word in colour on a very narrow terminal', () => {
 
 test('omits columns that are empty or zero in every row on a terminal, unless it is wide or piped', () => {
   const headings = { NAME: 'name', CALLS: 'calls', FAILED: () => '0.0 %', REASON: () => '' } as const;
-  const rows = [
-    { name: 'a', calls: 0 },
-    { name: 'b', calls: 2 },
-  ];
+  const rows = [0, 2].map((calls) => ({ name: 'a', calls }));
   const headOf = (text: string) => text.split('\n')[0];
   const person = recordingTerminal({ columns: 80 });
   const narrow = new CommandInput([], new Map());

@@ -274,7 +274,7 @@ export const WIDE_OPTION: OptionTable = {
   '--wide': 'Show every column, also those that are empty or zero in every row; always so in a pipe',
 };
 
-/** The same, but throws CommandFailure when no gateway answers. */
+/** As `findGateway`, but throws CommandFailure when no gateway answers. */
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
   const remote = await findGateway(input.text('url'), terminal);
   if (remote !== undefined) return remote;

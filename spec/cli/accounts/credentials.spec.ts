@@ -56,10 +56,9 @@ test('ignores an invalid file, and replaces it', () => {
 test('fails with one line when the file cannot be read or written', async () => {
   mkdirSync(folder('taken'));
   writeFileSync(folder('file'), '');
-  const below = folder('file', 'credentials.json');
   const read = () => findToken(folder('taken'), url);
   await rejects(read, CommandFailure, /taken cannot be read \(EISDIR\)$/);
-  const keep = () => storeToken(below, url, token, nowMs);
+  const keep = () => storeToken(folder('file', 'credentials.json'), url, token, nowMs);
   await rejects(keep, CommandFailure, /cannot be written \((ENOTDIR|EEXIST)\)$/);
 });
 
