@@ -22,7 +22,7 @@ function setUp() {
     slow: new ListingBackends({ tools: [{ name: 's' }] }),
   };
   const changes$ = new Subject<ListChange>();
-  const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow), changes$);
+  const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow));
   const late: ListChange[] = [];
   lists.late$.subscribe((change) => late.push(change));
   const gather = () => lists.gather('tools', ['fast', 'slow'], CLIENT);
