@@ -2,9 +2,13 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { EventMemory, MessageLog } from '../../../src/protocol/legacy/legacy-event-log.ts';
 import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
-import { LegacyStream, positionOf } from '../../../src/protocol/legacy/legacy-stream.ts';
+import {
+  EventMemory,
+  LegacyStream,
+  MessageLog,
+  positionOf,
+} from '../../../src/protocol/legacy/legacy-stream.ts';
 import { suite } from '../../helpers/suite.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { SessionBackends } from '../scripted-backends.ts';

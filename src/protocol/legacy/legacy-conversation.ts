@@ -20,11 +20,10 @@ import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
-import type { EventMemory, LogDeps } from './legacy-event-log.ts';
 import { isListenerKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll } from './legacy-request.ts';
-import { LegacyStream, positionOf } from './legacy-stream.ts';
+import { type EventMemory, LegacyStream, type LogDeps, positionOf } from './legacy-stream.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
 const MOST_CALLS = 1_000;
@@ -46,11 +45,10 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   readonly #session: McpSession;
   readonly #deps: ConversationDeps;
   readonly #calls = new CallMap<LegacyCall>();
-  // Most calls are one request and one answer: these fields are set at their first use.
   /** The event streams that answer POSTs, by their key: while they are open, and as long as the client may resume them. */
-  #streams: Map<string, LegacyStream> | undefined;
+  readonly #streams = new Map<string, LegacyStream>();
   #listener: LegacyListener | undefined;
-  #questions: LegacyQuestions | undefined;
+  readonly #questions = new LegacyQuestions();
   #messages: Subscription | undefined;
   #idleSinceMs: number | undefined;
   /** Since when calls are under way without a stream or a message of their client, and whether the session is marked as away. */
@@ -101,7 +99,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   reply(id: JsonRpcId, reply: ClientReply): void {
-    this.#questions?.answer(id, reply);
+    this.#questions.answer(id, reply);
   }
 
   /** Opens the stream for messages outside of calls, or resumes that of `lastEventId`. RpcFailure: 409 for a second one, 400. */
@@ -111,7 +109,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
     if (position !== undefined && !isListenerKey(position.key)) {
-      const stream = this.#streams?.get(position.key);
+      const stream = this.#streams.get(position.key);
       if (stream === undefined) throw refused(400, 'The stream of this event is no longer stored');
       stream.resume(reply, position.number);
     } else {
@@ -131,7 +129,6 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   ask(request: ServerRequest, call?: LegacyCall): void {
     const id = this.#deps.nextNumber();
     const message = requestText(id, request.method, request.params);
-    this.#questions ??= new LegacyQuestions();
     if (!this.#questions.add(id, request, call)) return;
     if (call?.post.ask(message) || this.#listener?.ask(message)) return;
     // Streams with a connection first, of these the newest; then streams that their client has to resume.
@@ -144,7 +141,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
-    if (this.#questions === undefined || this.#questions.size === 0) return;
+    if (this.#questions.size === 0) return;
     for (const id of this.#questions.withdraw(call)) this.#cancelQuestion(id, call);
   }
 
@@ -155,17 +152,17 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Expires questions, streams and the subscription to messages. To be called periodically. True when no state is left. */
   sweep(nowMs: number): boolean {
     this.#checkClient(nowMs);
-    this.#questions?.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
-    for (const stream of this.#streams?.values() ?? [])
+    this.#questions.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
+    for (const stream of this.#streams.values())
       if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
     this.#listener?.expire(nowMs);
-    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size) {
+    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions.size > 0) {
       this.#idleSinceMs = undefined;
       return false;
     }
     this.#idleSinceMs ??= nowMs;
     if (nowMs - this.#idleSinceMs >= IDLE_MS) this.#stopReceiving();
-    return !(this.#messages || this.#streams?.size || this.#listener?.hasWaiting);
+    return !(this.#messages || this.#streams.size || this.#listener?.hasWaiting);
   }
 
   #checkClient(nowMs: number): void {
@@ -183,7 +180,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Ends everything: calls that are left are answered with the error, streams end. */
   close(error: Error): void {
     for (const call of [...this.#calls.values()]) call.error(error);
-    for (const stream of this.#streams?.values() ?? []) stream.discard();
+    for (const stream of this.#streams.values()) stream.discard();
     this.#sessionEnded();
   }
 
@@ -193,15 +190,14 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   readonly #openStream = () => {
     const key = this.#nextKey();
-    const onDiscarded = () => this.#streams?.delete(key);
+    const onDiscarded = () => this.#streams.delete(key);
     const stream = new LegacyStream({ ...this.#logDeps, key, onDiscarded });
-    this.#streams ??= new Map();
     this.#streams.set(key, stream);
     return stream;
   };
 
   #listenerOf(): LegacyListener {
-    const isPending = (question: number) => this.#questions?.has(question) ?? false;
+    const isPending = (question: number) => this.#questions.has(question);
     const deps = { ...this.#logDeps, nextKey: () => this.#nextKey(), isPending };
     this.#listener ??= new LegacyListener(this.#session, deps);
     return this.#listener;
@@ -234,7 +230,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   #sessionEnded(): void {
-    this.#questions?.close();
+    this.#questions.close();
     this.#stopReceiving();
   }
 

@@ -38,9 +38,9 @@ import {
 } from '../rpc.ts';
 import type { TaskMemory } from '../task-memory.ts';
 import { type ConversationDeps, LegacyConversation } from './legacy-conversation.ts';
-import { EventMemory } from './legacy-event-log.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
+import { EventMemory } from './legacy-stream.ts';
 import { exchangeWithTasks } from './legacy-tasks.ts';
 
 const SWEEP_MS = 10_000;

@@ -6,9 +6,8 @@ import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { refused } from '../rpc.ts';
-import { MessageLog } from './legacy-event-log.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
-import { type EventPosition, LegacyStream, type StreamDeps } from './legacy-stream.ts';
+import { type EventPosition, LegacyStream, type LogDeps, MessageLog } from './legacy-stream.ts';
 
 /** Distinguishes the keys of its streams from those of calls. */
 const KEY_PREFIX = 'get-';
@@ -21,7 +20,7 @@ export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-export interface ListenerDeps extends Omit<StreamDeps, 'key' | 'onLost'> {
+interface ListenerDeps extends LogDeps {
   readonly nextKey: () => string;
   /** True while the server still waits for the answer to its question. */
   readonly isPending: (question: number) => boolean;

@@ -2,7 +2,7 @@
 // body. domain/param-headers.ts finds the headers that a tool asks for; transports/http/tool-headers.ts writes them to backends.
 // Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
-import { fieldValue, type JsonFields } from '../../domain/json.ts';
+import { fieldValue } from '../../domain/json.ts';
 import type { Tool } from '../../domain/mcp.ts';
 import {
   type Declaration,
@@ -13,7 +13,6 @@ import {
 } from '../../domain/param-headers.ts';
 import { decodeHeader } from '../../domain/text.ts';
 import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
-import type { RpcFailure } from '../rpc.ts';
 import type { ModernCall } from './modern-call.ts';
 
 /** The headers of this kind among those of a request, to be forwarded untouched; undefined when there are none. */
@@ -36,47 +35,40 @@ export class ListedHeaders {
   check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): void {
     const { name, arguments: args } = params;
     if (method !== 'tools/call' || typeof name !== 'string') return;
-    const mismatch = this.#mismatch(backends.tool(name, owner), args, headers);
-    if (mismatch === undefined) return;
-    backends.relistTool(name, owner);
-    throw mismatch;
-  }
-
-  /** The refusal of a header that is missing or differs from the arguments. A tool whose declarations break the rules has none. */
-  #mismatch(
-    tool: Tool | undefined,
-    args: JsonFields[string],
-    headers: RequestHeaders,
-  ): RpcFailure | undefined {
-    if (tool === undefined) return undefined;
+    const tool = backends.tool(name, owner);
+    if (tool === undefined) return;
     let declarations = this.#declarations.get(tool);
     if (declarations === undefined) {
-      declarations = declaredBy(tool.inputSchema).declarations;
+      declarations = declaredBy(tool.inputSchema).declarations; // none, if they break the rules
       this.#declarations.set(tool, declarations);
     }
-    const values = declarations.length === 0 ? undefined : fieldValue(args);
-    const mismatches = declarations.map((declaration) => mismatchOf(declaration, values, headers));
-    return mismatches.find((mismatch) => mismatch !== undefined);
+    if (declarations.length === 0) return;
+    const values = fieldValue(args);
+    for (const declaration of declarations) {
+      const problem = problemOf(declaration, values, headers);
+      if (problem === undefined) continue;
+      backends.relistTool(name, owner);
+      throw headerMismatch(declaration.header, problem);
+    }
   }
 }
 
-function mismatchOf(
+/** Why a header that is missing or differs from the arguments is refused, as a clause. */
+function problemOf(
   { header, path, type }: Declaration,
   args: unknown,
   headers: RequestHeaders,
-): RpcFailure | undefined {
+): string | undefined {
   const value = valueAt(args, path);
   const text = headerTextOf(value);
   // Without a value in the body no header is expected, and one that is there is ignored.
   if (text === undefined) return undefined;
   const sent = headerOf(headers, header);
-  if (sent === undefined) return headerMismatch(header, `is missing, but the body has "${path.join('.')}"`);
+  if (sent === undefined) return `is missing, but the body has "${path.join('.')}"`;
   const decoded = decodeHeader(sent);
-  if (decoded === undefined) return headerMismatch(header, 'is not canonical Base64 of UTF-8');
+  if (decoded === undefined) return 'is not canonical Base64 of UTF-8';
   const isSameNumber = NUMERIC.has(type) && DECIMAL.test(decoded) && Number(decoded) === value;
-  return decoded === text || isSameNumber
-    ? undefined
-    : headerMismatch(header, `differs from "${path.join('.')}" in the body`);
+  return decoded === text || isSameNumber ? undefined : `differs from "${path.join('.')}" in the body`;
 }
 
 const NUMERIC: ReadonlySet<string> = new Set(['integer', 'number']);
