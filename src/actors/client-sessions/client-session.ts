@@ -249,7 +249,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     return this.#calls.size + this.#reservations.size;
   }
 
-  /** Ends the actor. False while the session is busy. A subscription to `messages$` continues with the actor, and is no use. */
+  /** Ends the actor. False while the session is busy. A subscription to `messages$` continues, and does not count as use. */
   park(): boolean {
     if (this.#holds > 0 || this.calls > 0) return false;
     if (!this.isListened) this.#sessionBinding.park();
