@@ -144,10 +144,8 @@ async function isInStep({ database, nodes }: World): Promise<void> {
       const { fleet } = harness;
       const isMine = definition.nodeId === undefined || definition.nodeId === nodeId;
       assert.is(fleet.byServerId(serverId), fleet.find(template, id));
-      assert.is(
-        fleet.refs(template).some((ref) => ref.id === id && ref.state === 'healthy'),
-        isMine,
-      );
+      const found = fleet.refs(template).some((ref) => ref.id === id && ref.state === 'healthy');
+      assert.is(found, isMine);
       assert.is(
         fleet.group(template).pool.candidates.some((ref) => ref.id === id),
         isMine,

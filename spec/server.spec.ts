@@ -76,10 +76,8 @@ test('a node on a free port is named after the port that it got', async () => {
       return { nodeId: server?.definition.nodeId, port: new URL(urls[0] ?? '').port };
     }),
   );
-  assert.equal(
-    nodes.map(({ nodeId }) => nodeId),
-    [`${hostname()}:${nodes[0]?.port}`, `${hostname()}:${nodes[1]?.port}`, 'chosen:0'],
-  );
+  const found = nodes.map(({ nodeId }) => nodeId);
+  assert.equal(found, [`${hostname()}:${nodes[0]?.port}`, `${hostname()}:${nodes[1]?.port}`, 'chosen:0']);
 });
 
 test('applies the registry file before it accepts calls, and warns of invalid entries', async () => {

@@ -140,10 +140,8 @@ test('comes after the configured secrets, in their order, in the encryption keys
     encryptionKeys([], secret),
   ];
   assert.equal(hex(keys), hex(each.flat()));
-  assert.equal(
-    keys.map(({ byteLength }) => byteLength),
-    [32, 32, 32],
-  );
+  const found = keys.map(({ byteLength }) => byteLength);
+  assert.equal(found, [32, 32, 32]);
   assert.equal(encryptionKeys([], undefined), []);
 });
 

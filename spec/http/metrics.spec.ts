@@ -122,10 +122,8 @@ test('omits instances of other nodes', async () => {
   await other.register('programs', { id: 'theirs', command: process.execPath, args: ['-e', ''] });
   await other.close({ graceMs: 0 });
   const here = await startApp({ gateway: { store, nodeId: 'here' } });
-  assert.equal(
-    here.gateway.servers().map(({ definition }) => definition.id),
-    ['theirs'],
-  );
+  const found = here.gateway.servers().map(({ definition }) => definition.id);
+  assert.equal(found, ['theirs']);
   const { text } = await here.ask('GET', '/metrics');
   assert.not.match(text, 'theirs');
   assert.is(metricValue(parseMetrics(text), 'stagedoor_instances', { state: 'stopped' }), 0);

@@ -27,10 +27,8 @@ test('knows the tasks that only other owners began, by template', () => {
   const memory = new TaskMemory();
   memory.begun(ANN, '1', 'one');
   const asked = [ANN, EVE, { ...EVE, template: 'u' }, { ...EVE, template: undefined }];
-  assert.equal(
-    asked.map((scope) => memory.isOthers(scope, '1')),
-    [false, true, false, true],
-  );
+  const found = asked.map((scope) => memory.isOthers(scope, '1'));
+  assert.equal(found, [false, true, false, true]);
   memory.begun(EVE, '1', 'one'); // this instance gave the id to both
   assert.equal([memory.isOthers(EVE, '1'), memory.instancesOf(EVE, '1')], [false, ['one']]);
 });

@@ -125,10 +125,8 @@ test('keeps functions, and ignores stored instances with their ids', () => {
   const other = definition('b', { ...http, template: 's', id: 'b', serverId: 'a' });
   for (const instances of [[http, other], []]) {
     active.apply({ templates: [], instances });
-    assert.equal(
-      active.definitions().map(({ transport }) => transport),
-      ['in-process'],
-    );
+    const found = active.definitions().map(({ transport }) => transport);
+    assert.equal(found, ['in-process']);
   }
 });
 

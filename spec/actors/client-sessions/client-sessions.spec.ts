@@ -241,10 +241,8 @@ test('an opening whose client disconnects is aborted, and no longer counts', asy
   assert.equal([await opening, harness.sessions.size], ['SESSION_NOT_FOUND', 0]);
   await settled();
   const signals = frozen.flatMap((each) => each.signals);
-  assert.equal(
-    signals.map(({ aborted }) => aborted),
-    [true],
-  );
+  const found = signals.map(({ aborted }) => aborted);
+  assert.equal(found, [true]);
   assert.is(await codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal)), 'SESSION_NOT_FOUND');
 });
 

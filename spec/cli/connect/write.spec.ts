@@ -86,10 +86,8 @@ test('keeps comments, order, indentation and mode, and makes a backup; --remove 
   assert.equal([statSync(path).mode & 0o777, statSync(path).uid], [0o640, owner]);
   await write('zed', '--remove', '--yes');
   const backups = filesOf(join(path, '..')).filter((name) => name.endsWith('.bak'));
-  assert.equal(
-    backups.map((name) => read(join(path, '..', name))),
-    [SETTINGS, after],
-  );
+  const found = backups.map((name) => read(join(path, '..', name)));
+  assert.equal(found, [SETTINGS, after]);
   assert.ok(backups.every((name) => statSync(join(path, '..', name)).uid === owner));
   assert.is(read(path).replace(/\s/g, ''), SETTINGS.replace(/\s/g, ''));
   assert.match((await write('zed', '--remove', '--yes')).out, 'needs no change');

@@ -125,10 +125,8 @@ bytes('are passed on unparsed, after checks of media type and length', async () 
     await app.ask('POST', '/', { body: '{}', headers: { 'content-type': 'text/plain' } }),
     await app.ask('POST', '/', { body: 'x'.repeat(SPEC_BODY_BYTES + 1), headers: type }),
   ];
-  assert.equal(
-    answers.map(({ status, text }) => (status === 200 ? text : status)),
-    ['[123,0,255]', '[]', 415, 413],
-  );
+  const found = answers.map(({ status, text }) => (status === 200 ? text : status));
+  assert.equal(found, ['[123,0,255]', '[]', 415, 413]);
   app.close();
 });
 
@@ -210,10 +208,8 @@ for (const [what, text, type] of [
       assert.unreachable();
     } catch (thrown) {
       const items = thrown instanceof GatewayError ? thrown.facts.items : undefined;
-      assert.equal(
-        items?.map((item) => [item.loc, item.type]),
-        [[['body'], type]],
-      );
+      const found = items?.map((item) => [item.loc, item.type]);
+      assert.equal(found, [[['body'], type]]);
       assert.not.match(JSON.stringify(items), 'secret');
     }
   });

@@ -63,10 +63,8 @@ test('show a session at /mcp once, with the templates that it uses', async () =>
   await client.call('demo__echo', { message: 'hi' });
   const sessions = await listFor(app.user);
   const place = { template: 'demo', instance_id: 'one', server_id: 'one' };
-  assert.equal(
-    sessions.map(({ id, bindings }) => [id, bindings]),
-    [[sessionFingerprint(client.sessionId), [place]]],
-  );
+  const found = sessions.map(({ id, bindings }) => [id, bindings]);
+  assert.equal(found, [[sessionFingerprint(client.sessionId), [place]]]);
 });
 
 test('show whether a client has its stream open', async () => {

@@ -48,10 +48,8 @@ inBrowser('refuses a wrong password, and shows the requested page after the sign
   await signIn(page);
   await heading('Settings').waitFor();
   const cookies = await page.context().cookies();
-  assert.equal(
-    cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]),
-    [['stagedoor_session', true, 'Strict']],
-  );
+  const found = cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]);
+  assert.equal(found, [['stagedoor_session', true, 'Strict']]);
 });
 
 inBrowser('registers a command after a connection test, and shows it healthy', async () => {
@@ -277,10 +275,8 @@ inBrowser('makes no request to the path in a link whose template name is a path'
     await page.goto(`${url()}/console/playground?template=${name}`);
     await page.getByText('is not a gateway path').waitFor();
   }
-  assert.equal(
-    watched.requests.filter((each) => each.endsWith('logout') && !each.includes('template=')),
-    [],
-  );
+  const found = watched.requests.filter((each) => each.endsWith('logout') && !each.includes('template='));
+  assert.equal(found, []);
 });
 
 inBrowser('shows an ordinary user no control that the gateway would refuse', async () => {
@@ -307,10 +303,8 @@ inBrowser('loads nothing from other origins and violates no rule of its policy',
   assert.equal(elsewhere, []);
   // Chromium logs refusals, and a gateway that was killed, is away or starts.
   const expected = /status of (?:40[134]|503)|ERR_CONNECTION_(?:REFUSED|RESET)|ERR_INCOMPLETE|^failed: /;
-  assert.equal(
-    watched.complaints.filter((complaint) => !expected.test(complaint)),
-    [],
-  );
+  const found = watched.complaints.filter((complaint) => !expected.test(complaint));
+  assert.equal(found, []);
 });
 
 async function startGateway(): Promise<void> {

@@ -102,10 +102,8 @@ test('answer each call once and hold nothing in the end', () =>
           'each call has ended',
         );
         assert.is(queue.length, 0);
-        assert.equal(
-          refs.map(({ inFlight }) => inFlight),
-          [0, 0, 0],
-        );
+        const found = refs.map(({ inFlight }) => inFlight);
+        assert.equal(found, [0, 0, 0]);
         for (const { answers } of callers) {
           assert.ok(answers.filter(({ event }) => event.kind === 'result').length <= 1);
         }

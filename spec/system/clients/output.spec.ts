@@ -73,10 +73,8 @@ onTerminal('the demo exits with 0 and leaves nothing when its terminal is closed
   await once(child, 'close');
   assert.match(await said, /^5 of 5 servers are healthy.*ended with 0 within 15 s$/s);
   assert.equal(processesWithHome(home()), []);
-  assert.equal(
-    readdirSync(home()).filter((name) => name.startsWith('stagedoor-demo')),
-    [],
-  );
+  const found = readdirSync(home()).filter((name) => name.startsWith('stagedoor-demo'));
+  assert.equal(found, []);
 });
 
 test.run();

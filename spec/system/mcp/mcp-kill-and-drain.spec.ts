@@ -117,10 +117,8 @@ async function killed(
   const actors = there.filter(({ kind }) => kind !== 'reads');
   assert.equal(summary(readers), readers.length === 0 ? {} : { ok: readers.length });
   const fates = Object.keys(summary(actors));
-  assert.equal(
-    fates.filter((fate) => !/^(ok, then )?(broken, then )?lost$/.test(fate)),
-    [],
-  );
+  const found = fates.filter((fate) => !/^(ok, then )?(broken, then )?lost$/.test(fate));
+  assert.equal(found, []);
   // One call at a time was in flight.
   for (const { trouble } of sessions) assert.ok(trouble.length <= 1, trouble.join('\n'));
   await goOn(harness, sessions);
@@ -167,10 +165,8 @@ async function startedAgain(
   assert.equal(await harness.program.survivors(), []);
   const isWrong = (results: CallResult): boolean =>
     /^not its own|^progress of somebody|no answer within/.test(results);
-  assert.equal(
-    sessions.flatMap(({ results }) => results.filter(isWrong)),
-    [],
-  );
+  const found = sessions.flatMap(({ results }) => results.filter(isWrong));
+  assert.equal(found, []);
   await harness.remove();
 
   const next = await start();

@@ -122,10 +122,8 @@ test('stops a program that does not listen in time, or whose opening is aborted'
     stop.abort();
     await opening;
   }
-  assert.equal(
-    started.map((facts) => isRunning(Number(facts.pid))),
-    [false],
-  );
+  const found = started.map((facts) => isRunning(Number(facts.pid)));
+  assert.equal(found, [false]);
 });
 
 test.run();
