@@ -1,4 +1,5 @@
-// Input and results of registrations and imports. Types only; see registry.ts and registry-sync.ts.
+// Input and results of registrations and imports. Types only, because embedding programs see them: registry.ts imports xstate
+// indirectly.
 
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 import type { RegistrationOrigin } from '../domain/registration.ts';
