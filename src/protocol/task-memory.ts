@@ -1,8 +1,6 @@
 // The instances that run the tasks of clients, for both eras and all paths: they are noted when a task begins. The code of each era
 // sends requests about a task there, and refuses those about tasks of other owners.
 
-import { type MonoTypeOperatorFunction, tap } from 'rxjs';
-import type { Answer } from '../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
@@ -30,7 +28,7 @@ export class TaskMemory {
 
   begun({ owner, template }: TaskScope, taskId: string, instanceId: string): void {
     if (!isTaskId(taskId)) return;
-    const instance = template === undefined ? instanceId : aggregateInstance({ template, instanceId });
+    const instance = template === undefined ? instanceId : aggregateInstance({ template, id: instanceId });
     const own = this.#owners.get(owner.id) ?? new LruMap(OWN_TASKS);
     const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
     own.set(taskId, [...others.slice(1 - MOST_INSTANCES), instance]);
@@ -48,19 +46,17 @@ export class TaskMemory {
     return [...this.#owners.values()].some((tasks) => at(scope.template, tasks.get(taskId)).length > 0);
   }
 
-  /** Remembers the task that an exchange begins. */
-  following(scope: TaskScope): MonoTypeOperatorFunction<Answer> {
-    return tap(({ event, instanceId }) => {
-      const taskId = event.kind === 'result' ? taskIdIn(event.result) : undefined;
-      if (taskId !== undefined) this.begun(scope, taskId, instanceId);
-    });
+  /** Remembers the task that a result reports as begun, if any. */
+  learn(scope: TaskScope, result: JsonText, instanceId: string): void {
+    const taskId = taskIdIn(result);
+    if (taskId !== undefined) this.begun(scope, taskId, instanceId);
   }
 }
 
 /** Without a template: all of them, as they are. */
 function at(template: string | undefined, instances: readonly string[] = []): readonly string[] {
   if (template === undefined) return instances;
-  const prefix = aggregateInstance({ template, instanceId: '' });
+  const prefix = aggregateInstance({ template, id: '' });
   return instances.flatMap((known) => (known.startsWith(prefix) ? known.slice(prefix.length) : []));
 }
 

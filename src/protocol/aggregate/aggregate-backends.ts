@@ -86,7 +86,7 @@ export class AggregateBackends implements Backends {
     const bound = instanceId === undefined ? undefined : splitInstance(instanceId);
     const isPermitted = bound !== undefined && this.#templates(owner).includes(bound.template);
     const toTemplate = (template: string, own: ExchangeRequest) => {
-      const there = bound?.template === template ? bound.instanceId : undefined;
+      const there = bound?.template === template ? bound.id : undefined;
       const answers$ = this.#options
         .backendsOf(template)
         .exchange(own, { owner, profile, instanceId: there });

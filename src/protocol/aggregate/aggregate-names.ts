@@ -39,28 +39,15 @@ export function mayBeCut(aggregated: string): boolean {
 
 const CUT = /_[0-9a-f]{8}$/;
 
-export interface OwnInstance {
-  readonly template: string;
-  readonly instanceId: string;
+export function aggregateInstance({ template, id }: SentTo): string {
+  return `${template}/${id}`;
 }
 
-export function aggregateInstance({ template, instanceId }: OwnInstance): string {
-  return `${template}/${instanceId}`;
-}
-
-/** The instance that a request was sent to, as clients of the template or of all templates know it. */
-export function instanceNameOf({ template, id }: SentTo, ofTemplate: string | undefined): string {
-  return ofTemplate === undefined ? aggregateInstance({ template, instanceId: id }) : id;
-}
-
-export function splitInstance(aggregated: string): OwnInstance | undefined {
+export function splitInstance(aggregated: string): SentTo | undefined {
   const at = aggregated.indexOf('/');
-  return at === -1 ? undefined : { template: aggregated.slice(0, at), instanceId: aggregated.slice(at + 1) };
+  return at === -1 ? undefined : { template: aggregated.slice(0, at), id: aggregated.slice(at + 1) };
 }
 
 export function withAggregateInstance(template: string): (answer: Answer) => Answer {
-  return (answer) => ({
-    ...answer,
-    instanceId: aggregateInstance({ template, instanceId: answer.instanceId }),
-  });
+  return (answer) => ({ ...answer, instanceId: aggregateInstance({ template, id: answer.instanceId }) });
 }

@@ -125,7 +125,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   isAt(instanceId: string): boolean {
     const own = splitInstance(instanceId);
-    return own !== undefined && this.#open.get(own.template)?.isAt(own.instanceId) === true;
+    return own !== undefined && this.#open.get(own.template)?.isAt(own.id) === true;
   }
 
   exchange(request: ExchangeRequest, instanceId = ''): Observable<Answer> {

@@ -8,7 +8,7 @@ import { type Alarm, SLOW_MS } from '../../domain/clock.ts';
 import { internalError } from '../../domain/errors.ts';
 import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
-import { instanceNameOf } from '../aggregate/aggregate-names.ts';
+import { aggregateInstance } from '../aggregate/aggregate-names.ts';
 import { noteError } from '../endpoint-types.ts';
 import { errorMessage, faultOf, notificationMessage, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';
@@ -51,7 +51,7 @@ export class LegacyCall {
     const { sentTo } = this.#report;
     // Not the binding of the session, which may be moving.
     if (sentTo !== undefined) {
-      this.post.log.instanceId ??= this.#deps.isAggregate ? instanceNameOf(sentTo, undefined) : sentTo.id;
+      this.post.log.instanceId ??= this.#deps.isAggregate ? aggregateInstance(sentTo) : sentTo.id;
     }
     this.post.open();
   }

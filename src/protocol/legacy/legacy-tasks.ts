@@ -1,7 +1,7 @@
 // Requests about tasks in legacy sessions: an owner reaches its tasks from any of its sessions, and no tasks of other owners. A
 // legacy server distinguishes sessions; other servers know only the id of the task.
 
-import { defer, finalize, type Observable } from 'rxjs';
+import { defer, finalize, type Observable, tap } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -29,7 +29,12 @@ export function exchangeWithTasks(
   const answers$ = exchangeInSession(from.session, request);
   const mayBegin =
     method === 'tools/call' && (params?.task !== undefined || takesTasks(from.session.profile.capabilities));
-  return mayBegin ? answers$.pipe(memory.following(scopeOf(from))) : answers$;
+  if (!mayBegin) return answers$;
+  return answers$.pipe(
+    tap(({ event, instanceId }) => {
+      if (event.kind === 'result') memory.learn(scopeOf(from), event.result, instanceId);
+    }),
+  );
 }
 
 /** In the session itself where its owner began the task there, or the task is unknown; else at the instance that runs the task. */

@@ -19,7 +19,7 @@ import {
   type McpRequest,
 } from '../endpoint-types.ts';
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
-import type { Backends, CallParking } from '../ports.ts';
+import type { Backends } from '../ports.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskMemory } from '../task-memory.ts';
 import { ListenStreams } from './listen.ts';
@@ -35,19 +35,17 @@ interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 
 
 /** Serves modern clients at all paths. The caller closes it. */
 export class ModernEndpoint {
-  readonly #parked: CallParking;
   readonly #listed = new ListedHeaders();
   readonly #listens: ListenStreams;
   readonly #deps: ModernExchangeDeps;
 
   constructor({ parked, stateKey, onFault, scheduler, tasks }: ModernOptions) {
-    this.#parked = parked;
     this.#listens = new ListenStreams(onFault, scheduler);
     this.#deps = {
       routing: new ModernRouting(stateKey, tasks),
       alarm: alarmOf(scheduler),
       onFault,
-      abandon: (call, asked) => this.#abandon(call, asked),
+      parked,
     };
   }
 
@@ -129,10 +127,10 @@ export class ModernEndpoint {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
     const { profile } = call.envelope;
-    const { routing } = this.#deps;
+    const { routing, parked } = this.#deps;
     const route = routing.route(call);
     if (route !== undefined && 'parkedId' in route) {
-      const resumed = this.#parked.resume(route.parkedId, owner, method, route.replies);
+      const resumed = parked.resume(route.parkedId, owner, method, route.replies);
       if (resumed === undefined) throw invalidParams(CALL_NOT_HERE, { reason: 'call_not_here' });
       return resumed;
     }
@@ -145,13 +143,7 @@ export class ModernEndpoint {
     };
     const answers$ = backends.exchange(request, { owner, profile, instanceId: route?.instanceId });
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
-    return this.#parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
-  }
-
-  /** Cancels a parked call, whose client cannot answer: the requests of the backend get an error. */
-  #abandon({ owner, method }: ModernCall, { id }: ClientQuestion): void {
-    const resumed = this.#parked.resume(id, owner, method, new Map());
-    resumed?.subscribe({ error: () => undefined }).unsubscribe();
+    return parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
   }
 }
 

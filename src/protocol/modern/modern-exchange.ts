@@ -12,7 +12,7 @@ import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp.ts';
-import { instanceNameOf } from '../aggregate/aggregate-names.ts';
+import { aggregateInstance } from '../aggregate/aggregate-names.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   type InputRequest,
@@ -20,6 +20,7 @@ import {
   missingCapabilities,
   missingCapabilityError,
 } from '../input-requests.ts';
+import type { CallParking } from '../ports.ts';
 import {
   errorMessage,
   faultOf,
@@ -37,7 +38,7 @@ export interface ModernExchangeDeps {
   readonly routing: ModernRouting;
   readonly alarm: Alarm;
   onFault(error: unknown): void;
-  abandon(call: ModernCall, asked: ClientQuestion): void;
+  readonly parked: CallParking;
 }
 
 /** Observes one exchange, and answers once. */
@@ -74,7 +75,8 @@ export class ModernExchange {
   #begin(): void {
     if (this.#isOver || this.#stream !== undefined) return;
     const { sentTo } = this.#report;
-    if (sentTo !== undefined) this.#reply.log.instanceId = instanceNameOf(sentTo, this.#call.template);
+    const isAggregate = this.#call.template === undefined;
+    if (sentTo !== undefined) this.#noteInstance(isAggregate ? aggregateInstance(sentTo) : sentTo.id);
     this.#stream = this.#reply.stream();
   }
 
@@ -125,11 +127,14 @@ export class ModernExchange {
     }
   }
 
-  /** The call is parked. */
+  /** The call is parked. It is cancelled if its client cannot answer: the requests of the backend get an error. */
   #ask(asked: ClientQuestion): void {
+    const { owner, method } = this.#call;
     this.#noteInstance(asked.instanceId);
     const isAsked = this.#require(Object.fromEntries(asked.requests), { p: asked.id });
-    if (!isAsked) this.#deps.abandon(this.#call, asked);
+    if (isAsked) return;
+    const resumed = this.#deps.parked.resume(asked.id, owner, method, new Map());
+    resumed?.subscribe({ error: () => undefined }).unsubscribe();
   }
 
   #takeError(error: JsonRpcError, instanceId: string): void {

@@ -10,7 +10,7 @@ import { hasRounds, listOf, META } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
-import { isTaskId, isTaskMethod, type TaskMemory, taskIdIn } from '../task-memory.ts';
+import { isTaskId, isTaskMethod, type TaskMemory } from '../task-memory.ts';
 import { callKey, invalidParams, type ModernCall, pathKey } from './modern-call.ts';
 import { StateCipher } from './state-cipher.ts';
 
@@ -42,8 +42,7 @@ export class ModernRouting {
 
   /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
   learnTask(call: ModernCall, result: JsonText, instanceId: string): void {
-    const taskId = call.method === 'tools/call' ? taskIdIn(result) : undefined;
-    if (taskId !== undefined) this.#tasks.begun(call, taskId, instanceId);
+    if (call.method === 'tools/call') this.#tasks.learn(call, result, instanceId);
   }
 
   /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
