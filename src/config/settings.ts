@@ -74,7 +74,7 @@ export const SETTINGS = {
       variable: 'SYNC_ENABLED',
       kind: types.boolean,
       default: false,
-      doc: 'At the start, registers the containers and pods that serve a template; then follows their changes. See docs/guides/sync.md.',
+      doc: 'Register the containers and pods that serve a template at the start, then follow their changes. See docs/guides/sync.md.',
     }),
     namespace: setting({
       key: 'sync.namespace',
@@ -115,7 +115,7 @@ export const SETTINGS = {
       flag: 'max-retries',
       kind: types.integer(0, 10),
       default: DEFAULT_POLICY.maxRetries,
-      doc: 'Further instances tried after the first one failed, unless the template sets it.',
+      doc: 'How many other instances are tried after the first one fails, unless the template sets it.',
     }),
     callTimeoutMs: setting({
       key: 'load_balancer.timeout',
@@ -153,7 +153,7 @@ export const SETTINGS = {
       flag: 'session-share',
       kind: types.percent(1, 100),
       default: LIMITS.ownerShare,
-      doc: 'Share of `sessions.max` and of `sessions.max_processes` that one caller may hold, at least 8 of each; 100: all. Above it: 503, 429.',
+      doc: 'Share of `sessions.max` and of `sessions.max_processes` that one caller may hold, at least 8 of each; 100 turns it off. Over it: 503 for sessions, 429 for processes.',
     }),
   },
   graceMs: setting({
@@ -330,7 +330,7 @@ export const SETTINGS = {
     kind: types.path,
     default: undefined,
     defaultText: 'those that come with stagedoor',
-    doc: 'Folder of template definitions, `<id>/template.json`, for `POST /servers`.',
+    doc: 'Folder of template definitions, `<id>/template.json`.',
   }),
   allowedCommands: setting<readonly (readonly string[])[]>({
     key: 'stdio.allowed_commands',

@@ -49,13 +49,13 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'counter',
     name: 'stagedoor_request_failures_total',
-    help: 'Requests that ended without an answer of a server, by error code',
+    help: 'Requests that ended without an answer from a server, by error code',
     ...ofTemplates(['code'], ({ failures }) => labelled('code', failures)),
   },
   {
     kind: 'counter',
     name: 'stagedoor_request_retries_total',
-    help: 'Attempts that were followed by another one, by the error code that was the reason',
+    help: 'Retried attempts, by the error code that caused the retry',
     ...ofTemplates(['code'], ({ retries }) => labelled('code', retries)),
   },
   {

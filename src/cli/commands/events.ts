@@ -27,7 +27,7 @@ export const events: Command = {
   },
   examples: [
     'gateway events',
-    'events --follow --type instance,session.ended',
+    'gateway events --follow --type instance,session.ended',
     'gateway events -f --template search --json',
   ],
   run: async (input, terminal) => {

@@ -138,7 +138,7 @@ async function localTemplates(input: CommandInput, terminal: Terminal) {
 export const templateInit: Command = {
   name: 'template init',
   positionals: '[id]',
-  summary: 'Write a new template definition; asks for what the options leave out',
+  summary: 'Write a new template definition; asks for values not given as options',
   options: {
     '--description <text>': 'What the server does, in a sentence',
     '--command <line>': 'Program and its arguments; it speaks MCP over stdio',

@@ -11,7 +11,7 @@ import { CLIENT_OPTIONS, gatewayOf, ofTemplate, type Remote, type RemoteEvent } 
 export const tools: Command = {
   name: 'gateway tools',
   positionals: '<template>',
-  summary: 'List the tools of a template and their arguments; those in brackets may be left out',
+  summary: 'List the tools of a template and their arguments; brackets mark optional ones',
   options: CLIENT_OPTIONS,
   examples: ['gateway tools everything', 'gateway tools everything --json'],
   run: async (input, terminal) => {
