@@ -114,10 +114,8 @@ test('finishes a registration that is under way before it ends', async () => {
   const registered = gateway.register('t', { id: 'a', ...child() });
   await gateway.close({ graceMs: 5_000 });
   assert.is((await registered).definition.id, 'a');
-  assert.equal(
-    (await store.listInstances()).map(({ id }) => id),
-    ['a'],
-  );
+  const found = (await store.listInstances()).map(({ id }) => id);
+  assert.equal(found, ['a']);
 });
 
 test('ends its children without waiting for a store that does not answer', async () => {

@@ -162,10 +162,8 @@ test('bound the bytes of one caller and of all callers while calls are in flight
   await inFlight(3);
   assert.is((await rest(app, await app.key(['tools:call']), call(60 * KB))).outcome, '429 QUEUE_FULL');
   held.answerAll();
-  assert.equal(
-    (await Promise.all([first, second, third])).map(({ status }) => status),
-    [200, 200, 200],
-  );
+  const found = (await Promise.all([first, second, third])).map(({ status }) => status);
+  assert.equal(found, [200, 200, 200]);
   const next = rest(app, app.user, call(60 * KB));
   await inFlight(1);
   held.answer();

@@ -180,11 +180,6 @@ export class ScriptedBackends implements Backends {
     return exchange;
   }
 
-  /** The instances that were named, in order. */
-  get askedInstances(): (string | undefined)[] {
-    return this.exchanges.map(({ options }) => options.instanceId);
-  }
-
   peers(): readonly Peer[] {
     return this.known;
   }

@@ -22,10 +22,8 @@ test('drain takes an instance out of balancing, and resume brings it back', asyn
 
 test('restart restarts an instance', async () => {
   const { restarts } = now();
-  assert.match(
-    await printed(gateway.run('gateway restart demo one')),
-    /^one of demo restarts when its calls/,
-  );
+  const found = await printed(gateway.run('gateway restart demo one'));
+  assert.match(found, /^one of demo restarts when its calls/);
   while (now().restarts === restarts) await new Promise(setImmediate);
   assert.is(now().restarts, restarts + 1);
 });

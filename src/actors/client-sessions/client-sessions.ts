@@ -297,7 +297,7 @@ export class ClientSessions implements SessionSupervisor {
     let longest: SessionRecord | undefined;
     let sinceMs = this.deps.now() - LIMITS.sessionAwayMs;
     for (const record of this.#ofClients()) {
-      if (!record.isParked || record.usedAtMs > sinceMs) continue;
+      if (record.usedAtMs > sinceMs) continue; // a busy session counts as used: see #visit
       if (ownerId !== undefined && record.ownerId !== ownerId) continue;
       const { innerSessionIds } = record;
       const isHolder =
