@@ -1,7 +1,7 @@
 // All templates as one server: aggregate names, owners of names and resources, and acceptable items.
 
 import fc from 'fast-check';
-import { throwError } from 'rxjs';
+import { EMPTY, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
@@ -30,7 +30,7 @@ function setUp(visible = ['a', 'b']) {
     resources: [{ uri: 'file:///both' }, { uri: 'b:1' }],
   });
   const of = (template: string) => (template === 'a' ? a : b);
-  const directory = new AggregateDirectory(new AggregateLists(of), () => visible);
+  const directory = new AggregateDirectory(new AggregateLists(of, EMPTY), () => visible);
   const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
   const resource = (uri: string) => directory.ownerOfResource(uri, CLIENT);
   return { directory, named, resource, a, b };

@@ -22,7 +22,7 @@ function setUp() {
     slow: new ListingBackends({ tools: [{ name: 's' }] }),
   };
   const changes$ = new Subject<ListChange>();
-  const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow));
+  const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow), changes$);
   const late: ListChange[] = [];
   lists.late$.subscribe((change) => late.push(change));
   const gather = () => lists.gather('tools', ['fast', 'slow'], CLIENT);
@@ -44,6 +44,19 @@ test('waits a second for a slow template, and reports its late answer', async ()
   answer.next(answered({ tools: [{ name: 's' }] }));
   await settled();
   assert.equal(late, [{ template: 'slow', list: 'tools' }]);
+});
+
+test('shares the reading of a slow template, for which later requests do not wait again', async () => {
+  const { slow, gather } = setUp();
+  slow.instead = new Subject<Answer>();
+  const gathered = gather();
+  await settled();
+  mock.timers.tick(1_000);
+  await gathered;
+  let later: readonly string[] | undefined;
+  void gather().then((lists) => (later = names(lists)));
+  await settled();
+  assert.equal([later, slow.asked.length], [['fast: f'], 1]);
 });
 
 test('shows the last list while the same server is silent, and not that of another server', async () => {

@@ -31,7 +31,7 @@ function setUp(owner: Owner = ADA) {
   b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<ListChange>();
-  const directory = new AggregateDirectory(new AggregateLists(of), (owner) =>
+  const directory = new AggregateDirectory(new AggregateLists(of, listChanges$), (owner) =>
     ['a', 'b'].filter((template) => mayUse(owner, template)),
   );
   const uses: unknown[] = [];

@@ -46,16 +46,17 @@ export interface AggregateOptions extends Omit<AggregateSessionDeps, 'directory'
 
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;
+  readonly #lists: AggregateLists;
   readonly #directory: AggregateDirectory;
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
 
   constructor(options: AggregateOptions) {
     this.#options = options;
-    const lists = new AggregateLists(options.backendsOf);
-    this.#directory = new AggregateDirectory(lists, (owner) => this.#templates(owner));
+    this.#lists = new AggregateLists(options.backendsOf, options.listChanges$);
+    this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
-    this.#changes$ = merge(options.listChanges$, lists.late$).pipe(takeUntil(closed$));
+    this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));
     this.#sessionDeps = { ...options, directory: this.#directory, listChanges$: this.#changes$ };
   }
 

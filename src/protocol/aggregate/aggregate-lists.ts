@@ -1,7 +1,7 @@
 // Gathers the lists of all templates that a caller may use. For a template that does not answer in time its last list is used, or
-// none; a late answer that differs counts as a change. cached-lists.ts shares a reading between callers.
+// none; a late answer that differs counts as a change. A template without an instance that offers the list is left out.
 
-import { filter, firstValueFrom, Subject } from 'rxjs';
+import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import { settlesWithin } from '../../domain/clock.ts';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
 import { canonicalText, isDeeper, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
@@ -21,17 +21,21 @@ interface ListItems {
   readonly items: readonly JsonObject[];
 }
 
-const NOTHING: Crawled = { items: [], bytes: 0, order: 0 };
+const NOTHING: Crawled = { items: [], bytes: 0 };
 
 export class AggregateLists {
   /** Hot: a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #backendsOf: (template: string) => Backends;
+  readonly #listChanges$: Observable<ListChange>;
   readonly #remembered = new ListMemory<Crawled>();
-  #readings = 0;
+  /** The lists that are being read: each ends within CRAWL_MS, though its reading may take longer. */
+  readonly #crawls = new Map<string, Promise<Crawled>>();
 
-  constructor(backendsOf: (template: string) => Backends) {
+  /** `listChanges$`: of all templates. */
+  constructor(backendsOf: (template: string) => Backends, listChanges$: Observable<ListChange>) {
     this.#backendsOf = backendsOf;
+    this.#listChanges$ = listChanges$;
   }
 
   /** The known lists of these templates, in their order, within MOST_BYTES together and about a second. Never rejects. */
@@ -62,22 +66,40 @@ export class AggregateLists {
     );
     const digest = shortKey(canonicalText(profile.capabilities), ...servers);
     const key = `${list} ${template} ${owner.id} ${digest}`;
-    const last = this.#remembered.get(key) ?? NOTHING;
-    this.#readings += 1;
-    const order = this.#readings;
-    let isLate = false;
-    const store = (read: Omit<Crawled, 'order'>): Crawled => {
-      const listed = { ...read, order };
-      const stored = this.#remembered.get(key) ?? NOTHING;
-      if (stored.order > order) return listed; // it was requested before the stored one
-      this.#remembered.set(key, listed);
-      if (isLate && JSON.stringify(stored.items) !== JSON.stringify(read.items))
-        this.late$.next({ template, list });
+    return this.#crawls.get(key) ?? this.#begin(key, list, template, client);
+  }
+
+  #begin(key: string, list: ListField, template: string, client: Client): Promise<Crawled> {
+    const lastList = this.#remembered.get(key) ?? NOTHING;
+    const isCurrent = () => this.#crawls.get(key) === crawl;
+    const remove = () => isCurrent() && this.#crawls.delete(key);
+    const store = (listed: Crawled) => {
+      if (isCurrent()) this.#remembered.set(key, listed); // one that was requested before a change is not stored after it
       return listed;
     };
-    const reading = crawlList(list, this.#backendsOf(template), client).then(store, () => last);
-    isLate = !(await settlesWithin(reading, CRAWL_MS));
-    return isLate ? last : reading;
+    // When the list changes before it was read, later requests must not get the old list.
+    const announced = list === 'resourceTemplates' ? 'resources' : list;
+    const watch = this.#listChanges$.subscribe(
+      (change) => change.template === template && change.list === announced && remove(),
+    );
+    const reading = crawlList(list, this.#backendsOf(template), client)
+      .then(store, () => lastList)
+      .finally(() => {
+        watch.unsubscribe();
+        remove();
+      });
+    const compare = (late: Crawled) => {
+      const isStored = this.#remembered.get(key) === late;
+      if (isStored && JSON.stringify(lastList.items) !== JSON.stringify(late.items))
+        this.late$.next({ template, list });
+    };
+    const crawl = settlesWithin(reading, CRAWL_MS).then((isInTime) => {
+      if (isInTime) return reading;
+      void reading.then(compare);
+      return lastList;
+    });
+    this.#crawls.set(key, crawl);
+    return crawl;
   }
 }
 
@@ -90,16 +112,10 @@ const MOST_LIST_BYTES = 4 * 1024 * 1024;
 interface Crawled {
   readonly items: readonly JsonObject[];
   readonly bytes: number;
-  /** Number of the reading. */
-  readonly order: number;
 }
 
 /** Reads all pages. Rejects when no instance answers. An error answer means that the list is not offered. */
-async function crawlList(
-  list: ListField,
-  backends: Backends,
-  client: Client,
-): Promise<Omit<Crawled, 'order'>> {
+async function crawlList(list: ListField, backends: Backends, client: Client): Promise<Crawled> {
   const items: JsonObject[] = [];
   let bytes = 0;
   let request: ExchangeRequest = { method: LIST_METHODS[list] };
