@@ -45,10 +45,11 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   readonly #session: McpSession;
   readonly #deps: ConversationDeps;
   readonly #calls = new CallMap<LegacyCall>();
+  // Most calls are one request and one answer: these fields are set at their first use.
   /** The event streams that answer POSTs, by their key: while they are open, and as long as the client may resume them. */
-  readonly #streams = new Map<string, LegacyStream>();
+  #streams: Map<string, LegacyStream> | undefined;
   #listener: LegacyListener | undefined;
-  readonly #questions = new LegacyQuestions();
+  #questions: LegacyQuestions | undefined;
   #messages: Subscription | undefined;
   #idleSinceMs: number | undefined;
   /** Since when calls are under way without a stream or a message of their client, and whether the session is marked as away. */
@@ -99,7 +100,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   reply(id: JsonRpcId, reply: ClientReply): void {
-    this.#questions.answer(id, reply);
+    this.#questions?.answer(id, reply);
   }
 
   /** Opens the stream for messages outside of calls, or resumes that of `lastEventId`. RpcFailure: 409 for a second one, 400. */
@@ -109,7 +110,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
     if (position !== undefined && !isListenerKey(position.key)) {
-      const stream = this.#streams.get(position.key);
+      const stream = this.#streams?.get(position.key);
       if (stream === undefined) throw refused(400, 'The stream of this event is no longer stored');
       stream.resume(reply, position.number);
     } else {
@@ -129,6 +130,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   ask(request: ServerRequest, call?: LegacyCall): void {
     const id = this.#deps.nextNumber();
     const message = requestText(id, request.method, request.params);
+    this.#questions ??= new LegacyQuestions();
     if (!this.#questions.add(id, request, call)) return;
     if (call?.post.ask(message) || this.#listener?.ask(message)) return;
     // Streams with a connection first, of these the newest; then streams that their client has to resume.
@@ -141,7 +143,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   ended(call: LegacyCall): void {
     this.#calls.delete(call.id);
-    if (this.#questions.size === 0) return;
+    if (this.#questions === undefined || this.#questions.size === 0) return;
     for (const id of this.#questions.withdraw(call)) this.#cancelQuestion(id, call);
   }
 
@@ -152,17 +154,17 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Expires questions, streams and the subscription to messages. To be called periodically. True when no state is left. */
   sweep(nowMs: number): boolean {
     this.#checkClient(nowMs);
-    this.#questions.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
-    for (const stream of this.#streams.values())
+    this.#questions?.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
+    for (const stream of this.#streams?.values() ?? [])
       if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
     this.#listener?.expire(nowMs);
-    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions.size > 0) {
+    if (this.#calls.size > 0 || this.#listener?.isOpen || this.#questions?.size) {
       this.#idleSinceMs = undefined;
       return false;
     }
     this.#idleSinceMs ??= nowMs;
     if (nowMs - this.#idleSinceMs >= IDLE_MS) this.#stopReceiving();
-    return !(this.#messages || this.#streams.size || this.#listener?.hasWaiting);
+    return !(this.#messages || this.#streams?.size || this.#listener?.hasWaiting);
   }
 
   #checkClient(nowMs: number): void {
@@ -180,7 +182,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Ends everything: calls that are left are answered with the error, streams end. */
   close(error: Error): void {
     for (const call of [...this.#calls.values()]) call.error(error);
-    for (const stream of this.#streams.values()) stream.discard();
+    for (const stream of this.#streams?.values() ?? []) stream.discard();
     this.#sessionEnded();
   }
 
@@ -190,14 +192,15 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   readonly #openStream = () => {
     const key = this.#nextKey();
-    const onDiscarded = () => this.#streams.delete(key);
+    const onDiscarded = () => this.#streams?.delete(key);
     const stream = new LegacyStream({ ...this.#logDeps, key, onDiscarded });
+    this.#streams ??= new Map();
     this.#streams.set(key, stream);
     return stream;
   };
 
   #listenerOf(): LegacyListener {
-    const isPending = (question: number) => this.#questions.has(question);
+    const isPending = (question: number) => this.#questions?.has(question) ?? false;
     const deps = { ...this.#logDeps, nextKey: () => this.#nextKey(), isPending };
     this.#listener ??= new LegacyListener(this.#session, deps);
     return this.#listener;
@@ -230,7 +233,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   #sessionEnded(): void {
-    this.#questions.close();
+    this.#questions?.close();
     this.#stopReceiving();
   }
 
