@@ -46,7 +46,10 @@ export class ParkedCalls {
     return this.#shares.owners;
   }
 
-  /** See CallParking of protocol/ports.ts. QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them. */
+  /**
+   * See CallParking of protocol/ports.ts. A parked call continues for LIMITS.parkedCallMs. QUEUE_FULL when LIMITS.parkedCalls are
+   * parked, or the owner's share of them.
+   */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
     return new Observable((subscriber) => {
       const source = new Subscription();

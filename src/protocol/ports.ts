@@ -141,7 +141,7 @@ export interface CallParking {
   /**
    * Passes on the events of an exchange. When the backend asks its client something, the exchange is parked: the subscriber
    * gets one ClientQuestion and completes, and the exchange continues without a subscriber. Unsubscribing before that cancels the
-   * exchange. Errors: those of the exchange; QUEUE_FULL when too many are parked.
+   * exchange. `call` names the call, and is required to resume it. Cold. Errors: those of the exchange; QUEUE_FULL when too many are parked.
    */
   follow(owner: Owner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion>;
   /**

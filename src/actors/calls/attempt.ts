@@ -99,7 +99,10 @@ export class Attempt implements Observer<ExchangeEvent> {
     }
   }
 
-  /** Ends what still runs on the backend. `overdue`: the gateway ends it: an attempt without an answer has failed. Idempotent. */
+  /**
+   * Ends what is still running on the backend. `overdue` is given when the gateway ends it, not its caller: then an attempt without
+   * an answer has failed. Idempotent.
+   */
   end(overdue?: GatewayError): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;

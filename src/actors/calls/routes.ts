@@ -21,7 +21,10 @@ export interface CallRoute {
   readonly bound: InstanceRef | undefined;
   /** Called once, first. */
   begin?(call: RunningCall): void;
-  /** Emits once when the call is to ask again, or errors with the refusal. Cold. Default: the call never waits. */
+  /**
+   * Set when the call has to wait before an instance can be chosen: emits once when the call is to ask again, or errors with the
+   * refusal. Cold. Default: the call never waits.
+   */
   wait?(): Observable<unknown> | undefined;
   /** Undefined when no instance can take the call now. The send must follow in the same synchronous block: see Pool.pick. */
   next(tried: Tried): InstanceRef | undefined;

@@ -249,7 +249,10 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     return this.#calls.size + this.#reservations.size;
   }
 
-  /** Ends the actor. False while the session is busy. A subscription to `messages$` continues, and does not count as use. */
+  /**
+   * Ends the actor. False while the session is busy: then it may not expire either. A subscription to `messages$` continues, with
+   * the actor, and does not count as use: its client may be gone.
+   */
   park(): boolean {
     if (this.#holds > 0 || this.calls > 0) return false;
     if (!this.isListened) this.#sessionBinding.park();

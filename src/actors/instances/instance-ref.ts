@@ -143,7 +143,10 @@ export class InstanceRef implements Candidate {
     else if (error.facts.suspicious) this.suspect();
   }
 
-  /** See Leases.lease. It ends with the present session unless independent. Fails with BACKEND_UNAVAILABLE, `delivered: 'no'`. */
+  /**
+   * See Leases.lease. It ends with the present session unless it is independent. Throws QUEUE_FULL; the opening fails with
+   * BACKEND_UNAVAILABLE, `delivered: 'no'`.
+   */
   lease(request: LeaseRequest): Lease {
     const lease = this.#actor.getSnapshot().context.leases.lease(request);
     if (lease.isNew)

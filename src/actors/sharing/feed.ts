@@ -67,7 +67,10 @@ export class Feed {
     return this.#subscriptions.subscribe(uri);
   }
 
-  /** Cold: list changes, and updates of these resources while subscribed. Never errors; completes with the conversation. */
+  /**
+   * Cold: the changes of lists, and the updates of these resources, to which the backend is subscribed meanwhile. Never errors;
+   * completes with the conversation.
+   */
   messages(uris: ReadonlySet<string>): Observable<ServerNotification> {
     return new Observable<ServerNotification>((subscriber) => {
       subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message) }));

@@ -50,8 +50,9 @@ export class StatelessClients {
   }
 
   /**
-   * See Backends.exchange of protocol/ports.ts. Fails over like Dispatcher.exchange, but does not look up tools. With `instanceId`
-   * only that instance may answer, even drained or unhealthy: the request continues something there.
+   * See Backends.exchange of protocol/ports.ts. Fails over like Dispatcher.exchange, but does not look up tools; QUEUE_FULL also
+   * when an instance can have no more conversations. With `instanceId` only that instance may answer, even drained or unhealthy:
+   * the request continues something there.
    */
   exchange(
     template: string,
