@@ -1,6 +1,7 @@
 // Conversations of single clients over HTTP, beyond the conformance suite, which runs in http.spec.ts: when the listening
 // stream is open, its messages, and the end of a lost session.
 
+import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -9,7 +10,8 @@ import { callTool, failure, see, textOf, until } from '../../conformance/transpo
 import { answering, everyCapability, openFor } from '../../conformance/upstream.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { withBackend } from './open-http.ts';
+import { answerJson, messageOf } from '../raw-server.ts';
+import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http conversation');
 
@@ -160,6 +162,31 @@ test('an opening fails when it is aborted, or when the transport closes', async 
     await until(() => initializations() === 3, 'it asked again');
     await transport.close();
     assert.equal(await other, ['BACKEND_UNAVAILABLE', 'no']);
+  });
+});
+
+test('a failed opening does not wait until the session that it was given is deleted', async () => {
+  const sessions: string[] = [];
+  const seen: string[] = [];
+  const listener: RequestListener = async (request, response) => {
+    const { id = null, method = request.method } = await messageOf(request);
+    const session = String(request.headers['mcp-session-id']);
+    seen.push(`${method} ${session}`);
+    if (method === 'initialize') {
+      const result = { protocolVersion: '2025-11-25', capabilities: {} };
+      const name = `s${sessions.push('')}`;
+      answerJson(response, 200, { jsonrpc: '2.0', id, result }, { 'mcp-session-id': name });
+    } else if (session !== 's2') response.writeHead(method === 'GET' ? 405 : 202).end(); // else never
+  };
+  await withRawTransport(listener, async (transport) => {
+    const stop = new AbortController();
+    const opening = transport.openUpstream(everyCapability, stop.signal).catch(({ message }) => message);
+    await until(() => seen.includes('notifications/initialized s2'), 'it was given a session');
+    const abortedAt = performance.now();
+    stop.abort();
+    assert.match(await opening, 'cancelled');
+    assert.ok(performance.now() - abortedAt < LIMITS.backgroundMs / 2);
+    await until(() => seen.includes('DELETE s2'), 'the session is being deleted');
   });
 });
 

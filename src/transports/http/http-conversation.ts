@@ -31,6 +31,8 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   #closing: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
   #reopeningAbort: AbortController | undefined;
+  /** Deletes the session that a failed reopening was given, and after a change of the era also the lost one. */
+  #abandoned: Promise<unknown> | undefined;
   /** Set when the backend speaks another era than before, so that no session can replace the lost one. A clause. */
   #newEra: string | undefined;
 
@@ -90,7 +92,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     return this.end(CLOSED_BY_GATEWAY);
   }
 
-  /** The backend is notified only when the end is expected. `last` runs before `closed$` emits. */
+  /** The backend is notified only when the end is expected, or it has changed its era. `last` runs before `closed$` emits. */
   end(closed: Closed, last?: () => Promise<void>): Promise<void> {
     this.#closing ??= this.#end(closed, last);
     return this.#closing;
@@ -160,10 +162,13 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     const { era } = this.peer;
     this.#reopeningAbort = new AbortController();
     const { signal } = this.#reopeningAbort;
-    const session = await openSession(connection, { ...options, signal, previous: era });
+    const onAbandoned = (deleted: Promise<void>): void => {
+      this.#abandoned = deleted;
+    };
+    const session = await openSession(connection, { ...options, signal, previous: era, onAbandoned });
     if (session.peer.era !== era) {
       this.#newEra = `it speaks the ${session.peer.era} era now, it spoke the ${era} era before`;
-      await Promise.all([this.session.end(), session.end()]);
+      this.#abandoned = Promise.all([this.session.end(), session.end()]);
       throw backendUnavailable(this.#newEra, { delivered: 'no', suspicious: true });
     }
     this.session = session;
@@ -177,9 +182,9 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     const abandoned = [...(this.#calls?.values() ?? [])].map((call) => call.abandon(closed.reason));
     if (closed.expected) {
       await Promise.all(abandoned);
-      await this.#reopening?.catch(() => undefined); // it was aborted, and deletes its session
-      await this.backend.deleteSession(this.session);
-    }
+      await this.#reopening?.catch(() => undefined); // it was aborted
+      await Promise.all([this.backend.deleteSession(this.session), this.#abandoned]);
+    } else if (this.#newEra !== undefined) await this.#abandoned;
     if (last !== undefined) await last();
     this.#messages.complete();
     this.closed$.next(closed);

@@ -24,14 +24,13 @@ interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client'> {
   readonly known?: Era;
   /** Of a session that replaces another one: its era. */
   readonly previous?: Era;
+  /** Called before the rejection when the failed handshake was given a session: `deleted` resolves within LIMITS.backgroundMs. */
+  readonly onAbandoned?: (deleted: Promise<void>) => void;
 }
 
-/**
- * Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`; a session that the failed handshake was given is deleted
- * first, which takes at most LIMITS.backgroundMs.
- */
+/** Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`, and does not wait until the abandoned session is deleted. */
 export async function openSession(connection: HttpConnection, options: SessionOptions): Promise<HttpSession> {
-  const { client, profile, known, handshakeTimeoutMs } = options;
+  const { client, profile, known, handshakeTimeoutMs, onAbandoned } = options;
   const first = options.previous === 'legacy' ? 'legacy' : 'modern';
   const discoverMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
   let channel: HttpHandshake | undefined;
@@ -42,8 +41,10 @@ export async function openSession(connection: HttpConnection, options: SessionOp
       return new HttpSession(connection, peer, peer.era === 'legacy' ? channel.sessionId : undefined);
     });
   } catch (thrown) {
-    if (channel?.sessionId !== undefined)
-      await deleteSession(connection, { 'mcp-session-id': channel.sessionId });
+    if (channel?.sessionId !== undefined) {
+      const deleted = deleteSession(connection, { 'mcp-session-id': channel.sessionId });
+      onAbandoned?.(deleted);
+    }
     throw thrown;
   }
 }

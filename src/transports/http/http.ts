@@ -33,10 +33,15 @@ export async function openHttp(
 ): Promise<EndpointTransport> {
   const startedAtMs = performance.now();
   const connection = new HttpConnection(definition, options);
+  let abandoned: Promise<void> | undefined;
+  const onAbandoned = (deleted: Promise<void>): void => {
+    abandoned = deleted;
+  };
   try {
-    const session = await openSession(connection, { ...options, handshakeTimeoutMs: withinMs });
+    const session = await openSession(connection, { ...options, handshakeTimeoutMs: withinMs, onAbandoned });
     return new HttpTransport(connection, session, options);
   } catch (thrown) {
+    await abandoned;
     await connection.destroy();
     if (!isRefusal(thrown)) throw thrown;
     const leftMs = Math.max(1, withinMs - (performance.now() - startedAtMs));
