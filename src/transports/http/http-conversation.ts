@@ -27,7 +27,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   readonly #callers: RecentCallers | undefined;
   #calls: CallMap<HttpCall> | undefined;
   #listener: HttpListener | undefined;
-  readonly #messages = new Subject<ServerMessage>();
+  #messages: Subject<ServerMessage> | undefined;
   #closing: Promise<void> | undefined;
   #reopening: Promise<void> | undefined;
   #reopeningAbort: AbortController | undefined;
@@ -55,11 +55,12 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   get messages$(): Observable<ServerMessage> {
     return new Observable((subscriber) => {
       if (this.ending !== undefined) return subscriber.complete();
+      this.#messages ??= new Subject();
       const subscription = this.#messages.subscribe(subscriber);
       this.#listen();
       return () => {
         subscription.unsubscribe();
-        if (!this.#messages.observed && this.#profile !== undefined) this.#listener?.stop();
+        if (!this.#messages?.observed && this.#profile !== undefined) this.#listener?.stop();
       };
     });
   }
@@ -117,7 +118,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     if (message.method === PROGRESS) {
       const token = message.params.progressToken;
       if (typeof token === 'number') this.#calls?.get(token)?.notify(message);
-    } else if (this.#messages.observed) this.#messages.next(message);
+    } else if (this.#messages?.observed) this.#messages.next(message);
     else call?.notify(message);
   }
 
@@ -127,7 +128,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     });
     const outcome = gatewayReplyTo(message.method, this.#profile);
     if (outcome !== 'ask') question.answer(outcome);
-    else if (call === undefined) this.#messages.next(question);
+    else if (call === undefined) this.#messages?.next(question);
     else call.emit(question);
   }
 
@@ -186,7 +187,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
       await Promise.all([this.backend.deleteSession(this.session), this.#abandoned]);
     } else if (this.#newEra !== undefined) await this.#abandoned;
     if (last !== undefined) await last();
-    this.#messages.complete();
+    this.#messages?.complete();
     this.closed$.next(closed);
     this.closed$.complete();
   }
