@@ -1,7 +1,7 @@
 // One exchange over HTTP, from the POST to the answer: sorts the messages of the answer, repeats the request once when the backend
 // forgot the session or misses a header, and cancels it when its caller unsubscribes. An event stream that ended before the answer
 // is resumed: the rest after the last event id is requested until the answer is there, the backend no longer knows the stream, or
-// its address refuses connections. The caller sets the deadline.
+// its address refuses connections. A backend that ends a stream before the answer asks to be polled. The caller sets the deadline.
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
 import type { Subscriber } from 'rxjs';
