@@ -81,10 +81,8 @@ test('refuses too many headers, instead of dropping what came last', async () =>
     const response = await fetch(String(urls[0]), { headers });
     return `${response.status} ${await response.text()}`;
   };
-  assert.equal(
-    [await answerTo(200), await answerTo(1_000), await answerTo(3_000)],
-    ['200 here', '431 ', '431 '],
-  );
+  const found = [await answerTo(200), await answerTo(1_000), await answerTo(3_000)];
+  assert.equal(found, ['200 here', '431 ', '431 ']);
 });
 
 test('refuses a request with two Host headers, and accepts one with a single one', async () => {

@@ -33,10 +33,8 @@ for (const method of ['saveTemplate', 'saveInstance'] as const) {
     const before = harness.fleet.get('r', 'a');
     store.failing.add(method);
     const change = { loadBalancer: { timeout: 9 } };
-    assert.is(
-      await endOf(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change)),
-      `Error: ${method}`,
-    );
+    const found = await endOf(registry.register('r', { ...ENDPOINT, id: 'a', weight: 2 }, change));
+    assert.is(found, `Error: ${method}`);
     assert.is(harness.fleet.get('r', 'a'), before);
     assert.equal(await store.listInstances(), [before.definition]);
   });

@@ -85,10 +85,8 @@ test('count from the first reader on, and start at zero for an instance that is 
   for (let call = 0; call < 5; call += 1) finish('demo', 'a', 'result', 10);
   const { seen } = read({ viewer: ADMIN });
   mock.timers.tick(0);
-  assert.equal(
-    [seen[0]?.totals.requests, seen[0]?.totals.p50_ms, seen[0]?.instances[0]?.requests],
-    [0, null, 0],
-  );
+  const found = [seen[0]?.totals.requests, seen[0]?.totals.p50_ms, seen[0]?.instances[0]?.requests];
+  assert.equal(found, [0, null, 0]);
   events$.next({ type: 'instance.deregistered', ...namesOf('demo.a') });
   start('demo.a');
   finish('demo', 'a', 'error', 10);

@@ -41,10 +41,8 @@ test('a repeatable call is sent to a second instance after a third of its time, 
   assert.is(harness.asked('b'), 0);
   mock.timers.tick(1);
   const { last: second } = harness.backend('b');
-  assert.equal(
-    [first.isOpen, second.isOpen, harness.ref('a').inFlight, harness.ref('b').inFlight],
-    [true, true, 1, 1],
-  );
+  const found = [first.isOpen, second.isOpen, harness.ref('a').inFlight, harness.ref('b').inFlight];
+  assert.equal(found, [true, true, 1, 1]);
   second.result();
   assert.is(await call.end, 'b');
   assert.is(first.isCancelled, true);

@@ -244,10 +244,8 @@ test('the end of a session ends its calls and reservations', async () => {
     { code, delivered: sent },
     { code, delivered: 'no' },
   ]);
-  assert.equal(
-    [session.calls, harness.ref('a').calls.carried, harness.ref('a').snapshot(1).inFlight],
-    [0, 0, 0],
-  );
+  const found = [session.calls, harness.ref('a').calls.carried, harness.ref('a').snapshot(1).inFlight];
+  assert.equal(found, [0, 0, 0]);
   reserve(await harness.openSession(), (error) => ends.push(error.code));
   await harness.sessions.closeAll(60_000);
   assert.is(ends.at(-1), 'SHUTTING_DOWN');

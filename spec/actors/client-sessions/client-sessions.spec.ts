@@ -181,10 +181,8 @@ test('an open stream gets messages, but does not keep an idle session from endin
   const received = listenTo(session);
   await pass(LIMITS.sessionIdleMs - 1_000);
   harness.backend('a').sendNotification('notifications/tools/list_changed');
-  assert.equal(
-    [harness.sessions.size, received.messages.length, received.subscription.closed],
-    [1, 1, false],
-  );
+  const found = [harness.sessions.size, received.messages.length, received.subscription.closed];
+  assert.equal(found, [1, 1, false]);
   await pass(2_000);
   assert.equal([harness.sessions.size, received.subscription.closed], [0, true]);
 });

@@ -24,10 +24,8 @@ check(
     transport.closesSlowly = true;
     transport.disconnect();
     await settled();
-    assert.equal(
-      [harness.ref.state, harness.ref.acceptsCalls(own), harness.ref.acceptsCalls()],
-      ['unhealthy', true, false],
-    );
+    const found = [harness.ref.state, harness.ref.acceptsCalls(own), harness.ref.acceptsCalls()];
+    assert.equal(found, ['unhealthy', true, false]);
     const lost = call(harness, own);
     transport.finishClosing();
     await settled();
@@ -53,10 +51,8 @@ for (const isLost of [false, true]) {
     scripted.closesSlowly = true;
     harness.ref.restart();
     await settled();
-    assert.equal(
-      [scripted.isClosed, harness.ref.acceptsCalls(own), harness.opener.openings.length],
-      [true, false, 1],
-    );
+    const found = [scripted.isClosed, harness.ref.acceptsCalls(own), harness.opener.openings.length];
+    assert.equal(found, [true, false, 1]);
     scripted.finishClosing();
     await settled();
     assert.equal([harness.opener.openings.length, harness.ref.state], [2, 'starting']);

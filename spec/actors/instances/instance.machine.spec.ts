@@ -146,10 +146,8 @@ check('answers the caller when the transport throws, and serves the next call', 
   transport.thrownByExchange = undefined;
   const next = harness.call();
   transport.last.result();
-  assert.equal(
-    [next.ends, next.error, harness.ref.inFlight, harness.ref.state],
-    [1, undefined, 0, 'healthy'],
-  );
+  const found = [next.ends, next.error, harness.ref.inFlight, harness.ref.state];
+  assert.equal(found, [1, undefined, 0, 'healthy']);
 });
 
 check('answers the caller when an exchange ends without an answer', async (harness) => {

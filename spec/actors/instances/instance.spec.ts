@@ -64,10 +64,8 @@ check('its snapshot shows state, traffic and process of the instance', async (ha
     pid: 4711,
     stderr: ['a line'],
   });
-  assert.equal(
-    [harness.ref.latencyMs, harness.ref.successRate, harness.ref.capacity],
-    [40, 1, LIMITS.inFlightPerInstance],
-  );
+  const found = [harness.ref.latencyMs, harness.ref.successRate, harness.ref.capacity];
+  assert.equal(found, [40, 1, LIMITS.inFlightPerInstance]);
 });
 
 check('a call uses no capacity while its backend waits for the client', async (harness) => {

@@ -107,10 +107,8 @@ test('emits the conversations of one owner with one instance, present and future
   pool.lease(one, guest('bob'));
   pool.lease(other, guest('ann'));
   await settled();
-  assert.equal(
-    [received.length, received[0] === conversation, received[1] === next.conversation],
-    [2, true, true],
-  );
+  const found = [received.length, received[0] === conversation, received[1] === next.conversation];
+  assert.equal(found, [2, true, true]);
   subscription.unsubscribe();
 });
 

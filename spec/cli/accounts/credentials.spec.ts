@@ -33,10 +33,8 @@ test('stores the tokens of several gateways, and removes expired ones at the nex
   const other = { ...token, expires_at: '2028-01-01T00:00:00.000Z' };
   storeToken(path, url, token, nowMs);
   storeToken(path, 'http://b', other, nowMs);
-  assert.equal(
-    [removeToken(path, url), removeToken(path, url), findToken(path, 'http://b')],
-    [token, undefined, other],
-  );
+  const found = [removeToken(path, url), removeToken(path, url), findToken(path, 'http://b')];
+  assert.equal(found, [token, undefined, other]);
   storeToken(path, url, token, nowMs);
   storeToken(path, 'http://c', other, nowMs + 3_600_000);
   assert.not.match(readFileSync(path, 'utf8'), url);

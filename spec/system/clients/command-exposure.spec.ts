@@ -152,10 +152,8 @@ test('is not started if it is stored, and the instance shows why', async () => {
   await store.close();
   const { gateway } = await start();
   const reasonOf = () => gateway.instance('demo', 'one').snapshot.reason;
-  assert.match(
-    String(await eventually(async () => reasonOf(), Boolean)),
-    /^it is not started: "\." is a folder that holds the database of this gateway/,
-  );
+  const found = String(await eventually(async () => reasonOf(), Boolean));
+  assert.match(found, /^it is not started: "\." is a folder that holds the database of this gateway/);
   assert.is(existsSync('mark'), false);
 });
 

@@ -146,10 +146,8 @@ test('--verify starts the registered command', async () => {
   const { code, out } = await gateway.run('connect near --llm vscode --verify');
   assert.is(code, 0);
   assert.match(out, everythingProgram().args[0] ?? '');
-  assert.match(
-    out.split('\n').at(-1) ?? '',
-    /^vscode \(stdio\) works: everything .*, MCP .*, \d+ tools \(.*\), \d+ ms$/,
-  );
+  const found = out.split('\n').at(-1) ?? '';
+  assert.match(found, /^vscode \(stdio\) works: everything .*, MCP .*, \d+ tools \(.*\), \d+ ms$/);
 });
 
 test('--verify fails for a broken command or an invalid key, and names the cause', async () => {

@@ -124,10 +124,8 @@ test('and the inspector reports auth_required without a key', async () => {
     'tools/list',
   ];
   const refused = run('mcp-inspector', [...target, '--format', 'json', '-q']);
-  assert.match(
-    await refused.catch((failed) => `failed: ${failed.stdout}${failed.stderr}`),
-    /^failed: .*auth_required/s,
-  );
+  const found = await refused.catch((failed) => `failed: ${failed.stdout}${failed.stderr}`);
+  assert.match(found, /^failed: .*auth_required/s);
 });
 
 interface AnyClient {

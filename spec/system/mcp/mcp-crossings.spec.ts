@@ -177,10 +177,8 @@ async function listen(client: Awaited<ReturnType<typeof connect>>, uri?: string)
   const wanted = { toolsListChanged: true, ...(uri === undefined ? {} : { resourceSubscriptions: [uri] }) };
   const stream = await client.listen(wanted);
   const first = await stream.sees(() => true);
-  assert.equal(
-    [first.method, objectOr(first.params).notifications],
-    ['notifications/subscriptions/acknowledged', wanted],
-  );
+  const found = [first.method, objectOr(first.params).notifications];
+  assert.equal(found, ['notifications/subscriptions/acknowledged', wanted]);
   return stream;
 }
 
