@@ -69,6 +69,7 @@ const refusals: readonly (readonly [string, string, RegExp])[] = [
   ['an option unlike any other', 'config --colour', /; see npx stagedoor config --help$/],
   ['an unknown option', 'gateway start --prot 1', /--prot for "[a-z ]+ start"; did you mean --port\?$/],
   ['an unknown negation', 'gateway start --no-demo', /unknown option --no-demo/],
+  ['a short option that no option has', 'config -undefined', /^unknown option -undefined for/],
   ['an option that would reach the prototype', 'config --__proto__ x', /unknown option --__proto__/],
   ['an option before the command', '--json config', /^unknown command "stagedoor --json"; see npx/],
   ['a missing value', 'gateway start --port', /`--port <number>` value is missing/],

@@ -77,7 +77,7 @@ function readOptions(command: Command, typed: readonly string[]): CommandLine {
 /** A short option by its long name; any other word as it is. Throws UsageError for a switch with a value. */
 function plainWord(command: Command, word: string): string {
   const options = optionsOf(command);
-  const abbreviated = options.find(({ short }) => word === `-${short}`);
+  const abbreviated = options.find(({ short }) => short !== undefined && word === `-${short}`);
   if (abbreviated !== undefined) return optionFlag(abbreviated);
   const [, flag] = /^(--[^=]+)=/.exec(word) ?? [];
   if (options.some(({ flags }) => flags === flag)) throw misuse(command.name, `${flag} takes no value`);
