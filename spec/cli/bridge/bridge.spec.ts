@@ -138,4 +138,30 @@ test('sets the state of its client again in a new session, and repeats no call t
   assert.is(sent.at(-1), 'b DELETE');
 });
 
+test('does not repeat the request of a client that initializes again while its lost session is reopened', async () => {
+  let [opened, subscribed] = [0, 0];
+  const held = Promise.withResolvers<void>();
+  const { bridge, lines } = await open(async (request, response) => {
+    const { id, method = '' } = JSON.parse((await request.toArray()).join('') || '{}');
+    if (method === 'initialize') opened += 1;
+    else if (method === 'resources/subscribe' && ++subscribed === 2) await held.promise;
+    else if (method === 'tools/list') response.statusCode = 404;
+    else if (method === '') response.statusCode = 405;
+    response.setHeader('mcp-session-id', `s${opened}`).setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ jsonrpc: '2.0', id, result: { protocolVersion: '2025-11-25' } }));
+  });
+  const answered = (count: number) => eventually(async () => lines.length === count, Boolean, 4_000);
+  bridge.receive(JSON.stringify(initialize()));
+  bridge.receive('{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a"}}');
+  assert.ok(await answered(2));
+  bridge.receive('{"jsonrpc":"2.0","id":2,"method":"tools/list"}');
+  assert.ok(await eventually(async () => subscribed === 2, Boolean));
+  bridge.receive(JSON.stringify(initialize()));
+  assert.ok(await answered(3));
+  held.resolve();
+  assert.ok(await answered(4));
+  await bridge.close({ isImmediate: true });
+  assert.is(opened, 3);
+});
+
 test.run();

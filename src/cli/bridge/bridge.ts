@@ -265,7 +265,7 @@ export class Bridge {
     this.#startSession(response);
     await readMessages(response, async (data) => this.#readInitializeResult(data));
     for (const message of this.#remembered.values()) {
-      if (message === initialize) continue;
+      if (message.method === INITIALIZE) continue; // also one that the client has sent meanwhile
       const answer = await this.#options.link.send(this.#post(message, this.#session, signal));
       await readMessages(answer, async () => {}); // the client has had its answer
     }
