@@ -18,7 +18,7 @@ import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
-import { answerOfGateway, beginningOf, namedUrl, SEEK_MS } from '../remote.ts';
+import { answerOfGateway, beginningOf, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -122,14 +122,17 @@ async function checkAddress({ host, port }: { host: string; port: number }): Pro
 
 /** Whether a gateway listens there, or its metrics, which are all that their listener serves. */
 async function isOfGateway(url: string): Promise<boolean> {
-  if (await answerOfGateway(url)) return true;
+  if (await answerOfGateway(url, ANSWER_MS)) return true;
   try {
-    const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(SEEK_MS) });
+    const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(ANSWER_MS) });
     return (await beginningOf(response)).startsWith('# HELP stagedoor_');
   } catch {
     return false;
   }
 }
+
+/** Longest wait for the answer of the program on a port, which shows whether it is a gateway, in ms. */
+const ANSWER_MS = 2_000;
 
 function bindingError(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
@@ -236,7 +239,7 @@ async function checkClock(_config: Config, terminal: Terminal): Promise<readonly
   if (named instanceof Error) return [fail(named.message, 'correct STAGEDOOR_URL')];
   for (const url of named === undefined ? usualUrls(terminal) : [named]) {
     const before = Date.now();
-    const headers = await answerOfGateway(url);
+    const headers = await answerOfGateway(url, ANSWER_MS);
     const there = Date.parse(headers?.get('date') ?? '');
     if (!Number.isNaN(there)) return [compareClock(url, there - (before + Date.now()) / 2)];
   }
