@@ -145,10 +145,8 @@ test('names the HTTP answer when no answer was JSON-RPC', async () => {
   const methods = ['server/discover', 'initialize', 'ping', 'tools/list'];
   const nothing = Object.fromEntries(methods.map((method) => [method, none]));
   const error = await errorOf(shakeHands(backend(nothing).channel, { client, first: 'modern' }));
-  assert.is(
-    error.message,
-    'The backend is unavailable: POST /mcp was answered with HTTP 404: not an MCP server.',
-  );
+  const found = error.message;
+  assert.is(found, 'The backend is unavailable: POST /mcp was answered with HTTP 404: not an MCP server.');
   const mixed = await errorOf(shakeHands(backend({ initialize: none }).channel, { client, first: 'modern' }));
   assert.match(
     mixed.message,

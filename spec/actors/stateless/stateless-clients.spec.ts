@@ -212,10 +212,8 @@ test('a conversation ends after a minute without use', async () => {
   mock.timers.tick(LIMITS.statelessIdleMs - 1);
   assert.is(harness.pool.owners.length, 1);
   await pass(1);
-  assert.equal(
-    [harness.pool.owners.length, harness.upstreams('a').map(({ closings }) => closings)],
-    [0, [1]],
-  );
+  const found = [harness.pool.owners.length, harness.upstreams('a').map(({ closings }) => closings)];
+  assert.equal(found, [0, [1]]);
 });
 
 test('a call leaves an HTTP instance that opens nothing after half of its time, if there is another', async () => {

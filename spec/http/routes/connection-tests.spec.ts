@@ -54,10 +54,8 @@ test('start a program, and end it after the test', async () => {
 
 test('report why the test failed, with the standard error of the program', async () => {
   const refused = await tryOut({ template_name: 'new', endpoint: 'http://127.0.0.1:1/mcp' });
-  assert.equal(
-    [refused.outcome, refused.body.ok, refused.body.stderr],
-    ['200 BACKEND_UNAVAILABLE', false, []],
-  );
+  const found = [refused.outcome, refused.body.ok, refused.body.stderr];
+  assert.equal(found, ['200 BACKEND_UNAVAILABLE', false, []]);
   assert.match(String(refused.body.detail), /refused/);
   const dying = program('console.error("no such key"); process.exit(3)');
   const died = await tryOut({ template_name: 'new', ...dying });

@@ -65,10 +65,8 @@ test('answer 404 for an unknown template, and unhealthy for a template without i
   assert.is((await ask('/mcp/unknown/health')).body.error_code, 'TEMPLATE_NOT_FOUND');
   await app.gateway.deregister('demo', 'one');
   const { status, body } = await ask('/mcp/demo/health');
-  assert.equal(
-    [status, body.status, body.total_instances, body.health_percentage, body.instances],
-    [200, 'unhealthy', 0, 0, {}],
-  );
+  const found = [status, body.status, body.total_instances, body.health_percentage, body.instances];
+  assert.equal(found, [200, 'unhealthy', 0, 0, {}]);
 });
 
 test('list draining instances and programs of other nodes, but do not count them', async () => {

@@ -90,10 +90,8 @@ record('shows null for absent fields, and why an instance is unhealthy', () => {
   const snapshot = snapshotSample({ state: 'unhealthy', healthy: false, reason: 'exited', stderr: ['oops'] });
   const shown = instanceRecord({ definition, snapshot, clients }, ANONYMOUS);
   assert.equal([shown.endpoint, shown.command, shown.working_dir], [null, null, null]);
-  assert.equal(
-    [shown.status, shown.healthy, shown.reason, shown.stderr],
-    ['unhealthy', false, 'exited', ['oops']],
-  );
+  const found = [shown.status, shown.healthy, shown.reason, shown.stderr];
+  assert.equal(found, ['unhealthy', false, 'exited', ['oops']]);
   assert.ok(isRecord.Check(shown));
 });
 
