@@ -189,7 +189,7 @@ async function findComposer(): Promise<{ readonly program?: string; readonly ski
     return { program, skip: '' };
   } catch (thrown) {
     const [line = ''] = String(Object(thrown).stderr || thrown).split('\n');
-    return { skip: `podman: no network with names between containers: ${line}` };
+    return { skip: `podman cannot run containers with an init process on a network with names: ${line}` };
   }
 }
 

@@ -282,7 +282,7 @@ export class ClientSessions implements SessionSupervisor {
     return closing;
   }
 
-  /** SESSION_LIMIT. */
+  /** Ends the session of an absent client if all places, or those of the owner, are taken. SESSION_LIMIT if no client is absent. */
   #makeRoom(ownerId: string, shares: OwnerShares): void {
     const isShareFull = shares.isShareFull(ownerId);
     if (!isShareFull && !shares.isFull) return;

@@ -345,7 +345,8 @@ export class Bridge {
   }
 }
 
-const [INITIALIZE, INITIALIZED] = ['initialize', 'notifications/initialized'];
+const INITIALIZE = 'initialize';
+const INITIALIZED = 'notifications/initialized';
 const BOTH = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
 
 function isRepeatable({ method, ids }: BridgeMessage): boolean {
