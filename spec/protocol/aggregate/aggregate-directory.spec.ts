@@ -1,5 +1,6 @@
 // All templates as one server: aggregate names, owners of names and resources, and acceptable items.
 
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { EMPTY, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
@@ -7,8 +8,8 @@ import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-di
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import {
   aggregateName,
-  MOST_NAME_CHARACTERS,
-  mayBeCut,
+  mayBeFrom,
+  mayBeMapped,
   splitName,
 } from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -36,11 +37,18 @@ function setUp(visible = ['a', 'b']) {
   return { directory, named, resource, a, b };
 }
 
+/** A name as the list of all templates shows it when it is mapped. */
+const shownMapped = (template: string, name: string) => ({
+  ...shownTool(aggregateName({ template, name })),
+  title: name,
+  _meta: { 'stagedoor/name': name },
+});
+
 test('lists everything under aggregate names', async () => {
   const { directory } = setUp();
   assert.equal(await directory.list('tools', CLIENT), [
     { ...shownTool('a__read'), title: 'A' },
-    shownTool(aggregateName({ template: 'a', name: LONG })),
+    shownMapped('a', LONG),
     shownTool('b__read'),
   ]);
   assert.equal(await directory.list('prompts', CLIENT), [{ name: 'a__ask' }]);
@@ -50,27 +58,69 @@ test('lists everything under aggregate names', async () => {
   ]);
 });
 
-test('resolves a shortened name, and a whole name that only looks shortened', async () => {
-  const { named } = setUp();
-  assert.equal(await named(aggregateName({ template: 'a', name: LONG })), { template: 'a', name: LONG });
-  const whole = `b__${'t'.repeat(40)}_0123abcd`;
-  assert.equal(await named(whole), { template: 'b', name: whole.slice(3) });
+test('keeps the title of an item whose name is mapped, and every other field', async () => {
+  const { directory, a } = setUp(['a']);
+  const listed = { name: 'read.all', title: 'Read', _meta: { x: 1 }, annotations: { readOnlyHint: true } };
+  a.lists = { tools: [listed, { name: 'x.y', annotations: { title: 'X' } }] };
+  const [first, second] = await directory.list('tools', CLIENT);
+  assert.equal(first, {
+    ...listed,
+    ...shownTool(aggregateName({ template: 'a', name: 'read.all' })),
+    _meta: { x: 1, 'stagedoor/name': 'read.all' },
+  });
+  assert.is(second?.title, undefined);
 });
 
-test('lists a name once, for the first item that has it', async () => {
-  const { directory, named, a } = setUp();
-  const cut = aggregateName({ template: 'a', name: LONG });
+test('resolves every name of the list, and no other spelling of it', async () => {
+  const { named, directory, a } = setUp();
+  const likeMapped = `t_${'0123456789abcdef'}`;
+  a.lists = { tools: ['plain', LONG, 'with.dot', 'é', likeMapped].map((name) => ({ name })) };
+  const listed = await directory.list('tools', CLIENT);
+  const owners = await Promise.all(listed.map(({ name }) => named(String(name))));
+  assert.equal(
+    owners.map((own) => `${own?.template} ${own?.name}`),
+    ['a plain', `a ${LONG}`, 'a with.dot', 'a é', `a ${likeMapped}`, 'b read'],
+  );
+  for (const other of [`a__${LONG}`, 'a__with.dot', 'a__é', `a__${likeMapped}`, 'a__', '__plain'])
+    assert.is(await named(other), undefined, other);
+});
+
+test('resolves a mapped name that it has not listed yet, or has forgotten', async () => {
+  const { named } = setUp();
+  assert.equal(await named(aggregateName({ template: 'a', name: LONG })), { template: 'a', name: LONG });
+  assert.is(await named(aggregateName({ template: 'b', name: LONG })), undefined);
+  assert.is(await named(aggregateName({ template: 'c', name: LONG })), undefined);
+});
+
+test('never gives the name of a tool of one template to a tool of another', async () => {
+  const victim = { template: `${'v'.repeat(24)}-and-more`, name: `read_${'x'.repeat(40)}` };
+  const mapped = aggregateName(victim);
+  for (const attacker of ['v'.repeat(24), victim.template.slice(0, 23), 'v']) {
+    const taken = new ListingBackends({
+      tools: [{ name: mapped.slice(attacker.length + 2) }, { name: mapped }],
+    });
+    const real = new ListingBackends({ tools: [{ name: victim.name }] });
+    const of = (template: string) => (template === attacker ? taken : real);
+    const templates = [attacker, victim.template];
+    const directory = new AggregateDirectory(new AggregateLists(of, EMPTY), () => templates);
+    const names = (await directory.list('tools', CLIENT)).map(({ name }) => name);
+    assert.equal([names.length, new Set(names).size, names.indexOf(mapped)], [3, 3, 2]);
+    assert.equal(await directory.ownerOfName(mapped, 'tools', CLIENT), victim);
+  }
+});
+
+test('lists a name once, for the first item of its template that has it', async () => {
+  const { directory, a } = setUp();
   a.lists = {
     tools: [
       { name: LONG, title: '1' },
       { name: LONG, title: '2' },
-      { name: cut.slice(3), title: '3' },
+      { name: '\ud800', title: 'not Unicode' },
     ],
   };
   const listed = await directory.list('tools', CLIENT);
   const shown = listed.map(({ name, title }) => `${name} ${title}`);
-  assert.equal(shown, [`${cut} 1`, 'b__read undefined']);
-  assert.equal(await named(cut), { template: 'a', name: LONG });
+  assert.equal(shown, [`${aggregateName({ template: 'a', name: LONG })} 1`, 'b__read undefined']);
 });
 
 test('assigns no resource to a template without instances', async () => {
@@ -108,44 +158,80 @@ test('assigns an unlisted resource to the only template', async () => {
   assert.is(await setUp(['b']).resource('c:1'), 'b');
 });
 
-const templateNames = fc.stringMatching(/^[a-z][a-z0-9-]{0,127}$/);
+// Names that nobody may register are included: the rule does not depend on the rule of template names.
+const templateNames = fc.oneof(
+  fc.stringMatching(/^[a-z][a-z0-9-]{0,127}$/),
+  fc.stringMatching(/^[a-z_]{1,6}$/),
+  fc.string({ unit: 'grapheme', minLength: 1, maxLength: 60 }),
+);
 const toolNames = fc.oneof(
   fc.stringMatching(/^[A-Za-z0-9_.-]{1,128}$/),
+  fc.stringMatching(/^[a-z_]{1,6}$/),
+  fc.stringMatching(/^[a-z_]{0,50}_[0-9a-fA-F]{16}$/),
   fc.string({ unit: 'grapheme', minLength: 1, maxLength: 128 }),
 );
+const pairs = fc.record({ template: templateNames, name: toolNames }, { noNullPrototype: true });
 
 test('joins and splits names, also of tools with underscores', () => {
   assert.is(aggregateName({ template: 'files', name: 'read__all' }), 'files__read__all');
   assert.equal(splitName('files__read__all'), { template: 'files', name: 'read__all' });
   assert.equal(splitName('files____'), { template: 'files', name: '__' });
-  for (const none of ['', 'files', 'files_read', '__read']) assert.is(splitName(none), undefined);
+  for (const none of ['', 'files', 'files_read', '__read', 'files__']) assert.is(splitName(none), undefined);
 });
 
-test('makes a name that is never longer than clients accept, and is stable', () => {
+test('maps what is too long, has other characters, or looks mapped', () => {
+  const digits = (template: string, name: string) =>
+    createHash('sha256').update(`${template}\0${name}`).digest('hex').slice(0, 16);
+  const table: (readonly [template: string, name: string, mapped: string | undefined])[] = [
+    ['files', 'read', undefined],
+    ['files', 'x'.repeat(57), undefined],
+    ['files', 'x'.repeat(58), `files__${'x'.repeat(40)}`],
+    ['files', 'read.all', 'files__read_all'],
+    ['files', 'größe 😀', 'files__gr__e__'],
+    ['files', 'read_0123456789abcdef', 'files__read_0123456789abcdef'],
+    ['files', 'read_0123456789ABCDEF', 'files__read_0123456789ABCDEF'],
+    ['files', '0123456789abcdef', 'files__0123456789abcdef'],
+    ['files', 'read-0123456789abcdef', undefined],
+    ['files', 'read_0123456789abcde', undefined],
+    ['f'.repeat(70), 'read', 'f'.repeat(47)],
+    ['a', 'b__c', undefined],
+    ['a__b', 'c', 'a__b__c'],
+    ['a', '_c', undefined],
+    ['a_', 'c', 'a___c'],
+  ];
+  for (const [template, name, mapped] of table) {
+    const wanted = mapped === undefined ? `${template}__${name}` : `${mapped}_${digits(template, name)}`;
+    assert.is(aggregateName({ template, name }), wanted);
+  }
+});
+
+test('makes names that clients accept, and says how each is resolved', () => {
   fc.assert(
-    fc.property(templateNames, toolNames, (template, name) => {
-      const aggregated = aggregateName({ template, name });
-      assert.ok(aggregated.length <= MOST_NAME_CHARACTERS && aggregated.isWellFormed());
-      assert.is(aggregated, aggregateName({ template, name }));
-      if (aggregated === `${template}__${name}`) assert.equal(splitName(aggregated), { template, name });
-      else assert.ok(mayBeCut(aggregated), aggregated);
+    fc.property(pairs, (own) => {
+      const aggregated = aggregateName(own);
+      assert.match(aggregated, /^[A-Za-z0-9_-]{1,64}$/);
+      const isMapped = mayBeMapped(aggregated);
+      assert.equal(splitName(aggregated), isMapped ? undefined : own);
+      const isFrom = mayBeFrom(aggregated, own.template) && mayBeFrom(aggregated, own.template, own.name);
+      if (isMapped) assert.ok(isFrom);
     }),
+    { numRuns: 2_000 },
   );
 });
 
-test('gives different aggregate names to different long names', () => {
-  const long = 'x'.repeat(100);
-  const cut = [
-    aggregateName({ template: 'a', name: `${long}1` }),
-    aggregateName({ template: 'a', name: `${long}2` }),
-    aggregateName({ template: 'y'.repeat(60), name: 'read' }),
-    aggregateName({ template: `${'y'.repeat(60)}z`, name: 'read' }),
-  ];
-  assert.is(new Set(cut).size, 4);
-  assert.equal(cut, [
-    ...cut.slice(0, 2).map((name) => `a__${'x'.repeat(52)}${name.slice(-9)}`),
-    ...cut.slice(2).map((name) => `${'y'.repeat(24)}__read${name.slice(-9)}`),
-  ]);
+test('gives no name to two pairs, whatever one of them knows about the other', () => {
+  // The second pair is made of the name of the first one, split at any place.
+  const forged = fc.tuple(pairs, fc.nat(63), fc.constantFrom(0, 1, 2)).map(([own, at, skipped]) => {
+    const aggregated = aggregateName(own);
+    return [own, { template: aggregated.slice(0, at), name: aggregated.slice(at + skipped) }] as const;
+  });
+  fc.assert(
+    fc.property(fc.oneof(fc.tuple(pairs, pairs), forged), ([one, other]) => {
+      if (one.template === other.template && one.name === other.name) return;
+      assert.is.not(aggregateName(one), aggregateName(other));
+    }),
+    { numRuns: 5_000 },
+  );
 });
 
 test.run();

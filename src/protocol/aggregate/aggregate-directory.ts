@@ -8,7 +8,7 @@ import type { ListField } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import type { Client, Owner } from '../ports.ts';
 import type { AggregateLists } from './aggregate-lists.ts';
-import { aggregateName, mayBeCut, type OwnName, splitName } from './aggregate-names.ts';
+import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
 
 const MOST_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
@@ -19,7 +19,7 @@ const MOST_PATTERN_CHARACTERS = 2_048;
 export class AggregateDirectory {
   readonly #lists: AggregateLists;
   readonly #templates: (owner: Owner) => readonly string[];
-  readonly #cut = new LruMap<OwnName>(MOST_REMEMBERED);
+  readonly #mapped = new LruMap<OwnName>(MOST_REMEMBERED);
   /** By URI, the templates that list it. */
   readonly #resources = new LruMap<Set<string>>(MOST_REMEMBERED);
   /** By template, the literals of the URI templates it lists. */
@@ -55,14 +55,26 @@ export class AggregateDirectory {
     list: 'tools' | 'prompts',
     client: Client,
   ): Promise<OwnName | undefined> {
-    if (mayBeCut(aggregated) && this.#cut.get(aggregated) === undefined) await this.list(list, client);
-    return this.knownOwner(aggregated, client.owner);
+    return this.knownOwner(aggregated, client.owner) ?? this.#lookUp(aggregated, list, client);
   }
 
-  /** The same without reading a list, in which a name that was cut may be new. */
+  /** The same without reading a list, in which a mapped name may be new. */
   knownOwner(aggregated: string, owner: Owner): OwnName | undefined {
-    const own = this.#cut.get(aggregated) ?? splitName(aggregated);
+    const own = mayBeMapped(aggregated) ? this.#mapped.get(aggregated) : splitName(aggregated);
     return own !== undefined && this.#templates(owner).includes(own.template) ? own : undefined;
+  }
+
+  async #lookUp(aggregated: string, list: ListField, client: Client): Promise<OwnName | undefined> {
+    if (!mayBeMapped(aggregated)) return undefined;
+    const templates = this.#templates(client.owner).filter((template) => mayBeFrom(aggregated, template));
+    for (const { template, items } of await this.#lists.gather(list, templates, client))
+      for (const { name } of items) {
+        if (!isUsableName(name) || !mayBeFrom(aggregated, template, name)) continue;
+        if (aggregateName({ template, name }) !== aggregated) continue;
+        this.#mapped.set(aggregated, { template, name });
+        return { template, name };
+      }
+    return undefined;
   }
 
   /** The template of a resource: one that lists it, one with a URI template that fits, or the only template there is. */
@@ -97,7 +109,7 @@ export class AggregateDirectory {
 
   /** Of two items with one name the first one counts. Of the templates that were read, those own a resource that list it now. */
   #learn(list: ListField, { template, key, own }: AggregateItem, isFirst: boolean, read: Set<string>): void {
-    if (own !== undefined && isFirst) this.#cut.set(key, own);
+    if (own !== undefined) this.#mapped.set(key, own);
     if (list === 'resources') {
       const known = [...(this.#resources.get(key) ?? [])].filter((other) => !isFirst || !read.has(other));
       this.#resources.set(key, new Set(known).add(template));
@@ -139,29 +151,44 @@ interface AggregateItem {
   /** Unique in its list: aggregate name, URI, or URI template. */
   readonly key: string;
   readonly shown: JsonObject;
-  /** Template and own name, where the aggregate name does not contain them. */
+  /** Template and own name of a mapped name. */
   readonly own: OwnName | undefined;
 }
 
 /** Undefined for an item without a usable name. */
 function aggregateItem(list: ListField, template: string, item: JsonObject): AggregateItem | undefined {
   const name = item[KEY_FIELDS[list]];
-  if (typeof name !== 'string' || name === '' || isTooLong(name)) return undefined;
+  if (!isUsableName(name)) return undefined;
   if (list === 'resources' || list === 'resourceTemplates') {
     const shown = typeof item.name === 'string' ? item : { ...item, name };
     return { template, key: name, shown, own: undefined };
   }
   const own = { template, name };
   const key = aggregateName(own);
-  const isPlain = splitName(key)?.name === name && !mayBeCut(key);
-  const shown = { ...item, name: key };
+  const isMapped = mayBeMapped(key);
+  const shown = { ...item, ...(isMapped && originalOf(item, name)), name: key };
   return {
     template,
     key,
     shown: list === 'tools' ? { ...shown, inputSchema: schemaOf(item) } : shown,
-    own: isPlain ? undefined : own,
+    own: isMapped ? own : undefined,
   };
 }
+
+function isUsableName(name: unknown): name is string {
+  return typeof name === 'string' && name !== '' && name.isWellFormed() && !isTooLong(name);
+}
+
+/** The name of an item whose aggregate name does not contain it: for programs, and for people where it has no title. */
+function originalOf(item: JsonObject, name: string): JsonObject {
+  const { title, annotations, _meta } = item;
+  const hasTitle = title !== undefined || (isJsonObject(annotations) && annotations.title !== undefined);
+  const meta = { ...(isJsonObject(_meta) && _meta), [ORIGINAL_NAME]: name };
+  return hasTitle ? { _meta: meta } : { title: name, _meta: meta };
+}
+
+/** Key of `_meta`. */
+const ORIGINAL_NAME = 'stagedoor/name';
 
 const KEY_FIELDS: Readonly<Record<ListField, string>> = {
   tools: 'name',

@@ -1,43 +1,66 @@
-// Names when all templates are served as one server: tools and prompts are `{template}__{name}`, instances
-// `{template}/{instance}`. Names of templates contain neither underscores nor slashes, so that the first ones separate the parts.
+// Names when all templates are served as one server: tools and prompts are `{template}__{name}` or a mapped form of it, instances
+// `{template}/{instance}`. The rule is never changed, since clients keep names in their lists of allowed tools. Source: ADR 93.
 
 import { createHash } from 'node:crypto';
 import type { Answer, SentTo } from '../../domain/exchange.ts';
 
 /** Longest name that clients accept for a tool. */
-export const MOST_NAME_CHARACTERS = 64;
+const MOST_NAME_CHARACTERS = 64;
 const SEPARATOR = '__';
-const MOST_TEMPLATE_CHARACTERS = 24;
-const HASH_CHARACTERS = 8;
+const DIGITS = 16;
+const BEGINNING_CHARACTERS = MOST_NAME_CHARACTERS - DIGITS - 1;
+/** What clients accept in the name of a tool. */
+const SAFE = new RegExp(`^[A-Za-z0-9_-]{1,${MOST_NAME_CHARACTERS}}$`);
+const LIKE_MAPPED = new RegExp(`_[0-9A-Fa-f]{${DIGITS}}$`);
 
 export interface OwnName {
   readonly template: string;
   readonly name: string;
 }
 
-/** The aggregate name. A name that is too long is cut and ends in eight digits of its SHA-256. */
+/**
+ * The aggregate name: up to 64 letters, digits, `_` and `-`, and another one for every other pair. `{template}__{name}` stays as it
+ * is where that is possible. Every other one is mapped: its beginning, with `_` for other characters, then `_` and 16 digits of its
+ * SHA-256. Both parts must be well-formed Unicode.
+ */
 export function aggregateName({ template, name }: OwnName): string {
   const full = `${template}${SEPARATOR}${name}`;
-  if (full.length <= MOST_NAME_CHARACTERS) return full;
-  const hash = createHash('sha256').update(full).digest('hex').slice(0, HASH_CHARACTERS);
-  const head = template.slice(0, MOST_TEMPLATE_CHARACTERS);
-  const room = MOST_NAME_CHARACTERS - head.length - SEPARATOR.length - HASH_CHARACTERS - 1;
-  return `${head}${SEPARATOR}${name.slice(0, room).toWellFormed()}_${hash}`;
+  if (isPlain(full) && full.indexOf(SEPARATOR) === template.length) return full;
+  return `${beginningOf(full)}_${digest(template, name)}`;
 }
 
-/** The two parts of a name that was not cut; undefined for any other text. */
+/** The two parts of a name that is not mapped; undefined for any other text. */
 export function splitName(aggregated: string): OwnName | undefined {
   const at = aggregated.indexOf(SEPARATOR);
-  if (at <= 0) return undefined;
-  return { template: aggregated.slice(0, at), name: aggregated.slice(at + SEPARATOR.length) };
+  const nameAt = at + SEPARATOR.length;
+  if (at <= 0 || nameAt === aggregated.length || !isPlain(aggregated)) return undefined;
+  return { template: aggregated.slice(0, at), name: aggregated.slice(nameAt) };
 }
 
-/** True for a name that may have been cut: only a list of names can resolve it. */
-export function mayBeCut(aggregated: string): boolean {
-  return aggregated.length >= MOST_NAME_CHARACTERS - MOST_TEMPLATE_CHARACTERS && CUT.test(aggregated);
+/** True for a name that may be mapped: only a list of names can resolve it. */
+export function mayBeMapped(aggregated: string): boolean {
+  return LIKE_MAPPED.test(aggregated) && SAFE.test(aggregated);
 }
 
-const CUT = /_[0-9a-f]{8}$/;
+/** False when no name of this template is mapped to the aggregate one, or, with its name, this one is not. Needs no hash. */
+export function mayBeFrom(aggregated: string, template: string, name = ''): boolean {
+  const beginning = beginningOf(`${template}${SEPARATOR}${name}`);
+  const mapped = aggregated.slice(0, -DIGITS - 1);
+  return name === '' ? mapped.startsWith(beginning) : mapped === beginning;
+}
+
+function isPlain(full: string): boolean {
+  return SAFE.test(full) && !LIKE_MAPPED.test(full);
+}
+
+function beginningOf(full: string): string {
+  const units = full.slice(0, 2 * BEGINNING_CHARACTERS); // a character has one or two
+  return units.replaceAll(/[^A-Za-z0-9_-]/gu, '_').slice(0, BEGINNING_CHARACTERS);
+}
+
+function digest(template: string, name: string): string {
+  return createHash('sha256').update(`${template}\0${name}`).digest('hex').slice(0, DIGITS);
+}
 
 export function aggregateInstance({ template, id }: SentTo): string {
   return `${template}/${id}`;
