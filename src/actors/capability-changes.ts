@@ -19,14 +19,13 @@ interface Listing {
   readonly kind: string | symbol;
 }
 
-/** By id of the instance. */
-type Listings = ReadonlyMap<string, Listing>;
-
 /** The instances of one template. */
 export class CapabilityChanges {
   readonly #members: ReadonlyMap<string, ListingMember>;
-  /** The sessions of healthy instances; while there is none, that of the last one. */
-  #listings: Listings = new Map();
+  /** The sessions of healthy instances by id; while there is none, that of the last one. */
+  readonly #listings = new Map<string, Listing>();
+  /** Sessions of each kind: a comparison of all with all would be quadratic while thousands of instances connect. */
+  readonly #kinds = new Map<Listing['kind'], number>();
 
   constructor(members: ReadonlyMap<string, ListingMember>) {
     this.#members = members;
@@ -34,22 +33,43 @@ export class CapabilityChanges {
 
   /** The instance became healthy or unhealthy, may have a new session, or was removed. Returns the lists that changed by that. */
   check(id: string): ReadonlySet<ListField> {
-    const before = this.#listings;
+    const before = this.#listings.get(id);
     const peer = this.#peerOf(id);
-    if (peer === before.get(id)?.peer) return NONE;
-    const [last] = before.size === 1 ? before.keys() : [];
+    if (peer === before?.peer) return NONE;
+    const [last] = this.#listings.size === 1 ? this.#listings.keys() : [];
     if (peer === undefined && last === id && this.#members.has(id)) return NONE;
-    const after = new Map(before);
-    after.delete(id);
-    if (last !== undefined && this.#peerOf(last) === undefined) after.delete(last);
-    if (peer !== undefined) after.set(id, { peer, kind: kindOf(peer) });
-    this.#listings = after;
-    const servers = [...without(before, after), ...without(after, before)];
-    return new Set(
-      servers.flatMap(({ era, capabilities }) =>
-        NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined),
-      ),
-    );
+    const outdated = last !== undefined && last !== id && this.#peerOf(last) === undefined ? last : undefined;
+    const came = peer && { peer, kind: kindOf(peer) };
+    const gone = this.#remove(id);
+    const isNew = came !== undefined && !this.#kinds.has(came.kind);
+    const replaced = outdated === undefined ? undefined : this.#remove(outdated);
+    if (came !== undefined) this.#add(id, came);
+    // Compared with other instances only: the lists of the same instance may differ in its next session.
+    const isLast = gone !== undefined && this.#count(gone.kind) === (came?.kind === gone.kind ? 1 : 0);
+    return new Set([
+      ...(isNew ? listsOf(came.peer) : []),
+      ...(isLast ? listsOf(gone.peer) : []),
+      ...(replaced !== undefined && this.#count(replaced.kind) === 0 ? listsOf(replaced.peer) : []),
+    ]);
+  }
+
+  #count(kind: Listing['kind']): number {
+    return this.#kinds.get(kind) ?? 0;
+  }
+
+  #add(id: string, listing: Listing): void {
+    this.#listings.set(id, listing);
+    this.#kinds.set(listing.kind, this.#count(listing.kind) + 1);
+  }
+
+  #remove(id: string): Listing | undefined {
+    const listing = this.#listings.get(id);
+    if (listing === undefined) return undefined;
+    this.#listings.delete(id);
+    const left = this.#count(listing.kind) - 1;
+    if (left > 0) this.#kinds.set(listing.kind, left);
+    else this.#kinds.delete(listing.kind);
+    return listing;
   }
 
   /** Undefined unless the instance is healthy. */
@@ -61,13 +81,8 @@ export class CapabilityChanges {
 
 const NONE: ReadonlySet<ListField> = new Set();
 
-/** The servers of `some` that `others` lacks, also under another id. */
-function without(some: Listings, others: Listings): Peer[] {
-  const isMissing = (id: string, { kind }: Listing): boolean =>
-    ![...others].some(([other, listing]) => other !== id && listing.kind === kind);
-  return [...some]
-    .filter(([id, listing]) => others.get(id) !== listing && isMissing(id, listing))
-    .map(([, { peer }]) => peer);
+function listsOf({ era, capabilities }: Peer): ListField[] {
+  return NOTICED_LISTS.filter((list) => era === 'bare' || capabilities[list] !== undefined);
 }
 
 /** A digest, because handshake results may be long. */
