@@ -158,7 +158,7 @@ export class Harness {
     const scheduler = untimedScheduler(perTurn);
     const { alarm = alarmOf(scheduler) } = timing;
     const now = () => this.now();
-    const deps = { emit: this.emit, now, alarm, isAccepting: () => this.isAccepting };
+    const deps = { emit: this.emit, now, alarm, scheduler, isAccepting: () => this.isAccepting };
     this.fleet = new Fleet({
       ...deps,
       random: () => this.random(),
@@ -169,7 +169,7 @@ export class Harness {
     this.dispatcher = new Dispatcher({ ...deps, fleet, budget: new RetryBudget(now) });
     const { dispatcher } = this;
     this.sessions = new ClientSessions({
-      ...{ ...deps, fleet, dispatcher, scheduler, maxSessions, share: own?.share },
+      ...{ ...deps, fleet, dispatcher, maxSessions, share: own?.share },
       alarm: (waitMs, ring) => {
         this.sessionAlarms += 1;
         return alarm(waitMs, ring);

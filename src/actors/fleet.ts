@@ -14,6 +14,7 @@ import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { Open } from '../transports/transport.ts';
 import { ForeignInstance, Group, type Member } from './group.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
@@ -23,6 +24,8 @@ import { rootMachine, type TemplateActor } from './template.machine.ts';
 
 export interface FleetOptions extends Omit<InstanceActorInput, 'definition' | 'policy' | 'open'> {
   readonly opener: (definition: InstanceDefinition) => Open;
+  /** For tasks that come due by the thousand. */
+  readonly scheduler: TaskScheduler;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
 }

@@ -11,6 +11,7 @@ import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { WaitQueue } from './calls/wait-queue.ts';
 import { CapabilityChanges } from './capability-changes.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -26,10 +27,15 @@ export interface MemberView {
   readonly snapshot: InstanceSnapshot;
 }
 
+export interface GroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'alarm'> {
+  /** For the calls that wait. */
+  readonly scheduler: TaskScheduler;
+}
+
 export class Group {
   readonly template: string;
   readonly pool: Pool<InstanceRef>;
-  readonly queue = new WaitQueue();
+  readonly queue: WaitQueue;
   /** The registered instances by id, in the order of their registration. */
   readonly members = new Map<string, Member>();
   readonly capabilities = new CapabilityChanges(this.members);
@@ -40,21 +46,18 @@ export class Group {
   readonly #random: () => number;
   #policy: BalancerPolicy;
 
-  constructor(
-    template: string,
-    policy: BalancerPolicy,
-    { random, emit, now, alarm }: Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'alarm'>,
-  ) {
+  constructor(template: string, policy: BalancerPolicy, { random, emit, now, alarm, scheduler }: GroupDeps) {
     this.template = template;
     this.#policy = policy;
     this.#random = random;
+    this.queue = new WaitQueue({ alarm, scheduler });
     this.pool = new Pool<InstanceRef>(this.#changes, this.#strategyOf(policy), {
       now,
       alarm,
       ejected: (ref, { reason }, forMs) => emit({ type: 'instance.ejected', ...eventOf(ref), reason, forMs }),
       readmitted: (ref) => {
         emit({ type: 'instance.readmitted', ...eventOf(ref) });
-        this.#offerCapacity(ref);
+        this.queue.advance(ref);
       },
       silent: (ref) => ref.suspect(),
     });
@@ -80,7 +83,7 @@ export class Group {
   observe(ref: InstanceRef, state: InstanceState): void {
     if (state === 'healthy') {
       this.#changes.next({ kind: 'up', candidate: ref });
-      this.#offerCapacity(ref);
+      this.queue.advance(ref);
     } else if (this.pool.candidates.includes(ref)) {
       // Not by its id: an instance that leaves must not remove its successor.
       this.#changes.next({ kind: 'down', id: ref.id });
@@ -124,10 +127,6 @@ export class Group {
     if (!(member instanceof InstanceRef)) return { definition, snapshot: member.snapshot() };
     const score = Math.round(healthScore(member, bestMs) * 10) / 10;
     return { definition, snapshot: member.snapshot(score, this.pool.outliers.ejectionOf(member)) };
-  }
-
-  #offerCapacity(ref: InstanceRef): void {
-    for (let count = 0; count < ref.capacity && this.queue.advance(ref); count += 1);
   }
 
   #strategyOf({ strategy }: BalancerPolicy): () => Strategy {

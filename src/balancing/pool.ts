@@ -71,9 +71,10 @@ export class Pool<C extends Candidate> {
   }
 
   /** True when `pick(excluding)` may choose this candidate, not only for its trial, once it has room. */
-  mayBePicked(candidate: C, excluding: ReadonlySet<string> = NO_IDS): boolean {
-    if (excluding.has(candidate.id) || this.#byId.get(candidate.id) !== candidate) return false;
-    return !this.outliers.isEjected(candidate) || this.#allowed(excluding).includes(candidate);
+  mayBePicked(candidate: { readonly id: string }, excluding: ReadonlySet<string> = NO_IDS): boolean {
+    const own = this.#byId.get(candidate.id);
+    if (own === undefined || own !== candidate || excluding.has(own.id)) return false;
+    return !this.outliers.isEjected(own) || this.#allowed(excluding).includes(own);
   }
 
   /** Replaces the strategy; the memory of the previous one is lost. */

@@ -67,15 +67,24 @@ export function composeGateway(
     definitions,
     heldAnswers,
   });
-  const fleet = new Fleet({ now, random, emit, alarm, opener, dedicatedBounds: options.sessions, inspect });
+  const fleet = new Fleet({
+    now,
+    random,
+    emit,
+    alarm,
+    scheduler,
+    opener,
+    dedicatedBounds: options.sessions,
+    inspect,
+  });
   const defined = new Set(definitions.keys());
   const registryDeps = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
   const registry = new Registry({ ...registryDeps, protectedPaths });
   const tracing = new Tracing();
   const trace = () => tracing.spans?.embeddedTrace();
-  const deps = { fleet, budget: new RetryBudget(now), now, alarm, emit, isAccepting, trace };
+  const deps = { fleet, budget: new RetryBudget(now), now, alarm, scheduler, emit, isAccepting, trace };
   const dispatcher = new Dispatcher(deps);
-  const mcp = new Mcp({ ...deps, ...options, bufferedBytes, scheduler, dispatcher });
+  const mcp = new Mcp({ ...deps, ...options, bufferedBytes, dispatcher });
   const metrics = new Metrics(events$, (template) => fleet.has(template));
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ opener, registry, now, alarm });

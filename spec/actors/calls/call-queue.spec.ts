@@ -5,6 +5,7 @@ import { mock } from 'node:test';
 import { from } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Metrics } from '../../../src/actors/metrics.ts';
+import { toolOf } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   answers,
@@ -21,6 +22,7 @@ import {
 import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns, TurnCounter } from '../../helpers/turns.ts';
 
 const test = suite('call: wait queue');
 let harness = new Harness();
@@ -171,6 +173,49 @@ for (const [what, at, seen] of [
     assert.equal([...new Set(ends.map(codeOf))], [seen]);
   });
 }
+
+for (const [what, fall] of [
+  ['breaks', (id: string) => harness.backend(id).disconnect('exited with code 1')],
+  ['is drained', (id: string) => harness.ref(id).drain()],
+  ['leaves', (id: string) => void harness.fleet.remove('t', id, 1_000)],
+] as const) {
+  test(`ends a few calls per turn of the event loop when every instance ${what}`, async () => {
+    harness = new Harness({ perTurn: 5 });
+    const ids = ['a', 'b'];
+    for (const id of ids) await harness.add(id, silent);
+    for (const id of ids) harness.fill(id);
+    for (let call = 0; call < 500; call += 1) harness.call('write');
+    await passTurns(200);
+    assert.is(waiting(), 500);
+    const ends = new TurnCounter();
+    harness.onEvent = (event) => {
+      const isLast = event.type === 'exchange.finished' && event.isLast;
+      if (isLast || event.type === 'exchange.refused') ends.note();
+    };
+    for (const id of ids) fall(id);
+    await passTurns(500);
+    assert.is(waiting(), 0);
+    assert.is(ends.all, what === 'breaks' ? 1_012 : 500);
+    assert.ok(ends.fullest <= 5, `${ends.fullest} in one turn`);
+  });
+}
+
+test('a new call does not overtake those that wait for the capacity that became free', async () => {
+  harness = new Harness({ perTurn: 1 });
+  await harness.add('a', silent);
+  harness.fill('a');
+  const waitingCall = harness.call('write');
+  finishOne('a');
+  finishOne('a');
+  const late = harness.call('read');
+  await passTurns(20);
+  const asked = harness
+    .backend('a')
+    .exchanges.slice(-2)
+    .map(({ request }) => toolOf(request));
+  assert.equal([waiting(), asked], [0, ['write', 'read']]);
+  for (const { subscription } of [waitingCall, late]) subscription.unsubscribe();
+});
 
 test.run();
 

@@ -7,7 +7,9 @@ import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
+import { toolOf } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { Tool } from '../../../src/domain/mcp.ts';
 import {
   answers,
   errorView,
@@ -17,7 +19,9 @@ import {
   settled,
   silent,
   toolCall,
+  WRITE,
 } from '../../helpers/failing-backend.ts';
+import type { ScriptedExchange } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -157,10 +161,28 @@ test('the next queued call is sent when the first one has to look up its tool', 
   const lookingUp = harness.call('new');
   const next = harness.call('write');
   harness.backend('a').open[0]?.result();
-  assert.equal([harness.fleet.group('t').queue.length, harness.ref('a').inFlight], [0, 256]);
+  assert.equal([harness.fleet.group('t').queue.length, harness.ref('a').inFlight], [1, 256]);
   slow.finish();
   assert.equal(errorView(await lookingUp.end), NOT_FOUND);
   next.subscription.unsubscribe();
+});
+
+test('a call that looks up its tool keeps its place before later calls', async () => {
+  await harness.add('a', silent);
+  mock.timers.tick(LIMITS.toolListAgeMs);
+  const slow = listsSlowly('a');
+  const calls = [harness.call('new')]; // looks up its tool before it is in the queue
+  harness.fill('a');
+  calls.push(harness.call('write'));
+  slow.finish([NEW, WRITE]);
+  await settled();
+  calls.push(harness.call('write'));
+  assert.is(harness.fleet.group('t').queue.length, 3);
+  const served: unknown[] = [];
+  harness.rewrite('a', ({ request }) => served.push(toolOf(request)));
+  for (const open of harness.backend('a').open.splice(0, 2)) open.result();
+  assert.equal(served, ['new', 'write']);
+  for (const { subscription } of calls) subscription.unsubscribe();
 });
 
 test('makes no second attempt when the caller disconnects while the retry is reported', async () => {
@@ -186,17 +208,20 @@ function lists(id: string): number {
 }
 
 /** From now on the backend lists its tools only after `finish`. */
-function listsSlowly(id: string): { readonly finish: () => void } {
-  const held: (() => void)[] = [];
+function listsSlowly(id: string): { readonly finish: (tools?: readonly Tool[]) => void } {
+  const held: ScriptedExchange[] = [];
   const backend = harness.backend(id);
   const before = backend.onExchange;
   backend.onExchange = (exchange) => {
-    if (exchange.request.method === 'tools/list') held.push(() => before?.(exchange));
+    if (exchange.request.method === 'tools/list') held.push(exchange);
     else before?.(exchange);
   };
   return {
-    finish: () => {
-      for (const answer of held.splice(0)) answer();
+    finish: (tools) => {
+      for (const exchange of held.splice(0)) {
+        if (tools === undefined) before?.(exchange);
+        else exchange.result({ tools });
+      }
     },
   };
 }

@@ -1,47 +1,69 @@
 // The queue: owners take turns, the calls of one owner are served in order of arrival; bounded in length. Time is simulated.
 
+import { mock } from 'node:test';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { type QueuedCall, type QueueTarget, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
+import { alarmOf } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns, TurnCounter, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('wait queue');
-/** Has capacity for every owner, and no owner is below its share. */
-const TARGET: QueueTarget = { hasCapacityFor: () => true, isBelowShare: () => false };
-let queue = new WaitQueue();
+let queue = newQueue();
 let received: string[] = [];
+let last = 0;
 
 /** A call that records what happens to it. It leaves the queue when it is offered capacity, as calls do when they are sent. */
 class Queued implements QueuedCall {
   readonly name: string;
   readonly ownerId: string;
-  target: QueueTarget | undefined;
+  readonly number = numbers();
+  endWait: QueuedCall['endWait'];
+  readonly #target: FullTarget | undefined;
+  readonly #served: () => void;
 
-  constructor(name: string, ownerId = 'ann') {
+  constructor(name: string, ownerId = 'ann', target?: FullTarget, served = () => {}) {
     this.name = name;
     this.ownerId = ownerId;
+    this.#target = target;
+    this.#served = served;
   }
 
   waitsFor(target: QueueTarget): boolean {
-    return this.target === undefined || this.target === target;
+    return target === this.#target;
   }
 
   tryNow(): boolean {
     received.push(this.name);
     queue.leave(this);
+    this.#served();
+    if (this.#target !== undefined) this.#target.free -= 1;
     return true;
   }
 
   refuse(): void {
     received.push(`${this.name} gave up`);
+    this.#served();
+  }
+}
+
+/** Has room for a few calls, of any owner; no owner is below its share. */
+class FullTarget implements QueueTarget {
+  readonly id = 'a';
+  free = 0;
+  hasCapacityFor(): boolean {
+    return this.free > 0;
+  }
+  isBelowShare(): boolean {
+    return false;
   }
 }
 
 simulateTime(test, () => {
-  queue = new WaitQueue();
+  queue = newQueue();
   received = [];
 });
 
@@ -59,36 +81,78 @@ test('when full, refuses the newest call of the owner with most calls for an own
 
 test('gives offered capacity to the next call that waits for that instance', () => {
   const taken: string[] = [];
-  const offering = (name: string, target: QueueTarget) => ({
+  const [here, there] = [new FullTarget(), new FullTarget()];
+  const offering = (name: string, target: FullTarget) => ({
     target,
     yield: () => {
       taken.push(name);
+      target.free += 1;
       queue.advance(target);
     },
   });
-  const other = { ...TARGET };
-  const [far, first, second] = [
-    offering('far', other),
-    offering('first', TARGET),
-    offering('second', TARGET),
-  ];
+  const [far, first, second] = [offering('far', there), offering('first', here), offering('second', here)];
   for (const offer of [far, first, second]) queue.offer(offer);
   assert.equal(taken, [], 'no call waits');
-  const call = new Queued('a');
-  call.target = TARGET;
-  queue.join(call, 100);
-  queue.claim(call);
+  queue.join(new Queued('a', 'ann', here), 100);
   assert.equal([taken, received], [['first'], ['a']]);
   queue.withdraw(second);
-  const late = new Queued('b');
-  late.target = TARGET;
-  queue.join(late, 100);
-  assert.is(queue.advance(other), false, 'the call cannot use it');
-  queue.claim(late);
+  queue.join(new Queued('b', 'ann', here), 100);
+  queue.advance(there); // the call cannot use it
   assert.equal([taken, queue.length], [['first'], 1]);
   queue.offer(second);
   assert.equal(taken, ['first', 'second']);
   assert.equal(received, ['a', 'b']);
+});
+
+test('serves, ends and lets time out a few of thousands of calls per turn of the event loop', async () => {
+  const target = new FullTarget();
+  const turns = new TurnCounter();
+  const fill = () => {
+    turns.all = 0;
+    for (let call = 0; call < 2_000; call += 1) queue.join(new Queued('a', 'ann', target, turns.note), 2_000);
+  };
+  queue = newQueue(5);
+  fill();
+  target.free = 2_000;
+  queue.advance(target);
+  await turns.pass(500);
+  fill();
+  queue.reconsider();
+  await turns.pass(500);
+  assert.equal([turns.all, turns.fullest, queue.length], [2_000, 5, 0]);
+  fill();
+  mock.timers.tick(LIMITS.queueWaitMs);
+  await turns.pass(500);
+  assert.equal([turns.all, turns.fullest, queue.length], [2_000, 5, 0]);
+});
+
+test('asks each waiting call once per turn when an instance that none of them can use frees capacity many times', async () => {
+  queue = newQueue(5);
+  const [fallen, other] = [new FullTarget(), new FullTarget()];
+  let asked = 0;
+  for (let number = 0; number < 1_000; number += 1) {
+    const call = new Queued('a', `owner ${number % 10}`, other);
+    call.waitsFor = (target) => {
+      asked += 1;
+      return target === other;
+    };
+    queue.join(call, 1_000);
+  }
+  fallen.free = 256;
+  for (let call = 0; call < 256; call += 1) queue.advance(fallen);
+  await passTurns(10);
+  assert.ok(asked <= 12_000, `${asked} questions`); // of the tasks that run at once, and one for the rest
+});
+
+test('the calls of one owner are served in order of arrival, also one that has left and returns', () => {
+  const target = new FullTarget();
+  const [first, second, third] = [1, 2, 3].map((name) => new Queued(`a${name}`, 'ann', target));
+  for (const call of [first, second, third]) if (call !== undefined) queue.join(call, 100);
+  if (first !== undefined) queue.leave(first);
+  if (first !== undefined) queue.join(first, 100);
+  target.free = 3;
+  queue.advance(target);
+  assert.equal(received, ['a1', 'a2', 'a3']);
 });
 
 test('serves an owner below its share after at most one call of each other owner', () => {
@@ -117,9 +181,20 @@ test('serves an owner below its share after at most one call of each other owner
 
 test.run();
 
+/** All tasks run at once, unless there is room for fewer in one turn of the event loop. */
+function newQueue(perTurn = Number.POSITIVE_INFINITY): WaitQueue {
+  const scheduler = untimedScheduler(perTurn);
+  return new WaitQueue({ scheduler, alarm: alarmOf(scheduler) });
+}
+
+function numbers(): number {
+  last += 1;
+  return last;
+}
+
 /** One instance and its queue: calls arrive and end. Checks, for each call served, that no waiting owner was passed unfairly. */
 class Model {
-  readonly slots = new CallCounter();
+  readonly slots = Object.assign(new CallCounter(), { id: 'a' });
   readonly running: string[] = [];
   /** Waiting owners, each with how often every other owner was served although this one could have been. */
   readonly #passed = new Map<string, Map<string, number>>();
@@ -130,6 +205,7 @@ class Model {
     else {
       const call: QueuedCall = {
         ownerId,
+        number: numbers(),
         waitsFor: () => true,
         tryNow: () => {
           queue.leave(call);
@@ -175,6 +251,7 @@ class Model {
 function hasMore(ownerId: string): boolean {
   let isWaiting = false;
   queue.advance({
+    id: 'a',
     isBelowShare: () => false,
     hasCapacityFor: (asked) => {
       isWaiting ||= asked === ownerId;

@@ -101,6 +101,7 @@ export class Harness {
     const call = {
       beganAtMs: now(),
       now,
+      run: (task: () => void) => task(),
       passed: (_: Attempt, event: ExchangeEvent) => {
         caller.events.push(event);
         during?.();

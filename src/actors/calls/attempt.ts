@@ -20,6 +20,8 @@ export interface AttemptCaller {
   /** Arrival of the call, in ms of the clock. */
   readonly beganAtMs: number;
   now(): number;
+  /** Runs a task, in a later turn when thousands are due. */
+  run(task: () => void): void;
   passed(attempt: Attempt, event: ExchangeEvent): void;
   /** There is no answer. `ended` follows. */
   failed(attempt: Attempt, error: GatewayError): void;
@@ -147,11 +149,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is repeated.
     this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';
-    try {
-      this.#caller.failed(this, this.#error);
-    } finally {
-      this.end();
-    }
+    this.#caller.run(this.#fail); // thousands fail together when their instance falls
   }
 
   complete(): void {
@@ -169,6 +167,15 @@ export class Attempt implements Observer<ExchangeEvent> {
   }
 
   // -----------------------------------------------------------------------------------------------------------------
+
+  readonly #fail = (): void => {
+    if (this.#hasEnded || this.#error === undefined) return; // the call has ended meanwhile
+    try {
+      this.#caller.failed(this, this.#error);
+    } finally {
+      this.end();
+    }
+  };
 
   /** The question is passed on before the freed capacity is announced: the client may answer at once. */
   #ask(request: ServerRequest): void {

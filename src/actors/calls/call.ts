@@ -19,6 +19,7 @@ import type {
   FinalEvent,
   RequestTrace,
 } from '../../domain/exchange.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
@@ -27,8 +28,11 @@ import { Deadline, SLOW_PART, type TimedCall } from './deadline.ts';
 import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
+import { WantedTool } from './wanted-tool.ts';
 
 export interface CallDeps extends Clock {
+  /** For tasks that come due by the thousand. */
+  readonly scheduler: Pick<TaskScheduler, 'run'>;
   readonly budget: RetryBudget;
   /** False while the gateway closes: nothing new is started. */
   readonly isAccepting: () => boolean;
@@ -57,8 +61,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #deadline: Deadline;
   /** Instances that are not tried again. */
   #tried: Set<string> | undefined;
-  /** An instance lacked the wanted tool. */
-  #isToolLacking = false;
   #retries = 0;
   #isAnswering = false;
   /** The last failure of an attempt, or of the opening before it. */
@@ -74,10 +76,22 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
+  readonly #tool: WantedTool;
+  readonly number: number;
+  endWait: (() => void) | undefined;
 
-  constructor(deps: CallDeps, input: CallInput, events: CallEvents, subscriber: Subscriber<Answer>) {
+  /** `number`: increases from call to call of the gateway. */
+  constructor(
+    deps: CallDeps,
+    number: number,
+    input: CallInput,
+    events: CallEvents,
+    subscriber: Subscriber<Answer>,
+  ) {
     this.#deps = deps;
+    this.number = number;
     this.#input = input;
+    this.#tool = new WantedTool(input.wantedTool);
     this.#events = events;
     this.#route = input.route;
     this.#subscriber = subscriber;
@@ -96,7 +110,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   waitsFor(target: QueueTarget): boolean {
-    return this.#route.waitsFor(target, this.#tried);
+    return !this.#tool.isLookingUp && this.#route.waitsFor(target, this.#tried);
   }
 
   refuse(): void {
@@ -122,6 +136,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   now(): number {
     return this.#deps.now();
+  }
+
+  run(task: () => void): void {
+    this.#deps.scheduler.run(task);
   }
 
   passed(attempt: Attempt, event: ExchangeEvent): void {
@@ -200,7 +218,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
   tryNow(): boolean {
-    if (this.#subscriber.closed) return false;
+    if (this.#subscriber.closed || this.#tool.isLookingUp) return false;
     const waiting$ = this.#route.wait?.();
     this.#isWaiting = waiting$ !== undefined;
     if (waiting$ !== undefined) {
@@ -211,7 +229,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     }
     const ref = this.#next();
     if (ref === undefined) this.#joinQueue();
-    else if (this.#mayLackTool(ref)) this.#refreshTools(ref);
+    else if (this.#queueBehindOthers(ref)) return false;
+    else if (this.#tool.mayBeAbsent(ref)) this.#lookUpTool(ref);
     else if (!this.#affordsRepeat()) this.giveUp();
     else return this.#prepare(ref);
     return false;
@@ -220,21 +239,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Undefined when no instance can take the call now. The call is to be sent in the same synchronous block: see Pool.pick. */
   #next(): InstanceRef | undefined {
     let ref = this.#route.next(this.#tried);
-    while (ref !== undefined && this.#mayLackTool(ref) && !ref.tools?.mayRefresh) {
+    while (ref !== undefined && this.#tool.isAbsent(ref)) {
       this.#skip(ref);
       ref = this.#route.next(this.#tried);
     }
     return ref;
   }
 
-  /** True when an instance has not listed the tool: the instance lacks it, or the list is out of date. */
-  #mayLackTool({ tools }: InstanceRef): boolean {
-    const { wantedTool } = this.#input;
-    return wantedTool !== undefined && tools?.knows(wantedTool) === 'no';
-  }
-
   #skip(ref: InstanceRef): void {
-    this.#isToolLacking = true;
+    this.#tool.isLacking = true;
     this.#exclude(ref);
   }
 
@@ -292,15 +305,13 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#subscriber.complete();
   }
 
-  /** An unknown tool may be a new one: the instance lists its tools again before the caller gets 404. */
-  #refreshTools(ref: InstanceRef): void {
-    this.#leaveQueue();
-    const lookedUp = ref.tools?.lookUp();
-    if (lookedUp === undefined) this.refuse();
-    void lookedUp?.then(() => {
-      if (this.#mayLackTool(ref)) this.#skip(ref); // it is not asked again
+  /** A call in the queue keeps its position meanwhile. */
+  #lookUpTool(ref: InstanceRef): void {
+    const isLookingUp = this.#tool.lookUp(ref, () => {
+      if (this.#tool.mayBeAbsent(ref)) this.#skip(ref); // it is not asked again
       this.tryNow();
     });
+    if (!isLookingUp) this.refuse();
   }
 
   #send(ref: InstanceRef, plan: AttemptPlan): void {
@@ -373,7 +384,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     if (!this.#mayRetry()) return;
     this.#exclude(silent.ref);
     const ref = this.#next();
-    if (ref === undefined || this.#mayLackTool(ref) || !isRepeatable(request, ref)) return;
+    if (ref === undefined || this.#tool.mayBeAbsent(ref) || !isRepeatable(request, ref)) return;
     if (this.#route.mayBeSecond?.(ref) !== true) return;
     if (!this.#deps.budget.take()) {
       this.#route.end?.();
@@ -406,9 +417,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const { group } = this.#input;
     const { queue } = group;
     if (!this.#route.isOnlyFull(this.#tried)) this.giveUp();
-    else if (queue.has(this)) return;
-    else if (queue.join(this, group.maxQueueLength)) queue.claim(this);
-    else this.refuse();
+    else if (!queue.has(this) && !queue.join(this, group.maxQueueLength)) this.refuse();
+  }
+
+  /** The room at that instance is for the calls that wait already: the call joins them, unless their queue is full. */
+  #queueBehindOthers(ref: InstanceRef): boolean {
+    const { group } = this.#input;
+    const { queue } = group;
+    if (!queue.isDue(ref) || queue.has(this) || !this.waitsFor(ref)) return false;
+    return queue.join(this, group.maxQueueLength);
   }
 
   #leaveQueue(): void {
@@ -418,11 +435,11 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** TOOL_NOT_FOUND unless an unavailable instance may have the tool. */
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
-    const { group, wantedTool } = this.#input;
+    const { group } = this.#input;
+    const { name } = this.#tool;
     const { bound } = this.#route;
     const mayExist = bound === undefined && group.mayReturn(this.#tried);
-    if (wantedTool !== undefined && this.#isToolLacking && !mayExist)
-      return toolNotFound(wantedTool, group.template);
+    if (name !== undefined && this.#tool.isLacking && !mayExist) return toolNotFound(name, group.template);
     if (bound === undefined) return group.noneHealthy();
     return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
   }

@@ -46,7 +46,8 @@ export class Dispatcher {
     return new Observable((subscriber) => {
       const { emit, budget, isAccepting, now } = this.#deps;
       this.#calls += 1;
-      const events = new CallEvents(emit, { template, number: this.#calls, request });
+      const number = this.#calls;
+      const events = new CallEvents(emit, { template, number, request });
       const { tracker } = request;
       if (tracker !== undefined) {
         tracker.record = events;
@@ -65,7 +66,7 @@ export class Dispatcher {
         return;
       }
       budget.countCall();
-      const call = new Call(this.#deps, input, events, subscriber);
+      const call = new Call(this.#deps, number, input, events, subscriber);
       subscriber.add(() => call.end());
       call.begin();
     });

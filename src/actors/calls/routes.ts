@@ -92,7 +92,7 @@ export class BalancedRoute implements CallRoute {
   }
 
   waitsFor(target: QueueTarget, tried: Tried): boolean {
-    return this.#pool.candidates.some((ref) => ref === target && this.#pool.mayBePicked(ref, tried));
+    return this.#pool.mayBePicked(target, tried);
   }
 
   mayBeSecond(): boolean {

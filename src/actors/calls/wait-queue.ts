@@ -1,12 +1,15 @@
 // The queue of calls that found all instances of their template full, bounded in length and time. Owners take turns; the calls of
-// one owner are served in order of arrival. It decides which call tries next, not at which instance. Source: ADR 41.
+// one owner are served in order of arrival. It decides which call tries next, not at which instance. Each call is served in its own
+// task of the scheduler: an instance that falls, or returns, may concern thousands. Source: ADR 41, ADR 102.
 
-import { type Subscription, timer } from 'rxjs';
+import type { Alarm } from '../../domain/clock.ts';
 import { isWithinEqualPart } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 
 /** An instance as the queue sees it. */
 export interface QueueTarget {
+  readonly id: string;
   /** True when a call of this owner may begin there. */
   hasCapacityFor(ownerId: string): boolean;
   /** True when this owner uses less than an equal part of the capacity. */
@@ -15,9 +18,13 @@ export interface QueueTarget {
 
 export interface QueuedCall {
   readonly ownerId: string;
+  /** Increases from call to call, in order of arrival. */
+  readonly number: number;
+  /** Cancels the timeout of its wait. Only the queue uses it; set while the call waits. */
+  endWait?: (() => void) | undefined;
   /** True when the call can use capacity of that instance. */
   waitsFor(target: QueueTarget): boolean;
-  /** Capacity may be free. True when the call took it and left the queue; otherwise the call keeps its position. */
+  /** Capacity may be free. True when the call took it and left the queue; otherwise the call keeps its position, or left to wait elsewhere. */
   tryNow(): boolean;
   /** The call cannot wait any longer. */
   refuse(): void;
@@ -30,14 +37,27 @@ export interface YieldingCall {
   yield(): void;
 }
 
+export interface WaitQueueDeps {
+  readonly alarm: Alarm;
+  readonly scheduler: Pick<TaskScheduler, 'run'>;
+}
+
 export class WaitQueue {
-  /** By owner, in the order of service; each call with its timeout, oldest first. */
-  readonly #byOwner = new Map<string, Map<QueuedCall, Subscription>>();
+  readonly #deps: WaitQueueDeps;
+  /** By owner, in the order of service; the calls of an owner in order of arrival. */
+  readonly #byOwner = new Map<string, QueuedCall[]>();
   readonly #yielding = new Set<YieldingCall>();
+  /** Instances that may have room for a waiting call. */
+  readonly #due = new Set<QueueTarget>();
+  /** Calls that try again, because the available instances have changed; the next one is the last. */
+  #changed: QueuedCall[] = [];
   #length = 0;
-  #isServing = false;
-  /** Instances whose capacity became free while a call was served. */
-  readonly #freed: QueueTarget[] = [];
+  /** A task is under way, or scheduled. */
+  #isBusy = false;
+
+  constructor(deps: WaitQueueDeps) {
+    this.#deps = deps;
+  }
 
   get length(): number {
     return this.#length;
@@ -50,73 +70,60 @@ export class WaitQueue {
   join(call: QueuedCall, maxLength: number): boolean {
     const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
     if (this.#length >= maxLength && displaced === undefined) return false;
-    const timeout = timer(LIMITS.queueWaitMs).subscribe(() => this.#refuse(call));
-    const calls = this.#byOwner.get(call.ownerId) ?? new Map<QueuedCall, Subscription>();
-    this.#byOwner.set(call.ownerId, calls.set(call, timeout));
+    call.endWait = this.#deps.alarm(LIMITS.queueWaitMs, () => this.#refuse(call));
+    const calls = this.#byOwner.get(call.ownerId) ?? [];
+    calls.splice(placeOf(call, calls), 0, call);
+    this.#byOwner.set(call.ownerId, calls);
     this.#length += 1;
-    if (displaced !== undefined) this.#refuse(displaced); // last: its caller may move the queue
+    if (displaced !== undefined) this.#refuse(displaced); // its caller may move the queue
+    for (const { target } of this.#yielding)
+      if (target !== undefined && call.waitsFor(target)) this.advance(target);
     return true;
   }
 
   /** No effect for a call that does not wait. */
   leave(call: QueuedCall): void {
-    const calls = this.#byOwner.get(call.ownerId);
-    const timeout = calls?.get(call);
-    if (calls === undefined || timeout === undefined) return;
-    timeout.unsubscribe();
-    calls.delete(call);
+    const { endWait } = call;
+    if (endWait === undefined) return;
+    endWait();
+    call.endWait = undefined;
     this.#length -= 1;
-    if (calls.size === 0) this.#byOwner.delete(call.ownerId);
+    const calls = this.#byOwner.get(call.ownerId) ?? [];
+    calls.splice(placeOf(call, calls), 1);
+    if (calls.length === 0) this.#byOwner.delete(call.ownerId);
   }
 
   has(call: QueuedCall): boolean {
-    return this.#byOwner.get(call.ownerId)?.has(call) === true;
+    return call.endWait !== undefined;
   }
 
-  /**
-   * Capacity became free: the first call that can use it takes it. Owners below their share come first. False when no call could
-   * use it. While a call is served, other instances wait: calls that end as they begin would otherwise nest ever deeper.
-   */
-  advance(target: QueueTarget): boolean {
-    if (this.#length === 0) return false;
-    if (this.#isServing) return this.#freed.push(target) > 0;
-    this.#isServing = true;
-    try {
-      const isTaken = this.#serveFirst(target);
-      for (const freed of this.#freed) this.#serveFirst(freed); // more may be added meanwhile
-      return isTaken;
-    } finally {
-      this.#freed.length = 0;
-      this.#isServing = false;
-    }
+  /** Capacity became free: the calls that can use it take it, owners below their share first, each in its own task. */
+  advance(target: QueueTarget): void {
+    if (this.#length === 0) return;
+    this.#due.add(target);
+    this.#schedule();
+  }
+
+  /** True when free capacity of that instance will be offered to the calls that wait: a new call must not be sent before them. */
+  isDue(target: QueueTarget): boolean {
+    return this.#length > 0 && this.#due.has(target);
   }
 
   /** The available instances have changed: all calls try again, and those without an instance to wait for end. */
   reconsider(): void {
-    for (const call of this.#waiting) if (this.has(call)) call.tryNow();
+    this.#changed = [...this.#byOwner.values()].flat().reverse();
+    this.#schedule();
   }
 
   /** From now on this call ends as soon as another one waits for its capacity. */
   offer(call: YieldingCall): void {
     const { target } = call;
     this.#yielding.add(call);
-    if (target !== undefined && this.#waiting.some((waiting) => waiting.waitsFor(target))) this.#take(call);
+    if (target !== undefined) this.advance(target);
   }
 
   withdraw(call: YieldingCall): void {
     this.#yielding.delete(call);
-  }
-
-  /** Ends offered calls until this waiting call is served. */
-  claim(call: QueuedCall): void {
-    for (const offered of this.#yielding) {
-      if (!this.has(call)) return;
-      if (offered.target !== undefined && call.waitsFor(offered.target)) this.#take(offered);
-    }
-  }
-
-  get #waiting(): QueuedCall[] {
-    return [...this.#byOwner.values()].flatMap((calls) => [...calls.keys()]);
   }
 
   #refuse(call: QueuedCall): void {
@@ -124,35 +131,87 @@ export class WaitQueue {
     call.refuse();
   }
 
-  #serveFirst(target: QueueTarget): boolean {
-    return this.#serve(target, true) || this.#serve(target, false);
+  #schedule(): void {
+    if (this.#isBusy || (this.#due.size === 0 && this.#changed.length === 0)) return;
+    this.#isBusy = true;
+    this.#deps.scheduler.run(this.#step);
   }
 
+  /** What becomes due meanwhile waits for the next step: calls that end as they begin would otherwise nest ever deeper. */
+  readonly #step = (): void => {
+    try {
+      const changed = this.#changed.pop();
+      if (changed === undefined) this.#serveNext();
+      else if (this.has(changed)) changed.tryNow();
+    } finally {
+      this.#isBusy = false;
+      this.#schedule();
+    }
+  };
+
+  #serveNext(): void {
+    if (this.#length === 0) this.#due.clear();
+    const [target] = this.#due;
+    if (target === undefined) return;
+    if (this.#serve(target, true) || this.#serve(target, false) || this.#takeOffered(target)) return;
+    this.#due.delete(target);
+  }
+
+  /** True when a call left the queue, or began to wait for something else: others may use the capacity. */
   #serve(target: QueueTarget, isBelowShare: boolean): boolean {
     for (const [ownerId, calls] of this.#byOwner) {
       if (!target.hasCapacityFor(ownerId) || target.isBelowShare(ownerId) !== isBelowShare) continue;
-      for (const call of calls.keys()) {
-        if (!call.waitsFor(target) || !call.tryNow()) continue;
-        const rest = this.#byOwner.get(ownerId);
-        if (this.#byOwner.delete(ownerId) && rest !== undefined) this.#byOwner.set(ownerId, rest); // its turn is over
-        return true;
-      }
+      const call = calls.find((waiting) => waiting.waitsFor(target));
+      if (call === undefined) continue;
+      const isTaken = call.tryNow();
+      if (this.has(call) && call.waitsFor(target)) continue; // no room after all, nor for later calls of this owner
+      if (isTaken) this.#endTurn(ownerId);
+      return true;
     }
+    return false;
+  }
+
+  #endTurn(ownerId: string): void {
+    const rest = this.#byOwner.get(ownerId);
+    if (this.#byOwner.delete(ownerId) && rest !== undefined) this.#byOwner.set(ownerId, rest);
+  }
+
+  /** Ends one call that offers its capacity at that instance, if another one waits for it. */
+  #takeOffered(target: QueueTarget): boolean {
+    for (const offered of this.#yielding) {
+      if (offered.target !== target) continue;
+      if (!this.#isAwaited(target)) return false;
+      this.#yielding.delete(offered);
+      offered.yield();
+      return true;
+    }
+    return false;
+  }
+
+  #isAwaited(target: QueueTarget): boolean {
+    for (const calls of this.#byOwner.values()) if (calls.some((call) => call.waitsFor(target))) return true;
     return false;
   }
 
   /** The newest call of the owner that has most calls: at least two more than the owner of the new call. */
   #displacedBy(ownerId: string, maxLength: number): QueuedCall | undefined {
-    const own = this.#byOwner.get(ownerId)?.size ?? 0;
+    const own = this.#byOwner.get(ownerId)?.length ?? 0;
     const owners = this.#byOwner.size + (own === 0 ? 1 : 0);
     if (!isWithinEqualPart(own, owners, maxLength)) return undefined;
-    let most: Map<QueuedCall, Subscription> | undefined;
-    for (const calls of this.#byOwner.values()) if (calls.size > (most?.size ?? 0)) most = calls;
-    return [...(most?.keys() ?? [])].at(-1);
+    let most: readonly QueuedCall[] = [];
+    for (const calls of this.#byOwner.values()) if (calls.length > most.length) most = calls;
+    return most.at(-1);
   }
+}
 
-  #take(call: YieldingCall): void {
-    this.#yielding.delete(call);
-    call.yield();
+/** The position of a call among the calls of its owner, also before it has joined them: by binary search. */
+function placeOf({ number }: QueuedCall, calls: readonly QueuedCall[]): number {
+  let low = 0;
+  let high = calls.length;
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if ((calls[middle]?.number ?? number) < number) low = middle + 1;
+    else high = middle;
   }
+  return low;
 }

@@ -1,0 +1,43 @@
+// The tool that a call needs, if any: whether an instance may lack it, and the look-up in the instance's list.
+
+import type { InstanceRef } from '../instances/instance-ref.ts';
+
+type Listing = Pick<InstanceRef, 'tools'>;
+
+export class WantedTool {
+  /** Undefined when any instance will do, or the backend itself may reject the tool. */
+  readonly name: string | undefined;
+  /** An instance lacked the tool. */
+  isLacking = false;
+  /** The call waits for a list of tools. */
+  isLookingUp = false;
+
+  constructor(name: string | undefined) {
+    this.name = name;
+  }
+
+  /** True when the instance has not listed the tool: it lacks the tool, or the list is out of date. */
+  mayBeAbsent({ tools }: Listing): boolean {
+    return this.name !== undefined && tools?.knows(this.name) === 'no';
+  }
+
+  /** True when the tool is absent and the list is too new to be out of date. */
+  isAbsent(ref: Listing): boolean {
+    return this.mayBeAbsent(ref) && ref.tools?.mayRefresh !== true;
+  }
+
+  /**
+   * An unknown tool may be a new one: the instance lists its tools again before the caller gets 404. Calls `done` when it has.
+   * False when it cannot.
+   */
+  lookUp({ tools }: Listing, done: () => void): boolean {
+    const lookedUp = tools?.lookUp();
+    if (lookedUp === undefined) return false;
+    this.isLookingUp = true;
+    void lookedUp.then(() => {
+      this.isLookingUp = false;
+      done();
+    });
+    return true;
+  }
+}
