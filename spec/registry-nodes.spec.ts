@@ -4,6 +4,7 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../src/domain/errors.ts';
+import { LIMITS } from '../src/domain/limits.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { importContents } from '../src/registry-sync.ts';
 import { pass } from './helpers/failing-backend.ts';
@@ -370,6 +371,28 @@ for (const method of ['saveInstance', 'deleteInstance', 'saveTemplate'] as const
   });
 }
 
+test('a reload starts, changes and ends a few instances per turn of the event loop', async () => {
+  const ids = Array.from({ length: 120 }, (_, index) => `i${index}`);
+  const fullest: number[] = [];
+  const reload = async () => {
+    await pass(500);
+    b.storeChanges$.next({ kind: 'changed' });
+    fullest.push(await fullestTurn(b));
+    assert.equal(b.definitions, a.definitions);
+  };
+  for (const id of ids) await a.registry.register('r', { ...ENDPOINT, id });
+  await reload();
+  for (const id of ids) await a.registry.changeInstance('r', id, { weight: 2 });
+  await reload();
+  for (const id of ids) await a.registry.deregister('r', id);
+  await reload();
+  assert.equal(
+    fullest.map((most) => most > 0 && most <= LIMITS.tasksPerTurn),
+    [true, true, true],
+    `${fullest}`,
+  );
+});
+
 test.run();
 
 const idsOn = ({ definitions }: Node) => definitions.map(({ id }) => id);
@@ -378,4 +401,15 @@ const idsOn = ({ definitions }: Node) => definitions.map(({ id }) => id);
 async function received(node: Node): Promise<void> {
   await pass(500);
   await node.emitChange();
+}
+
+/** The most registry events of the node in one of the next 40 turns of the event loop. */
+async function fullestTurn(node: Node): Promise<number> {
+  let most = 0;
+  for (let left = 40; left > 0; left -= 1) {
+    const before = node.changes.length;
+    await turn();
+    most = Math.max(most, node.changes.length - before);
+  }
+  return most;
 }

@@ -15,6 +15,7 @@ import {
 import { databaseUnavailable, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { changedWeight, defineInstance } from './domain/registration.ts';
+import type { TaskScheduler } from './domain/task-scheduler.ts';
 import {
   changedSettings,
   type LoadBalancerChange,
@@ -41,6 +42,8 @@ const ATTEMPTS = 5;
 
 interface RegistryDeps extends ActiveRegistryDeps {
   readonly store: Store;
+  /** Spreads the starts and ends of thousands of instances over several turns of the event loop. */
+  readonly scheduler: TaskScheduler;
   /** Addresses that no endpoint may name. Default: none. */
   readonly isDenied?: AddressCheck;
   /** Paths that no command may be given. Default: none. */
@@ -54,7 +57,7 @@ export class Registry {
   readonly #store: Store;
   readonly active: Pick<ActiveRegistry, 'find' | 'definitions' | 'belongsHere' | 'hasSettings' | 'settings'>;
   readonly #active: ActiveRegistry;
-  readonly #queue = new ChangeQueue();
+  readonly #queue: ChangeQueue;
   readonly #follower: Follower;
   /** Revision of the store that is in force here: from right before the last read, or of a later change of this node alone. */
   #revision = Number.NaN;
@@ -63,6 +66,7 @@ export class Registry {
   constructor(deps: RegistryDeps) {
     this.#deps = deps;
     this.#store = deps.store;
+    this.#queue = new ChangeQueue(deps.scheduler);
     this.#active = new ActiveRegistry(deps);
     this.active = this.#active;
     const reload = () => this.#queue.take(() => this.#reload(), true);
@@ -228,7 +232,9 @@ export class Registry {
     // In this order: a template is stored before its instances.
     const instances = await this.#store.listInstances();
     const templates = await this.#store.listTemplates();
-    this.#active.apply({ templates, instances }, isStart);
+    await this.#deps.scheduler.each(this.#active.apply({ templates, instances }, isStart), () => {
+      if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
+    });
     this.#revision = revision;
   }
 

@@ -161,6 +161,7 @@ export class Harness {
     const deps = { emit: this.emit, now, alarm, scheduler, isAccepting: () => this.isAccepting };
     this.fleet = new Fleet({
       ...deps,
+      scheduler,
       random: () => this.random(),
       dedicatedBounds: own,
       opener: (definition) => (signal) => this.open(definition, signal),

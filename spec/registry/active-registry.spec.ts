@@ -46,20 +46,20 @@ test('refuses instances and templates above the limits, but no replacement', () 
       template: `t${index % LIMITS.templates}`,
     }),
   );
-  active.apply({ templates: [], instances });
+  [...active.apply({ templates: [], instances })];
   assert.throws(() => active.refuseOverflow('t0', 'one more'), /10000 instances/);
   active.refuseOverflow('t0', 'i0');
-  active.apply({ templates: [], instances: instances.slice(1) });
+  [...active.apply({ templates: [], instances: instances.slice(1) })];
   active.refuseOverflow('t0', 'one more');
   assert.throws(() => active.refuseOverflow('one-more', 'i0'), /2000 templates/);
 });
 
 test('lists a locked instance with the reason, and starts it when its secrets can be read again', () => {
   const locked = { ...http, headers: {}, locked: '"headers" cannot be read' };
-  active.apply({ templates: [], instances: [locked] });
+  [...active.apply({ templates: [], instances: [locked] })];
   const [member] = harness.fleet.members('r');
   assert.equal([member?.state, member?.reason], ['stopped', '"headers" cannot be read']);
-  active.apply({ templates: [], instances: [http] });
+  [...active.apply({ templates: [], instances: [http] })];
   const states = harness.fleet.members('r').map(({ state }) => state);
   assert.equal(states, ['starting']);
 });
@@ -82,13 +82,13 @@ test('deletes an empty template, and only the settings of one with a definition'
 });
 
 test('events of added, replaced, changed and removed instances have no secret', () => {
-  active.apply({ templates: [], instances: [http, program] });
+  [...active.apply({ templates: [], instances: [http, program] })];
   const changed = [
     { ...http, headers: {} },
     { ...program, metadata: {} },
   ];
-  active.apply({ templates: [], instances: changed });
-  active.apply({ templates: [], instances: [] });
+  [...active.apply({ templates: [], instances: changed })];
+  [...active.apply({ templates: [], instances: [] })];
   const facts = harness.events.filter(({ type }) => /registered|changed/.test(type));
   const types = facts.map(({ type }) => type);
   assert.equal(types, [
@@ -101,9 +101,9 @@ test('events of added, replaced, changed and removed instances have no secret', 
 test('replaces an instance whose backend changed, and keeps it after other changes', () => {
   const stored = definition('a', { ...http, headers: {} });
   const change = (fields: Partial<InstanceDefinition>) => {
-    active.apply({ templates: [], instances: [stored] });
+    [...active.apply({ templates: [], instances: [stored] })];
     const before = harness.fleet.find('r', 'a');
-    active.apply({ templates: [], instances: [{ ...stored, ...fields }] });
+    [...active.apply({ templates: [], instances: [{ ...stored, ...fields }] })];
     const after = harness.fleet.find('r', 'a');
     assert.equal(after?.definition, { ...stored, ...fields });
     return after === before ? 'kept' : 'replaced';
@@ -124,7 +124,7 @@ test('keeps functions, and ignores stored instances with their ids', () => {
   active.start(definition('a', { template: 'r' }), () => ({}));
   const other = definition('b', { ...http, template: 's', id: 'b', serverId: 'a' });
   for (const instances of [[http, other], []]) {
-    active.apply({ templates: [], instances });
+    [...active.apply({ templates: [], instances })];
     const found = active.definitions().map(({ transport }) => transport);
     assert.equal(found, ['in-process']);
   }

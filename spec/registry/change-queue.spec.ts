@@ -8,12 +8,13 @@ import { pass } from '../helpers/failing-backend.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('change queue');
-let turns = new ChangeQueue();
+let turns = new ChangeQueue(untimedScheduler());
 
 simulateTime(test, () => {
-  turns = new ChangeQueue(() => Date.now());
+  turns = new ChangeQueue(untimedScheduler(), () => Date.now());
 });
 
 test('a change in the queue of a silent database does not wait for all changes before it', async () => {

@@ -24,7 +24,7 @@ import { rootMachine, type TemplateActor } from './template.machine.ts';
 
 export interface FleetOptions extends Omit<InstanceActorInput, 'definition' | 'policy' | 'open'> {
   readonly opener: (definition: InstanceDefinition) => Open;
-  /** For tasks that come due by the thousand. */
+  /** Spreads the ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
@@ -200,8 +200,8 @@ export class Fleet {
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
     for (const ref of this.#ending.keys()) ref.leave(graceMs); // they get no more time than others
-    for (const member of this.templates.flatMap((template) => this.members(template)))
-      void this.#dismiss(member, graceMs);
+    const members = this.templates.flatMap((template) => this.members(template));
+    await this.#options.scheduler.each(members, (member) => void this.#dismiss(member, graceMs));
     await Promise.all(this.#ending.values());
     for (const group of this.#groups.values()) group.close();
     this.root.stop();

@@ -68,18 +68,21 @@ export class TaskScheduler {
     const outcomes: Promise<unknown>[] = [];
     const step = (): void => {
       try {
-        const next = rest.next();
-        if (next.done === true) {
-          resolve(Promise.all(outcomes).then(() => undefined));
-          return;
-        }
-        const outcome = visit(next.value);
-        if (outcome instanceof Promise) {
-          outcome.catch(() => undefined); // it is awaited at the end; an unhandled rejection would end the process before
-          outcomes.push(outcome);
-        }
-        this.run(step);
+        do {
+          const next = rest.next();
+          if (next.done === true) {
+            resolve(Promise.all(outcomes).then(() => undefined));
+            return;
+          }
+          const outcome = visit(next.value);
+          if (outcome instanceof Promise) {
+            outcome.catch(() => undefined); // it is awaited at the end; an unhandled rejection would end the process before
+            outcomes.push(outcome);
+          }
+        } while (this.#mayRunNow());
+        this.#wait(step);
       } catch (thrown) {
+        rest.return?.();
         reject(thrown);
       }
     };

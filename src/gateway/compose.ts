@@ -68,18 +68,12 @@ export function composeGateway(
     heldAnswers,
   });
   const fleet = new Fleet({
-    now,
-    random,
-    emit,
-    alarm,
-    scheduler,
-    opener,
+    ...{ now, random, emit, alarm, scheduler, opener, inspect },
     dedicatedBounds: options.sessions,
-    inspect,
   });
   const defined = new Set(definitions.keys());
-  const registryDeps = { store, fleet, policy, defined, handlers, emit, isDenied, nodeId, storeChanges$ };
-  const registry = new Registry({ ...registryDeps, protectedPaths });
+  const registryDeps = { store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId };
+  const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths });
   const tracing = new Tracing();
   const trace = () => tracing.spans?.embeddedTrace();
   const deps = { fleet, budget: new RetryBudget(now), now, alarm, scheduler, emit, isAccepting, trace };

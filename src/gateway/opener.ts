@@ -1,6 +1,7 @@
 // Opens the transports of instances by the rows of their kinds: decides what is started, with the environment of its template, and
 // with which options. A failure names variables that the program may lack.
 
+import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
@@ -14,6 +15,7 @@ import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { unmetRequirement } from '../templates/requirements.ts';
 import { TRANSPORTS } from '../transports/index.ts';
 import { childEnvironment, environmentOf, missingVariables } from '../transports/stdio/child-process.ts';
+import { StartQueue } from '../transports/stdio/start-queue.ts';
 import type { Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
 
 export interface OpenerOptions
@@ -34,10 +36,17 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
     client: GATEWAY_INFO,
     runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),
   };
+  const starts = new StartQueue({
+    atOnce: PROGRAMS_AT_ONCE,
+    atOncePerOwner: PROGRAMS_AT_ONCE,
+    maxHoldMs: LONGEST_HOLD_MS,
+    scheduler: options.scheduler,
+  });
   return (definition) => {
+    const { template, command, container } = definition;
     const answers = heldAnswers?.of(definition.serverId);
     const memory: OpeningMemory = {};
-    return async (signal, opener) => {
+    const open: Open = async (signal, opener) => {
       const launched = await launch(definition, protectedPaths, options);
       try {
         const opening = { ...shared, ...opener, signal, memory, answers };
@@ -46,8 +55,18 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
       }
     };
+    if (command === undefined || container !== undefined) return open;
+    // The owner is the template: a program of a template with few starting programs does not wait behind those of another.
+    return (signal, opener) => starts.take({ ownerId: template, signal, start: () => open(signal, opener) });
   };
 }
+
+/**
+ * Programs that start at the same time: more would leave the gateway itself no processor when it starts a thousand. A program that
+ * has not opened after LONGEST_HOLD_MS no longer delays the next ones. Source: ADR 94.
+ */
+const PROGRAMS_AT_ONCE = Math.max(4, 2 * availableParallelism());
+const LONGEST_HOLD_MS = 5_000;
 
 /** The definition that is really started. Rejects when it must not be; each attempt to start it checks again. */
 async function launch(

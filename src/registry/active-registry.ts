@@ -135,16 +135,27 @@ export class ActiveRegistry {
   }
 
   /**
-   * Applies the stored registry; at the start without events. Functions of this program are in no store: they remain with their
-   * templates, and stored instances with their ids or server ids are left out.
+   * Applies the stored registry, one instance or template per step, so that the caller can spread thousands over several turns of
+   * the event loop; at the start without events. No other change may come between the steps. Functions of this program are in no
+   * store: they remain with their templates, and stored instances with their ids or server ids are left out.
    */
-  apply({ templates, instances }: StoredRegistry, isStart = false): void {
+  *apply(stored: StoredRegistry, isStart = false): Generator<void> {
     this.#isLoading = isStart;
+    try {
+      yield* this.#changes(stored);
+    } finally {
+      this.#isLoading = false;
+    }
+  }
+
+  *#changes({ templates, instances }: StoredRegistry): Generator<void> {
     // A node may register an instance in a template that another node has just deleted.
     const settings = new Map<string, LoadBalancerSettings>(instances.map(({ template }) => [template, {}]));
     for (const { name, loadBalancer } of templates) settings.set(name, loadBalancer);
-    for (const [name, loadBalancer] of settings)
+    for (const [name, loadBalancer] of settings) {
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.applySettings(name, loadBalancer);
+      yield;
+    }
     const known = this.definitions();
     const functions = known.filter(({ transport }) => transport === 'in-process');
     const held = new Set(functions.flatMap((each) => [instanceKeyOf(each), each.serverId]));
@@ -153,16 +164,19 @@ export class ActiveRegistry {
     for (const before of known) {
       const remains = serverIds.get(instanceKeyOf(before)) === before.serverId;
       if (!remains && before.transport !== 'in-process') this.remove(before.template, before.id);
+      yield;
     }
     for (const after of wanted) {
       const before = this.find(after.template, after.id);
       const isSame = BACKEND.every((field) => isDeepStrictEqual(before?.[field], after[field]));
       if (before === undefined || !isSame) this.start(after);
       else if (!isDeepStrictEqual(before, after)) this.update(after);
+      yield;
     }
-    for (const name of [...this.#settings.keys()])
+    for (const name of [...this.#settings.keys()]) {
       if (!settings.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
-    this.#isLoading = false;
+      yield;
+    }
   }
 
   #emit(event: GatewayEvent): void {

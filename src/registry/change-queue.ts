@@ -3,17 +3,21 @@
 
 import { databaseUnavailable, hasCode } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 
 /** Longest wait behind changes that fail because the database is unavailable, in ms. Source: ADR 53. */
 const LONGEST_WAIT_MS = 1_000;
 
 export class ChangeQueue {
+  /** A file database answers within the same turn of the event loop: without it, thousands of changes would be one turn. */
+  readonly #scheduler: TaskScheduler;
   readonly #now: () => number;
   readonly #changes = new SerialQueue();
   /** Start of the first of the changes that failed since the last success because the database was unavailable. */
   #failingSinceMs = Number.POSITIVE_INFINITY;
 
-  constructor(now: () => number = () => performance.now()) {
+  constructor(scheduler: TaskScheduler, now: () => number = () => performance.now()) {
+    this.#scheduler = scheduler;
     this.#now = now;
   }
 
@@ -25,6 +29,7 @@ export class ChangeQueue {
   take<T>(work: () => Promise<T>, isReload = false): Promise<T> {
     const askedAtMs = this.#now();
     return this.#changes.take(async () => {
+      await this.#scheduler.turn();
       const beganAtMs = this.#now();
       if (beganAtMs - Math.max(askedAtMs, this.#failingSinceMs) >= LONGEST_WAIT_MS)
         throw databaseUnavailable(new Error('the database did not answer in time'), 'no');

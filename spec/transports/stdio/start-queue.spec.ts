@@ -80,6 +80,24 @@ test('after many ends a few starts begin per turn, while later ones wait', async
   assert.equal([line.starting, line.waiting], [20, 1]);
 });
 
+test('an opening that hangs gives up its slot after a while, once', async () => {
+  const { line, started, come } = make({ maxHoldMs: 5_000 });
+  for (const name of ['ada 1', 'ada 2', 'ada 3', 'ada 4', 'ada 5']) void come(name);
+  await turn();
+  mock.timers.tick(4_999);
+  await turn();
+  assert.equal([...started.keys()], ['ada 1', 'ada 2']);
+  mock.timers.tick(1);
+  await turn();
+  assert.equal([...started.keys()], ['ada 1', 'ada 2', 'ada 3', 'ada 4']);
+  started.get('ada 1')?.resolve('');
+  await turn();
+  assert.equal([line.starting, line.waiting], [2, 1]);
+  started.get('ada 3')?.resolve('');
+  await turn();
+  assert.equal([line.starting, line.waiting], [2, 0]);
+});
+
 test.run();
 
 /** The next start begins a moment after the end of another. */

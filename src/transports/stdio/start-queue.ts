@@ -1,5 +1,5 @@
-// A semaphore for opening conversations with one instance: it bounds how many are opened at a time, in all and per owner. A free
-// slot goes to the owner with the fewest openings, so that openings that hang hardly delay other owners.
+// A semaphore for openings, of conversations with one instance or of programs: it bounds how many are opened at a time, in all and
+// per owner. A free slot goes to the owner with the fewest openings, so that openings that hang hardly delay other owners.
 
 import { ANONYMOUS } from '../../domain/account.ts';
 import { alarmOf } from '../../domain/clock.ts';
@@ -10,7 +10,10 @@ export interface StartQueueOptions {
   readonly atOnce: number;
   /** Openings of one owner at the same time; ANONYMOUS, the owner of all callers without authentication, may use all slots. */
   readonly atOncePerOwner: number;
-  readonly maxWaitMs: number;
+  /** Longest wait for a slot, in ms. Default: until an opening before it ends, or gives up its slot after `maxHoldMs`. */
+  readonly maxWaitMs?: number;
+  /** Longest time for which an opening keeps its slot, in ms: one that hangs continues without it. Default: until it settles. */
+  readonly maxHoldMs?: number;
   /** Runs starts and timeouts that come due together. */
   readonly scheduler: TaskScheduler;
 }
@@ -57,16 +60,31 @@ export class StartQueue {
       this.starting += 1;
       this.#enter(ownerId, share);
     } else await this.#wait(ownerId, share, signal);
+    const leave = this.#leaving(ownerId, share);
     try {
       return await start();
     } catch (thrown) {
       throw signal?.aborted ? openingCancelled(thrown) : thrown;
     } finally {
+      leave();
+    }
+  }
+
+  /** Gives up the slot when it is called, or after `maxHoldMs`. */
+  #leaving(ownerId: string, share: Share): () => void {
+    const { scheduler, maxHoldMs } = this.#options;
+    let isHolding = true;
+    const leave = (): void => {
+      cancel?.();
+      if (!isHolding) return;
+      isHolding = false;
       share.starting -= 1;
       this.#forgetIdle(ownerId, share);
       if (this.waiting === 0) this.starting -= 1;
-      else this.#options.scheduler.run(this.#passOn);
-    }
+      else scheduler.run(this.#passOn);
+    };
+    const cancel = maxHoldMs === undefined ? undefined : alarmOf(scheduler)(maxHoldMs, leave);
+    return leave;
   }
 
   #mayStart(ownerId: string, { starting }: Share): boolean {
@@ -107,7 +125,7 @@ export class StartQueue {
     const { maxWaitMs, scheduler } = this.#options;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const go = (refusal?: unknown): void => {
-      cancelTimeout();
+      cancelTimeout?.();
       signal?.removeEventListener('abort', stop);
       share.waiting.delete(go);
       this.waiting -= 1;
@@ -118,7 +136,7 @@ export class StartQueue {
     const stop = (): void => go(openingCancelled());
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
-    const cancelTimeout = alarmOf(scheduler)(maxWaitMs, giveUp);
+    const cancelTimeout = maxWaitMs === undefined ? undefined : alarmOf(scheduler)(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.waiting += 1;
