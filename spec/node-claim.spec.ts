@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
@@ -158,12 +158,76 @@ server('reports when another process has taken over the node of one that was sto
   assert.instance(await third, ConfigError, 'the first process has the node again');
 });
 
+const onLinux = server.needs(process.platform === 'linux', 'only Linux tells processes apart by their start');
+
+onLinux('a start does not wait for a process of this machine that was killed', async () => {
+  const { settings, child } = await claimOfChild();
+  const said: string[] = [];
+  const early = thrownBy(claimNodeOfServer(settings, NODE, { onNotice: (line) => said.push(line) }));
+  await pass(5_000);
+  assert.match(String(said), 'waiting 10 s', 'it lives, though it sends no heartbeat');
+  await killed(child);
+  await claim(settings); // without any time
+  await pass(1_000);
+  assert.instance(await early, ConfigError);
+});
+
+onLinux('waits for the heartbeat of a process that may still run', async () => {
+  const { settings, child, stored } = await claimOfChild();
+  await killed(child);
+  const { name, text } = stored();
+  const row = JSON.parse(text);
+  const places = [
+    { ...row.place, bootId: 'of another machine' },
+    { ...row.place, namespaces: 'of another container' },
+    { ...row.place, pid: process.pid, startTime: startTimeOf(process.pid) },
+    undefined, // a system that cannot tell
+  ];
+  for (const place of places) {
+    await settings.exchange(name, stored().text, JSON.stringify({ ...row, place }));
+    const waiting = claimNodeOfServer(settings, NODE);
+    await pass(9_000);
+    assert.is(await Promise.race([waiting, turn('waiting')]), 'waiting', JSON.stringify(place));
+    await pass(1_500);
+    await (await waiting).release();
+    await settings.exchange(name, undefined, text);
+  }
+  const reused = { ...row.place, pid: process.pid };
+  await settings.exchange(name, text, JSON.stringify({ ...row, place: reused }));
+  await claim(settings); // another process has its id by now
+});
+
 server.run();
 
 async function claim(settings: SettingStore, processName = 'another process'): Promise<NodeClaim> {
   const held = await claimNodeOfServer(settings, NODE, { processName });
   claims.push(held);
   return held;
+}
+
+/** The claim of a process that is killed soon, and sends no heartbeat. `stored` returns the row and its name. */
+async function claimOfChild() {
+  const { settings } = new MemoryStore();
+  const child = spawn('sleep', ['60'], { stdio: 'ignore' });
+  await once(child, 'spawn');
+  processes.push(child);
+  let last = { name: '', text: '' };
+  const recorded: SettingStore = {
+    ...settings,
+    exchange: async (name, before, after) => {
+      const isChanged = await settings.exchange(name, before, after);
+      if (isChanged) last = { name, text: after ?? '' };
+      return isChanged;
+    },
+  };
+  const { mortal, state } = mortalSettings(recorded);
+  claims.push(await claimNodeOfServer(mortal, NODE, { pid: child.pid ?? 0 }));
+  state.isAway = true;
+  return { settings: recorded, child, stored: () => last };
+}
+
+function startTimeOf(pid: number): string | undefined {
+  return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ')[19];
 }
 
 /** Settings that one process cannot reach while they are away, as if it were stopped or its database away. */

@@ -2,6 +2,7 @@
 // the claim is a lock of the kernel, on a server a row that its holder changes every few seconds. Source: ADR 47.
 
 import { hash, randomUUID } from 'node:crypto';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { exhaustMap, interval } from 'rxjs';
@@ -41,17 +42,23 @@ export interface NodeOfServerOptions {
   readonly onNotice?: (line: string) => void;
   /** Name of this process, for the message of a start that is refused. Default: process id and host name. */
   readonly processName?: string;
+  /** The process that holds the claim. Default: this one. */
+  readonly pid?: number;
 }
 
 /**
  * Claims a node of a database server. Clocks are not compared: a start that finds a row watches it for 10 s, and replaces it if
- * it does not change. ConfigError if it changes, DATABASE_UNAVAILABLE.
+ * it does not change; at once when its process ran on this machine, among the same process ids, and is gone. ConfigError if it
+ * changes, DATABASE_UNAVAILABLE. Source: ADR 97.
  */
 export async function claimNodeOfServer(
   settings: SettingStore,
   nodeId: string,
-  { onNotice = () => {}, processName = `process ${process.pid} on ${hostname()}` }: NodeOfServerOptions = {},
+  options: NodeOfServerOptions = {},
 ): Promise<NodeClaim> {
+  const { onNotice = () => {}, pid = process.pid } = options;
+  const { processName = `process ${pid} on ${hostname()}` } = options;
+  const place = placeOf(pid);
   // Hashed: an id may be as long as the name of a setting.
   const name = `node.${hash('sha256', nodeId).slice(0, 32)}`;
   const holder = randomUUID();
@@ -60,7 +67,7 @@ export async function claimNodeOfServer(
   /** False when the stored row is another one. */
   const change = async (): Promise<boolean> => {
     count += 1;
-    const next = JSON.stringify({ holder, who: processName, count } satisfies Row);
+    const next = JSON.stringify({ holder, who: processName, count, place } satisfies Row);
     const isChanged = await settings.exchange(name, row, next);
     if (isChanged) row = next;
     return isChanged;
@@ -112,7 +119,8 @@ async function untilFree(
 ): Promise<string | undefined> {
   const first = await settings.read(name);
   if (first === undefined) return undefined;
-  const { who } = rowOf(first);
+  const { who, place } = rowOf(first);
+  if (isGone(place)) return first;
   onNotice(
     `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for its heartbeat`,
   );
@@ -129,6 +137,58 @@ interface Row {
   readonly holder: string;
   readonly who: string;
   readonly count: number;
+  readonly place?: Place | undefined;
+}
+
+/** What tells a process from all others, also from those of other containers on the same machine and from later ones with its id. */
+interface Place {
+  /** Of the running system. */
+  readonly bootId: string;
+  /** In which the process id holds, and the start time is counted. */
+  readonly namespaces: string;
+  readonly pid: number;
+  /** In clock ticks since the system started. */
+  readonly startTime: string;
+}
+
+/** Undefined where the system does not say, as on macOS and Windows. */
+function placeOf(pid: number): Place | undefined {
+  try {
+    const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+    const namespaces = ['pid', 'time'].map((name) => readlinkSync(`/proc/self/ns/${name}`)).join(' ');
+    const { startTime } = statusOf(pid);
+    return startTime === undefined ? undefined : { bootId, namespaces, pid, startTime };
+  } catch {
+    return undefined; // another system, or without /proc
+  }
+}
+
+/** True only when the process certainly ended: the same boot and the same process ids, and no process with its id and start time. */
+function isGone(place: Place | undefined): boolean {
+  const own = placeOf(process.pid);
+  if (place === undefined || own === undefined) return false;
+  if (place.bootId !== own.bootId || place.namespaces !== own.namespaces) return false;
+  try {
+    process.kill(place.pid, 0);
+  } catch (thrown) {
+    return thrown instanceof Error && 'code' in thrown && thrown.code === 'ESRCH'; // not EPERM: another user's
+  }
+  try {
+    const { state, startTime } = statusOf(place.pid);
+    return ENDED.has(state) || (startTime !== undefined && startTime !== place.startTime);
+  } catch {
+    return false; // hidden from this user, or it has just ended: the next start sees it
+  }
+}
+
+/** A process that has ended, and whose parent did not ask yet. */
+const ENDED: ReadonlySet<string | undefined> = new Set(['Z', 'X']);
+
+/** The fields 3 and 22 of `/proc/<pid>/stat`; the name of the program, which is before them, may contain spaces and brackets. */
+function statusOf(pid: number): { state: string | undefined; startTime: string | undefined } {
+  const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0], startTime: fields[19] };
 }
 
 const EXPIRY_NOTE = ` (the claim of a killed process expires after ${EXPIRY_MS / 1_000} s)`;
