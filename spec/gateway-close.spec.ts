@@ -68,6 +68,24 @@ test('refuses calls and changes as soon as it starts to close', async () => {
   assert.is(await codeOf(gateway.call('t', 'held')), 'SHUTTING_DOWN');
 });
 
+test('answers the calls that wait in the queue, and reports the end of each before its events complete', async () => {
+  const gateway = await createGateway({ graceMs: 1 });
+  const ends = new Set<string>();
+  gateway.on('exchange.refused').subscribe(({ call }) => ends.add(String(call)));
+  const held = new HeldTool();
+  for (const id of ['a', 'b', 'c', 'd', 'e'])
+    await gateway.register('t', { id, handler: serving({ held: held.body }) }, WAIT);
+  const calls = Array.from({ length: 4_000 }, () => codeOf(gateway.call('t', 'held')));
+  await turn();
+  const [{ queued = 0 } = {}] = gateway.snapshot();
+  assert.ok(queued > 100, `${queued} calls wait`);
+  await gateway.close();
+  const refused = (await Promise.all(calls)).filter(
+    (code) => code === 'SHUTTING_DOWN' || code === 'QUEUE_FULL',
+  );
+  assert.is(ends.size, refused.length);
+});
+
 test('lets running calls finish, and answers what is left after the grace with an error', async () => {
   const gateway = await createGateway({ graceMs: 100 });
   const [quick, slow] = [new HeldTool(), new HeldTool()];

@@ -203,7 +203,7 @@ export class Fleet {
     const members = this.templates.flatMap((template) => this.members(template));
     await this.#options.scheduler.each(members, (member) => void this.#dismiss(member, graceMs));
     await Promise.all(this.#ending.values());
-    for (const group of this.#groups.values()) group.close();
+    await this.#options.scheduler.each(this.#groups.values(), (group) => group.close());
     this.root.stop();
     this.listChanged$.complete();
   }

@@ -117,8 +117,10 @@ export class Group {
     );
   }
 
-  close(): void {
+  /** When its instances have ended. Resolves when the calls that waited for them have their errors. */
+  close(): Promise<void> {
     this.#changes.complete();
+    return this.queue.close();
   }
 
   /** `bestMs`: the best latency in the pool, on which the score depends. */

@@ -39,7 +39,7 @@ export interface YieldingCall {
 
 export interface WaitQueueDeps {
   readonly alarm: Alarm;
-  readonly scheduler: Pick<TaskScheduler, 'run'>;
+  readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
 }
 
 export class WaitQueue {
@@ -113,6 +113,14 @@ export class WaitQueue {
   reconsider(): void {
     this.#changed = [...this.#byOwner.values()].flat().reverse();
     this.#schedule();
+  }
+
+  /** For the end of the gateway: every call that waits tries for the last time. Resolves when they have. */
+  close(): Promise<void> {
+    const calls = [...this.#byOwner.values()].flat();
+    return this.#deps.scheduler.each(calls, (call) => {
+      if (this.has(call)) call.tryNow();
+    });
   }
 
   /** From now on this call ends as soon as another one waits for its capacity. */
