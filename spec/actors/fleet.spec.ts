@@ -264,21 +264,41 @@ test('refuses new instances with SHUTTING_DOWN once it is closed', async () => {
   }
 });
 
-test('keeps the group of a deleted template, and uses it again when the template returns', () => {
+test('keeps the group of a deleted template while it is in use, and uses it again when the template returns', () => {
   const { fleet } = harness;
-  const group = fleet.group('t');
+  const group = fleet.hold('t');
   fleet.deleteTemplate('t');
   assert.throws(() => fleet.existingGroup('t'), /No template named "t"/);
   assert.equal([fleet.templates, fleet.has('t'), fleet.group('t') === group], [[], false, true]);
   fleet.setPolicy('t', DEFAULT_POLICY);
   assert.equal([fleet.templates, fleet.group('t') === group], [['t'], true]);
+  fleet.deleteTemplate('t');
+  fleet.release(group);
+  assert.throws(() => fleet.group('t'), /No template named "t"/);
 });
 
-test('limits the number of templates, including deleted ones', () => {
+test('keeps the group of a deleted template until its instances have ended', async () => {
+  const { fleet } = harness;
+  await harness.add('a', silent);
+  const forgotten: string[] = [];
+  fleet.forgotten$.subscribe((template) => forgotten.push(template));
+  const call = harness.call('read');
+  const removed = fleet.remove('t', 'a', 1_000);
+  fleet.deleteTemplate('t');
+  assert.equal([forgotten, Object.keys(fleet.root.getSnapshot().children)], [[], ['t']]);
+  await pass(1_000);
+  await removed;
+  assert.is(call.answers.length, 0);
+  assert.equal([forgotten, Object.keys(fleet.root.getSnapshot().children)], [['t'], []]);
+});
+
+test('limits the number of templates, without deleted ones', () => {
   const { fleet } = harness; // it has one template already
   for (let n = 1; n < LIMITS.templates; n += 1) fleet.setPolicy(`t${n}`, DEFAULT_POLICY);
+  assert.equal([fleet.isFullFor('t'), fleet.isFullFor('new')], [false, true]);
+  fleet.hold('t');
   fleet.deleteTemplate('t');
-  assert.equal([fleet.isFullFor('t'), fleet.isFullFor('t1'), fleet.isFullFor('new')], [false, false, true]);
+  assert.equal([fleet.isFullFor('t'), fleet.isFullFor('t1'), fleet.isFullFor('new')], [false, false, false]);
 });
 
 test('replaces the strategy of a template when it changes, and otherwise keeps its memory', async () => {

@@ -22,7 +22,7 @@ test.after.each(() => mock.timers.reset());
 const TOOLS: ExchangeRequest = { method: 'tools/list' };
 
 /** A cache whose loads the spec answers. */
-function caching(memory = new ListMemory(), template = 't') {
+function caching(memory = new ListMemory()) {
   const present = { nowMs: 0, hasPeers: true };
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
@@ -33,7 +33,6 @@ function caching(memory = new ListMemory(), template = 't') {
     isThere: (id) => !gone.has(id),
     now: () => present.nowMs,
     memory,
-    template,
   });
   const load = (): Observable<Answer> => {
     const source = new Subject<Answer>();
@@ -245,7 +244,7 @@ test('caches no error, and no list that is too large', () => {
 
 test('the lists of all templates share one budget, and the least recently used list is dropped', () => {
   const memory = new ListMemory(4 * 1024 + 200);
-  const [a, b] = [caching(memory), caching(memory, 'u')];
+  const [a, b] = [caching(memory), caching(memory)];
   for (const { ask, answer } of [a, b]) {
     for (const who of ['ada', 'bo']) {
       ask(who);

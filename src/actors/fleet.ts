@@ -34,13 +34,15 @@ export class Fleet {
   readonly #options: FleetOptions;
   /** The parent of the supervisors of the templates, and of the actors of client sessions. */
   readonly root: Actor<typeof rootMachine>;
-  /** By template. That of a deleted template is kept: sessions and leaving instances outlive it, and it may be created again. */
+  /** By template. That of a deleted template is kept while sessions or leaving instances use it: it may be created again. */
   readonly #groups = new Map<string, Group>();
   readonly #byServerId = new Map<string, Member>();
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
   readonly #ending = new Map<InstanceRef, Promise<void>>();
   /** Hot, no replay: lists that changed; `resources` includes resource templates. Completes when the fleet has closed. */
   readonly listChanged$ = new Subject<ListChange>();
+  /** Hot, no replay: names of deleted templates that nothing uses any more. */
+  readonly forgotten$ = new Subject<string>();
   readonly #added = new Subject<InstanceRef>();
   /** Ids of ended actors, which are reused: xstate keeps every id for ever. */
   readonly #freeIds: string[] = [];
@@ -64,7 +66,7 @@ export class Fleet {
     return this.#groups.get(template)?.isDeleted === false;
   }
 
-  /** Also of a template that was deleted. TEMPLATE_NOT_FOUND when nothing was ever registered or set under the name. */
+  /** Also of a deleted template that is in use. TEMPLATE_NOT_FOUND. */
   group(template: string): Group {
     const group = this.#groups.get(template);
     if (group === undefined) throw templateNotFound(template);
@@ -78,9 +80,22 @@ export class Fleet {
     return group;
   }
 
-  /** True when the name is new and the bound is reached. Deleted templates count, since their groups are kept. */
+  /** The same; it is in use until `release`, which is called once. */
+  hold(template: string): Group {
+    const group = this.group(template);
+    group.users += 1;
+    return group;
+  }
+
+  release(group: Group): void {
+    group.users -= 1;
+    this.#forgetUnused(group);
+  }
+
+  /** True when the template does not exist and the bound is reached. */
   isFullFor(template: string): boolean {
-    return !this.#groups.has(template) && this.#groups.size >= LIMITS.templates;
+    if (this.has(template) || this.#groups.size < LIMITS.templates) return false;
+    return this.templates.length >= LIMITS.templates;
   }
 
   /** Adds the template, unless it exists, and sets its policy. */
@@ -93,7 +108,9 @@ export class Fleet {
 
   /** Deletes the template, which must have no instances. */
   deleteTemplate(template: string): void {
-    this.group(template).isDeleted = true;
+    const group = this.group(template);
+    group.isDeleted = true;
+    this.#forgetUnused(group);
   }
 
   /** Starts an instance; one with the same id leaves. SHUTTING_DOWN once the fleet closes: nothing would stop it. */
@@ -300,11 +317,20 @@ export class Fleet {
 
   /** Resolves at the end of an instance, which may be dismissed and crash. */
   #track(ref: InstanceRef, end: Promise<unknown>): Promise<void> {
+    const group = this.hold(ref.template);
     const ended: Promise<void> = Promise.all([this.#ending.get(ref), end]).then(() => {
       if (this.#ending.get(ref) === ended) this.#ending.delete(ref);
+      this.release(group);
     });
     this.#ending.set(ref, ended);
     return ended;
+  }
+
+  #forgetUnused({ template, isDeleted, users, supervisor }: Group): void {
+    if (!isDeleted || users > 0 || this.#isClosing) return;
+    this.#groups.delete(template);
+    if (supervisor !== undefined) this.root.send({ type: 'template.close', template });
+    this.forgotten$.next(template);
   }
 
   /** Events under its id are about its successor. */

@@ -40,6 +40,8 @@ export class Group {
   readonly members = new Map<string, Member>();
   readonly capabilities = new CapabilityChanges(this.members);
   isDeleted = false;
+  /** Sessions and leaving instances: the group of a deleted template remains while there are any. */
+  users = 0;
   /** The parent of the actors of its instances, from the first one on. */
   supervisor: TemplateActor | undefined;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();

@@ -105,6 +105,7 @@ export class Metrics {
   /** By server id, of registered instances that ever ran here. */
   readonly #instances = new Map<string, InstanceCounts>();
   readonly #all = newInstanceCounts();
+  /** By template. That of a deleted template is kept while clients have anything open there. */
   readonly #clients = new Map<string, ClientTally>();
   /** Instances where clients have anything open, by server id. */
   readonly #present = new Map<string, InstanceClients>();
@@ -153,7 +154,7 @@ export class Metrics {
     return this.#instances.get(serverId);
   }
 
-  /** By template, of those that ever had a session or a process of a client. */
+  /** By template, of those that had a session or a process of a client since they were created. */
   clients(): ReadonlyMap<string, ClientCounts> {
     return new Map([...this.#clients].map(([template, tally]) => [template, sumOf([tally])]));
   }
@@ -203,6 +204,7 @@ export class Metrics {
         break;
       case 'template.changed':
         if (!this.#hasTemplate(event.template)) this.#templates.delete(event.template);
+        this.#forgetClients(event.template);
         break;
       case 'registry.behind':
         this.isRegistryCurrent = false;
@@ -222,6 +224,7 @@ export class Metrics {
       case 'session.ended':
         add(this.#tallyOf(event.template).sessions, { open: -1, lost: event.isLost ? 1 : 0 });
         this.#change(event.serverId, -1, 0);
+        this.#forgetClients(event.template);
         break;
       case 'upstream.opened':
         if (!hasOwnProcess(event)) break;
@@ -232,6 +235,7 @@ export class Metrics {
         if (!hasOwnProcess(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: -1, lost: event.isLost ? 1 : 0 });
         this.#change(event.serverId, 0, -1);
+        this.#forgetClients(event.template);
         break;
     }
   }
@@ -286,6 +290,12 @@ export class Metrics {
 
   #tallyOf(template: string): ClientTally {
     return getOrInsert(this.#clients, template, () => sumOf([]));
+  }
+
+  #forgetClients(template: string): void {
+    const { sessions, ownProcesses } = this.#clients.get(template) ?? sumOf([]);
+    const isUsed = sessions.open > 0 || ownProcesses.running > 0;
+    if (!isUsed && !this.#hasTemplate(template)) this.#clients.delete(template);
   }
 
   #change(serverId: string, sessions: number, ownProcesses: number): void {

@@ -3,8 +3,8 @@
 // but are not among its children, which are copied at each change: their owners start and end them.
 //
 //   template   supervising ── xstate.done / xstate.error ──► (emits instance.ended)
-//   root       running ── template.open ──► (spawns)        xstate.error ──► an uncaught error, because nothing could replace a
-//              supervisor or the actor of a client
+//   root       running ── template.open ──► (spawns)        template.close ──► (stops)
+//              xstate.error ──► an uncaught error, because nothing could replace a supervisor or the actor of a client
 
 import {
   type ActorRefFrom,
@@ -13,6 +13,7 @@ import {
   emit,
   setup,
   spawnChild,
+  stopChild,
 } from 'xstate';
 
 /** The actor ended or crashed, and its id may be used again. */
@@ -36,7 +37,9 @@ const templateMachine = setup({
   },
 });
 
-type RootEvent = { readonly type: 'template.open'; readonly template: string } | ErrorActorEvent;
+type RootEvent =
+  | { readonly type: 'template.open' | 'template.close'; readonly template: string }
+  | ErrorActorEvent;
 
 /** The id of the actors of client sessions, which no template can have. The same for all, like ACTOR_ID in conversation.ts. */
 export const SESSION_ACTOR_ID = 'client session';
@@ -57,6 +60,7 @@ export const rootMachine = setup({
     running: {
       on: {
         'template.open': { actions: spawnChild('template', { id: ({ event }) => event.template }) },
+        'template.close': { actions: stopChild(({ event }) => event.template) },
         'xstate.error.actor.*': { actions: 'throwUncaught' },
       },
     },

@@ -2,7 +2,7 @@
 // src/actors behind them, which owns sessions, conversations and parked calls.
 
 import { randomBytes } from 'node:crypto';
-import { NEVER, type Subscription } from 'rxjs';
+import { NEVER, Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
@@ -48,7 +48,7 @@ export class Mcp {
   readonly #pool: StatelessPool;
   readonly #aggregate: AggregateBackends;
   readonly #backends = new Map<string, TemplateBackends>();
-  readonly #changes: Subscription;
+  readonly #subscriptions = new Subscription();
 
   constructor(deps: McpDeps) {
     const { fleet, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
@@ -91,9 +91,11 @@ export class Mcp {
     });
     // Ends what an owner has open. The HTTP layer ends event streams without a session.
     const holders = [this.#parked, this.sessions, pool];
-    this.#changes = changedCallers$.subscribe((ownerId) => {
+    const changes = changedCallers$.subscribe((ownerId) => {
       Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(onFault);
     });
+    this.#subscriptions.add(changes);
+    this.#subscriptions.add(fleet.forgotten$.subscribe((template) => this.#forget(template)));
   }
 
   /** Ids of the owners that have something open that `changedCallers$` can end. */
@@ -103,7 +105,7 @@ export class Mcp {
 
   /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
   async close(graceMs: number): Promise<void> {
-    this.#changes.unsubscribe();
+    this.#subscriptions.unsubscribe();
     // A client could not answer a parked call any more: the gateway refuses new requests.
     const dismissed = this.#parked.dismiss();
     // Independent of the rest: a program that does not end must not delay the answers of clients.
@@ -126,7 +128,12 @@ export class Mcp {
     return promise;
   }
 
-  /** TEMPLATE_NOT_FOUND when there has been no template of that name. */
+  #forget(template: string): void {
+    this.#backends.get(template)?.close();
+    this.#backends.delete(template);
+  }
+
+  /** Also of a deleted template that is in use. TEMPLATE_NOT_FOUND. */
   #of(template: string): Backends {
     const known = this.#backends.get(template);
     if (known !== undefined) return known;

@@ -23,7 +23,7 @@ export interface BackendDeps {
   readonly memory: ListMemory;
 }
 
-/** Backends of one template. */
+/** Backends of one template. Its creator closes them when nothing uses the template any more. */
 export class TemplateBackends implements Backends {
   readonly #template: string;
   readonly #deps: BackendDeps;
@@ -33,7 +33,6 @@ export class TemplateBackends implements Backends {
     this.#template = template;
     this.#deps = deps;
     this.#lists = new CachedLists({
-      template,
       listChanged$: deps.fleet.listChanged$.pipe(
         filter((change) => change.template === template),
         map(({ list }) => list),
@@ -45,8 +44,13 @@ export class TemplateBackends implements Backends {
     });
   }
 
+  close(): void {
+    this.#lists.close();
+  }
+
   peers(): readonly Peer[] {
-    const refs = this.#deps.fleet.refs(this.#template);
+    const { fleet } = this.#deps;
+    const refs = fleet.has(this.#template) ? fleet.refs(this.#template) : [];
     const healthy = refs.filter(({ state }) => state === 'healthy').flatMap(({ peer }) => peer ?? []);
     return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
   }

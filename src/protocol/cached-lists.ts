@@ -20,6 +20,7 @@ import {
   type Observable,
   of,
   Subject,
+  type Subscription,
   shareReplay,
   takeUntil,
   tap,
@@ -73,8 +74,6 @@ interface ListKey {
 }
 
 export interface CachedListsOptions {
-  /** Part of every key: the memory has the lists of all templates. */
-  readonly template: string;
   /** Changes of the lists; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
   /** False when no instance is or was connected: then no stale list may be served. */
@@ -83,12 +82,16 @@ export interface CachedListsOptions {
   readonly isThere: (instanceId: string) => boolean;
   /** Monotonic clock in ms. */
   readonly now: () => number;
+  /** Has the lists of all templates. */
   readonly memory: ListMemory;
 }
 
-/** The lists of one template, until `listChanged$` completes. */
+/** The lists of one template, until `close`. */
 export class CachedLists {
   readonly #options: CachedListsOptions;
+  /** Part of every key, unlike the name of the template, which another one may get. */
+  readonly #id = randomUUID();
+  readonly #watch: Subscription;
   /** Like `listChanged$`, but with one subscription for all sessions: there may be many. */
   readonly #changed = new Subject<ListField>();
   readonly #loading = new Map<string, Observable<Answer>>();
@@ -99,11 +102,16 @@ export class CachedLists {
 
   constructor(options: CachedListsOptions) {
     this.#options = options;
-    options.listChanged$.subscribe((list) => {
+    this.#watch = options.listChanged$.subscribe((list) => {
       if (!options.hasPeers()) this.#timesWithoutPeers += 1; // the next server may be another one
       this.#changes.set(list, this.#changesOf(list) + 1);
       this.#changed.next(list);
     });
+  }
+
+  close(): void {
+    this.#watch.unsubscribe();
+    this.#changed.complete();
   }
 
   /** One request of a client without a session, from the cache or by `load`. */
@@ -156,7 +164,7 @@ export class CachedLists {
     const { cursor = null, _meta, ...others } = request.params ?? {};
     if (Object.keys(others).length > 0) return undefined;
     const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
-    const listKey = `${this.#options.template} ${this.#timesWithoutPeers} ${list}${conversation} ${page}`;
+    const listKey = `${this.#id} ${this.#timesWithoutPeers} ${list}${conversation} ${page}`;
     return { list, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
   }
 

@@ -324,7 +324,7 @@ test('a session that may wait long waits for the probe of another one, however l
   const { binder } = harness.sessions;
   const ends = ['first', 'second'].map((ownerId) => {
     const end = new AbortController();
-    const needs = { template: 't', ownerId, profile: ASKABLE, asksForLog: false };
+    const needs = { group: harness.fleet.group('t'), ownerId, profile: ASKABLE, asksForLog: false };
     void binder.findBinding(needs, { withinMs: LIMITS.callLongestMs }, end.signal).catch(codeOf);
     return end;
   });
@@ -342,7 +342,7 @@ test('closes a new conversation in which the client state cannot be restored', a
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
   const needs = {
-    template: 't',
+    group: harness.fleet.group('t'),
     ownerId: 'ann',
     profile: PLAIN,
     asksForLog: false,
@@ -358,7 +358,7 @@ test('closes a new conversation in which the client state cannot be restored', a
 test('binds again to the instance that it left only if there is no other', async () => {
   for (const id of ['a', 'b']) await harness.add(id);
   const { binder } = harness.sessions;
-  const needs = { template: 't', ownerId: 'ann', profile: PLAIN, asksForLog: false };
+  const needs = { group: harness.fleet.group('t'), ownerId: 'ann', profile: PLAIN, asksForLog: false };
   const { signal } = new AbortController();
   const order = { last: harness.ref('a'), withinMs: 1_000 };
   for (let n = 0; n < 4; n += 1) {

@@ -23,7 +23,7 @@ import { Binding } from './bindings.ts';
 
 /** Of the sessions of a gateway. */
 export interface SessionDeps extends Clock {
-  readonly fleet: Pick<Fleet, 'group' | 'has' | 'root'>;
+  readonly fleet: Pick<Fleet, 'group' | 'has' | 'hold' | 'release' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
   /** For tasks that come due by the thousand. */
   readonly scheduler: TaskScheduler;
@@ -33,7 +33,7 @@ export interface SessionDeps extends Clock {
 }
 
 export interface SessionNeeds {
-  readonly template: string;
+  readonly group: Group;
   readonly ownerId: string;
   readonly profile: ClientProfile;
   readonly holder?: LeaseHolder | undefined;
@@ -74,7 +74,7 @@ export class Binder {
   /** The binding at this instance, if nothing has to be opened for it. */
   at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
     const { peer } = ref;
-    const { policy } = this.#deps.fleet.group(needs.template);
+    const { policy } = needs.group;
     if (peer === undefined) return undefined;
     const isShared = this.#keepsDedicated.get(peer) === false && !isIsolated(ref, policy);
     return isShared || !needsDedicated(ref, peer, policy, needs) ? new Binding(ref, peer) : undefined;
@@ -90,8 +90,8 @@ export class Binder {
     { first, only, last, withinMs }: SearchOptions,
     signal: AbortSignal,
   ): Promise<Binding> {
-    const { fleet, now } = this.#deps;
-    const group = fleet.group(needs.template);
+    const { now } = this.#deps;
+    const { group } = needs;
     const retries = only === undefined ? group.policy.maxRetries : 0;
     const endsAtMs = now() + withinMs;
     const tried = new Set<string>();
@@ -135,7 +135,7 @@ export class Binder {
     if (present !== undefined) return present;
     const { peer } = ref;
     if (peer === undefined) throw notConnected();
-    const { policy } = this.#deps.fleet.group(needs.template);
+    const { policy } = needs.group;
     const isForLegacy = peer.era === 'modern' && !isNetworked(ref.definition) && !isIsolated(ref, policy);
     const leased = isForLegacy
       ? await this.#leaseLegacy(ref, peer, needs, signal)

@@ -46,6 +46,7 @@ export class SessionBinding implements ClientSessionDeps {
   readonly deps: SessionDeps;
   readonly #binder: Binder;
   readonly #owner: BoundSession;
+  readonly #group: Group;
   /** Undefined while the session is parked: then the phase is enough to continue. */
   #actor: ClientSessionActor | undefined;
   #phase: SessionPhase = 'binding';
@@ -62,6 +63,7 @@ export class SessionBinding implements ClientSessionDeps {
   #movedAtMs = Number.NEGATIVE_INFINITY;
   #reason = 'its instance is gone';
 
+  /** TEMPLATE_NOT_FOUND. */
   constructor(
     { deps, binder }: { readonly deps: SessionDeps; readonly binder: Binder },
     owner: BoundSession,
@@ -69,6 +71,7 @@ export class SessionBinding implements ClientSessionDeps {
     this.deps = deps;
     this.#binder = binder;
     this.#owner = owner;
+    this.#group = deps.fleet.hold(owner.template);
   }
 
   get template(): string {
@@ -93,7 +96,7 @@ export class SessionBinding implements ClientSessionDeps {
   }
   /** The queue of the template, where calls of an absent client offer their capacity. */
   get queue(): Group['queue'] {
-    return this.deps.fleet.group(this.template).queue;
+    return this.#group.queue;
   }
   get logLevel(): string | undefined {
     return this.#clientState?.level;
@@ -297,20 +300,16 @@ export class SessionBinding implements ClientSessionDeps {
     return this.#waiting.some(({ needsDedicated }) => needsDedicated);
   }
 
-  get #group(): Group {
-    return this.deps.fleet.group(this.template);
-  }
-
   get #policy(): BalancerPolicy {
     return this.#group.policy;
   }
 
   get #needs(): SessionNeeds {
-    const { template, ownerId, profile } = this.#owner;
+    const { ownerId, profile } = this.#owner;
     const state = this.#clientState;
     const asksForLog = state?.level !== undefined || this.#needsDedicated;
     const restoreState = state?.repeat.bind(state);
-    return { template, ownerId, profile, holder: this.#owner, asksForLog, restoreState };
+    return { group: this.#group, ownerId, profile, holder: this.#owner, asksForLog, restoreState };
   }
 
   #take(binding: Binding): void {
@@ -329,6 +328,7 @@ export class SessionBinding implements ClientSessionDeps {
     this.#owner.ended(this.#reason);
     this.#clientState?.forget();
     void this.#binding?.close();
+    this.deps.fleet.release(this.#group);
   }
 }
 

@@ -277,10 +277,16 @@ export class AggregateSession implements McpSession, SessionRecord {
     return interval(REOPEN_MS).pipe(
       tap(() => {
         for (const [template, { size }] of this.#uris)
-          if (size > 0) this.#sessionWith(template).catch(() => undefined); // it is tried again
+          if (size > 0)
+            this.#sessionWith(template).catch((thrown) => this.#reopeningFailed(template, thrown));
       }),
       ignoreElements(),
     );
+  }
+
+  /** It is tried again, unless the template was deleted. */
+  #reopeningFailed(template: string, thrown: unknown): void {
+    if (hasCode(thrown, 'TEMPLATE_NOT_FOUND')) this.#uris.delete(template);
   }
 
   #noteResource(template: string, { method, params }: ExchangeRequest): void {

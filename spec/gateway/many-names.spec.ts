@@ -1,0 +1,63 @@
+// Names that are used once and deleted, by the thousand: nothing of them remains, and new names are accepted.
+
+import { setImmediate as turn } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../src/domain/account.ts';
+import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { serving, text } from '../helpers/function-backend.ts';
+import { suite } from '../helpers/suite.ts';
+import { modernRequest, openSession, postTo, send } from './mcp-post.ts';
+
+setFlagsFromString('--expose-gc');
+const collectGarbage = runInNewContext('gc') as () => void;
+
+const test = suite('names used once', { timeoutMs: 120_000 });
+let gateway: Gateway;
+test.before.each(async () => {
+  gateway = await createGateway();
+});
+test.after.each(() => gateway.close({ graceMs: 0 }));
+
+/**
+ * A template, its instance, its caller and the tool have a new name; it is called in both eras. It is not listed: lists in memory
+ * have a bound of bytes, which these names do not reach.
+ */
+async function useOnce(name: string): Promise<void> {
+  const handler = serving({ [name]: () => text(name) });
+  await gateway.register(name, { id: name, handler }, { waitMs: 5_000 });
+  const principal = { ...ANONYMOUS, id: name };
+  const call = { method: 'tools/call', params: { name } };
+  const headers = await openSession(gateway, name, principal);
+  const answers = [
+    await postTo(gateway, { template: name, message: call, headers, principal }),
+    await postTo(gateway, { template: name, principal, ...modernRequest('tools/call', { name }) }),
+    await postTo(gateway, {
+      template: undefined,
+      principal,
+      ...modernRequest('tools/call', { name: `${name}__${name}` }),
+    }),
+  ];
+  for (const { answer } of answers) assert.match(JSON.stringify(answer), name);
+  await send(gateway, 'DELETE', { template: name, headers, principal });
+  await gateway.deregister(name, name);
+  await gateway.deleteTemplate(name);
+}
+
+async function heapBytesAfter(first: number, count: number): Promise<number> {
+  for (let number = first; number < first + count; number += 1) await useOnce(`name-${number}`);
+  for (let times = 0; times < 5; times += 1) {
+    await turn();
+    collectGarbage(); // what has a finalizer goes in the next collection
+  }
+  return process.memoryUsage().heapUsed;
+}
+
+test('5,000 names that were registered, used and deleted leave nothing', async () => {
+  const before = await heapBytesAfter(0, 1_000);
+  const perName = ((await heapBytesAfter(1_000, 4_000)) - before) / 4_000;
+  assert.ok(perName < 500, `${Math.round(perName)} bytes per name`);
+});
+
+test.run();
