@@ -1,7 +1,8 @@
 // `npm run chaos`: one of four instances fails, in each of five ways, twice: for 12 s and for 40 s. A gateway with default settings
 // runs in front of them; callers send 10 calls a second to its HTTP API, reads and writes mixed, and as many reads in legacy MCP
-// sessions. Prints the outcomes; exits 1 when a bar is missed. docs/explanation/failing-instances.md explains the figures.
-//   --seed N   other times and another mix (default 1)   --only FAULT   --json   figures only
+// sessions. Then the section `stalls` (stalls.ts). Prints the outcomes; exits 1 when a bar is missed.
+// docs/explanation/failing-instances.md explains the figures.
+//   --seed N   other times and another mix (default 1)   --only FAULT or stalls   --json   figures only
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
@@ -9,7 +10,9 @@ import { FAULTS, type Fault, SickServer } from './backends/sick.ts';
 import { type StartedGateway, startGateway } from './gateway.ts';
 import { initializeBody, openSession } from './open-session.ts';
 import { markdownTable } from './report.ts';
+import { type StallRow, stallRows } from './stalls.ts';
 
+const STALLS = 'stalls';
 const INSTANCES = 4;
 const SESSIONS = 8;
 const CALLS_PER_SECOND = 10;
@@ -272,14 +275,33 @@ function tableOf(rows: readonly Row[]): string {
   );
 }
 
+function stallTable(rows: readonly StallRow[]): string {
+  return markdownTable(
+    ['fleet', 'phase', 'took', 'longest turn', 'slowest /livez', 'missed'],
+    rows.map(({ fleet, phase, seconds, longestTurnMs, slowestLivezMs, missed }) => [
+      ...[fleet, phase, `${seconds.toFixed(1)} s`],
+      ...[`${longestTurnMs.toFixed(0)} ms`, `${slowestLivezMs.toFixed(0)} ms`],
+      missed.length === 0 ? 'nothing' : missed.join('; '),
+    ]),
+  );
+}
+
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1)); // ends the children, too
 const { values } = parseArgs({
   options: { seed: { type: 'string', default: '1' }, only: { type: 'string' }, json: { type: 'boolean' } },
 });
-const wanted = FAULTS.filter((fault) => values.only === undefined || fault === values.only);
-if (wanted.length === 0) throw new Error(`--only knows ${FAULTS.join(', ')}`);
+const isWanted = (section: string): boolean => values.only === undefined || values.only === section;
+const wanted = FAULTS.filter(isWanted);
+if (wanted.length === 0 && !isWanted(STALLS))
+  throw new Error(`--only knows ${[...FAULTS, STALLS].join(', ')}`);
 const harnesses: Harness[] = [];
 for (const fault of wanted) harnesses.push(await openHarness(fault));
-const rows = (await Promise.all(harnesses.map((harness) => rowsOf(harness, Number(values.seed))))).flat();
-process.stdout.write(`${values.json ? JSON.stringify(rows, undefined, 2) : tableOf(rows)}\n`);
-process.exitCode = rows.some(({ missed }) => missed.length > 0) ? 1 : 0;
+const faults = (await Promise.all(harnesses.map((harness) => rowsOf(harness, Number(values.seed))))).flat();
+const stalls = isWanted(STALLS) ? await stallRows() : [];
+const tables = [
+  ...(faults.length === 0 ? [] : [tableOf(faults)]),
+  ...(stalls.length === 0 ? [] : [stallTable(stalls)]),
+];
+const printed = values.json ? JSON.stringify({ faults, stalls }, undefined, 2) : tables.join('\n\n');
+process.stdout.write(`${printed}\n`);
+process.exitCode = [...faults, ...stalls].some(({ missed }) => missed.length > 0) ? 1 : 0;

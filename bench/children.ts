@@ -19,14 +19,15 @@ export interface Started {
   readonly startedMs: number;
   /** Its last output. */
   output(): string;
-  stop(): Promise<void>;
+  /** SIGTERM, and SIGKILL after that time in ms (default 5 000). */
+  stop(withinMs?: number): Promise<void>;
 }
 
 /** Printed by backends and baselines: `listening <port> …`. */
 export const listening = /^listening ([\d ]+)$/m;
 
 const outputBytes = 4000;
-const stopTimeoutMs = 5000;
+const stopWithinMs = 5_000;
 
 /** Runs Node with these parameters until its output (stdout or stderr) matches. Throws with that output if it ends first. */
 export async function startNode(
@@ -48,7 +49,9 @@ export async function startNode(
     const announced = await announcement(child, pattern, timeoutMs, output);
     const startedMs = performance.now() - startMs;
     // `spawn` succeeded, or there would be no announcement.
-    return { pid: child.pid ?? 0, announced, startedMs, output: () => output.text, stop: () => stop(child) };
+    const pid = child.pid ?? 0;
+    const stopChild = (withinMs?: number): Promise<void> => stop(child, withinMs);
+    return { pid, announced, startedMs, output: () => output.text, stop: stopChild };
   } catch (error) {
     kill();
     throw error;
@@ -96,11 +99,11 @@ function announcement(
   });
 }
 
-async function stop(child: ChildProcess): Promise<void> {
+async function stop(child: ChildProcess, withinMs = stopWithinMs): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const gone = once(child, 'exit');
   child.kill('SIGTERM');
-  const timer = setTimeout(() => child.kill('SIGKILL'), stopTimeoutMs);
+  const timer = setTimeout(() => child.kill('SIGKILL'), withinMs);
   await gone;
   clearTimeout(timer);
 }

@@ -1,0 +1,289 @@
+// The section `stalls` of `npm run chaos`: what a gateway cannot do meanwhile, while thousands of instances start, change or leave,
+// and when a template falls on which thousands of calls wait. Measures the turns of the event loop from inside (lag.ts), and the
+// answers of /livez from outside.
+
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { Agent, createServer, get, request } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { SickServer } from './backends/sick.ts';
+import { listening, type Started, startNode } from './children.ts';
+import { programPath } from './gateway.ts';
+import { portOf } from './port.ts';
+
+export interface StallRow {
+  readonly fleet: string;
+  readonly phase: string;
+  readonly seconds: number;
+  readonly longestTurnMs: number;
+  readonly slowestLivezMs: number;
+  readonly missed: readonly string[];
+}
+
+type Instance = Readonly<Record<string, unknown>>;
+
+interface Bars {
+  readonly turnMs: number;
+  readonly livezMs: number;
+  readonly seconds?: number;
+}
+
+const LAG = new URL('lag.ts', import.meta.url).href;
+const SMALL_PROGRAM = fileURLToPath(new URL('backends/small.sh', import.meta.url));
+const HTTP_BACKEND = fileURLToPath(new URL('backends/http.ts', import.meta.url));
+const PORTS = 50;
+const LONGEST_PHASE_MS = 180_000;
+const MASS: Bars = { turnMs: 100, livezMs: 1_000 };
+const FALL: Bars = { turnMs: 50, livezMs: 1_000, seconds: 1 };
+/** Instances that fall, with all their slots in use, and the calls that wait. */
+const FALLING = 8;
+const IN_FLIGHT = 256;
+const WAITING = 1_950;
+
+export async function stallRows(): Promise<StallRow[]> {
+  const programs = Array.from({ length: 1_000 }, (_, index) => ({
+    id: `program-${index}`,
+    command: '/bin/sh',
+    args: [SMALL_PROGRAM],
+  }));
+  const rows = await massRows('1,000 programs', programs);
+  const backend = await startNode([HTTP_BACKEND, `--ports=${PORTS}`], listening);
+  try {
+    const ports = backend.announced[1]?.split(' ') ?? [];
+    const instances = Array.from({ length: 5_000 }, (_, index) => ({
+      id: `http-${index}`,
+      endpoint: `http://127.0.0.1:${ports[index % PORTS]}/${index}`,
+    }));
+    rows.push(...(await massRows('5,000 HTTP instances', instances)));
+  } finally {
+    await backend.stop();
+  }
+  return [...rows, await fallRow()];
+}
+
+/** One template with all these instances: it is started, changed, emptied, filled, stopped, and started from its database. */
+async function massRows(fleet: string, instances: readonly Instance[]): Promise<StallRow[]> {
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-stalls-'));
+  const bench = new StallBench(folder, fleet, await freePort());
+  try {
+    await bench.write(instances);
+    await bench.phase('first start', MASS, () => bench.start(instances.length));
+    await bench.write(instances.map((instance) => ({ ...instance, weight: 2 })));
+    await bench.phase('change', MASS, () => bench.sync());
+    await bench.write([]);
+    await bench.phase('removal', MASS, () => bench.sync());
+    await bench.write(instances);
+    await bench.phase('registration', MASS, async () => {
+      await bench.sync();
+      await bench.healthy(instances.length);
+    });
+    await bench.phase('stop', { ...MASS, livezMs: Number.POSITIVE_INFINITY }, () => bench.stop());
+    await bench.phase('start', MASS, () => bench.start(instances.length));
+    return bench.rows;
+  } finally {
+    await bench.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** All instances of a template end while their slots are in use and calls wait. Every call must be answered. */
+async function fallRow(): Promise<StallRow> {
+  const servers = Array.from({ length: FALLING }, () => new SickServer());
+  const endpoints = await Promise.all(servers.map((server) => server.start()));
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-stalls-'));
+  const bench = new StallBench(folder, `${WAITING.toLocaleString('en-US')} waiting calls`, await freePort());
+  try {
+    await bench.write(endpoints.map((endpoint, index) => ({ id: `http-${index}`, endpoint })));
+    await bench.start(FALLING);
+    for (const server of servers) server.fault = 'hang on calls';
+    const total = FALLING * IN_FLIGHT + WAITING;
+    const agent = new Agent({ keepAlive: true, maxSockets: total });
+    const calls = Array.from({ length: total }, () => bench.call(agent));
+    await bench.waiting(WAITING);
+    const row = await bench.phase('fall', FALL, async () => {
+      for (const server of servers) server.stop();
+      await Promise.all(calls);
+    });
+    agent.destroy();
+    return row;
+  } finally {
+    await bench.stop();
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+class StallBench {
+  readonly rows: StallRow[] = [];
+  readonly #fleet: string;
+  readonly #folder: string;
+  readonly #port: number;
+  readonly #origin: string;
+  #gateway: Started | undefined;
+
+  constructor(folder: string, fleet: string, port: number) {
+    this.#folder = folder;
+    this.#fleet = fleet;
+    this.#port = port;
+    this.#origin = `http://127.0.0.1:${port}`;
+  }
+
+  write(instances: readonly Instance[]): Promise<void> {
+    return writeFile(this.#path('registry.json'), JSON.stringify({ templates: { t: { instances } } }));
+  }
+
+  /** Resolves when the instances are healthy. The gateway answers /livez long before. */
+  async start(instances: number): Promise<void> {
+    await writeFile(this.#path('gateway.yaml'), 'host: 127.0.0.1\n');
+    const switches = ['--host', '127.0.0.1', '--port', String(this.#port), '--log-level', 'error'];
+    const parameters = ['--import', LAG, programPath, 'gateway', 'start', ...switches];
+    this.#gateway = await startNode(
+      [...parameters, '--config', this.#path('gateway.yaml')],
+      /https?:\/\/[\w.[\]-]+:\d+/,
+      {
+        environment: {
+          GATEWAY_AUTH_ENABLED: 'false',
+          GATEWAY_AUDIT_CALLS: 'false',
+          LAG_FILE: this.#path('lag'),
+          MCP_GATEWAY_REGISTRY_FILE: this.#path('registry.json'),
+        },
+        workingFolder: this.#folder,
+        timeoutMs: LONGEST_PHASE_MS,
+      },
+    );
+    await this.healthy(instances);
+  }
+
+  async stop(): Promise<void> {
+    await this.#gateway?.stop(LONGEST_PHASE_MS);
+    this.#gateway = undefined;
+  }
+
+  /** Measures what happens until `work` is done, and adds a row. */
+  async phase(phase: string, bars: Bars, work: () => Promise<void>): Promise<StallRow> {
+    const beganAtMs = Date.now();
+    const probing = new AbortController();
+    const probed = probeLivez(this.#origin, probing.signal);
+    await work();
+    const seconds = (Date.now() - beganAtMs) / 1_000;
+    probing.abort();
+    const { firstAtMs, slowestMs: slowestLivezMs } = await probed;
+    const longestTurnMs = await this.#longestTurn(firstAtMs);
+    const missed = [
+      ...(longestTurnMs <= bars.turnMs ? [] : [`a turn over ${bars.turnMs} ms`]),
+      ...(slowestLivezMs <= bars.livezMs ? [] : [`/livez over ${bars.livezMs} ms`]),
+      ...(seconds <= (bars.seconds ?? Number.POSITIVE_INFINITY) ? [] : [`over ${bars.seconds} s`]),
+    ];
+    const row = { fleet: this.#fleet, phase, seconds, longestTurnMs, slowestLivezMs, missed };
+    this.rows.push(row);
+    process.stderr.write(`${this.#fleet}, ${phase}: ${seconds.toFixed(1)} s\n`);
+    return row;
+  }
+
+  healthy(count: number): Promise<void> {
+    return this.#until(`${count} healthy instances`, async () => {
+      const health: unknown = await (await fetch(`${this.#origin}/gateway/health`)).json();
+      return numberAt(health, 'instances', 'healthy') === count;
+    });
+  }
+
+  waiting(count: number): Promise<void> {
+    return this.#until(`${count} waiting calls`, async () => {
+      const metrics = await (await fetch(`${this.#origin}/metrics`)).text();
+      return Number(/^stagedoor_queue_length\{template="t"\} (\d+)$/m.exec(metrics)?.[1] ?? 0) >= count;
+    });
+  }
+
+  async sync(): Promise<void> {
+    const response = await fetch(`${this.#origin}/gateway/sync`, {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: '{}',
+    });
+    if (!response.ok)
+      throw new Error(`POST /gateway/sync answered ${response.status}: ${await response.text()}`);
+    await response.text();
+  }
+
+  /** Resolves when the call was answered, with whatever status. */
+  call(agent: Agent): Promise<void> {
+    const body = JSON.stringify({ name: 'write', arguments: {} });
+    const headers = { 'Content-Type': 'application/json', 'Content-Length': body.length };
+    return new Promise((resolve, reject) => {
+      const sent = request(
+        `${this.#origin}/mcp/t/tools/call`,
+        { method: 'POST', agent, headers },
+        (answer) => {
+          answer.resume().on('end', resolve).on('error', reject);
+        },
+      );
+      sent.on('error', reject).end(body);
+    });
+  }
+
+  async #until(what: string, isTrue: () => Promise<boolean>): Promise<void> {
+    const deadlineMs = performance.now() + LONGEST_PHASE_MS;
+    while (!(await isTrue())) {
+      if (performance.now() > deadlineMs) throw new Error(`no ${what} within ${LONGEST_PHASE_MS / 1_000} s`);
+      await delay(50);
+    }
+  }
+
+  async #longestTurn(sinceMs: number): Promise<number> {
+    if (!existsSync(this.#path('lag'))) return 0;
+    const lines = (await readFile(this.#path('lag'), 'utf8')).trim().split('\n');
+    const turns = lines.map((line) => line.split(' ').map(Number));
+    return Math.max(
+      0,
+      ...turns.map(([endMs = 0, lengthMs = 0]) => (endMs - lengthMs >= sinceMs ? lengthMs : 0)),
+    );
+  }
+
+  #path(name: string): string {
+    return join(this.#folder, name);
+  }
+}
+
+/** Asks every 20 ms until the signal, and counts from the first answer on. A gateway that has stopped is not asked again. */
+async function probeLivez(
+  origin: string,
+  signal: AbortSignal,
+): Promise<{ firstAtMs: number; slowestMs: number }> {
+  let firstAtMs = Number.POSITIVE_INFINITY;
+  let slowestMs = 0;
+  while (!signal.aborted) {
+    const beganMs = performance.now();
+    const isUp = await answersLivez(origin);
+    if (isUp) {
+      firstAtMs = Math.min(firstAtMs, Date.now());
+      slowestMs = Math.max(slowestMs, performance.now() - beganMs);
+    } else if (firstAtMs < Number.POSITIVE_INFINITY) break;
+    await delay(20);
+  }
+  return { firstAtMs, slowestMs };
+}
+
+function answersLivez(origin: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const asked = get(`${origin}/livez`, { agent: false }, (answer) =>
+      answer.resume().on('close', () => resolve(true)),
+    );
+    asked.on('error', () => resolve(false));
+  });
+}
+
+/** Free a moment ago: the gateway is asked before it announces its port. */
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const port = await portOf(server.listen(0, '127.0.0.1'));
+  server.close();
+  return port;
+}
+
+function numberAt(value: unknown, ...path: readonly string[]): number | undefined {
+  let at = value;
+  for (const key of path) at = new Map<string, unknown>(Object.entries(at ?? {})).get(key);
+  return typeof at === 'number' ? at : undefined;
+}
