@@ -98,6 +98,21 @@ test('restarts a crashed instance after half a second', async () => {
   assert.is(harness.fleet.byServerId('a'), harness.ref('a'));
 });
 
+test('restarts an instance that crashes again and again with a back-off, which is forgiven after a minute', async () => {
+  await harness.add('a', answers());
+  const crashAgain = async (waitMs: number): Promise<void> => {
+    const broken = harness.ref('a');
+    await crash('a');
+    await pass(waitMs - 1);
+    assert.is(harness.ref('a'), broken, `after ${waitMs - 1} ms`);
+    await pass(1);
+    assert.is.not(harness.ref('a'), broken, `after ${waitMs} ms`);
+  };
+  for (const waitMs of [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) await crashAgain(waitMs);
+  await pass(LIMITS.restartForgivenMs);
+  await crashAgain(500);
+});
+
 test('emits an event for a changed list of tools, and none for another list', async () => {
   await harness.add('a');
   harness.events.length = 0;
@@ -382,11 +397,11 @@ function crash(id: string): Promise<void> {
 /** Crashes an instance: the back-off after the loss of a session asks for randomness, too. */
 async function breakBy(cause: () => unknown): Promise<void> {
   harness.random = () => {
+    harness.random = () => 0.5;
     throw new Error('no randomness');
   };
   await cause();
   await settled();
-  harness.random = () => 0.5;
 }
 
 function views() {

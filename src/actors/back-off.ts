@@ -1,4 +1,4 @@
-// The wait before a repeat: of an opening, a probe, or a subscription.
+// The wait before a repeat: of an opening, a probe, a subscription, or the start of an actor.
 
 import { LIMITS } from '../domain/limits.ts';
 

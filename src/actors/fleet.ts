@@ -16,6 +16,7 @@ import type { ListChange } from '../domain/mcp.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { Open } from '../transports/transport.ts';
+import { backOffMs } from './back-off.ts';
 import { ForeignInstance, Group, type Member } from './group.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -28,6 +29,12 @@ export interface FleetOptions extends Omit<InstanceActorInput, 'definition' | 'p
   readonly scheduler: TaskScheduler;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
   readonly inspect?: ((event: ActorInspection) => void) | undefined;
+}
+
+/** Why an instance is started again: how often its actor crashed since it last ran for LIMITS.restartForgivenMs; and when. */
+interface Restarted {
+  readonly crashes: number;
+  readonly atMs: number;
 }
 
 export class Fleet {
@@ -114,7 +121,7 @@ export class Fleet {
   }
 
   /** Starts an instance; one with the same id leaves. SHUTTING_DOWN once the fleet closes: nothing would stop it. */
-  add(definition: InstanceDefinition): InstanceRef {
+  add(definition: InstanceDefinition, restarted?: Restarted): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
     const group = this.group(template);
@@ -130,7 +137,7 @@ export class Fleet {
       this.#checkLists(template, id);
     });
     // After `state$`: a crashed instance has left the pool when its calls are repeated.
-    ref.onCrash((error) => this.#afterCrash(ref, error));
+    ref.onCrash((error) => this.#afterCrash(ref, error, restarted));
     this.#added.next(ref);
     return ref;
   }
@@ -303,15 +310,18 @@ export class Fleet {
     return ends.length === 0 ? undefined : Promise.all(ends);
   }
 
-  /** An actor crashed through a fault of the gateway: the instance is started again, unless it was replaced meanwhile. */
-  #afterCrash(ref: InstanceRef, error: unknown): void {
+  /** An actor crashed through a fault of the gateway: the instance is started again after a back-off, unless it was replaced meanwhile. */
+  #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
     const { template, id } = ref;
+    const { alarm, now, random } = this.#options;
+    const isForgiven = restarted.crashes > 0 && now() - restarted.atMs >= LIMITS.restartForgivenMs;
+    const crashes = isForgiven ? 1 : restarted.crashes + 1;
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
     void this.#track(ref, ref.endAfterCrash());
-    this.#options.alarm(LIMITS.restartFirstMs, () => {
+    alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
       if (this.find(template, id) !== ref) return;
       this.#unlist(ref);
-      this.add(ref.definition);
+      this.add(ref.definition, { crashes, atMs: now() });
     });
   }
 
