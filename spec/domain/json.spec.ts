@@ -10,7 +10,7 @@ import {
   parseExact,
   writeFields,
 } from '../../src/domain/json.ts';
-import { type Excess, readFields, scanned, skipValue } from '../../src/domain/json-scanner.ts';
+import { type Excess, NONE, readFields, scanned, skipValue } from '../../src/domain/json-scanner.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -182,6 +182,22 @@ test('bounds the depth of fields, also of _meta in _meta', () => {
     const source = scanned(Buffer.from(json), { levels: 128, values: LIMITS.bodyValues });
     readFields(source, 0, {});
     assert.is(source.excess, excess);
+  }
+});
+
+test('counts the values of fields, also of repeated objects that are read into fields', () => {
+  for (const field of ['"_meta":{}', '"params":{}', '"a":{}', '"_meta":{"b":0}']) {
+    const each = countOf(JSON.parse(`{${field}}`)) - 1;
+    const copies = Math.floor((LIMITS.bodyValues - 1) / each);
+    for (const [times, excess] of [
+      [copies, undefined],
+      [copies + 1, 'values'],
+    ] as const) {
+      const json = `{${Array(times).fill(field)}}`;
+      const source = scanned(Buffer.from(json), { levels: 128, values: LIMITS.bodyValues });
+      const end = readFields(source, 0, {}, field.startsWith('"params') ? 'params' : '_meta');
+      assert.equal([source.excess, end], [excess, excess === undefined ? json.length : NONE], field);
+    }
   }
 });
 

@@ -72,6 +72,7 @@ export function readFields(
   const { bytes } = source;
   if (depth > source.levels) return exceed(source, 'depth');
   source.left -= 1;
+  if (source.left < 0) return exceed(source, 'values');
   let at = skipSpace(bytes, start + 1);
   if (bytes[at] === CLOSE_BRACE) return at + 1;
   for (;;) {
