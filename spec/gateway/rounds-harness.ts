@@ -61,6 +61,7 @@ export class RoundsHarness {
       isAccepting: () => this.inner.isAccepting,
       changedCallers$: this.changedCallers$,
       random: () => 0.5,
+      declarations: this.inner.declarations,
     });
   }
 

@@ -20,6 +20,7 @@ import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { ByteBudget, memoryBounds } from '../../src/domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../src/domain/limits.ts';
@@ -63,6 +64,8 @@ export const PLAIN: ClientProfile = {
   capabilities: {},
   clientInfo: { name: 'plain', version: '1' },
 };
+/** The capabilities of a client, as large as they may be. */
+export const LARGE: JsonObject = { experimental: { large: Array(900).fill({}) } };
 /** The profile of a legacy client that supports sampling. */
 export const ASKABLE: ClientProfile = { ...PLAIN, capabilities: { sampling: {} } };
 
@@ -132,7 +135,8 @@ export class Harness {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly sessions: ClientSessions;
-  readonly pool = new StatelessPool();
+  readonly declarations = new ByteBudget(memoryBounds(0).declarations);
+  readonly pool = new StatelessPool(this.declarations);
   readonly stateless: StatelessClients;
   /** The transports of each instance by id, oldest first. */
   readonly transports = new Map<string, ScriptedTransport[]>();
@@ -170,7 +174,7 @@ export class Harness {
     this.dispatcher = new Dispatcher({ ...deps, fleet, budget: new RetryBudget(now) });
     const { dispatcher } = this;
     this.sessions = new ClientSessions({
-      ...{ ...deps, fleet, dispatcher, maxSessions, share: own?.share },
+      ...{ ...deps, fleet, dispatcher, maxSessions, share: own?.share, declarations: this.declarations },
       alarm: (waitMs, ring) => {
         this.sessionAlarms += 1;
         return alarm(waitMs, ring);

@@ -61,6 +61,17 @@ test('a profile has at most 32 Ki units of JSON', () => {
   assert.is(isProfileTooLarge({}, filled(32 * 1024 + 1)), true);
 });
 
+test('a profile has at most 1,000 values, keys included', () => {
+  const filled = (values: number) => ({ x: Array(values - 5).fill({}) }); // the pair, both objects, the key, the list
+  assert.is(isProfileTooLarge(filled(1_000), {}), false);
+  assert.is(isProfileTooLarge(filled(1_001), {}), true);
+  assert.is(isProfileTooLarge({}, filled(1_001)), true);
+  const keys = Object.fromEntries(Array.from({ length: 499 }, (_, index) => [`k${index}`, 1]));
+  assert.is(isProfileTooLarge(keys, {}), true);
+  const exact = Array(250).fill(JsonText.ofText('1e400'));
+  assert.is(isProfileTooLarge({ exact }, {}), true);
+});
+
 test('a cursor or URI has at most 8 KiB of UTF-8', () => {
   const table: readonly [text: string, isLong: boolean][] = [
     ['x'.repeat(8 * 1024), false],

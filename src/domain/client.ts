@@ -1,6 +1,7 @@
 // An MCP client: its declarations, its session, and its answers to requests of a server. Its permissions are in account.ts.
 
 import type { GatewayError } from './errors.ts';
+import { keptBytes } from './held-bytes.ts';
 import type { JsonObject, JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 import { LIST_NOTICES, type ListField } from './mcp.ts';
@@ -12,6 +13,11 @@ export interface ClientProfile {
   readonly capabilities: JsonObject;
   /** `name`, `version` and any other field. */
   readonly clientInfo: JsonObject;
+}
+
+/** Memory of a profile that is kept; see keptBytes. */
+export function profileBytes({ capabilities, clientInfo }: ClientProfile): number {
+  return keptBytes([capabilities, clientInfo]);
 }
 
 export type ClientReply = { readonly result: JsonValue } | { readonly error: JsonRpcError };

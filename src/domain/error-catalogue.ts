@@ -252,6 +252,13 @@ export function sessionShareLimit(most: number): GatewayError {
   return new GatewayError('SESSION_LIMIT', message);
 }
 
+/** What the clients of this caller, or of all callers, declared is kept and takes all memory for it (ADR 89). */
+export function declarationsTooLarge(code: 'SESSION_LIMIT' | 'QUEUE_FULL'): GatewayError {
+  const message =
+    'Open sessions, subscriptions and calls take all memory for large capabilities: end some of them, or declare fewer capabilities.';
+  return new GatewayError(code, message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
 export function dedicatedShareLimit(most: number): GatewayError {
   const message = `Limit of ${most} processes or conversations of the instance per caller reached (setting sessions.share).`;
   return new GatewayError('QUEUE_FULL', message, retryAfter(5));

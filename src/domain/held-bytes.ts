@@ -3,6 +3,7 @@
 // small ones. Source: ADR 42, ADR 45.
 
 import { ANONYMOUS } from './account.ts';
+import { valuesIn } from './json.ts';
 import { LIMITS } from './limits.ts';
 
 export interface ByteBounds {
@@ -60,12 +61,14 @@ export interface MemoryBounds {
   readonly backendAnswers: ByteBounds;
   /** Answers that clients have not read yet. The owner is the principal. */
   readonly unreadAnswers: ByteBounds;
+  /** Declarations of clients that are kept as values, see `keptBytes`. The owner is the principal. */
+  readonly declarations: ByteBounds;
 }
 
 /**
- * The bounds for a process with `memoryBytes`: an eighth for each kind, and a quarter of that for one owner, but always enough for
- * one body or message of the greatest size. The rest is for the program (about 150 MB), garbage, and copies in socket buffers.
- * Source: ADR 42.
+ * The bounds for a process with `memoryBytes`: an eighth for each kind, a sixteenth for declarations, and a quarter of that for one
+ * owner, but always enough for one of the greatest size. The rest is for the program (about 150 MB), garbage, and copies in socket
+ * buffers. Source: ADR 42, 89.
  */
 export function memoryBounds(memoryBytes: number): MemoryBounds {
   const part = Math.floor(memoryBytes / 8);
@@ -74,6 +77,7 @@ export function memoryBounds(memoryBytes: number): MemoryBounds {
     requests: bounds(part, LIMITS.requestBodyBytes),
     backendAnswers: messages,
     unreadAnswers: messages,
+    declarations: bounds(Math.floor(part / 2), 2 * LIMITS.requestBodyBytes),
   };
 }
 
@@ -81,6 +85,18 @@ function bounds(bytes: number, greatestBytes: number): ByteBounds {
   const totalBytes = Math.max(bytes, greatestBytes);
   return { totalBytes, ownerBytes: Math.max(Math.floor(totalBytes / 4), greatestBytes) };
 }
+
+/**
+ * Memory that a parsed JSON value takes as long as it is kept, at most; 0 if that is little, which the numbers of sessions and streams
+ * bound. Measured: up to 72 bytes for a value or a key, whatever its kind, and 2 for a character. Source: ADR 89.
+ */
+export function keptBytes(value: unknown): number {
+  const bytes = 80 * valuesIn(value, Number.POSITIVE_INFINITY) + 2 * JSON.stringify(value).length;
+  return bytes > UNCOUNTED_KEPT_BYTES ? bytes : 0;
+}
+
+/** The capabilities and the name of a usual client take about 2 KiB. */
+const UNCOUNTED_KEPT_BYTES = 4 * 1024;
 
 /**
  * Smaller holdings, which most answers are, are not counted. The numbers of calls in flight and of connections bound them.

@@ -37,6 +37,22 @@ export function isDeeper(value: unknown, levels: number): boolean {
   return false;
 }
 
+/**
+ * The number of values, where a key counts as one, and a number that is kept as text as four. Counting stops above `most`. `value`
+ * is not nested deeper than LIMITS.nestingDepth.
+ */
+export function valuesIn(value: unknown, most: number): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  if (value instanceof JsonText) return 4;
+  const perField = Array.isArray(value) ? 0 : 1;
+  let count = 1;
+  for (const field of Object.values(value)) {
+    count += perField + valuesIn(field, most - count);
+    if (count > most) break;
+  }
+  return count;
+}
+
 /** JSON of the value, independent of the order of its keys. */
 export function canonicalText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalText).join()}]`;

@@ -10,7 +10,7 @@ import type { ActorInspection, ActorInspector } from '../domain/actor-inspection
 import { alarmOf } from '../domain/clock.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import { HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
+import { ByteBudget, HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
 import { DEFAULT_POLICY } from '../domain/policy.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
@@ -54,6 +54,7 @@ export function composeGateway(
   // Buffered events mostly share their bytes with unread answers, and so get half of that bound.
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
+  const declarations = new ByteBudget(bounds.declarations);
   const reaper = new Reaper();
   const isDenied = addressesIn(deniedNetworks);
   const opener = openerOf({
@@ -78,7 +79,7 @@ export function composeGateway(
   const trace = () => tracing.spans?.embeddedTrace();
   const deps = { fleet, budget: new RetryBudget(now), now, alarm, scheduler, emit, isAccepting, trace };
   const dispatcher = new Dispatcher(deps);
-  const mcp = new Mcp({ ...deps, ...options, bufferedBytes, dispatcher });
+  const mcp = new Mcp({ ...deps, ...options, bufferedBytes, declarations, dispatcher });
   const metrics = new Metrics(events$, (template) => fleet.has(template));
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ opener, registry, now, alarm });

@@ -13,6 +13,7 @@ import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
+import type { ByteBudget } from '../domain/held-bytes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
@@ -36,6 +37,8 @@ export interface McpDeps
   readonly isAccepting: () => boolean;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
+  /** Counts what clients declared as long as it is kept. The owner is the principal. */
+  readonly declarations: ByteBudget;
 }
 
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
@@ -51,14 +54,14 @@ export class Mcp {
   readonly #subscriptions = new Subscription();
 
   constructor(deps: McpDeps) {
-    const { fleet, now, alarm, scheduler, changedCallers$ = NEVER } = deps;
+    const { fleet, now, alarm, scheduler, declarations, changedCallers$ = NEVER } = deps;
     const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions, idleMs, share } = sessions;
     this.#deps = deps;
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     this.#parked = new ParkedCalls(scheduler);
-    const pool = new StatelessPool(scheduler);
+    const pool = new StatelessPool(declarations, scheduler);
     this.#pool = pool;
     this.#actors = {
       fleet,
@@ -87,6 +90,7 @@ export class Mcp {
       stateKey,
       onFault,
       scheduler,
+      declarations,
       bufferedBytes: deps.bufferedBytes,
     });
     // Ends what an owner has open. The HTTP layer ends event streams without a session.

@@ -2,16 +2,19 @@
 // each era refuses what exceeds them.
 
 import { createHash } from 'node:crypto';
-import type { JsonFields, JsonObject } from '../domain/json.ts';
+import { type JsonFields, type JsonObject, valuesIn } from '../domain/json.ts';
 
-/** Capabilities and client info, which are stored as long as the session. UTF-16 units of JSON. */
+/** Capabilities and client info, which are stored as long as the session: UTF-16 units of JSON, and values with keys. */
 export const MOST_PROFILE_UNITS = 32 * 1024;
+export const MOST_PROFILE_VALUES = 1_000;
 /** Longest cursor, and longest URI. UTF-8. */
 export const MOST_REFERENCE_BYTES = 8 * 1024;
 
-/** True when capabilities and client info have together more than MOST_PROFILE_UNITS. */
+/** True when capabilities and client info have together more than MOST_PROFILE_UNITS or MOST_PROFILE_VALUES. */
 export function isProfileTooLarge(capabilities: JsonObject, clientInfo: JsonObject): boolean {
-  return JSON.stringify([capabilities, clientInfo]).length > MOST_PROFILE_UNITS;
+  const profile = [capabilities, clientInfo];
+  const isTooLarge = valuesIn(profile, MOST_PROFILE_VALUES) > MOST_PROFILE_VALUES;
+  return isTooLarge || JSON.stringify(profile).length > MOST_PROFILE_UNITS;
 }
 
 export function isTooLong(text: string): boolean {

@@ -4,6 +4,7 @@ import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { CallReport } from '../domain/exchange.ts';
+import type { ByteBudget } from '../domain/held-bytes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { RequestHeaders } from './headers.ts';
@@ -110,6 +111,8 @@ export interface EndpointOptions {
   readonly onFault: FaultListener;
   /** Spreads the end of many streams over turns of the event loop. */
   readonly scheduler: TaskScheduler;
+  /** Counts the profiles and URIs of `subscriptions/listen`. */
+  readonly declarations: ByteBudget;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
 }

@@ -2,6 +2,7 @@
 
 import { LIMITS } from '../../src/domain/limits.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
+import { MOST_PROFILE_UNITS, MOST_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
 import { table } from './markdown.ts';
 
 const share = `${LIMITS.ownerShare * 100} %`;
@@ -104,6 +105,16 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Tasks that a node remembers per caller; callers', '2,500; 100', 'the least recently used is forgotten'],
   ],
   'Sessions and processes': [
+    [
+      'Capabilities and name of one client',
+      `${count(MOST_PROFILE_VALUES)} values with keys, ${count(MOST_PROFILE_UNITS)} characters`,
+      '-32602',
+    ],
+    [
+      'Capabilities, names and URIs over 4 KiB that sessions and subscriptions keep',
+      'a sixteenth of the memory; per caller a quarter of that, or 8 MiB',
+      '`SESSION_LIMIT`, `QUEUE_FULL`',
+    ],
     [
       'Sessions, all templates together',
       `\`sessions.max\`, ${count(LIMITS.sessions)}; per caller \`sessions.share\``,

@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { SESSION_ACTOR_ID } from '../../../src/actors/template.machine.ts';
-import type { SessionRecord } from '../../../src/domain/client.ts';
+import { profileBytes, type SessionRecord } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
   ASKABLE,
@@ -16,6 +16,7 @@ import {
   FULL,
   Harness,
   HTTP,
+  LARGE,
   listenTo,
   PLAIN,
   pass,
@@ -55,6 +56,23 @@ test('a session that opens too slowly, or when the table is closed, fails and le
   await settled();
   await harness.sessions.closeAll(0);
   assert.equal([await late, harness.sessions.size], ['SHUTTING_DOWN', 0]);
+});
+
+test('large profiles are counted in bytes until the sessions end; usual ones are not', async () => {
+  harness = new Harness();
+  await harness.add('a', { fields: HTTP });
+  const large = { ...PLAIN, capabilities: LARGE };
+  const opened: ClientSession[] = [];
+  const { bounds } = harness.declarations;
+  const one = profileBytes(large);
+  for (let held = one; held <= bounds.ownerBytes; held += one) opened.push(await harness.openSession(large));
+  assert.is(harness.declarations.total, opened.length * one);
+  assert.is(await codeOf(harness.openSession(large)), 'SESSION_LIMIT');
+  const usual = await harness.openSession();
+  await opened.pop()?.close();
+  opened.push(await harness.openSession(large), usual);
+  await Promise.all(opened.map((session) => session.close()));
+  assert.equal([harness.declarations.total, harness.sessions.size], [0, 0]);
 });
 
 test('a thousand closed sessions leave no call, subscription or conversation at the instances', async () => {

@@ -5,11 +5,12 @@ import * as assert from 'uvu/assert';
 import { type Conversation, NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import { StatelessUpstream } from '../../../src/actors/stateless/stateless-pool.ts';
+import { profileBytes } from '../../../src/domain/client.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { ASKABLE, Harness, modernProfile, settled } from '../../helpers/failing-backend.ts';
+import { ASKABLE, Harness, LARGE, modernProfile, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -49,6 +50,24 @@ test('leases an SSE conversation in which the client can be asked to one call at
   assert.is(pool.lease(one, askable).conversation, first.conversation);
   const plain = pool.lease(one, guest('ann'));
   assert.is(pool.lease(one, guest('ann')).conversation, plain.conversation, 'nothing can be asked');
+});
+
+test('counts large profiles in bytes as long as their conversations are open', async () => {
+  const one = await instanceOf('http');
+  const { declarations } = harness;
+  const large = { ...modernProfile(), capabilities: LARGE };
+  const bytes = profileBytes(large);
+  const lease = (owner: string) => pool.lease(one, { owner: { id: owner }, profile: large });
+  const { bounds } = declarations;
+  for (let held = bytes; held <= bounds.totalBytes; held += bytes) lease(`owner ${held}`);
+  assert.throws(
+    () => lease('ann'),
+    (error: unknown) => hasCode(error, 'QUEUE_FULL'),
+  );
+  assert.is(pool.lease(one, guest('ann')).isNew, true);
+  await pool.close();
+  await settled();
+  assert.is(declarations.total, 0);
 });
 
 test('has at most 1,024 conversations over HTTP', async () => {

@@ -117,6 +117,19 @@ test('refuses an invalid filter, streams above the share of an owner, except wit
   assert.is(outcomeOf(await listen('bob')), '429 429');
 });
 
+test('counts large profiles and many URIs in bytes until the stream ends', async () => {
+  const uris = Array.from({ length: 1_000 }, (_, index) => `a://${index}/${'x'.repeat(1_000)}`);
+  const many = { resourceSubscriptions: uris };
+  const harness = modernHarness();
+  const listen = (filter: JsonObject) => harness.send('subscriptions/listen', { notifications: filter });
+  const open = [await listen(many), await listen(many), await listen(many)];
+  assert.is(outcomeOf(await listen(many)), '429 429');
+  assert.is(harness.backends.wanted.length, open.length);
+  assert.is((await listen(notifications)).events.isEnded, false);
+  for (const reply of open) reply.lose();
+  assert.is(harness.declarations.total, 0);
+});
+
 const all = {
   tools: { listChanged: true },
   prompts: { listChanged: true },

@@ -3,6 +3,7 @@
 
 import { ParkedCalls } from '../../../src/actors/parked-calls.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { ByteBudget, memoryBounds } from '../../../src/domain/held-bytes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { encodeHeader } from '../../../src/domain/text.ts';
@@ -47,17 +48,20 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   backends.known = [PEER];
   const parked = new ParkedCalls();
   const faults: unknown[] = [];
+  const declarations = new ByteBudget(memoryBounds(0).declarations);
   const endpoint = new Endpoint({
     backends: () => backends,
     parked,
     stateKey,
     onFault: (error) => faults.push(error),
     scheduler: untimedScheduler(),
+    declarations,
   });
   const charges: number[] = [];
   const harness = {
     backends,
     parked,
+    declarations,
     endpoint,
     charges,
     /** Reported errors of the gateway itself. */

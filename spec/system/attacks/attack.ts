@@ -1,5 +1,9 @@
 // Shared by the attacks: a backend whose tools write their answers themselves, and figures of what callers saw.
 
+import { readFileSync } from 'node:fs';
+import * as assert from 'uvu/assert';
+import { caller, callTool, repeatRequests } from '../../helpers/caller.ts';
+import type { McpHarness } from '../../helpers/mcp-program.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Answer, type Answers, result, serving } from '../../transports/scripted-server.ts';
 
@@ -16,18 +20,58 @@ export const toolsOf = (names: readonly string[]) => ({
 });
 
 /** A server of the legacy era without sessions. Its tools write their answers, or only a part of them. */
-export function startToolServer(tools: Answers): Promise<RawServer> {
+export function startToolServer(
+  tools: Answers,
+  capabilities: object = INITIALIZED.capabilities,
+): Promise<RawServer> {
   const call: Answer = (response, asked) => {
     response.on('error', () => {}); // clients may disconnect at any time
     tools[String(asked.params?.name)]?.(response, asked);
   };
   const list = result(toolsOf(Object.keys(tools)));
-  const answers = { initialize: result(INITIALIZED), ping: result({}), 'tools/list': list };
+  const answers = {
+    initialize: result({ ...INITIALIZED, capabilities }),
+    ping: result({}),
+    'tools/list': list,
+  };
   return startRawServer(serving({ ...answers, 'tools/call': call }));
 }
 
 /** Answers a call without content. */
 export const nothing = result({ content: [] });
+
+/**
+ * Runs the attack while another caller makes one call of `demo/fast` at a time; asserts that each is served and that the gateway takes
+ * less than 800 MiB, and prints figures.
+ */
+export async function othersAreServed(
+  { url, program }: McpHarness,
+  credentials: Readonly<Record<string, string>>,
+  what: string,
+  attack: () => Promise<unknown>,
+): Promise<void> {
+  let mostRss = 0;
+  const watching = repeatRequests([
+    () => {
+      mostRss = Math.max(mostRss, rssOf(program.process.pid));
+      return callTool(caller(url, credentials), 'demo', 'fast');
+    },
+  ]);
+  await attack();
+  const answers = await watching.stop();
+  const { p50, p95 } = figuresOf(answers.map(({ tookMs }) => tookMs));
+  process.stdout.write(`${what}: rss ${mostRss} MiB, others p50 ${p50} ms, p95 ${p95} ms\n`);
+  assert.equal([...new Set(answers.map(({ status }) => status))], [200]);
+  assert.ok(mostRss > 0 && mostRss < 800, `rss ${mostRss} MiB`);
+  assert.ok(p50 < 1_000, `p50 ${p50} ms`);
+}
+
+/** In MiB. */
+function rssOf(pid: number | undefined): number {
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(status) ?? [];
+  return Math.round(Number(kib) / 1024);
+}
 
 /** Figures of these times, in whole ms. */
 export function figuresOf(times: readonly number[]) {

@@ -1,18 +1,17 @@
 // Request bodies of one caller, inside 1 GiB: the gateway survives large, slow or many bodies and bodies full of values, and
 // serves other callers.
 
-import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { caller, callTool, newKey, repeatRequests } from '../../helpers/caller.ts';
+import { newKey } from '../../helpers/caller.ts';
 import { type Flood, flood } from '../../helpers/flood.ts';
 import { head } from '../../helpers/http-raw.ts';
 import { type McpHarness, register, startGuarded } from '../../helpers/mcp-program.ts';
 import { canLimitMemory, MemoryLimit } from '../../helpers/memory-limit.ts';
 import { suite } from '../../helpers/suite.ts';
 import type { RawServer } from '../../transports/raw-server.ts';
-import { figuresOf, MIB, nothing, startToolServer } from './attack.ts';
+import { MIB, nothing, othersAreServed, startToolServer } from './attack.ts';
 
 const ATTACK_MS = 4_000;
 /** How long a call of the attacker holds its body. */
@@ -49,31 +48,6 @@ async function key(): Promise<Readonly<Record<string, string>>> {
   return (await newKey(harness.admin, 'spec')).headers;
 }
 
-/** Runs the attack while another caller makes one call at a time; asserts that each is served, and prints figures. */
-async function othersAreServed(what: string, attack: () => Promise<unknown>): Promise<void> {
-  let mostRss = 0;
-  const watching = repeatRequests([
-    () => {
-      mostRss = Math.max(mostRss, rss());
-      return callTool(caller(harness.url, other), 'demo', 'fast');
-    },
-  ]);
-  await attack();
-  const answers = await watching.stop();
-  const { p50, p95 } = figuresOf(answers.map(({ tookMs }) => tookMs));
-  process.stdout.write(`${what}: rss ${mostRss} MiB, others p50 ${p50} ms, p95 ${p95} ms\n`);
-  assert.equal([...new Set(answers.map(({ status }) => status))], [200]);
-  assert.ok(mostRss > 0 && mostRss < 800, `rss ${mostRss} MiB`);
-  assert.ok(p50 < 1_000, `p50 ${p50} ms`);
-}
-
-/** In MiB. */
-function rss(): number {
-  const status = readFileSync(`/proc/${harness.program.process.pid}/status`, 'utf8');
-  const [, kib = '0'] = /VmRSS:\s+(\d+)/.exec(status) ?? [];
-  return Math.round(Number(kib) / 1024);
-}
-
 /** Repeated calls of `slow` with these arguments by a new caller; whether some of them are served. */
 const FLOODS: Readonly<
   Record<string, readonly [connections: number, args: Flood['body'], isServed?: boolean]>
@@ -90,7 +64,7 @@ const FLOODS: Readonly<
 };
 for (const [name, [connections, [first, repeated, times, last], isServed]] of Object.entries(FLOODS)) {
   withLimit(name, () =>
-    othersAreServed(name, async () => {
+    othersAreServed(harness, other, name, async () => {
       const statuses = await flood({
         url: `${harness.url}/mcp/demo/tools/call`,
         headers: { 'content-type': 'application/json', ...(await key()) },
@@ -104,7 +78,7 @@ for (const [name, [connections, [first, repeated, times, last], isServed]] of Ob
 }
 
 withLimit('100 uploads that stay incomplete are bounded in memory', () =>
-  othersAreServed('100 uploads held', async () => {
+  othersAreServed(harness, other, '100 uploads held', async () => {
     const types = { 'Content-Type': 'application/json', Accept: 'application/json, text/event-stream' };
     const upload = head('POST /mcp/demo', { ...(await key()), ...types, 'Content-Length': '4000000' });
     const sockets = Array.from({ length: 100 }, () => {

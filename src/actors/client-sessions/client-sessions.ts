@@ -2,8 +2,14 @@
 // number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
-import type { ClientProfile, ClientSessionView, SessionRecord } from '../../domain/client.ts';
 import {
+  type ClientProfile,
+  type ClientSessionView,
+  profileBytes,
+  type SessionRecord,
+} from '../../domain/client.ts';
+import {
+  declarationsTooLarge,
   sessionLimit,
   sessionLost,
   sessionShareLimit,
@@ -11,7 +17,7 @@ import {
 } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
-import { OwnerShares } from '../../domain/held-bytes.ts';
+import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
@@ -26,11 +32,13 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly idleMs?: number | undefined;
   /** Part of them for one owner. Default LIMITS.ownerShare. */
   readonly share?: number | undefined;
+  /** Counts the profiles of sessions. */
+  readonly declarations: ByteBudget;
 }
 
 /** Shortest time between two sweeps, in ms. */
 const GRAIN_MS = 1_000;
-/** Different profiles remembered, each of at most 32 KiB. */
+/** Different profiles remembered; large ones are not. */
 const PROFILES_REMEMBERED = 256;
 
 export class ClientSessions implements SessionSupervisor {
@@ -42,6 +50,7 @@ export class ClientSessions implements SessionSupervisor {
   readonly #aggregateShares: OwnerShares;
   /** The profiles of the latest sessions, once each: many clients are the same program. */
   readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
+  readonly #declarations: ByteBudget;
   readonly #opening = new Set<ClientSession>();
   readonly #open = new Map<string, SessionRecord>();
   readonly #idleMs: number;
@@ -56,9 +65,11 @@ export class ClientSessions implements SessionSupervisor {
     maxSessions = LIMITS.sessions,
     idleMs = LIMITS.sessionIdleMs,
     share,
+    declarations,
     ...deps
   }: ClientSessionsOptions) {
     this.deps = deps;
+    this.#declarations = declarations;
     this.binder = new Binder(deps);
     this.max = maxSessions;
     this.#shares = new OwnerShares(maxSessions, share);
@@ -91,6 +102,7 @@ export class ClientSessions implements SessionSupervisor {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
     this.#makeRoom(ownerId, this.#shares);
+    this.#takeBytes(ownerId, profile);
     const session = new ClientSession(this, template, ownerId, this.#shared(profile), lists);
     this.#opening.add(session);
     this.#shares.take(ownerId);
@@ -114,6 +126,7 @@ export class ClientSessions implements SessionSupervisor {
   add(session: SessionRecord): void {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     this.#makeRoom(session.ownerId, this.#aggregateShares);
+    this.#takeBytes(session.ownerId, session.profile);
     this.#aggregateShares.take(session.ownerId);
     this.#begin(session);
   }
@@ -191,7 +204,13 @@ export class ClientSessions implements SessionSupervisor {
 
   // -----------------------------------------------------------------------------------------------------------------
 
+  /** SESSION_LIMIT. */
+  #takeBytes(ownerId: string, profile: ClientProfile): void {
+    if (!this.#declarations.take(ownerId, profileBytes(profile))) throw declarationsTooLarge('SESSION_LIMIT');
+  }
+
   #shared(profile: ClientProfile): ClientProfile {
+    if (profileBytes(profile) > 0) return profile;
     const key = canonicalText(profile);
     const known = this.#profiles.get(key) ?? profile;
     this.#profiles.set(key, known);
@@ -241,6 +260,7 @@ export class ClientSessions implements SessionSupervisor {
 
   #drop(session: SessionRecord, shares: OwnerShares): void {
     shares.release(session.ownerId);
+    this.#declarations.add(session.ownerId, -profileBytes(session.profile));
     this.#open.delete(session.id);
     if (this.size === 0) this.#emptied?.();
   }

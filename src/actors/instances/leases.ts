@@ -1,6 +1,7 @@
 // The conversations of clients with one instance: assigns them to leases, bounds their number in all and per owner, and emits their
 // events. A legacy session holds an exclusive lease; a call without a session holds one while it lasts (ADR 69).
 
+import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
 import { dedicatedShareLimit, notConnected, processLimit, queueFull } from '../../domain/error-catalogue.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors.ts';
@@ -186,7 +187,13 @@ export class Leases implements ConversationListener {
 /** Equal for leases that may use the same conversation; undefined for a lease that shares none. */
 function conversationKeyOf({ owner, profile, isExclusive, idleMs }: LeaseRequest): string | undefined {
   if (idleMs === undefined) return undefined;
-  return canonicalText([owner.id, profile.capabilities, isExclusive === true]);
+  return JSON.stringify([owner.id, capabilitiesKey(profile), isExclusive === true]);
+}
+
+/** A short text, which is equal for equal capabilities. */
+export function capabilitiesKey({ capabilities }: Pick<ClientProfile, 'capabilities'>): string {
+  const text = canonicalText(capabilities);
+  return text.length <= 256 ? text : createHash('sha256').update(text).digest('base64url');
 }
 
 function pidOf(upstream: Upstream | undefined): { readonly pid: number } | undefined {

@@ -7,7 +7,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { canonicalText, isJsonObject } from '../../domain/json.ts';
+import { isJsonObject } from '../../domain/json.ts';
 import { listOf, type Peer } from '../../domain/mcp.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
@@ -24,6 +24,7 @@ import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import { NO_SUBSCRIBER } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
+import { capabilitiesKey } from '../instances/leases.ts';
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import {
   forLegacy,
@@ -287,18 +288,18 @@ const MOST_CAPABILITIES = 64;
 class EqualToolLists {
   readonly #capabilities = new WeakMap<Peer, Set<string>>();
 
-  has({ peer }: InstanceRef, { capabilities }: ClientProfile): boolean {
+  has({ peer }: InstanceRef, profile: ClientProfile): boolean {
     const known = peer ? this.#capabilities.get(peer) : undefined;
-    return known?.has(canonicalText(capabilities)) === true;
+    return known?.has(capabilitiesKey(profile)) === true;
   }
 
   /** `event`: the backend's answer to the tool list request of such a client. */
-  learn({ peer, tools }: InstanceRef, { capabilities }: ClientProfile, event: ExchangeEvent): void {
+  learn({ peer, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
     if (!peer || event.kind !== 'result') return;
     const names = allToolsOf(event.result.value);
     if (names === undefined || tools?.listsOnly(names) !== true) return;
     const known = this.#capabilities.get(peer) ?? new Set();
-    if (known.size < MOST_CAPABILITIES) this.#capabilities.set(peer, known.add(canonicalText(capabilities)));
+    if (known.size < MOST_CAPABILITIES) this.#capabilities.set(peer, known.add(capabilitiesKey(profile)));
   }
 }
 

@@ -2,9 +2,16 @@
 // clients with different capabilities. instances/leases.ts bounds their number and idle time.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
-import { acceptsServerRequests, type ClientProfile, type ServerMessage } from '../../domain/client.ts';
+import {
+  acceptsServerRequests,
+  type ClientProfile,
+  profileBytes,
+  type ServerMessage,
+} from '../../domain/client.ts';
+import { declarationsTooLarge } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isCustomNotice, LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -30,12 +37,15 @@ export interface StatelessLease extends Omit<Lease, 'release'> {
 }
 
 export class StatelessPool {
+  readonly #declarations: ByteBudget;
   readonly #scheduler: TaskScheduler;
   readonly #pooled = new Map<Conversation, LeasingInstance>();
   readonly #added = new Subject<Conversation>();
   #isClosed = false;
 
-  constructor(scheduler = new TaskScheduler()) {
+  /** `declarations` counts the profiles of the conversations. */
+  constructor(declarations: ByteBudget, scheduler = new TaskScheduler()) {
+    this.#declarations = declarations;
     this.#scheduler = scheduler;
   }
 
@@ -45,7 +55,7 @@ export class StatelessPool {
 
   /**
    * Leases a conversation with that instance: where its messages can be attributed to calls, one that other calls of the client
-   * may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease; SHUTTING_DOWN once the pool is closed.
+   * may use at the same time, else an exclusive one. QUEUE_FULL like Leases.lease, and for too large profiles; SHUTTING_DOWN once the pool is closed.
    */
   lease(instance: LeasingInstance, { owner, profile }: StatelessClient): StatelessLease {
     if (this.#isClosed) throw shuttingDown();
@@ -60,8 +70,17 @@ export class StatelessPool {
       carrierOf: isExclusive || mayAsk ? (upstream) => new StatelessUpstream(upstream) : undefined,
     });
     if (isNew) {
+      const bytes = profileBytes(profile);
+      if (!this.#declarations.take(owner.id, bytes)) {
+        void conversation.close();
+        release();
+        throw declarationsTooLarge('QUEUE_FULL');
+      }
       this.#pooled.set(conversation, instance);
-      void conversation.gone.then(() => this.#pooled.delete(conversation));
+      void conversation.gone.then(() => {
+        this.#pooled.delete(conversation);
+        this.#declarations.add(owner.id, -bytes);
+      });
       this.#added.next(conversation);
     }
     return {

@@ -10,7 +10,7 @@ import { perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { isProfileTooLarge, MOST_PROFILE_UNITS, tooLongIn } from '../client-bounds.ts';
+import { isProfileTooLarge, MOST_PROFILE_UNITS, MOST_PROFILE_VALUES, tooLongIn } from '../client-bounds.ts';
 import {
   type ClientRequest,
   type McpMessage,
@@ -287,7 +287,8 @@ function profileOf(params: JsonFields | undefined): ClientProfile {
     throw badParams('clientInfo must be an object with name and version');
   }
   if (isProfileTooLarge(capabilities, clientInfo)) {
-    throw badParams(`capabilities and clientInfo must not exceed ${MOST_PROFILE_UNITS} characters`);
+    const most = `${MOST_PROFILE_VALUES} values and ${MOST_PROFILE_UNITS} characters`;
+    throw badParams(`capabilities and clientInfo together have at most ${most}`);
   }
   return { protocolVersion: versionToOpen(protocolVersion), capabilities, clientInfo };
 }

@@ -3,8 +3,8 @@
 
 import { EMPTY, Subscription } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
-import { listenLimit } from '../../domain/error-catalogue.ts';
-import { OwnerShares } from '../../domain/held-bytes.ts';
+import { declarationsTooLarge, listenLimit } from '../../domain/error-catalogue.ts';
+import { type ByteBudget, keptBytes, OwnerShares } from '../../domain/held-bytes.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { idValue } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -20,7 +20,7 @@ import {
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
-import type { FaultListener, McpReply } from '../endpoint-types.ts';
+import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 
@@ -33,29 +33,38 @@ export class ListenStreams {
   /** Each ends an open stream, with its answer. */
   readonly #open = new Set<() => void>();
   readonly #shares = new OwnerShares(MOST_STREAMS);
+  readonly #declarations: ByteBudget;
 
-  /** `onFault` gets the error of a message that could not be serialized, and was left out. */
-  constructor(onFault: FaultListener, scheduler: TaskScheduler) {
+  /**
+   * `onFault` gets the error of a message that could not be serialized, and was left out. `declarations` counts the profiles and
+   * URIs of the streams.
+   */
+  constructor({ onFault, scheduler, declarations }: CommonOptions & Pick<EndpointOptions, 'declarations'>) {
     this.#onFault = onFault;
     this.#scheduler = scheduler;
+    this.#declarations = declarations;
   }
 
   /** Acknowledges the granted changes, then sends them; ends at once if none are granted. RpcFailure (-32602), QUEUE_FULL. */
   open(call: ModernCall, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
-    const { backends, owner, envelope } = call;
-    const { shown, wanted } = grant(call.params, capabilities);
+    const { id, backends, owner, params } = call;
+    const { profile } = call.envelope;
+    const { shown, wanted } = grant(params, capabilities);
     if (this.#shares.isFull) throw listenLimit(MOST_STREAMS, false);
     if (this.#shares.isShareFull(owner.id)) throw listenLimit(this.#shares.share, true);
+    const bytes = keptBytes([profile, shown, idValue(id)]);
+    if (!this.#declarations.take(owner.id, bytes)) throw declarationsTooLarge('QUEUE_FULL');
     const stream = reply.stream();
-    const subscriptionId = { [META.subscriptionId]: idValue(call.id) };
+    const subscriptionId = { [META.subscriptionId]: idValue(id) };
     const listening = new Subscription(() => {
       this.#open.delete(finish);
       this.#shares.release(owner.id);
+      this.#declarations.add(owner.id, -bytes);
     });
     const finish = (): void => {
       if (listening.closed) return;
       const _meta = { ...subscriptionId, [META.serverInfo]: serverInfo };
-      stream.send({ data: resultMessage(call.id, JsonText.ofValue({ resultType: 'complete', _meta })) });
+      stream.send({ data: resultMessage(id, JsonText.ofValue({ resultType: 'complete', _meta })) });
       stream.end();
       listening.unsubscribe();
     };
@@ -81,7 +90,7 @@ export class ListenStreams {
     if (listening.closed) return;
     send('notifications/subscriptions/acknowledged', { notifications: shown });
     const isGranting = Object.keys(shown).length > 0;
-    const changes$ = isGranting ? backends.changes(owner, envelope.profile, wanted) : EMPTY;
+    const changes$ = isGranting ? backends.changes(owner, profile, wanted) : EMPTY;
     listening.add(changes$.subscribe({ next: forward, complete: finish }));
   }
 

@@ -16,7 +16,7 @@ import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
-import { isProfileTooLarge, MOST_PROFILE_UNITS } from '../client-bounds.ts';
+import { isProfileTooLarge, MOST_PROFILE_UNITS, MOST_PROFILE_VALUES } from '../client-bounds.ts';
 import type { Backends, Owner } from '../ports.ts';
 import { RpcFailure } from '../rpc.ts';
 
@@ -81,7 +81,8 @@ export function readEnvelope(params: JsonFields): Envelope {
   }
   if (logLevel !== undefined && !isLogLevel(logLevel)) throw badField(META.logLevel, logLevel, 'a log level');
   if (isProfileTooLarge(capabilities, clientInfo)) {
-    const problem = `has with ${META.clientInfo} more than ${MOST_PROFILE_UNITS} characters`;
+    const most = `${MOST_PROFILE_VALUES} values or ${MOST_PROFILE_UNITS} characters`;
+    const problem = `has with ${META.clientInfo} more than ${most}`;
     throw badEnvelope(META.clientCapabilities, problem);
   }
   const profile = { protocolVersion, capabilities, clientInfo };

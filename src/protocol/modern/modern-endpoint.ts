@@ -29,7 +29,7 @@ import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
 import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
-interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 'stateKey'> {
+interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 'stateKey' | 'declarations'> {
   readonly tasks: TaskMemory;
 }
 
@@ -39,8 +39,8 @@ export class ModernEndpoint {
   readonly #listens: ListenStreams;
   readonly #deps: ModernExchangeDeps;
 
-  constructor({ parked, stateKey, onFault, scheduler, tasks }: ModernOptions) {
-    this.#listens = new ListenStreams(onFault, scheduler);
+  constructor({ parked, stateKey, onFault, scheduler, tasks, declarations }: ModernOptions) {
+    this.#listens = new ListenStreams({ onFault, scheduler, declarations });
     this.#deps = {
       routing: new ModernRouting(stateKey, tasks),
       alarm: alarmOf(scheduler),
