@@ -11,12 +11,13 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
-import { untimedScheduler } from '../helpers/turns.ts';
+import { passTurns, untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('parked calls');
 const ANN = { id: 'ann' };
 const BOB = { id: 'bob' };
 const CALL = 'tools/call book';
+const SHARE = LIMITS.parkedCalls / 4;
 const LATE = { error: { code: -32603, message: 'The client did not answer.' } };
 
 const ACCEPTED: ClientReply = { result: { action: 'accept' } };
@@ -118,6 +119,25 @@ test('keeps the result of a backend that did not wait for replies, until it is f
   assert.equal([second.received, calls.size, backend.last.replies], [[1, 'done', 'end'], 0, [LATE]]);
 });
 
+for (const [how, end, received] of [
+  ['was answered by its backend', () => backend.last.result('done'), ['done', 'end']],
+  ['failed with its backend', () => backend.disconnect(), ['BACKEND_UNAVAILABLE']],
+] as const) {
+  test(`a call that ${how} meanwhile does not count as one that waits, and its end is kept`, async () => {
+    const ended: Client[] = [];
+    for (let n = 0; n < 2 * SHARE; n += 1) {
+      backend = new ScriptedTransport();
+      ended.push(park('roots/list'));
+      end();
+      await passTurns(1);
+    }
+    const fetch = (n: number) => calls.resume(ended[n]?.id ?? '', ANN, CALL, new Map());
+    assert.equal([calls.size, fetch(SHARE - 1)], [SHARE, undefined], 'the oldest were given up');
+    for (let n = SHARE; n < 2 * SHARE; n += 1) assert.equal(new Client(fetch(n)).received, received);
+    assert.equal([calls.size, [...calls.owners]], [0, []]);
+  });
+}
+
 test('asks in the next round what the backend asked while the call was parked', () => {
   const first = park('roots/list');
   backend.last.ask('sampling/createMessage');
@@ -170,15 +190,14 @@ test('refuses a call above the limit with QUEUE_FULL, and keeps the others', () 
 });
 
 test('parks at most a quarter of the limit for one owner, unless callers are anonymous', () => {
-  const share = LIMITS.parkedCalls / 4;
-  const [first] = Array.from({ length: share }, () => parkFor('ann'));
+  const [first] = Array.from({ length: SHARE }, () => parkFor('ann'));
   assert.equal([parkFor('ann').received, parkFor('bob').received], [['QUEUE_FULL'], []]);
-  assert.is(calls.size, share + 1);
+  assert.is(calls.size, SHARE + 1);
   mock.timers.tick(10);
   new Client(calls.resume(first?.id ?? '', ANN, CALL, new Map())).subscription.unsubscribe();
   parkFor('ann');
-  assert.is(calls.size, share + 1);
-  for (let n = 0; n <= share; n += 1) assert.equal(parkFor('anonymous').received, []);
+  assert.is(calls.size, SHARE + 1);
+  for (let n = 0; n <= SHARE; n += 1) assert.equal(parkFor('anonymous').received, []);
 });
 
 test('ends the calls of one owner, and no others', () => {

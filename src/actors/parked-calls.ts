@@ -3,6 +3,7 @@
 //
 //   gathering ── 5 ms ──► parked: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
 //                           │ 10 min ──► ended
+//                           └ the exchange ends ──► kept for the client; no longer counted as a call that waits
 
 import { randomBytes } from 'node:crypto';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
@@ -30,6 +31,8 @@ export class ParkedCalls {
   readonly #alarm: Alarm;
   readonly #calls = new Map<string, ParkedCall>();
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
+  /** Calls whose exchange has ended, until their clients return. */
+  readonly #ended = new OwnerShares(LIMITS.parkedCalls);
 
   /** `scheduler`: spreads the end of many calls. */
   constructor(scheduler = new TaskScheduler()) {
@@ -43,12 +46,12 @@ export class ParkedCalls {
   }
 
   get owners(): Iterable<string> {
-    return this.#shares.owners;
+    return [...this.#shares.owners, ...this.#ended.owners];
   }
 
   /**
    * See CallParking of protocol/ports.ts. A parked call continues for LIMITS.parkedCallMs. QUEUE_FULL when LIMITS.parkedCalls are
-   * parked, or the owner's share of them.
+   * parked, or the owner's share of them, without those whose exchange has ended: of these the oldest are given up.
    */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
     return new Observable((subscriber) => {
@@ -113,14 +116,29 @@ export class ParkedCalls {
 
   #park(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): ParkedCall {
     const id = randomBytes(ID_BYTES).toString('base64url');
+    let shares = this.#shares;
     const gone = () => {
-      if (this.#calls.delete(id)) this.#shares.release(owner.id);
+      if (this.#calls.delete(id)) shares.release(owner.id);
     };
-    const input = { id, ownerId: owner.id, call, source, gone, alarm: this.#alarm };
+    const ended = () => {
+      this.#makeRoom(owner.id);
+      shares.release(owner.id);
+      shares = this.#ended;
+      shares.take(owner.id);
+    };
+    const input = { id, ownerId: owner.id, call, source, ended, gone, alarm: this.#alarm };
     const parked = new ParkedCall(input, subscriber);
     this.#calls.set(id, parked);
-    this.#shares.take(owner.id);
+    shares.take(owner.id);
     return parked;
+  }
+
+  /** For one more call whose exchange has ended: the oldest one is given up, of this owner if its share is full. */
+  #makeRoom(ownerId: string): void {
+    const isShareFull = this.#ended.isShareFull(ownerId);
+    if (!isShareFull && !this.#ended.isFull) return;
+    const ended = [...this.#calls.values()].filter(({ hasEnded }) => hasEnded);
+    ended.find((parked) => !isShareFull || parked.ownerId === ownerId)?.cancel();
   }
 }
 
@@ -143,6 +161,8 @@ interface ParkedCallInput {
   /** The exchange. */
   readonly source: Subscription;
   readonly alarm: Alarm;
+  /** The exchange has ended while the client was away. */
+  readonly ended: () => void;
   /** The call is over. Idempotent. */
   readonly gone: () => void;
 }
@@ -189,6 +209,11 @@ class ParkedCall {
 
   complete(): void {
     this.#finish((subscriber) => subscriber.complete());
+  }
+
+  /** True when it only waits to deliver its end. */
+  get hasEnded(): boolean {
+    return this.#end !== undefined && this.isWaiting;
   }
 
   waitsFor(ownerId: string, call: string): boolean {
@@ -275,8 +300,11 @@ class ParkedCall {
   #finish(end: (subscriber: CallSubscriber) => void): void {
     if (this.#isOver || this.#end !== undefined) return;
     this.#refuseQuestions();
-    if (this.#subscriber === undefined) this.#end = end;
-    else this.#deliverEnd(this.#subscriber, end);
+    if (this.#subscriber !== undefined) this.#deliverEnd(this.#subscriber, end);
+    else {
+      this.#input.ended();
+      this.#end = end;
+    }
   }
 
   #deliverEnd(subscriber: CallSubscriber, end: (subscriber: CallSubscriber) => void): void {
