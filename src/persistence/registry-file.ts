@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises';
 import { codeOf, messageOf, OperatorError } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { isTemplateId, LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { utf8Text } from '../domain/text.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
@@ -59,9 +60,8 @@ export async function parseRegistryDocument(text: string, name: string): Promise
     );
   }
   const contents: Contents = { templates: [], entries: [], problems: [], isPartial: false };
-  readTemplates(document.templates, contents);
-  readServers(document.servers, contents);
-  readClientServers(document.mcpServers, contents);
+  // In several turns of the event loop: a document may have thousands of entries.
+  await new TaskScheduler().each(entriesIn(document, contents), (source) => addEntry(source, contents));
   for (const section of Object.keys(document)) {
     if (!SECTIONS.includes(section)) contents.problems.push(`${pathTo('', section)}: unknown field`);
   }
@@ -83,21 +83,36 @@ function refuse(contents: Contents, problem: string): void {
   contents.isPartial = true;
 }
 
-function readTemplates(section: unknown, contents: Contents): void {
+/** The entries of all sections, in their order. Reports what else is wrong. */
+function* entriesIn(
+  { templates, servers, mcpServers }: JsonObject,
+  contents: Contents,
+): Generator<EntrySource> {
+  yield* entriesOfTemplates(templates, contents);
+  yield* entriesOfServers(servers, contents);
+  yield* entriesOfClients(mcpServers, contents);
+}
+
+function* entriesOfTemplates(section: unknown, contents: Contents): Generator<EntrySource> {
   const problem = 'templates: must be an object with one section per template';
   for (const [name, template] of entriesOf(section, problem, contents)) {
     const path = pathTo('templates', name);
     if (!isTemplateId(name)) refuse(contents, `${path}: "${name}" is not a valid template name`);
     else if (!isJsonObject(template)) refuse(contents, `${path}: must be an object with "instances"`);
-    else readTemplate(name, template, path, contents);
+    else yield* entriesOfTemplate(name, template, path, contents);
   }
 }
 
-function readTemplate(name: string, template: JsonObject, path: string, contents: Contents): void {
+function* entriesOfTemplate(
+  name: string,
+  template: JsonObject,
+  path: string,
+  contents: Contents,
+): Generator<EntrySource> {
   const settings = readLoadBalancer(template.load_balancer, pathTo(path, 'load_balancer'), contents.problems);
   contents.templates.push({ name, loadBalancer: settings });
   for (const item of itemsOf(template.instances, pathTo(path, 'instances'), contents))
-    addEntry({ ...item, template: name }, contents);
+    yield { ...item, template: name };
   for (const field of Object.keys(template)) {
     if (!['instances', 'load_balancer'].includes(field)) {
       contents.problems.push(`${pathTo(path, field)}: unknown field`);
@@ -106,18 +121,18 @@ function readTemplate(name: string, template: JsonObject, path: string, contents
 }
 
 /** Reads servers. The template of a server defaults to its key, which is the name for clients. */
-function readServers(section: unknown, contents: Contents): void {
+function* entriesOfServers(section: unknown, contents: Contents): Generator<EntrySource> {
   for (const { key, value, path } of itemsOf(section, 'servers', contents)) {
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
     if (typeof written !== 'string') refuse(contents, `${path}: "template_name" is missing`);
     else if (!isTemplateId(written)) {
       refuse(contents, `${path}: "${written}" is not a valid template name; give a "template_name"`);
-    } else addEntry({ key, value, path, template: written }, contents);
+    } else yield { key, value, path, template: written };
   }
 }
 
 /** Reads servers in the format of MCP clients: each is a template with one instance, both with the name of the server. */
-function readClientServers(section: unknown, contents: Contents): void {
+function* entriesOfClients(section: unknown, contents: Contents): Generator<EntrySource> {
   for (const [name, value] of entriesOf(section, 'mcpServers: must be an object by name', contents)) {
     const path = pathTo('mcpServers', name);
     const template = isTemplateId(name) ? name : slugOf(name);
@@ -128,7 +143,7 @@ function readClientServers(section: unknown, contents: Contents): void {
     if (template !== name) {
       contents.problems.push(`${path}: "${name}" is not a valid template name; "${template}" is used`);
     }
-    addEntry({ key: template, value, path, template }, contents);
+    yield { key: template, value, path, template };
   }
 }
 
