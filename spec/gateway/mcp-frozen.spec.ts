@@ -5,8 +5,9 @@ import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { createGateway, type Gateway } from '../../src/gateway.ts';
 import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
+import { becomes } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
-import { modernRequest, openSession, type Post, postTo } from './mcp-post.ts';
+import { modernRequest, openSession, type Post, postTo, send } from './mcp-post.ts';
 
 /** Each test must end long before the handshake timeout. */
 const test = suite('mcp endpoint with a frozen backend', { timeoutMs: LIMITS.handshakeMs / 5 });
@@ -61,6 +62,24 @@ test('a call without a session continues with a healthy instance', async () => {
   freeze();
   const calls = [1, 2].map(() => errorData({ template: 't', ...echo('echo') }));
   assert.equal(await Promise.all(calls), [undefined, undefined]);
+});
+
+test('opens sessions at other instances within seconds, and deletes those that a stopped one opens late', async () => {
+  for (const id of ['one', 'two', 'three', 'four']) await register(id);
+  const proceed = servers.get('one')?.stop();
+  const startedMs = performance.now();
+  const opened = await Promise.all(Array.from({ length: 8 }, () => openSession(gateway, 't')));
+  const tookMs = performance.now() - startedMs;
+  assert.ok(tookMs < 3_000, `it took ${tookMs} ms`);
+  for (const headers of opened) {
+    const message = { method: 'tools/call', params: { name: 'echo', arguments: { text: 'x' } } };
+    assert.is(await errorData({ template: 't', message, headers }), undefined);
+    await send(gateway, 'DELETE', { template: 't', headers });
+  }
+  proceed?.();
+  const sessions = () => [...servers.values()].map((server) => server.sessions.size);
+  await becomes(sessions, [1, 1, 1, 1]); // of the instances themselves
+  assert.is(servers.get('one')?.count('initialize'), 1 + 2);
 });
 
 test.run();

@@ -49,11 +49,12 @@ export class RoundsHarness {
   constructor(backend: BackendOptions, sessionFailover: SessionFailover = 'never') {
     this.#backend = backend;
     this.inner = new Harness({ policy: { sessionFailover } });
-    const { fleet, dispatcher, emit } = this.inner;
+    const { fleet, dispatcher, emit, budget } = this.inner;
     const scheduler = untimedScheduler();
     this.mcp = new Mcp({
       fleet,
       dispatcher,
+      budget,
       emit,
       alarm: alarmOf(scheduler),
       scheduler,

@@ -134,6 +134,7 @@ export class Harness {
   onEvent: (event: GatewayEvent) => unknown = () => {};
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
+  readonly budget: RetryBudget;
   readonly sessions: ClientSessions;
   readonly declarations = new ByteBudget(memoryBounds(0).declarations);
   readonly pool = new StatelessPool(this.declarations);
@@ -171,10 +172,19 @@ export class Harness {
       opener: (definition) => (signal) => this.open(definition, signal),
     });
     const { fleet, pool } = this;
-    this.dispatcher = new Dispatcher({ ...deps, fleet, budget: new RetryBudget(now) });
-    const { dispatcher } = this;
+    this.budget = new RetryBudget(now);
+    this.dispatcher = new Dispatcher({ ...deps, fleet, budget: this.budget });
+    const { dispatcher, budget } = this;
     this.sessions = new ClientSessions({
-      ...{ ...deps, fleet, dispatcher, maxSessions, share: own?.share, declarations: this.declarations },
+      ...{
+        ...deps,
+        fleet,
+        dispatcher,
+        budget,
+        maxSessions,
+        share: own?.share,
+        declarations: this.declarations,
+      },
       alarm: (waitMs, ring) => {
         this.sessionAlarms += 1;
         return alarm(waitMs, ring);

@@ -4,6 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER, Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
+import type { RetryBudget } from '../actors/calls/retry.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
 import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
@@ -31,6 +32,7 @@ export interface McpDeps
     Pick<GatewayOptions, 'changedCallers$' | 'stateKey' | 'sessions' | 'onFault' | 'random'> {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
+  readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;

@@ -134,24 +134,46 @@ test('tries the next instance when one refuses a conversation, and reports the l
   assert.is(await resultOf(ask(session, 'read')), 'c');
 });
 
-test('gives up on an HTTP instance that opens nothing after half of its time, and tries another', async () => {
-  harness.setPolicy({ callTimeoutMs: 4_000 });
-  for (const id of ['a', 'b', 'c']) await harness.add(id, { fields: HTTP });
-  const { signals } = harness.freeze('a');
+test('opens a conversation with a second HTTP instance when one opens nothing for a second, and closes the late one', async () => {
+  for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
+  const { signals, thaw } = harness.freeze('a');
   const opening = harness.openSession();
-  await settled();
-  mock.timers.tick(LIMITS.handshakeMs / 2);
+  await pass(999);
+  assert.is(harness.upstreams('b').length, 0);
+  await pass(1);
   const session = await opening;
-  assert.is(signals[0]?.aborted, true);
   assert.is(await resultOf(ask(session, 'read')), 'b');
-  harness.freeze('c');
-  harness.ref('a').drain();
-  await harness.add('d', { fields: HTTP });
-  harness.ref('b').drain();
-  const call = ask(session, 'read');
+  assert.equal([signals[0]?.aborted, harness.upstreams('a').length], [false, 0]);
+  thaw();
   await settled();
-  mock.timers.tick(2_000);
-  assert.is(await resultOf(call), 'd');
+  assert.equal(isClosed('a'), [true]);
+  assert.equal([isClosed('b'), await resultOf(ask(session, 'read'))], [[false], 'b']);
+});
+
+test('the first of two instances may open its conversation after all, and the program of the other ends at once', async () => {
+  harness.setPolicy({ session: 'isolated' });
+  await harness.add('a', { fields: HTTP });
+  await harness.add('b', { fields: STDIO });
+  const [one, other] = [harness.freeze('a'), harness.freeze('b')];
+  const opening = harness.openSession();
+  await pass(1_000);
+  assert.is(other.signals.length, 1);
+  one.thaw();
+  const session = await opening;
+  assert.is(await resultOf(ask(session, 'read')), 'a');
+  assert.equal([other.signals[0]?.aborted, isClosed('a')], [true, [false]]);
+});
+
+test('second openings use the retry budget; others wait for half of their time', async () => {
+  for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
+  harness.freeze('a');
+  const openings = Array.from({ length: 60 }, () => harness.openSession());
+  await pass(0);
+  assert.is(harness.upstreams('b').length, 30);
+  await pass(1_000);
+  assert.is(harness.upstreams('b').length, 30 + 12 + 10, 'a fifth of the openings, and the allowance');
+  await pass(LIMITS.handshakeMs / 2 - 1_000);
+  assert.is((await Promise.all(openings)).length, 60);
 });
 
 for (const [when, ids, fields] of [
@@ -518,4 +540,8 @@ function betweenRounds(session: ClientSession): Promise<Reservation> {
     .exchange(toolCall('write'))
     .pipe(map((answer) => session.reserve(answer, () => undefined)));
   return firstValueFrom(place$);
+}
+
+function isClosed(id: string): boolean[] {
+  return harness.upstreams(id).map((upstream) => upstream.isClosed);
 }

@@ -1,8 +1,8 @@
 // Finds a binding for a session: at the instance that the strategy chooses, and after a failure at the next one.
 
 import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
-import { backendTimeout, notConnected } from '../../domain/error-catalogue.ts';
+import { type Clock, SLOW_MS } from '../../domain/clock.ts';
+import { notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
@@ -12,7 +12,9 @@ import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
+import { SLOW_PART } from '../calls/deadline.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
+import type { RetryBudget } from '../calls/retry.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
@@ -25,6 +27,8 @@ import { Binding } from './bindings.ts';
 export interface SessionDeps extends Clock {
   readonly fleet: Pick<Fleet, 'group' | 'has' | 'hold' | 'release' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
+  /** Bounds second openings, as it bounds second attempts of calls. */
+  readonly budget: Pick<RetryBudget, 'countCall' | 'take'>;
   /** For tasks that come due by the thousand. */
   readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;
@@ -82,52 +86,12 @@ export class Binder {
 
   /**
    * Tries to open a binding at one instance after another: the first, and at most `maxRetries` more. Rejects with the last
-   * failure, or NO_HEALTHY_INSTANCE; nothing is left open then. An HTTP instance gets half of the remaining time while there is
-   * another one to try.
+   * failure, or NO_HEALTHY_INSTANCE; nothing is left open then. An opening that is slow over a network continues beside the next
+   * one; the first binding counts, and what else is opened is closed. Source: ADR 101.
    */
-  async findBinding(
-    needs: SessionNeeds,
-    { first, only, last, withinMs }: SearchOptions,
-    signal: AbortSignal,
-  ): Promise<Binding> {
-    const { now } = this.#deps;
-    const { group } = needs;
-    const retries = only === undefined ? group.policy.maxRetries : 0;
-    const endsAtMs = now() + withinMs;
-    const tried = new Set<string>();
-    let failure: GatewayError | undefined;
-    let ref = only ?? first ?? pick(group, tried, last);
-    while (ref !== undefined) {
-      tried.add(ref.id);
-      const mayRetry = tried.size <= retries;
-      const hasNext = mayRetry && group.pool.candidates.some(({ id }) => !tried.has(id));
-      try {
-        if (!hasNext || !isNetworked(ref.definition)) return await this.#open(ref, needs, signal);
-        return await this.#openWithin((endsAtMs - now()) / 2, ref, needs, signal);
-      } catch (thrown) {
-        failure = atInstance(asGatewayError(thrown), ref.id);
-        ref = mayRetry && !signal.aborted ? pick(group, tried, last) : undefined;
-      }
-    }
-    throw failure ?? (this.#deps.isAccepting() ? group.noneHealthy() : shuttingDown());
-  }
-
-  /** Aborts an opening that takes longer. Over a network a healthy backend opens at once; only a program takes time to start. */
-  async #openWithin(
-    ms: number,
-    ref: InstanceRef,
-    needs: SessionNeeds,
-    signal: AbortSignal,
-  ): Promise<Binding> {
-    const late = new AbortController();
-    const disarm = this.#deps.alarm(Math.max(0, Math.ceil(ms)), () => late.abort());
-    try {
-      return await this.#open(ref, needs, AbortSignal.any([signal, late.signal]));
-    } catch (thrown) {
-      throw late.signal.aborted ? backendTimeout(Math.round(ms), 'no') : thrown;
-    } finally {
-      disarm();
-    }
+  findBinding(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
+    const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, needs, ended);
+    return new BindingSearch({ ...this.#deps, ...options, group: needs.group, signal, open }).run();
   }
 
   async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {
@@ -186,6 +150,99 @@ export class Binder {
     const start = async () => (this.#keepsDedicated.has(peer) ? undefined : leaseIfLegacy());
     const probed = await probes.take({ ownerId: needs.ownerId, signal, start });
     return probed ?? (this.#keepsDedicated.get(peer) === true ? leaseIfLegacy() : undefined);
+  }
+}
+
+interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
+  readonly group: Group;
+  /** Ends the search. */
+  readonly signal: AbortSignal;
+  readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
+}
+
+class BindingSearch {
+  readonly #deps: SearchDeps;
+  readonly #endsAtMs: number;
+  readonly #tried = new Set<string>();
+  readonly #found = Promise.withResolvers<Binding>();
+  /** Aborted when there is a binding. */
+  readonly #over = new AbortController();
+  readonly #ended: AbortSignal;
+  #underWay = 0;
+  #failure: GatewayError | undefined;
+
+  constructor(deps: SearchDeps) {
+    this.#deps = deps;
+    this.#endsAtMs = deps.now() + deps.withinMs;
+    this.#ended = AbortSignal.any([deps.signal, this.#over.signal]);
+  }
+
+  run(): Promise<Binding> {
+    const { only, first, last, budget } = this.#deps;
+    if (last === undefined) budget.countCall(); // the call that makes a session move is counted already
+    this.#continue(only ?? first ?? this.#next());
+    return this.#found.promise;
+  }
+
+  #continue(ref: InstanceRef | undefined): void {
+    if (ref !== undefined) void this.#try(ref);
+    else if (this.#underWay === 0) this.#found.reject(this.#failure ?? this.#noInstance());
+  }
+
+  async #try(ref: InstanceRef): Promise<void> {
+    const { signal, open } = this.#deps;
+    this.#tried.add(ref.id);
+    this.#underWay += 1;
+    const disarm = this.#hedge(ref);
+    try {
+      // A program is ended at once. A session of a backend can be deleted only when its id is known.
+      const binding = await open(ref, isNetworked(ref.definition) ? signal : this.#ended);
+      if (this.#over.signal.aborted) await binding.close();
+      this.#over.abort();
+      this.#found.resolve(binding);
+    } catch (thrown) {
+      this.#failure = atInstance(asGatewayError(thrown), ref.id);
+      this.#underWay -= 1;
+      this.#continue(this.#next());
+    } finally {
+      disarm();
+    }
+  }
+
+  /**
+   * Begins the next opening beside a slow one: soon if the retry budget allows it, else after half of the remaining time. Over a
+   * network a healthy backend opens at once; only a program takes time to start.
+   */
+  #hedge(slow: InstanceRef): () => void {
+    const { now, alarm, budget, withinMs } = this.#deps;
+    if (!isNetworked(slow.definition) || !this.#hasNext) return () => undefined;
+    const halfMs = Math.ceil((this.#endsAtMs - now()) / 2);
+    const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / SLOW_PART), halfMs);
+    let disarm = alarm(soonMs, () => {
+      slow.suspect();
+      if (this.#hasNext && budget.take()) this.#continue(this.#next());
+      else disarm = alarm(halfMs - soonMs, () => this.#continue(this.#next()));
+    });
+    return () => disarm();
+  }
+
+  get #mayTry(): boolean {
+    const { only, group, signal } = this.#deps;
+    const most = only === undefined ? group.policy.maxRetries + 1 : 1;
+    return this.#tried.size < most && !signal.aborted && !this.#over.signal.aborted;
+  }
+
+  get #hasNext(): boolean {
+    return this.#mayTry && this.#deps.group.pool.candidates.some(({ id }) => !this.#tried.has(id));
+  }
+
+  #next(): InstanceRef | undefined {
+    const { group, last } = this.#deps;
+    return this.#mayTry ? pick(group, this.#tried, last) : undefined;
+  }
+
+  #noInstance(): GatewayError {
+    return this.#deps.isAccepting() ? this.#deps.group.noneHealthy() : shuttingDown();
   }
 }
 
