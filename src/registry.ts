@@ -147,7 +147,7 @@ export class Registry {
     });
   }
 
-  /** Changes weight or metadata of a running instance. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR. */
+  /** Changes weight or metadata of a running instance. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
   async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
     return this.#change(async () => {
@@ -155,7 +155,9 @@ export class Registry {
       const definition = await this.#save(() => {
         const before = this.#deps.fleet.member(template, id).definition;
         const weight = changedWeight(change, before);
-        return { ...before, ...change, weight, updatedAt: new Date().toISOString() };
+        const after = { ...before, ...change, weight, updatedAt: new Date().toISOString() };
+        this.#active.refuseOverflow(after);
+        return after;
       });
       this.#active.update(definition);
       return definition;
@@ -255,7 +257,7 @@ export class Registry {
       isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId),
       randomHex: () => randomBytes(4).toString('hex'),
     });
-    this.#active.refuseOverflow(template, definition.id);
+    this.#active.refuseOverflow(definition);
     this.#refuseDenied(definition);
     const { source } = definition;
     if (source !== 'api' && (this.#active.find(template, definition.id)?.source ?? source) !== source)

@@ -170,6 +170,23 @@ test('refuses too many variables or headers, header values of several lines, and
   assert.is(found, 'VALIDATION_ERROR body.instance.metadata');
 });
 
+test('refuses metadata with more than 1,000 values and keys', () => {
+  const http = { endpoint: 'http://127.0.0.1:9/mcp' };
+  const filled = (values: number) => ({ ...http, metadata: { list: Array(values - 3).fill({}) } }); // itself, the key, the list
+  assert.is(refusalOf(filled(1_000)), 'accepted');
+  assert.is(refusalOf(filled(1_001)), 'VALIDATION_ERROR body.instance.metadata');
+});
+
+test('refuses numbers in metadata that would be stored as other numbers', () => {
+  const of = (value: unknown) =>
+    refusalOf({ endpoint: 'http://127.0.0.1:9', metadata: { a: [{ b: value }] } });
+  const kept = [0, -1, 0.1, 1e-300, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER];
+  for (const value of kept) assert.is(of(value), 'accepted', String(value));
+  const changed = ['1e400', '-1e400', '9007199254740993', '-9223372036854775808', '1e30'].map(Number);
+  for (const value of [...changed, Number.NaN])
+    assert.is(of(value), 'VALIDATION_ERROR body.instance.metadata.a.0.b', String(value));
+});
+
 /** The code, and for VALIDATION_ERROR the type of its only issue. */
 function endpointRefusal(written: string): string {
   try {

@@ -162,6 +162,9 @@ const INVALID: readonly (readonly [config: object, from: TemplateDefinition | un
     [{ ...user, paths: '/x:--evil' }, placed, 'paths value_error'],
     [{ ...user, command: 'other', root: '/r' }, placed, 'root extra_forbidden'],
     [{ root: '/r' }, placed, ' value_error'],
+    [{ api_key: 'k', days: 2 ** 53 }, program, 'days value_error'],
+    [{ api_key: 'k', days: '9007199254740993' }, program, 'days value_error'],
+    [{ api_key: 'k', options: { deep: [Number('1e400')] } }, program, 'options.deep.0 value_error'],
     [{ ...user, level: 'high', limits: { low: 'x' } }, placed, 'level int_type, limits.low int_type'],
   ];
 test('is refused for unknown settings, values of the wrong type, and settings that do not fit together', () => {

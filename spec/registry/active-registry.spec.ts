@@ -1,6 +1,7 @@
 // The part of the registry that is in force on this node, and its events. Over stores and several nodes: registry*.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { keptBytes } from '../../src/domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
@@ -47,11 +48,40 @@ test('refuses instances and templates above the limits, but no replacement', () 
     }),
   );
   [...active.apply({ templates: [], instances })];
-  assert.throws(() => active.refuseOverflow('t0', 'one more'), /10000 instances/);
-  active.refuseOverflow('t0', 'i0');
+  const named = (template: string, id: string) => definition(id, { ...program, template, id });
+  assert.throws(() => active.refuseOverflow(named('t0', 'one more')), /10000 instances/);
+  active.refuseOverflow(named('t0', 'i0'));
   [...active.apply({ templates: [], instances: instances.slice(1) })];
-  active.refuseOverflow('t0', 'one more');
-  assert.throws(() => active.refuseOverflow('one-more', 'i0'), /2000 templates/);
+  active.refuseOverflow(named('t0', 'one more'));
+  assert.throws(() => active.refuseOverflow(named('one-more', 'i0')), /2000 templates/);
+});
+
+test('bounds the memory of large definitions, whatever was replaced, changed and removed', () => {
+  const large = (id: string, values = 900) =>
+    definition(id, { ...program, id, serverId: id, metadata: { list: Array(values).fill({}) } });
+  active.applySettings('r', {});
+  const bytes = keptBytes(large('i0000'));
+  const most = Math.floor(LIMITS.definitionsBytes / bytes);
+  const ids = Array.from({ length: most }, (_, index) => `i${String(index).padStart(4, '0')}`);
+  for (const id of ids) {
+    active.refuseOverflow(large(id));
+    active.start(large(id));
+  }
+  const isFull = () =>
+    assert.throws(() => active.refuseOverflow(large('none')), /64 MiB of large definitions/);
+  isFull();
+  active.refuseOverflow(definition('small', { ...program, id: 'small' }));
+  active.start(large('i0000'));
+  active.update(large('i0001', 899));
+  active.update(large('i0001'));
+  isFull();
+  assert.throws(() => active.refuseOverflow(large('i0000', 2_000)), /64 MiB/);
+  active.remove('r', 'i0002');
+  active.refuseOverflow(large('other'));
+  active.start(large('other'));
+  isFull();
+  [...active.apply({ templates: [], instances: [large('other')] })];
+  active.refuseOverflow(large('another'));
 });
 
 test('lists a locked instance with the reason, and starts it when its secrets can be read again', () => {

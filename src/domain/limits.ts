@@ -127,6 +127,10 @@ export const LIMITS = {
   variablesPerInstance: 256,
   headersPerInstance: 64,
   metadataCharacters: 64 * 1024,
+  /** Values of metadata, keys included. Over it: VALIDATION_ERROR. */
+  metadataValues: 1_000,
+  /** Memory of all large definitions of one registry (keptBytes). Over it: REGISTRY_FULL. The same on all nodes. */
+  definitionsBytes: 64 * 1024 * 1024,
   /** Longest text in an entry of the audit log, in UTF-16 units; a longer one is cut. */
   auditTextUnits: 512,
   /** Longest beginning of arguments in the audit log, in UTF-16 units. */

@@ -16,9 +16,9 @@ import {
   MAX_WEIGHT,
   type TransportKind,
 } from './instance.ts';
-import { canonicalText, definedFields, isJsonObject } from './json.ts';
+import { canonicalText, definedFields, isJsonObject, valuesIn } from './json.ts';
 import { LIMITS } from './limits.ts';
-import { compileShape, inspect, locatedAt, refuse, type Shape } from './validation.ts';
+import { compileShape, inspect, inspectNumbers, locatedAt, refuse, type Shape } from './validation.ts';
 
 /** Where a registration comes from. */
 export interface RegistrationOrigin {
@@ -161,8 +161,13 @@ function readWeight({ weight, metadata }: InstanceChange, loc: Location): number
   throw invalid([...loc, 'metadata', 'weight'], `A weight must be a whole number from 1 to ${MAX_WEIGHT}`);
 }
 
-/** VALIDATION_ERROR for metadata above the limit. */
+/** VALIDATION_ERROR for metadata above the limits. */
 export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>, loc: Location): void {
+  if (valuesIn(metadata, LIMITS.metadataValues) > LIMITS.metadataValues)
+    throw invalid(
+      [...loc, 'metadata'],
+      `Metadata must have at most ${LIMITS.metadataValues} values and keys`,
+    );
   if (JSON.stringify(metadata).length > LIMITS.metadataCharacters)
     throw invalid(
       [...loc, 'metadata'],
@@ -172,7 +177,7 @@ export function checkMetadata({ metadata = {} }: Pick<InstanceInput, 'metadata'>
 
 /**
  * A copy of an object with this shape: an embedding program may change its own, and a document in YAML may have values that are not
- * JSON. VALIDATION_ERROR, with the object at `loc`.
+ * JSON. VALIDATION_ERROR, with the object at `loc`; also for numbers that are not exact.
  */
 export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: Location): T {
   const copy = jsonCopy(written);
@@ -181,6 +186,7 @@ export function checkedInput<T>(written: unknown, shape: Shape<T>, loc: Location
     throw validationFailed([{ loc, msg, type: 'dict_type' }]);
   }
   refuse(locatedAt(loc, inspect(copy)));
+  refuse(locatedAt(loc, inspectNumbers(written))); // the copy has null for an infinite one
   if (shape.accepts(copy)) return copy;
   throw validationFailed(locatedAt(loc, shape.issues(copy)));
 }

@@ -198,17 +198,40 @@ function clip(field: string): string {
 
 /** The issues of a body that no schema finds. Recursion is bounded by LIMITS.nestingDepth. */
 export function inspect(body: unknown): ValidationItem[] {
+  return inspectWith(body, (value) => {
+    return typeof value === 'string' && !isCleanText(value) ? NOT_UNICODE : undefined;
+  });
+}
+
+/**
+ * The issues of numbers in a value that is kept: JSON.parse may have rounded a whole number beyond 2^53, and has made a larger one than
+ * a double holds infinite. `value` can be written as JSON.
+ */
+export function inspectNumbers(value: unknown): ValidationItem[] {
+  return inspectWith(value, (found) => {
+    if (typeof found !== 'number' || Number.isSafeInteger(found)) return undefined;
+    return Number.isFinite(found) && !Number.isInteger(found) ? undefined : INEXACT;
+  });
+}
+
+const INEXACT: Description = {
+  msg: 'Value error, the number is too large to be kept exactly: write it as a string',
+  type: 'value_error',
+};
+
+/** Also reports keys that are no clean text. */
+function inspectWith(body: unknown, issueOf: (value: unknown) => Description | undefined): ValidationItem[] {
   const issues: ValidationItem[] = [];
   const path: (string | number)[] = ['body'];
   const report = (issue: Description): void => {
     if (issues.length < LIMITS.validationIssues) issues.push({ loc: [...path], ...issue });
   };
   const visit = (value: unknown): void => {
-    if (typeof value === 'string') {
-      if (!isCleanText(value)) report(NOT_UNICODE);
+    if (typeof value !== 'object' || value === null) {
+      const issue = issueOf(value);
+      if (issue !== undefined) report(issue);
       return;
     }
-    if (typeof value !== 'object' || value === null) return;
     if (path.length > LIMITS.nestingDepth) {
       issues.splice(0, issues.length, TOO_DEEP);
       return;

@@ -9,6 +9,8 @@ export const HTTP_LIMITS = {
   uploadsPerCaller: 16,
   /** Bodies up to this size are not counted in memory: the limit of calls in flight bounds them. */
   uncountedBodyBytes: 4 * 1024,
+  /** Values in the body of a management route, keys included: it is checked by schemas, which takes a microsecond for each. */
+  managementValues: 10_000,
   /** Small, because the sender of a form is not authenticated. */
   formBytes: 64 * 1024,
   /** Refusals of one caller that the audit log records in a minute; unknown callers count as one. */

@@ -7,7 +7,7 @@ import { InstanceInput } from '../domain/instance.ts';
 import { definedFields, type JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
-import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
+import { compileShape, inspectNumbers, locatedAt, refuse } from '../domain/validation.ts';
 import { SCRATCH, type TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf } from '../templates/launch.ts';
 import {
@@ -94,6 +94,7 @@ function checkedSettings(
   if (unknown.length > 0) throw validationFailed(unknown.map(unknownSetting));
   if (definition === undefined) return {};
   const values = typedValues(definition, given);
+  refuseConfig(inspectNumbers(values));
   const completed = withDefaults(definition, values);
   const needed = definition.config_schema?.required;
   const missing = (Array.isArray(needed) ? needed : []).filter((key) => !Object.hasOwn(completed, key));

@@ -6,6 +6,7 @@ import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/group.ts';
 import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
+import { keptBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
@@ -40,6 +41,8 @@ export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
   readonly #settings = new Map<string, LoadBalancerSettings>();
   #isLoading = false;
+  /** Memory of the large definitions. */
+  #definitionBytes = 0;
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
@@ -60,12 +63,22 @@ export class ActiveRegistry {
     );
   }
 
-  /** REGISTRY_FULL when a further instance, with this name, would exceed a limit. */
-  refuseOverflow(template: string, id: string): void {
+  /** REGISTRY_FULL when this instance, which is new, replaced or changed, would exceed a limit. */
+  refuseOverflow(definition: InstanceDefinition): void {
     const { fleet } = this.#deps;
+    const { template, id } = definition;
     if (fleet.size >= LIMITS.instances && fleet.find(template, id) === undefined)
       throw registryFull('instances', LIMITS.instances);
     if (fleet.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
+    const more = this.#moreBytes(definition);
+    if (more > 0 && this.#definitionBytes + more > LIMITS.definitionsBytes)
+      throw registryFull('MiB of large definitions', LIMITS.definitionsBytes / 1024 ** 2);
+  }
+
+  /** The memory that the definition takes above that of the one in force. */
+  #moreBytes(definition: InstanceDefinition): number {
+    const before = this.find(definition.template, definition.id);
+    return keptBytes(definition) - (before === undefined ? 0 : keptBytes(before));
   }
 
   find(template: string, id: string): InstanceDefinition | undefined {
@@ -112,16 +125,21 @@ export class ActiveRegistry {
     const { fleet, handlers } = this.#deps;
     const { template, id, serverId } = definition;
     const replaced = this.find(template, id) !== undefined;
+    const more = this.#moreBytes(definition);
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
     this.#emit({ type: 'instance.registered', ...eventOf(definition), replaced });
     const isRun = this.belongsHere(definition) && definition.locked === undefined;
-    return isRun ? fleet.add(definition) : fleet.addForeign(definition);
+    const member = isRun ? fleet.add(definition) : fleet.addForeign(definition);
+    this.#definitionBytes += more;
+    return member;
   }
 
   /** Applies a change of fields other than those of the backend. */
   update(definition: InstanceDefinition): void {
-    this.#deps.fleet.member(definition.template, definition.id).change(definition);
+    const member = this.#deps.fleet.member(definition.template, definition.id);
+    this.#definitionBytes += this.#moreBytes(definition);
+    member.change(definition);
     this.#emit({ type: 'instance.changed', ...eventOf(definition) });
   }
 
@@ -130,6 +148,7 @@ export class ActiveRegistry {
     const { fleet, handlers } = this.#deps;
     const { definition } = fleet.member(template, id);
     handlers.delete(definition.serverId);
+    this.#definitionBytes -= keptBytes(definition);
     void fleet.remove(template, id, LIMITS.drainMs);
     this.#emit({ type: 'instance.deregistered', ...eventOf(definition) });
   }

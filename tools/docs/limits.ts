@@ -14,7 +14,11 @@ type Row = readonly [what: string, limit: string, over: string];
 const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   Requests: [
     ['Body', `\`http.max_body_bytes\`, ${bytes(LIMITS.requestBodyBytes)}`, '`413`'],
-    ['JSON values in a body, including keys', count(LIMITS.bodyValues), '`422`, -32600'],
+    [
+      'JSON values in a body, including keys; of a management request',
+      `${count(LIMITS.bodyValues)}; ${count(HTTP_LIMITS.managementValues)}`,
+      '`422`, -32600',
+    ],
     ['Nesting depth of a body', count(LIMITS.nestingDepth), '`422`, -32600'],
     [
       'Headers',
@@ -196,7 +200,17 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${LIMITS.variablesPerInstance}; ${LIMITS.headersPerInstance}`,
       invalid,
     ],
-    ['Metadata of one instance', `${count(LIMITS.metadataCharacters)} characters`, invalid],
+    [
+      'Metadata of one instance',
+      `${count(LIMITS.metadataCharacters)} characters, ${count(LIMITS.metadataValues)} values with keys`,
+      invalid,
+    ],
+    ['Whole numbers in metadata and in `config`', 'up to 2^53 - 1: others are strings', invalid],
+    [
+      'Definitions of instances that take over 4 KiB of memory, all together',
+      bytes(LIMITS.definitionsBytes),
+      '`400`, `REGISTRY_FULL`',
+    ],
     ['`?wait=` of a registration', `${HTTP_LIMITS.registrationWaitSeconds} s`, invalid],
     ['Records on one page of a listing', count(HTTP_LIMITS.pageRecords), invalid],
     [

@@ -171,6 +171,43 @@ test('restrict the commands of a caller without the scope admin to the allowed l
   await app.close();
 });
 
+test('answer 422 for numbers that cannot be kept exactly, and for bodies with too many values', async () => {
+  const app = await startApp();
+  const keys = Object.fromEntries(Array.from({ length: 49_000 }, (_, index) => [`k${index}`, index]));
+  const asked: readonly [method: string, path: string, body: (metadata: string) => string, field: string][] =
+    [
+      [
+        'POST',
+        '/gateway/register',
+        (json) => `{"template_name":"t","endpoint":"http://127.0.0.1:1","metadata":${json}}`,
+        'metadata',
+      ],
+      [
+        'POST',
+        '/servers',
+        (json) =>
+          `{"template_name":"t","config":{"endpoint":"http://127.0.0.1:1"},"instance_metadata":${json}}`,
+        'instance_metadata',
+      ],
+      ['PATCH', '/gateway/instances/t/x', (json) => `{"metadata":${json}}`, 'metadata'],
+    ];
+  await app.gateway.register('t', { id: 'x', endpoint: 'http://127.0.0.1:1' });
+  for (const [method, path, body, field] of asked) {
+    const send = async (json: string) => {
+      const answer = await app.ask(method, path, { body: body(json) });
+      const [issue] = [answer.body.detail].flat();
+      return [answer.status, answer.body.error_code, Object(issue).loc.join('.')];
+    };
+    for (const number of ['1e400', '9007199254740993'])
+      assert.equal(await send(`{"n":${number}}`), [422, 'VALIDATION_ERROR', `body.${field}.n`]);
+    assert.equal(await send(JSON.stringify({ list: Array(1_000).fill(1) })), [
+      ...[422, 'VALIDATION_ERROR', `body.${field}`],
+    ]);
+    assert.equal(await send(JSON.stringify(keys)), [422, 'VALIDATION_ERROR', 'body']);
+  }
+  await app.close();
+});
+
 test('answer 400 when other nodes take the server id repeatedly', async () => {
   const store = failingStore();
   const app = await startApp({ gateway: { store } });

@@ -122,17 +122,22 @@ async function load(maxBytes: number): Promise<HttpMiddleware> {
 /**
  * Parses JSON; the fields of an object are also put into `fields`, as text for forwarding (readFields). Raises
  * MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL characters and lone
- * surrogates anywhere, and for more levels or values than the limits. Source: ADR 42, 43.
+ * surrogates anywhere, for more levels than the limit and for more than `mostValues` values. Source: ADR 42, 43.
  */
-export function parseJsonBody(bytes: Buffer, fields: Record<string, JsonFields[string]> = {}): unknown {
+export function parseJsonBody(
+  bytes: Buffer,
+  fields: Record<string, JsonFields[string]> = {},
+  mostValues: number = LIMITS.bodyValues,
+): unknown {
   if (bytes.length === 0) throw validationFailed([MISSING_BODY]);
   if (!isUtf8(bytes)) throw malformedJson('it is not UTF-8');
   const text = bytes.toString('utf8');
-  const source = scanned(bytes, BOUNDS, bytes.length <= SHORT_TEXT ? text : '');
+  const bounds = { levels: LIMITS.nestingDepth, values: mostValues };
+  const source = scanned(bytes, bounds, bytes.length <= SHORT_TEXT ? text : '');
   const start = skipSpace(bytes, 0);
   if (bytes[start] === OPEN_BRACE) readFields(source, start, fields);
   else skipValue(source, start);
-  if (source.excess !== undefined) throw validationFailed([TOO_MUCH[source.excess]]);
+  if (source.excess !== undefined) throw validationFailed([tooMuch(source.excess, mostValues)]);
   const value = parse(text);
   // Without an escape no string can be invalid: most bodies are not inspected.
   const issues = text.includes('\\u') ? inspect(value) : [];
@@ -140,18 +145,15 @@ export function parseJsonBody(bytes: Buffer, fields: Record<string, JsonFields[s
   return value;
 }
 
-const BOUNDS = { levels: LIMITS.nestingDepth, values: LIMITS.bodyValues };
-
 const MISSING_BODY: ValidationItem = { loc: ['body'], msg: 'Field required', type: 'missing' };
 
-const TOO_MUCH: Readonly<Record<Excess, ValidationItem>> = {
-  depth: {
-    loc: ['body'],
-    msg: `Value error, nested deeper than ${LIMITS.nestingDepth} levels`,
-    type: 'value_error',
-  },
-  values: { loc: ['body'], msg: `Value error, more than ${LIMITS.bodyValues} values`, type: 'value_error' },
-};
+function tooMuch(excess: Excess, mostValues: number): ValidationItem {
+  const what =
+    excess === 'depth'
+      ? `nested deeper than ${LIMITS.nestingDepth} levels`
+      : `more than ${mostValues} values`;
+  return { loc: ['body'], msg: `Value error, ${what}`, type: 'value_error' };
+}
 
 function parse(text: string): unknown {
   try {

@@ -24,8 +24,15 @@ export interface BodyCosts {
  * Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. A caller that sent its
  * body slowly is authorized again, because its credentials may have been revoked meanwhile.
  */
-export function body(read: ReadBody, maxBytes: number, kind: BodyKind, costs: BodyCosts): HttpMiddleware {
-  const parseJson: ParseBody = kind === 'bytes' ? (bytes) => bytes : parseJsonBody;
+export function body(
+  read: ReadBody,
+  maxBytes: number,
+  kind: BodyKind,
+  costs: BodyCosts,
+  mostValues?: number,
+): HttpMiddleware {
+  const parseJson: ParseBody =
+    kind === 'bytes' ? (bytes) => bytes : (bytes, fields) => parseJsonBody(bytes, fields, mostValues);
   return async (context, next) => {
     const { headers } = context.req;
     if (hasBody(headers)) {

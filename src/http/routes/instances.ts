@@ -142,6 +142,7 @@ export const instanceRoutes: readonly Route[] = [
     scope: 'gateway:write',
     request: { params: InstanceParams, body: InstanceChange },
     answers: { 200: record },
+    errors: ['REGISTRY_FULL'],
     handler: async ({ params, body, principal }, { gateway }) => {
       await gateway.changeInstance(params.template, params.instance_id, body);
       return recordReply(gateway, params.template, params.instance_id, principal);
