@@ -6,6 +6,7 @@ import type { ClientCounts, InstanceClients, MetricsSummary } from './actors/met
 import type { ActorInspector } from './domain/actor-inspection.ts';
 import type { ProgramUser } from './domain/command.ts';
 import type { GatewayError } from './domain/errors.ts';
+import type { ByteBounds } from './domain/held-bytes.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { DedicatedBounds } from './domain/limits.ts';
 import type { Era } from './domain/mcp.ts';
@@ -55,9 +56,11 @@ export interface GatewayOptions {
   /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
    *  decrypt each other's. Default: random. */
   readonly stateKey?: Buffer;
-  /** Bytes of memory that this process may use, from which the bounds of unfinished answers and buffered events follow.
-   *  Default: the limit of the control group, or the memory of the machine. */
+  /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
+   *  events follow. Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;
+  /** Bounds of the bytes that wait for backends: see Gateway.requestBytes. Default: those of `memoryBytes`. */
+  readonly requestBounds?: ByteBounds | undefined;
   /** Ids of principals that lost a permission: their sessions and streams as MCP clients end. `Gateway.openCallers` returns
    *  the principals with any open. Default: permissions never change. */
   readonly changedCallers$?: Observable<string> | undefined;

@@ -11,6 +11,7 @@ import type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from './domain/exchange.ts';
+import type { ByteBudget } from './domain/held-bytes.ts';
 import {
   countHealth,
   type InstanceDefinition,
@@ -82,6 +83,8 @@ export class Gateway {
   readonly policy: BalancerPolicy;
   /** The endpoint for MCP clients of either era, at each template and at all templates together. */
   readonly mcp: McpEndpoint;
+  /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
+  readonly requestBytes: ByteBudget;
   readonly #deps: GatewayDeps;
   readonly #requests = new Requests((...exchange) => this.exchange(...exchange));
   readonly #graceMs: number;
@@ -95,6 +98,7 @@ export class Gateway {
     this.#deps = composeGateway(store, options, this.#events, () => this.#phase === 'running');
     this.policy = this.#deps.policy;
     this.mcp = this.#deps.mcp.endpoint;
+    this.requestBytes = this.#deps.requestBytes;
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 

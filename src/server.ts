@@ -131,6 +131,8 @@ async function start(
   const catalogue = await readCatalogue(config.templatesFolder);
   const memoryBytes = config.memoryBytes ?? availableMemoryBytes();
   const bounds = memoryBounds(memoryBytes);
+  const largestBody = config.requestBodyBytes;
+  const { totalBytes, ownerBytes } = bounds.requests;
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     storeChanges$,
@@ -140,6 +142,11 @@ async function start(
     stateKey: Buffer.from((await storage.signingSecret()).secret),
     sessions: config.sessions,
     memoryBytes,
+    // One body of the largest size always fits.
+    requestBounds: {
+      totalBytes: Math.max(totalBytes, largestBody),
+      ownerBytes: Math.max(ownerBytes, largestBody),
+    },
     deniedNetworks: config.deniedNetworks,
     passEnv: config.passEnv,
     programUser: user,
@@ -162,8 +169,7 @@ async function start(
     definitions: catalogue.templates,
     settings: config.rows,
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
-    maxBodyBytes: config.requestBodyBytes,
-    bodyBounds: bounds.requests,
+    maxBodyBytes: largestBody,
     unreadBounds: bounds.unreadAnswers,
     log,
   });

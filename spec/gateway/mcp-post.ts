@@ -32,7 +32,12 @@ export function begin({ mcp }: Endpoint, method: McpRequest['method'], post: Pos
   const types = { accept: 'application/json, text/event-stream', 'content-type': 'application/json' };
   const request: McpRequest = {
     ...{ method, template, principal, headers: { ...types, ...headers } },
-    ...{ body: Buffer.from(body), report: () => ({ ended: () => {} }), consumeRateLimit: () => {} },
+    ...{
+      body: Buffer.from(body),
+      report: () => ({ ended: () => {} }),
+      requireRoom: () => {},
+      consumeRateLimit: () => {},
+    },
   };
   const handle = async () => mcp.handle(request, reply);
   const handled = handle().catch((thrown) => {

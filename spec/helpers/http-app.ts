@@ -62,7 +62,8 @@ export async function startApp(
 ): Promise<AppFixture> {
   const { logLevel = 'silent', gateway: given = {}, auth = anonymousAuth(), ...rest } = options;
   const log: Json[] = [];
-  const gateway = given instanceof Gateway ? given : await createGateway(given);
+  const requestBounds = memoryBounds(2 ** 30).requests;
+  const gateway = given instanceof Gateway ? given : await createGateway({ requestBounds, ...given });
   const app = createApp(gateway, {
     log: pino({ level: logLevel }, lineSink(log)),
     auth,
@@ -76,7 +77,6 @@ export async function startApp(
     trustedProxies: [],
     settings: [],
     maxBodyBytes: LIMITS.requestBodyBytes,
-    bodyBounds: memoryBounds(2 ** 30).requests,
     ...rest,
   });
   const { port, close } = await startRawServer(app.callback());

@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
+import { ByteBudget } from '../../src/domain/held-bytes.ts';
 import { HeldBodies } from '../../src/http/body/held-bodies.ts';
 import { readDirect } from '../../src/http/body/read.ts';
 import { body } from '../../src/http/middleware/body.ts';
@@ -59,7 +60,7 @@ async function begin(
 
 test('of a login without a length count as much as was sent: slow ones do not keep others out', async () => {
   const app = await startWithAccounts({
-    ...{ maxBodyBytes: 64 * KB, bodyBounds: { totalBytes: 64 * KB, ownerBytes: 64 * KB } },
+    ...{ maxBodyBytes: 64 * KB, gateway: { requestBounds: { totalBytes: 64 * KB, ownerBytes: 64 * KB } } },
   });
   const slow = await begin(app, {}, '/auth/login', undefined, 10);
   const login = { username: 'ada', password: PASSWORD };
@@ -146,8 +147,8 @@ test('let one caller send 16 large bodies at a time', async () => {
 });
 
 test('bound the bytes of one caller and of all callers while calls are in flight', async () => {
-  const bodyBounds = { totalBytes: 250 * KB, ownerBytes: 100 * KB };
-  const app = await startWithAccounts({ bodyBounds, maxBodyBytes: 100 * KB });
+  const requestBounds = { totalBytes: 250 * KB, ownerBytes: 100 * KB };
+  const app = await startWithAccounts({ gateway: { requestBounds }, maxBodyBytes: 100 * KB });
   const held = new HeldTool();
   await app.serve('demo', 'one', serving({ name: held.body }));
   const inFlight = (count: number) => until(() => held.waiting >= count, `${count} are in flight`);
@@ -173,7 +174,7 @@ test('bound the bytes of one caller and of all callers while calls are in flight
 
 test('count the body of a legacy call whose client disconnected until the call ends', async () => {
   const app = await startWithAccounts({
-    bodyBounds: { totalBytes: 100 * KB, ownerBytes: 100 * KB },
+    gateway: { requestBounds: { totalBytes: 100 * KB, ownerBytes: 100 * KB } },
     maxBodyBytes: 100 * KB,
   });
   const held = new HeldTool();
@@ -190,6 +191,30 @@ test('count the body of a legacy call whose client disconnected until the call e
   let after = await rest(app, app.user, call(60 * KB, 'none'));
   while (after.status === 429) after = await rest(app, app.user, call(60 * KB, 'none'));
   assert.is(after.outcome, '404 TOOL_NOT_FOUND');
+  await app.close();
+});
+
+test('a message without an answer is refused while waiting messages of its caller hold all they may', async () => {
+  const requestBounds = { totalBytes: 200 * KB, ownerBytes: 100 * KB };
+  const app = await startWithAccounts({ gateway: { requestBounds }, maxBodyBytes: 100 * KB });
+  await app.serve('demo', 'one');
+  const headers = await openSession(app, '/mcp/demo', { credentials: app.user });
+  const others = await openSession(app, '/mcp/demo', { credentials: await app.key(['tools:call']) });
+  const { requestBytes } = app.gateway;
+  const [ada = ''] = app.gateway.openCallers();
+  const messages = [
+    { jsonrpc: '2.0', method: 'notifications/custom' },
+    { jsonrpc: '2.0', id: 7, result: {} },
+  ];
+  const send = (body: object, headers: Credentials) => app.ask('POST', '/mcp/demo', { body, headers });
+  requestBytes.add(ada, 100 * KB);
+  for (const message of messages) {
+    const refused = await send(message, headers);
+    assert.equal([refused.status, Object(refused.body.error).data.error_code], [429, 'QUEUE_FULL']);
+    assert.is((await send(message, others)).status, 202);
+  }
+  requestBytes.add(ada, -100 * KB);
+  for (const message of messages) assert.is((await send(message, headers)).status, 202);
   await app.close();
 });
 
@@ -210,7 +235,7 @@ heldBodies(
   'release the bytes of a client that disconnects before the read or while the rate limit is consumed',
   async () => {
     for (const leavesAt of ['before', 'charge'] as const) {
-      const held = new HeldBodies({ totalBytes: 1_000 * KB, ownerBytes: 1_000 * KB });
+      const held = new HeldBodies(new ByteBudget({ totalBytes: 1_000 * KB, ownerBytes: 1_000 * KB }));
       const { promise: thrown, resolve } = Promise.withResolvers<unknown>();
       const { promise: arrived, resolve: arrive } = Promise.withResolvers<void>();
       let gone: Promise<unknown> = Promise.resolve();
@@ -247,7 +272,7 @@ heldBodies(
 );
 
 heldBodies('release a body once that is kept after its response, and count anonymous ones apart', () => {
-  const held = new HeldBodies({ totalBytes: 2_000, ownerBytes: 1_000 });
+  const held = new HeldBodies(new ByteBudget({ totalBytes: 2_000, ownerBytes: 1_000 }));
   const one = held.open(KEY);
   one.add(600);
   one.release();

@@ -46,8 +46,8 @@ function backend(answers: Answers) {
       if (planned instanceof GatewayError) throw planned;
       return ('kind' in planned ? planned : planned[count]) ?? unknown;
     },
-    notify: (method) => {
-      notified.push(method);
+    initialized: () => {
+      notified.push('notifications/initialized');
     },
   };
   return { channel, received, notified, asked: () => received.map(({ method }) => method) };

@@ -53,6 +53,13 @@ export function tooManyBodies(): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
+/** The messages without an answer of one caller, or of all callers, that wait for their backends use all the memory that they may. */
+export function tooManyMessages(): GatewayError {
+  const message =
+    'Too many messages are waiting for backends that do not read them; try again when some are sent.';
+  return new GatewayError('QUEUE_FULL', message, retryAfter(1));
+}
+
 export function unsupportedMediaType(contentType: string, accepted = 'application/json'): GatewayError {
   const message = `The request body must be ${accepted}, not "${contentType}".`;
   return new GatewayError('UNSUPPORTED_MEDIA_TYPE', message);

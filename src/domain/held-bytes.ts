@@ -11,6 +11,9 @@ export interface ByteBounds {
   readonly ownerBytes: number;
 }
 
+/** Owner of messages that the gateway itself sends. */
+export const NO_CALLER = '';
+
 /** Amounts by owner, and their sum. An owner with nothing is not kept. */
 export class OwnerAmounts {
   readonly #held = new Map<string, number>();
@@ -47,15 +50,21 @@ export class ByteBudget extends OwnerAmounts {
 
   /** Counts the bytes and returns true if they are within both bounds. `add` gives them back. */
   take(ownerId: string, bytes: number): boolean {
-    const { ownerBytes, totalBytes } = this.bounds;
-    if (this.held(ownerId) + bytes > ownerBytes || this.total + bytes > totalBytes) return false;
+    if (!this.fits(ownerId, bytes)) return false;
     this.add(ownerId, bytes);
     return true;
+  }
+
+  /** True when these bytes more are within both bounds. `add` may exceed them. */
+  fits(ownerId: string, bytes: number): boolean {
+    const { ownerBytes, totalBytes } = this.bounds;
+    return this.held(ownerId) + bytes <= ownerBytes && this.total + bytes <= totalBytes;
   }
 }
 
 export interface MemoryBounds {
-  /** Bodies of requests that are being read, queued or in flight. The owner is the principal. */
+  /** Bodies of requests that are being read, queued or in flight, and other messages that wait for their backends. The owner is
+   *  the principal. */
   readonly requests: ByteBounds;
   /** Incomplete answers of backends. The owner is the instance. */
   readonly backendAnswers: ByteBounds;

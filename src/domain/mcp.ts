@@ -71,6 +71,7 @@ export const LIST_METHODS: Readonly<Record<ListField, string>> = {
   prompts: 'prompts/list',
 };
 
+export const INITIALIZED = 'notifications/initialized';
 export const CANCELLED = 'notifications/cancelled';
 export const PROGRESS = 'notifications/progress';
 export const LOG = 'notifications/message';
@@ -162,7 +163,7 @@ export function announcesUpdates({ resources }: JsonObject): boolean {
 /** Notifications of both eras, in both directions. Source: MCP 2025-11-25 and 2026-07-28 schema, ServerNotification and ClientNotification. */
 const KNOWN: ReadonlySet<string> = new Set([
   ...Object.values(LIST_NOTICES),
-  'notifications/initialized',
+  INITIALIZED,
   CANCELLED,
   PROGRESS,
   LOG,

@@ -55,6 +55,7 @@ export function composeGateway(
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
   const declarations = new ByteBudget(bounds.declarations);
+  const requestBytes = new ByteBudget(options.requestBounds ?? bounds.requests);
   const reaper = new Reaper();
   const isDenied = addressesIn(deniedNetworks);
   const opener = openerOf({
@@ -67,6 +68,7 @@ export function composeGateway(
     protectedPaths,
     definitions,
     heldAnswers,
+    waitingBytes: requestBytes,
   });
   const fleet = new Fleet({
     ...{ now, random, emit, alarm, scheduler, opener, inspect },
@@ -83,7 +85,7 @@ export function composeGateway(
   const metrics = new Metrics(events$, (template) => fleet.has(template));
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ opener, registry, now, alarm });
-  const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing };
+  const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing, requestBytes };
   return { ...parts, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
 }
 

@@ -19,7 +19,10 @@ import { StartQueue } from '../transports/stdio/start-queue.ts';
 import type { Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
 
 export interface OpenerOptions
-  extends Pick<OpenOptions, 'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper'> {
+  extends Pick<
+    OpenOptions,
+    'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper' | 'waitingBytes'
+  > {
   /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;
   /** Paths that no command may get. Default: none. */

@@ -9,7 +9,6 @@ import type { Logger } from 'pino';
 import { isLoopback } from '../config.ts';
 import { methodNotAllowed } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
-import type { ByteBounds } from '../domain/held-bytes.ts';
 import type { Gateway } from '../gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { Samples } from '../metrics/samples.ts';
@@ -50,8 +49,6 @@ export interface AppOptions
   /** Folder of the built console. Default: that of this package. */
   readonly consoleFolder?: URL;
   readonly maxBodyBytes: number;
-  /** Bytes of bodies held at one time; one body of the largest size always fits. */
-  readonly bodyBounds: ByteBounds;
 }
 
 export interface HttpApp {
@@ -71,14 +68,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(options);
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
-  const { totalBytes, ownerBytes } = options.bodyBounds;
-  const costs = {
-    held: new HeldBodies({
-      totalBytes: Math.max(totalBytes, maxBodyBytes),
-      ownerBytes: Math.max(ownerBytes, maxBodyBytes),
-    }),
-    limiter: auth.limiter,
-  };
+  const costs = { held: new HeldBodies(gateway.requestBytes), limiter: auth.limiter };
   const readers = {
     direct: body(readDirect(maxBodyBytes), maxBodyBytes, 'json', costs),
     'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues),

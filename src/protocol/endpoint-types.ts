@@ -29,6 +29,8 @@ export interface McpRequest {
    * Undefined for a small body, which is not counted.
    */
   readonly holdBody?: (() => () => void) | undefined;
+  /** Throws QUEUE_FULL while requests and waiting messages of the caller hold all the memory that they may. */
+  requireRoom(): void;
   /** Opens the report of one request of its message, or of a batch. */
   report(request: Pick<ClientRequest, 'id' | 'method' | 'params'>): CallReport;
   /** Throws, or rejects with, RATE_LIMIT_EXCEEDED. Returns a promise only when Redis counts. */

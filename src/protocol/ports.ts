@@ -96,7 +96,8 @@ export interface McpSession {
    * many calls wait for their client.
    */
   reserve(answer: Answer, lost: (error: GatewayError) => void): Reservation;
-  /** Passes a notification on; the endpoint itself takes those about the handshake and cancelled requests. */
+  /** Passes a notification on; the endpoint itself takes those about the handshake and cancelled requests. Throws QUEUE_FULL when
+   *  messages of the owner that wait for backends use too much memory. */
   notify(method: string, params: JsonObject): void;
   /**
    * Messages of its backend outside of any exchange. Hot; the backend's stream is open while there is a subscriber. Completes

@@ -8,6 +8,7 @@ import { type ClientProfile, type ServerMessage, serverRequest } from '../domain
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../domain/errors.ts';
 import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import { NO_CALLER } from '../domain/held-bytes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import {
   type AnswerMessage,
@@ -16,7 +17,16 @@ import {
   type NotificationMessage,
   type RequestMessage,
 } from '../domain/jsonrpc.ts';
-import { CANCELLED, isCustomNotice, LISTEN, LOG, META, type Peer, PROGRESS } from '../domain/mcp.ts';
+import {
+  CANCELLED,
+  INITIALIZED,
+  isCustomNotice,
+  LISTEN,
+  LOG,
+  META,
+  type Peer,
+  PROGRESS,
+} from '../domain/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from './bounded-handshake.ts';
 import {
   type ClientInfo,
@@ -61,6 +71,8 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   readonly closed$: Observable<Closed> = this.#closed;
   readonly #callers: RecentCallers;
   peer: Peer = NO_PEER;
+  /** Owner of the conversation; of the transport's own one, the gateway. */
+  ownerId = NO_CALLER;
   #client: ClientInfo = { name: '', version: '' };
   #lastId = 0;
   ended: Closed | undefined;
@@ -74,8 +86,12 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   /** Sends a request; unsubscribing the returned value cancels it. */
   abstract send(request: ExchangeRequest, observer: ExchangeObserver): Unsubscribable | undefined;
 
-  /** Sends a notification. A very long one, or one without room, is dropped: no caller waits for it. */
-  abstract notify(method: string, params: JsonObject): Promise<void> | void;
+  /** See Upstream.notify. A very long notification is dropped, too. */
+  abstract notify(method: string, params: JsonObject, ownerId?: string): Promise<void> | void;
+
+  initialized(): Promise<void> | void {
+    return this.notify(INITIALIZED, {});
+  }
 
   protected abstract reply(message: object): void;
 
@@ -145,8 +161,9 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   }
 
   /** Notifies the backend of a cancellation. Source: MCP basic/utilities/cancellation: "The initialize request MUST NOT be cancelled". */
-  cancelOnBackend({ id, request: { method, canceller } }: PendingExchange): void {
-    if (method !== 'initialize') void this.notify(CANCELLED, cancellation(id, canceller?.cancelReason));
+  cancelOnBackend({ id, request: { method, canceller, caller } }: PendingExchange): void {
+    if (method !== 'initialize')
+      void this.notify(CANCELLED, cancellation(id, canceller?.cancelReason), caller);
   }
 
   /** Passes a message of the backend to its exchange, else to `messages$`. */

@@ -20,8 +20,8 @@ import { encodeHeader } from '../domain/text.ts';
 export interface HandshakeChannel {
   /** Rejects with GatewayError when the connection broke. The request has the metadata of `spoken`. */
   request(request: ExchangeRequest, spoken: Spoken): Promise<HandshakeAnswer>;
-  /** In the legacy era. */
-  notify(method: string, params: JsonObject, protocolVersion: string): Promise<void> | void;
+  /** Notifies the backend, in the legacy era, that the handshake is complete. */
+  initialized(protocolVersion: string): Promise<void> | void;
 }
 
 /** `none`: no JSON-RPC came, which refuses the method like an error; `detail` is a sentence without its full stop. */
@@ -113,7 +113,7 @@ const initialize: HandshakeAttempt = async (channel, options) => {
   if (typeof protocolVersion !== 'string' || !ACCEPTED_LEGACY_VERSIONS.includes(protocolVersion)) {
     throw handshakeRefused('it answered initialize with a revision the gateway does not speak');
   }
-  await channel.notify('notifications/initialized', {}, protocolVersion);
+  await channel.initialized(protocolVersion);
   return peerOf('legacy', protocolVersion, result, result.serverInfo);
 };
 

@@ -6,7 +6,7 @@ import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import type { ProgramUser } from '../domain/command.ts';
 import type { RunInContainer } from '../domain/deployment.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
-import type { InstanceHeldBytes } from '../domain/held-bytes.ts';
+import type { ByteBudget, InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer } from '../domain/mcp.ts';
@@ -46,8 +46,11 @@ export interface Upstream {
    * dispatcher sets the deadline.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** Sends a notification of the client. Dropped when the backend is gone or too many are waiting. */
-  notify(method: string, params: JsonObject): void;
+  /**
+   * Sends a notification of the client. Dropped when the backend is gone or too many wait for it. Throws QUEUE_FULL when waiting
+   * messages of the owner use too much memory. `ownerId`: default: the owner of the conversation.
+   */
+  notify(method: string, params: JsonObject, ownerId?: string): void;
   /**
    * Hot, no replay: messages that belong to no exchange. Completes when the conversation has closed; never errors. Requests only
    * come in a conversation that declared the capabilities of a client; over HTTP its listening stream is open while subscribed.
@@ -99,6 +102,8 @@ export interface OpenOptions {
   readonly room?: (() => number) | undefined;
   /** Counts incomplete answers of the instance. Default: not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
+  /** Counts the messages that wait to be sent, by caller. Default: not counted. Source: ADR 90. */
+  readonly waitingBytes?: ByteBudget | undefined;
   /** Runs tasks that come due together. */
   readonly scheduler: TaskScheduler;
   /** Called when a program was started; `diagnostics` returns its state during the opening. Default: none. */

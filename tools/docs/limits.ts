@@ -37,7 +37,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['Time to send a request', '30 s for its headers, 120 s in all', '`408`, the connection is closed'],
     [
-      `Bodies over ${bytes(HTTP_LIMITS.uncountedBodyBytes)} that are being read, queued or in flight`,
+      `Bodies over ${bytes(HTTP_LIMITS.uncountedBodyBytes)} that are read, queued or in flight, and messages that wait for servers`,
       'an eighth of the memory; per caller a quarter of that',
       queueFull,
     ],

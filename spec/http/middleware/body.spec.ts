@@ -8,6 +8,7 @@ import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/rate-limiter.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
+import { ByteBudget } from '../../../src/domain/held-bytes.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
 import {
   parseFormBody,
@@ -28,7 +29,7 @@ import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../../h
 import { suite } from '../../helpers/suite.ts';
 
 const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
-const COSTS = { held: new HeldBodies(BOUNDS), limiter: new RateLimiter(Date.now) };
+const COSTS = { held: new HeldBodies(new ByteBudget(BOUNDS)), limiter: new RateLimiter(Date.now) };
 const readers = { direct: readDirect, 'koa-body': readKoaBody };
 
 for (const [name, read] of Object.entries(readers)) {

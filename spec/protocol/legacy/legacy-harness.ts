@@ -69,6 +69,7 @@ export function legacyHarness(
         template: 't',
         principal: { id: principal, kind: 'user', name: principal, scopes: new Set(['tools:call']) },
         report: () => ({ ended: () => {} }),
+        requireRoom: () => {},
         consumeRateLimit: (requests) => {
           charges.push(requests);
           return harness.charge(requests);

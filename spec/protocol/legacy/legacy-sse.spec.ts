@@ -19,7 +19,14 @@ test('at most 1,000 have no session, 250 of one owner unless it is anonymous; ea
   const sse = new LegacySse(endpoint, { onFault: () => {}, scheduler: untimedScheduler() });
   const report = () => ({ ended: () => {} });
   const common = { method: 'GET', headers: { accept: 'text/event-stream' }, body: Buffer.alloc(0) } as const;
-  const rest = { ...common, template: 't', requestId: 'r', consumeRateLimit: () => {}, report };
+  const rest = {
+    ...common,
+    template: 't',
+    requestId: 'r',
+    requireRoom: () => {},
+    consumeRateLimit: () => {},
+    report,
+  };
   const open = async (id: string): Promise<RecordedReply> => {
     const reply = new RecordedReply();
     const request = { ...rest, principal: { ...NO_PRINCIPAL, id } };

@@ -97,6 +97,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
         template: 'template' in said ? said.template : 't',
         principal: { ...ANONYMOUS, id: owner },
         report: () => ({ ended: () => {} }),
+        requireRoom: () => {},
         consumeRateLimit: (requests) => {
           charges.push(requests);
           return harness.charge(requests);

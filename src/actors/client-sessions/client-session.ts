@@ -174,7 +174,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     for (const { end } of this.#reservations.values()) end(perhapsDelivered(error));
   }
 
-  /** Notifies the backend; dropped without a backend, or where the backend could not identify the client. */
+  /** See McpSession of protocol/ports.ts. Dropped without a backend, or where the backend could not identify the client. */
   notify(method: string, params: JsonObject): void {
     if (this.#endReason !== undefined) return;
     this.used();
@@ -182,7 +182,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     if (binding?.isIntact !== true) return;
     if (binding.upstream !== undefined) forwardNotification(binding.upstream, method, params);
     else if (this.#calls.size === 1 && this.#calls.first?.binding === binding)
-      forwardShared(binding, method, params);
+      forwardShared(binding, method, params, this.ownerId);
   }
 
   /** Messages of the backend outside of exchanges. Hot; completes when the session has ended. Subscribing counts as use. */
@@ -375,7 +375,7 @@ export function forwardNotification(upstream: Upstream, method: string, params: 
  * call of that client is the only one there, so that the program cannot attribute it to another client. Messages of the program
  * follow the same rule (transports/channel.ts).
  */
-function forwardShared({ ref }: Binding, method: string, params: JsonObject): void {
+function forwardShared({ ref }: Binding, method: string, params: JsonObject, ownerId: string): void {
   if (isCustomNotice(method) && TRANSPORT_TRAITS[ref.definition.transport].hasProcesses && ref.inFlight === 1)
-    ref.notify(method, params);
+    ref.notify(method, params, ownerId);
 }

@@ -164,9 +164,9 @@ export class InstanceRef implements Candidate {
     await firstValueFrom(race(from(Promise.all(ends)), timer(LIMITS.drainMs)));
   }
 
-  /** Notifies the backend in the conversation of the instance; dropped without a session. */
-  notify(method: string, params: JsonObject): void {
-    this.link?.transport.notify(method, params);
+  /** Notifies the backend in the conversation of the instance, as Upstream.notify; dropped without a session. */
+  notify(method: string, params: JsonObject, ownerId: string): void {
+    this.link?.transport.notify(method, params, ownerId);
   }
 
   /**

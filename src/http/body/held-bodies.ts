@@ -3,7 +3,7 @@
 
 import { ANONYMOUS, type Principal } from '../../domain/account.ts';
 import { tooManyBodies } from '../../domain/error-catalogue.ts';
-import { type ByteBounds, ByteBudget, OwnerAmounts } from '../../domain/held-bytes.ts';
+import { type ByteBudget, OwnerAmounts } from '../../domain/held-bytes.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 
 export class HeldBody {
@@ -47,8 +47,9 @@ export class HeldBodies {
   readonly #uploads = new OwnerAmounts();
   #opened = 0;
 
-  constructor(bounds: ByteBounds) {
-    this.#budget = new ByteBudget(bounds);
+  /** The budget also counts what waits for backends after its response. */
+  constructor(budget: ByteBudget) {
+    this.#budget = budget;
   }
 
   get bytes(): number {

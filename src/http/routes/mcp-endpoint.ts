@@ -2,6 +2,7 @@
 // the schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
 
 import Type, { type TObject } from 'typebox';
+import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import { NO_BYTES } from '../body/read.ts';
 import type { McpEndpointReply } from '../reply.ts';
@@ -191,7 +192,7 @@ export const mcpEndpointRoutes: readonly Route[] = [...sseRoutes, ...streamableR
 function serve(
   method: Extract<Method, McpRequest['method']>,
   { params, query, body, request, principal }: RouteInput<unknown, unknown, unknown>,
-  { mcp, auth }: Services,
+  { gateway, mcp, auth }: Services,
   { isSse = false } = {},
 ): McpEndpointReply {
   const { template }: { readonly template?: unknown } = Object(params);
@@ -211,6 +212,9 @@ function serve(
           holdBody: request.holdBody,
           ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
           ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
+          requireRoom: () => {
+            if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
+          },
           report: (reported) => request.report(reported),
           consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
         },

@@ -6,7 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { ClientProfile } from '../../domain/client.ts';
 import { alarmOf } from '../../domain/clock.ts';
 import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
-import { perhapsDelivered } from '../../domain/errors.ts';
+import { hasCode, perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -219,10 +219,12 @@ export class LegacyEndpoint {
     const conversation = this.#conversationOf(session);
     for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
     conversation.clientSeen();
+    if (requests.length === 0) request.requireRoom();
     const post = conversation.post(reply, requests.length, revision);
     for (const message of messages) {
       if (message.kind === 'request') this.#begin(message, conversation, post, from);
-      else forward(message, conversation, session);
+      else if (requests.length === 0) forward(message, conversation, session);
+      else forwardOrDrop(message, conversation, session);
     }
     if (requests.length === 0) reply.empty(202);
   }
@@ -253,6 +255,15 @@ export class LegacyEndpoint {
     const asked = params === undefined ? common : { ...common, params };
     const answers$ = exchangeWithTasks(asked, from, this.#tasks);
     conversation.begin(id, post, holdingBody(answers$, from.request), report);
+  }
+}
+
+/** For a batch with requests, whose answers cannot report that there is no memory for its other messages. */
+function forwardOrDrop(...message: Parameters<typeof forward>): void {
+  try {
+    forward(...message);
+  } catch (thrown) {
+    if (!hasCode(thrown, 'QUEUE_FULL')) throw thrown;
   }
 }
 

@@ -280,7 +280,8 @@ export class HttpCall implements AnswerSink {
     const sent = this.#wasSent;
     const reason = this.#request.canceller?.cancelReason; // only set while the exchange is being unsubscribed
     this.#answer?.abort();
-    if (sent && session.peer.era !== 'modern') await session.cancel(this.#id, reason);
+    if (sent && session.peer.era !== 'modern')
+      await session.cancel(this.#id, this.#request.caller ?? this.#conversation.ownerId, reason);
   }
 
   get #wasSent(): boolean {
@@ -313,6 +314,7 @@ export interface HttpBackend {
 export interface CallConversation {
   readonly backend: HttpBackend;
   readonly session: HttpSession;
+  readonly ownerId: string;
   readonly calls: CallMap<HttpCall>;
   /** Set once the conversation ends. */
   readonly ending: Closed | undefined;

@@ -4,7 +4,7 @@
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
-import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
+import type { ByteBudget, InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
@@ -29,6 +29,8 @@ export class HttpConnection {
   readonly #target: string;
   readonly #headers: Headers;
   readonly #connect: ReturnType<typeof guardedConnector>;
+  /** Counts the messages without an answer that are under way. */
+  readonly waitingBytes: ByteBudget | undefined;
   readonly #answers: InstanceHeldBytes | undefined;
   readonly #streams = new Set<Client>();
   readonly #closing = new AbortController();
@@ -36,8 +38,9 @@ export class HttpConnection {
 
   constructor(
     { endpoint = '', headers }: Pick<InstanceDefinition, 'endpoint' | 'headers'>,
-    { isDenied, answers }: Pick<OpenOptions, 'isDenied' | 'answers'>,
+    { isDenied, answers, waitingBytes }: Pick<OpenOptions, 'isDenied' | 'answers' | 'waitingBytes'>,
   ) {
+    this.waitingBytes = waitingBytes;
     this.#answers = answers;
     const url = new URL(endpoint);
     this.path = url.pathname;

@@ -7,6 +7,7 @@ import { CallMap } from '../../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { NO_CALLER } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
@@ -19,6 +20,8 @@ import { type HttpSession, openSession } from './http-session.ts';
 export class HttpConversation implements Upstream, CallConversation, ListenerSink {
   readonly peer: Peer;
   session: HttpSession;
+  /** Owner of the conversation; of the transport's own one, the gateway. */
+  readonly ownerId: string;
   readonly backend: HttpBackend;
   readonly closed$ = new AsyncSubject<Closed>();
   ending: Closed | undefined;
@@ -37,7 +40,13 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   #newEra: string | undefined;
 
   /** `profile`: the client; undefined for the conversation of the transport itself. */
-  constructor(backend: HttpBackend, session: HttpSession, profile: ClientProfile | undefined) {
+  constructor(
+    backend: HttpBackend,
+    session: HttpSession,
+    profile: ClientProfile | undefined,
+    ownerId = NO_CALLER,
+  ) {
+    this.ownerId = ownerId;
     this.peer = session.peer;
     this.session = session;
     this.backend = backend;
@@ -85,8 +94,8 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     });
   }
 
-  notify(method: string, params: JsonObject): void {
-    if (this.ending === undefined) void this.session.notify(method, params);
+  notify(method: string, params: JsonObject, ownerId = this.ownerId): void {
+    if (this.ending === undefined) this.session.notify(method, params, ownerId);
   }
 
   close(): Promise<void> {
@@ -124,7 +133,8 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
 
   receiveRequest(message: RequestMessage, call?: HttpCall): void {
     const question = serverRequest(message, (reply) => {
-      if (call?.isOver !== true && this.ending === undefined) void this.session.reply(message.id, reply);
+      if (call?.isOver !== true && this.ending === undefined)
+        this.session.reply(message.id, reply, this.ownerId);
     });
     const outcome = gatewayReplyTo(message.method, this.#profile);
     if (outcome !== 'ask') question.answer(outcome);

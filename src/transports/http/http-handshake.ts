@@ -2,11 +2,12 @@
 // handshake.ts decides the order of requests. `ask` awaits one answer for everything off the hot path: handshakes, notifications
 // and session deletes. Calls do not use it (http-call.ts).
 
+import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { type AnswerMessage, RPC, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { Era } from '../../domain/mcp.ts';
+import { type Era, INITIALIZED } from '../../domain/mcp.ts';
 import { eraHeaders, type HandshakeAnswer, type HandshakeChannel, type Spoken } from '../handshake.ts';
 import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
@@ -48,9 +49,9 @@ export class HttpHandshake implements HandshakeChannel {
     return asked.answer;
   }
 
-  async notify(method: string, params: JsonObject, protocolVersion: string): Promise<void> {
-    const body = JSON.stringify({ jsonrpc: '2.0', method, params });
-    const headers = this.#headers({ method }, { era: 'legacy', protocolVersion });
+  async initialized(protocolVersion: string): Promise<void> {
+    const body = JSON.stringify({ jsonrpc: '2.0', method: INITIALIZED, params: {} });
+    const headers = this.#headers({ method: INITIALIZED }, { era: 'legacy', protocolVersion });
     const send = (answer: HttpAnswer): void => this.#connection.post(body, headers, answer);
     const asked = await ask(send, undefined, this.#options.signal);
     // A server that refuses the notification may still serve calls.
@@ -153,18 +154,38 @@ export async function sendUnawaited(send: (answer: HttpAnswer) => void): Promise
   await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));
 }
 
-/** The messages of one session or stream whose answers do not matter: while many are under way, others are dropped. */
+/** Memory of a request that is under way, besides its body. */
+const POST_BYTES = 4 * 1024;
+
+/**
+ * The messages of one session or stream whose answers do not matter: while many are under way, others are dropped. Their memory is
+ * counted for the owner.
+ */
 export class UnawaitedMessages {
+  readonly #waitingBytes: ByteBudget | undefined;
   #underWay = 0;
 
-  /** Like sendUnawaited. Half of the places are for messages that calls wait for. */
-  async send(
-    send: (answer: HttpAnswer) => void,
-    { isUrgent }: { readonly isUrgent: boolean },
-  ): Promise<void> {
+  constructor(waitingBytes: ByteBudget | undefined) {
+    this.#waitingBytes = waitingBytes;
+  }
+
+  /**
+   * Like sendUnawaited. Half of the places are for urgent messages, which calls wait for. Throws QUEUE_FULL when the owner may not
+   * hold more memory, unless the message is urgent.
+   */
+  send(
+    body: string,
+    post: (answer: HttpAnswer) => void,
+    { isUrgent, ownerId }: { readonly isUrgent: boolean; readonly ownerId: string },
+  ): Promise<void> | void {
     if (this.#underWay >= LIMITS.repliesUnderWay / (isUrgent ? 1 : 2)) return;
+    const bytes = body.length + POST_BYTES;
+    if (isUrgent) this.#waitingBytes?.add(ownerId, bytes);
+    else if (this.#waitingBytes?.take(ownerId, bytes) === false) throw tooManyMessages();
     this.#underWay += 1;
-    await sendUnawaited(send);
-    this.#underWay -= 1;
+    return sendUnawaited(post).then(() => {
+      this.#underWay -= 1;
+      this.#waitingBytes?.add(ownerId, -bytes);
+    });
   }
 }

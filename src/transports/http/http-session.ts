@@ -57,10 +57,11 @@ export class HttpSession {
   readonly #connection: HttpConnection;
   /** Headers of every request of a legacy or bare backend; modern ones are made per request. */
   readonly #headers: Headers;
-  readonly #unawaited = new UnawaitedMessages();
+  readonly #unawaited: UnawaitedMessages;
 
   constructor(connection: HttpConnection, peer: Peer, sessionId: string | undefined) {
     this.#connection = connection;
+    this.#unawaited = new UnawaitedMessages(connection.waitingBytes);
     this.peer = peer;
     this.hasSession = sessionId !== undefined;
     const session: Headers = sessionId === undefined ? {} : { 'mcp-session-id': sessionId };
@@ -89,19 +90,22 @@ export class HttpSession {
   }
 
   /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.backgroundMs. */
-  async cancel(requestId: number, reason?: string): Promise<void> {
-    const params = cancellation(requestId, reason);
-    await sendUnawaited(this.#posting({ method: CANCELLED, params }, CANCELLED));
+  async cancel(requestId: number, ownerId: string, reason?: string): Promise<void> {
+    const body = messageText({ method: CANCELLED, params: cancellation(requestId, reason) });
+    const waiting = this.#connection.waitingBytes;
+    waiting?.add(ownerId, body.length);
+    await sendUnawaited(this.#posting(body, CANCELLED));
+    waiting?.add(ownerId, -body.length);
   }
 
-  /** Sends a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
-  async notify(method: string, params: JsonObject): Promise<void> {
-    await this.#unawaited.send(this.#posting({ method, params }, method), { isUrgent: false });
+  /** Sends a notification, unless too many are under way. Throws QUEUE_FULL as Upstream.notify. Waits at most LIMITS.backgroundMs. */
+  notify(method: string, params: JsonObject, ownerId: string): void {
+    this.#send({ method, params }, method, ownerId, false);
   }
 
-  /** Answers a request of the backend, unless too many answers are under way. Never rejects, waits at most LIMITS.backgroundMs. */
-  async reply(id: JsonRpcId, reply: ClientReply): Promise<void> {
-    await this.#unawaited.send(this.#posting({ id: idValue(id), ...reply }, ''), { isUrgent: true });
+  /** Answers a request of the backend, unless too many answers are under way. Waits at most LIMITS.backgroundMs. */
+  reply(id: JsonRpcId, reply: ClientReply, ownerId: string): void {
+    this.#send({ id: idValue(id), ...reply }, '', ownerId, true);
   }
 
   /** Deletes the session on the backend. Never rejects, takes at most LIMITS.backgroundMs. */
@@ -109,10 +113,18 @@ export class HttpSession {
     if (this.hasSession) await deleteSession(this.#connection, this.#headers);
   }
 
-  #posting(message: object, method: string): (answer: HttpAnswer) => void {
-    const body = JSON.stringify({ jsonrpc: '2.0', ...message });
+  #send(message: object, method: string, ownerId: string, isUrgent: boolean): void {
+    const body = messageText(message);
+    void this.#unawaited.send(body, this.#posting(body, method), { isUrgent, ownerId });
+  }
+
+  #posting(body: string, method: string): (answer: HttpAnswer) => void {
     return (answer) => this.#connection.post(body, this.headers({ method }), answer);
   }
+}
+
+function messageText(message: object): string {
+  return JSON.stringify({ jsonrpc: '2.0', ...message });
 }
 
 function deleteSession(connection: HttpConnection, headers: Headers): Promise<void> {

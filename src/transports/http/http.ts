@@ -68,7 +68,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   }
 
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
-    return this.#openings.open(ownerId, signal, (anySignal) => this.#openFor(profile, anySignal));
+    return this.#openings.open(ownerId, signal, (anySignal) => this.#openFor(profile, anySignal, ownerId));
   }
 
   diagnostics(): TransportDiagnostics {
@@ -84,7 +84,11 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
   }
 
   /** Undefined when the backend keeps no sessions of single clients, which another opening may have found out meanwhile. */
-  async #openFor(profile: ClientProfile, signal: AbortSignal): Promise<HttpConversation | undefined> {
+  async #openFor(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId: string | undefined,
+  ): Promise<HttpConversation | undefined> {
     if (this.#hasNoSessions) return undefined;
     const { connection, options } = this.backend;
     const { era } = this.peer;
@@ -93,7 +97,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
       const text = JSON.stringify(session.peer);
       session.peer = this.#peers.get(text) ?? session.peer;
       this.#peers.set(text, session.peer);
-      return new HttpConversation(this.backend, session, profile);
+      return new HttpConversation(this.backend, session, profile, ownerId);
     } catch (thrown) {
       if (era !== 'modern' || !isRefusal(thrown)) throw thrown;
       this.#hasNoSessions = true;

@@ -72,7 +72,7 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
     messages$: inner.messages$,
     closed$,
     exchange: (request) => inner.exchange(request),
-    notify: (method, params) => inner.notify(method, params),
+    notify: (...notification) => inner.notify(...notification),
     openUpstream: (...client) => inner.openUpstream(...client),
     diagnostics: () => ({ ...inner.diagnostics(), pid: child.pid, stderr: child.tail.lines }),
     close: async () => {

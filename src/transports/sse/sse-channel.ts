@@ -8,7 +8,7 @@ import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
-import { CANCELLED } from '../../domain/mcp.ts';
+import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
@@ -24,12 +24,13 @@ export class SseChannel extends Channel implements AnswerSink {
   readonly #stream = new HttpAnswer(this);
   readonly #located = Promise.withResolvers<void>();
   #target: string | undefined;
-  readonly #unawaited = new UnawaitedMessages();
+  readonly #unawaited: UnawaitedMessages;
 
   /** `profile`: the client; undefined for the conversation of the transport itself, which refuses requests of the backend. */
   constructor(connection: HttpConnection, profile: ClientProfile | undefined) {
     super(profile);
     this.connection = connection;
+    this.#unawaited = new UnawaitedMessages(connection.waitingBytes);
     this.#located.promise.catch(() => undefined); // `closed$` reports the same
   }
 
@@ -52,8 +53,9 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   /** Posts a notification, unless too many are under way. Never rejects, waits at most LIMITS.backgroundMs. */
-  async notify(method: string, params: JsonObject): Promise<void> {
-    await this.#send({ jsonrpc: '2.0', method, params }, method === CANCELLED);
+  notify(method: string, params: JsonObject, ownerId = this.ownerId): Promise<void> | void {
+    const isUrgent = method === CANCELLED || method === INITIALIZED;
+    return this.#send({ jsonrpc: '2.0', method, params }, { isUrgent, ownerId });
   }
 
   /** Fails pending exchanges, by default with the reason, and closes the stream, which ends the session. Idempotent. */
@@ -65,7 +67,7 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   protected reply(message: object): void {
-    void this.#send(message, true);
+    void this.#send(message, { isUrgent: true, ownerId: this.ownerId });
   }
 
   event(type: string, data: Buffer): void {
@@ -111,11 +113,15 @@ export class SseChannel extends Channel implements AnswerSink {
     if (this.forget(exchange) && post.sent) this.cancelOnBackend(exchange);
   }
 
-  async #send(message: object, isUrgent: boolean): Promise<void> {
+  #send(
+    message: object,
+    options: { readonly isUrgent: boolean; readonly ownerId: string },
+  ): Promise<void> | void {
     const path = this.#target;
     if (this.ended !== undefined || path === undefined) return;
     const body = JSON.stringify(message);
-    await this.#unawaited.send((answer) => this.connection.post(body, {}, answer, { path }), { isUrgent });
+    const post = (answer: HttpAnswer): void => this.connection.post(body, {}, answer, { path });
+    return this.#unawaited.send(body, post, options);
   }
 
   #fail(failure: GatewayError): void {

@@ -38,6 +38,7 @@ class SseTransport extends SseChannel implements EndpointTransport {
     return this.#openings.open(ownerId, signal, async (anySignal) => {
       if (this.peer.era !== 'legacy') return undefined;
       const channel = new SseChannel(this.connection, profile);
+      channel.ownerId = ownerId ?? channel.ownerId;
       await channel.open({ ...this.#options, signal: anySignal, profile, first: 'legacy' });
       return channel;
     });

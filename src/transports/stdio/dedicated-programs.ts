@@ -59,6 +59,7 @@ export class DedicatedPrograms {
       if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
       const [channel = this.#start()] = this.#usable;
       this.#forget(channel);
+      channel.ownerId = ownerId ?? channel.ownerId;
       await openOnPipe(channel, { ...this.#options, profile, mayBeModern, signal });
       return channel;
     };

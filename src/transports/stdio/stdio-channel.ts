@@ -3,12 +3,18 @@
 
 import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
+import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
-import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
+import {
+  type ByteBudget,
+  type InstanceHeldBytes,
+  PIECE_BYTES,
+  UNCOUNTED_BYTES,
+} from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
 import {
   Channel,
   type ChannelOpening,
@@ -24,7 +30,7 @@ import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from '.
 
 export interface ChannelOptions
   extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'runInContainer'>,
-    Pick<OpenOptions, 'answers'> {
+    Pick<OpenOptions, 'answers' | 'waitingBytes'> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
 }
@@ -44,7 +50,10 @@ export class StdioChannel extends Channel {
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
-  constructor(program: Program, { isDedicated = false, answers, ...options }: ChannelOptions = {}) {
+  constructor(
+    program: Program,
+    { isDedicated = false, answers, waitingBytes, ...options }: ChannelOptions = {},
+  ) {
     super(isDedicated ? ANY_CLIENT : undefined);
     this.isIndependent = isDedicated;
     this.#answers = answers;
@@ -56,7 +65,7 @@ export class StdioChannel extends Channel {
     const onOutput = (chunk: Buffer): void => decoder.write(chunk);
     const onPipeClosed = (pipe: string): void => this.#pipeClosed(`closed its standard ${pipe}`);
     this.#child = new Child(program, { onOutput, onPipeClosed, ...options });
-    this.#outbox = new Outbox((text, done) => this.#child.write(text, done));
+    this.#outbox = new Outbox((text, done) => this.#child.write(text, done), waitingBytes);
     void this.#child.exited.then((reason) => {
       decoder.close();
       this.end({ reason: this.#fault ?? reason, expected: false });
@@ -93,9 +102,12 @@ export class StdioChannel extends Channel {
     return undefined;
   }
 
-  notify(method: string, params: JsonObject): void {
-    const line = lineOf({ jsonrpc: '2.0', method, params });
-    if (line.line.length <= MAX_NOTIFICATION_CHARACTERS) this.#outbox.add(line);
+  notify(method: string, params: JsonObject, ownerId = this.ownerId): void {
+    const line = lineOf({ jsonrpc: '2.0', method, params }, ownerId);
+    if (line.line.length > MAX_NOTIFICATION_CHARACTERS) return;
+    const isRefusable = method !== CANCELLED && method !== INITIALIZED;
+    if (isRefusable && !this.#outbox.hasBytesFor(line)) throw tooManyMessages();
+    this.#outbox.add(line);
   }
 
   override diagnostics(): TransportDiagnostics {
@@ -113,7 +125,7 @@ export class StdioChannel extends Channel {
   }
 
   protected reply(message: object): void {
-    this.#outbox.add(lineOf(message));
+    this.#outbox.add(lineOf(message, this.ownerId));
   }
 
   #receive(line: Buffer): void {
@@ -162,6 +174,9 @@ export class StdioChannel extends Channel {
 /** The request of an exchange, as a line in the outbox. */
 class StdioCall implements OutgoingLine, Unsubscribable {
   readonly line: string;
+  readonly ownerId: string;
+  /** Its body is counted until the call ends. */
+  readonly waitingBytes = 0;
   links: Linked['links'];
   readonly #exchange: PendingExchange;
   readonly #channel: Channel;
@@ -169,6 +184,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
 
   constructor(exchange: PendingExchange, channel: Channel, outbox: Outbox) {
     this.line = exchange.text;
+    this.ownerId = exchange.request.caller ?? channel.ownerId;
     this.#exchange = exchange;
     this.#channel = channel;
     this.#outbox = outbox;
@@ -188,13 +204,18 @@ class StdioCall implements OutgoingLine, Unsubscribable {
 /** The client of a program is not known when that starts, so all requests are passed on. */
 const ANY_CLIENT = { capabilities: { sampling: {}, elicitation: {}, roots: {} } };
 
-function lineOf(message: object): OutgoingLine {
-  return { line: JSON.stringify(message), onWritten: () => {} };
+function lineOf(message: object, ownerId: string): OutgoingLine {
+  const line = JSON.stringify(message);
+  return { line, ownerId, waitingBytes: line.length + PIECE_BYTES, onWritten: () => {} };
 }
 
 interface OutgoingLine extends Linked {
   /** Without the line end. */
   readonly line: string;
+  /** For the budget of waiting messages. */
+  readonly ownerId: string;
+  /** Memory that is counted until the line is written or removed. */
+  readonly waitingBytes: number;
   /** Called right before the line is written; from then on it may arrive. */
   onWritten(): void;
 }
@@ -205,12 +226,21 @@ type Write = (text: string, done: (error?: Error | null) => void) => void;
 /** All lines of one turn are written together, one write at a time, so that the channel knows which the child may have read. */
 export class Outbox {
   readonly #write: Write;
+  readonly #budget: ByteBudget | undefined;
+  /** Amounts of the batch that is being written: a call may have ended before the child reads it. */
+  #writing: { readonly ownerId: string; readonly bytes: number }[] = [];
   readonly #waiting = new LinkedSet<OutgoingLine>();
   #waitingCharacters = 0;
   #state: 'idle' | 'busy' | 'closed' = 'idle';
 
-  constructor(write: Write) {
+  constructor(write: Write, budget?: ByteBudget) {
     this.#write = write;
+    this.#budget = budget;
+  }
+
+  /** False when the owner of the line may not hold more memory. */
+  hasBytesFor({ ownerId, waitingBytes }: OutgoingLine): boolean {
+    return this.#budget?.fits(ownerId, waitingBytes) !== false;
   }
 
   /** Queues a line. False when the outbox is full because the child does not read, or closed, also by a failed write. */
@@ -219,6 +249,7 @@ export class Outbox {
     if (this.#state === 'closed' || isFull) return false;
     this.#waiting.add(line);
     this.#waitingCharacters += line.line.length;
+    this.#count(line, 1);
     if (this.#state === 'idle') {
       this.#state = 'busy';
       // After the poll phase, so that every request that arrives in this turn is in the batch.
@@ -231,11 +262,14 @@ export class Outbox {
   remove(line: OutgoingLine): boolean {
     if (!this.#waiting.delete(line)) return false;
     this.#waitingCharacters -= line.line.length;
+    this.#count(line, -1);
     return true;
   }
 
   close(): void {
     this.#state = 'closed';
+    for (const line of this.#waiting.values()) this.#count(line, -1);
+    this.#releaseWritten();
     this.#waiting.clear();
     this.#waitingCharacters = 0;
   }
@@ -250,9 +284,19 @@ export class Outbox {
   };
 
   readonly #written = (error?: Error | null): void => {
+    this.#releaseWritten();
     if (error) this.close();
     else this.#flush();
   };
+
+  #count({ ownerId, waitingBytes }: OutgoingLine, sign: 1 | -1): void {
+    if (waitingBytes > 0) this.#budget?.add(ownerId, sign * waitingBytes);
+  }
+
+  #releaseWritten(): void {
+    for (const { ownerId, bytes } of this.#writing) this.#budget?.add(ownerId, -bytes);
+    this.#writing = [];
+  }
 
   /** The next lines, about BATCH_CHARACTERS at most: lines that were not written are not lost when the child exits. */
   #takeBatch(): string {
@@ -260,6 +304,11 @@ export class Outbox {
     for (let line = this.#waiting.first; line !== undefined; line = this.#waiting.first) {
       this.remove(line);
       line.onWritten();
+      const bytes = line.line.length;
+      if (bytes > UNCOUNTED_BYTES && this.#budget !== undefined) {
+        this.#budget.add(line.ownerId, bytes);
+        this.#writing.push({ ownerId: line.ownerId, bytes });
+      }
       batch += `${line.line}\n`;
       if (batch.length >= BATCH_CHARACTERS) break;
     }

@@ -89,7 +89,7 @@ function probing(channel: Channel, probe: Probe): HandshakeChannel & { cancelPro
 
   return {
     request: (request) => (sent === undefined ? ask(request) : channel.request(request)),
-    notify: (method, params) => channel.notify(method, params),
+    initialized: () => channel.initialized(),
     /** At the end of the handshake: a program that does not know the probe may not accept a cancellation before `initialize`. */
     cancelProbe: () => sent?.unsubscribe(),
   };

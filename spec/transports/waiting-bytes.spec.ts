@@ -1,0 +1,99 @@
+// The memory of messages that wait to be sent to a backend that does not read them: counted for their caller, bounded, and given back.
+// Source: ADR 90.
+
+import * as assert from 'uvu/assert';
+import { hasCode } from '../../src/domain/errors.ts';
+import { ByteBudget } from '../../src/domain/held-bytes.ts';
+import type { Upstream } from '../../src/transports/transport.ts';
+import { see, until } from '../conformance/transport.ts';
+import { suite } from '../helpers/suite.ts';
+import { passTurns } from '../helpers/turns.ts';
+import { withRawTransport } from './http/open-http.ts';
+import { answerJson, messageOf } from './raw-server.ts';
+import { openStdio, scripted } from './stdio/open-stdio.ts';
+
+const test = suite('waiting messages', { timeoutMs: 30_000 });
+
+const KB = 1024;
+const PROFILE = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
+const TEXT = { text: 'x'.repeat(10 * KB) };
+
+/** Shakes hands; once it got a request, it reads nothing more. */
+const DEAF = scripted('process.stdin.pause()');
+
+/** How many of these notifications were taken before one was refused; at most 1,000. */
+function notifyUntilRefused(upstream: Upstream, ownerId?: string): number {
+  for (let taken = 0; taken < 1_000; taken += 1) {
+    try {
+      upstream.notify('notifications/custom', TEXT, ownerId);
+    } catch (thrown) {
+      assert.ok(hasCode(thrown, 'QUEUE_FULL'), String(thrown));
+      return taken;
+    }
+  }
+  return 1_000;
+}
+
+test('notifications for a program that does not read are bounded for each caller, and in total', async () => {
+  const waitingBytes = new ByteBudget({ totalBytes: 1_500 * KB, ownerBytes: 1_000 * KB });
+  const transport = await openStdio(DEAF, { waitingBytes });
+  const opened = ['ann', 'ann', 'ben'].map((owner) =>
+    transport.openUpstream(PROFILE, new AbortController().signal, owner),
+  );
+  const [first, second, bens] = await Promise.all(opened);
+  assert.ok(first && second && bens);
+  assert.is(notifyUntilRefused(first), 96);
+  assert.is(notifyUntilRefused(second), 0);
+  assert.is(notifyUntilRefused(transport, 'ann'), 0);
+  assert.is(notifyUntilRefused(bens), 49);
+  await Promise.all([first.close(), second.close(), bens.close()]);
+  assert.equal([waitingBytes.total, waitingBytes.size], [0, 0]);
+  await transport.close();
+});
+
+test('what a program has not read stays counted, also for a call that was cancelled, until it ends', async () => {
+  const waitingBytes = new ByteBudget({ totalBytes: 10_000 * KB, ownerBytes: 10_000 * KB });
+  const transport = await openStdio(DEAF, { waitingBytes });
+  const text = 'x'.repeat(1_000 * KB);
+  void see(transport.exchange({ method: 'first', caller: 'ann' }));
+  await passTurns(3);
+  const large = transport.exchange({ method: 'large', params: { text }, caller: 'ann' }).subscribe();
+  await until(() => waitingBytes.held('ann') > text.length, 'it is being written');
+  large.unsubscribe();
+  await passTurns(3);
+  assert.ok(waitingBytes.held('ann') > text.length);
+  await transport.close();
+  assert.is(waitingBytes.total, 0);
+});
+
+test('notifications and replies for an HTTP server that does not answer are counted until they end', async () => {
+  const waitingBytes = new ByteBudget({ totalBytes: 400 * KB, ownerBytes: 100 * KB });
+  let notified = 0;
+  await withRawTransport(
+    async (request, response) => {
+      if (request.method !== 'POST') return void response.writeHead(405).end();
+      const { id, method } = await messageOf(request);
+      if (method === 'notifications/custom') notified += 1;
+      else if (method === 'initialize')
+        answerJson(response, 200, {
+          jsonrpc: '2.0',
+          id,
+          result: { ...PROFILE, serverInfo: PROFILE.clientInfo },
+        });
+      else if (id === undefined) response.writeHead(202).end();
+      else response.writeHead(404).end();
+    },
+    async (transport) => {
+      const upstream = await transport.openUpstream(PROFILE, new AbortController().signal, 'ann');
+      assert.ok(upstream);
+      assert.is(notifyUntilRefused(upstream), 7);
+      assert.is(notifyUntilRefused(transport, 'ann'), 0);
+      assert.is(notifyUntilRefused(transport, 'ben'), 7);
+      await until(() => notified === 14, 'all have arrived');
+      await until(() => waitingBytes.total === 0, 'they are given up');
+    },
+    { waitingBytes },
+  );
+});
+
+test.run();
