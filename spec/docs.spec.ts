@@ -67,7 +67,8 @@ test('have at most 1,500 words each, except references and benchmarks', () => {
 });
 
 test('quote lines of the log as the program writes them', () => {
-  const written = readFileSync(join(root, 'src/cli/event-log.ts'), 'utf8');
+  const sources = ['src/cli/event-log.ts', 'src/persistence/clock-skew.ts', 'src/auth/audit.ts'];
+  const written = sources.map((source) => readFileSync(join(root, source), 'utf8')).join();
   const rows = textOf('docs/reference/logs.md').match(/^\| `[^|]*\| `(?:debug|info|warn)` \|/gm) ?? [];
   const quoted = rows.flatMap((row) => [...row.matchAll(/`([^`]* [^`]*)`/g)].map(([, line = '']) => line));
   assert.ok(quoted.length > 10);

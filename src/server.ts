@@ -23,6 +23,7 @@ import { Gateway } from './gateway.ts';
 import { createApp, createMetricsApp, createStartingApp, type HttpApp } from './http/app.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
+import { watchClockSkew } from './persistence/clock-skew.ts';
 import { describeDatabase } from './persistence/database-url.ts';
 import { fileExposureOf } from './persistence/open.ts';
 import { readRegistryFile } from './persistence/registry-file.ts';
@@ -198,6 +199,7 @@ async function start(
   await loaded;
   // Not earlier: a start without its database reports this itself.
   const databaseLog = logDatabase(storeChanges$, log);
+  databaseLog.add(watchClockSkew(store, log));
 
   const close = async (): Promise<void> => {
     const drained = gateway.close(); // it is not ready and refuses new calls from now on

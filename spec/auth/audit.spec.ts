@@ -157,17 +157,76 @@ test('drops entries that the database refuses with a warning, and writes later e
   ]);
 });
 
-test('deletes old entries at the first write and after each 5,000 entries, and ignores a failure of it', async () => {
-  const { audit, database } = made();
-  audit.record(entry('first'));
-  await audit.list({ limit: 1 });
+test('deletes surplus entries after each 5,000 entries and once an hour, and ignores a failure of it', async () => {
+  const { audit, database, passHours } = made();
   const bounds = { changes: 100_000, calls: 1_000, from: undefined };
-  assert.equal(database.trims, [bounds]);
-  for (let round = 0; round < 3; round += 1) {
-    for (let index = 0; index < 2_500; index += 1) audit.record(entry('more'));
+  const trimsAfter = async (entries: number) => {
+    for (let index = 0; index < entries; index += 1) audit.record(entry('more'));
     await audit.list({ limit: 1 });
+    return database.trims.splice(0);
+  };
+  assert.equal(await trimsAfter(1), [], 'none at the start');
+  assert.equal(await trimsAfter(2_499), []);
+  assert.equal(await trimsAfter(2_500), [bounds]);
+  passHours(0.99);
+  assert.equal(await trimsAfter(1), []);
+  passHours(0.01);
+  assert.equal(await trimsAfter(1), [bounds]);
+  assert.equal(await trimsAfter(1), []);
+});
+
+test('deletes by age once an hour, when the wall clock advanced as the monotonic clock did', async () => {
+  const days = (count: number) => count * 86_400_000;
+  const { clock, trimmedFrom, passHours, warnings } = made({ ...SETTINGS, keptDays: 90 });
+  const oldest = () => idAt(clock.now() - days(90));
+  assert.is(await trimmedFrom(), 'no trim', 'none at the start');
+  passHours(1);
+  assert.is(await trimmedFrom(), oldest());
+  for (const step of [days(100), -days(1), 11 * 60_000]) {
+    passHours(1);
+    clock.pass(step);
+    assert.is(await trimmedFrom(), 'no age', `${step}`);
+    passHours(0.001);
+    clock.pass(-step);
+    assert.is(await trimmedFrom(), 'no trim', `${step}: within the hour`);
+    passHours(1);
+    assert.is(await trimmedFrom(), 'no age', `${step}: the clock was set back`);
+    passHours(1);
+    assert.is(await trimmedFrom(), oldest(), `${step}: a whole hour without a step`);
   }
-  assert.equal(database.trims, [bounds, bounds]);
+  const reason = 'was set within the last hour';
+  const words = 'no entries of the audit log are deleted for their age: the clock may be wrong';
+  assert.equal(warnings, Array(6).fill([{ reason }, words]));
+  passHours(1);
+  clock.pass(5 * 60_000);
+  assert.is(await trimmedFrom(), oldest(), 'within 10 %');
+});
+
+test('deletes by age on a server only when its clock agrees within 60 s, and answers', async () => {
+  const { clock, trimmedFrom, passHours, warnings, database } = made({ ...SETTINGS, keptDays: 1 });
+  const oldest = () => idAt(clock.now() - 86_400_000);
+  for (const [skewMs, isTrusted] of [
+    [60_000, true],
+    [-60_000, true],
+    [60_001, false],
+    [-86_400_000, false],
+  ] as const) {
+    passHours(1);
+    database.serverTimeMs = async () => clock.now() + skewMs;
+    assert.is(await trimmedFrom(), isTrusted ? oldest() : 'no age', `${skewMs}`);
+  }
+  passHours(1);
+  database.serverTimeMs = async () => Number.NaN;
+  assert.is(await trimmedFrom(), 'no age', 'no number');
+  passHours(1);
+  database.serverTimeMs = async () => {
+    throw databaseUnavailable(new Error('refused'));
+  };
+  assert.is(await trimmedFrom(), 'no trim', 'no answer');
+  assert.equal(
+    warnings.map(([fields]) => fields),
+    Array(3).fill({ reason: 'differs from the clock of the database' }),
+  );
 });
 
 test('digests the arguments of a call as they were sent, and stores them only if configured', async () => {
@@ -214,8 +273,8 @@ test('keeps changes when calls are dropped, and warns at the first of them and a
   assert.equal(warnings.slice(1), [[{ entries: 51 }, 'entries of the audit log were dropped']]);
 });
 
-test('filters entries by time, and deletes those that are too old when it trims', async () => {
-  const { audit, clock, database, store } = made({ ...SETTINGS, keptDays: 2 });
+test('filters entries by time', async () => {
+  const { audit, clock } = made(SETTINGS);
   audit.recordCall(call('first'), undefined);
   clock.pass(1_000);
   audit.record(entry('second'));
@@ -228,18 +287,6 @@ test('filters entries by time, and deletes those that are too old when it trims'
   assert.equal(await names({ from: idAt(START_MS + 1_000), before: idAt(START_MS + 1_001) }), ['second']);
   const [third] = await audit.list({ limit: 1 });
   assert.equal(await names({ before: third?.id }), ['second', 'first']);
-  await audit.close();
-  const limitMs = clock.now() - 2 * 86_400_000;
-  for (const [subject, atMs] of [
-    ['too old', limitMs - 1],
-    ['oldest', limitMs],
-  ] as const)
-    await store.audit.append([{ ...entry(subject), id: timeOrderedIds(() => atMs)(), at: '' }]);
-  const [bounds] = database.trims;
-  await store.audit.trim({ changes: 5, calls: 5, from: bounds?.from });
-  const kept = (await store.audit.list({ limit: 5 })).map(({ subject, call: of }) => of?.tool ?? subject);
-  assert.equal(kept, ['third', 'second', 'first', 'oldest']);
-  assert.is(bounds?.calls, 1_000);
 });
 
 test('lets readers during a write share the next one, and bounds the wait for a write that hangs', async () => {
@@ -292,6 +339,7 @@ async function pass(ms = 0): Promise<void> {
 
 function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
   const clock = stoppedClock();
+  const monotonic = stoppedClock(0);
   const store = new MemoryStore();
   const appended: number[] = [];
   const warnings: unknown[][] = [];
@@ -300,6 +348,7 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
     /** Each write waits for it. */
     gate: undefined as Promise<void> | undefined,
     trims: [] as AuditBounds[],
+    serverTimeMs: async (): Promise<number | undefined> => undefined,
     onAppend: () => {},
   };
   const append = async (count: number, work: () => Promise<void>): Promise<void> => {
@@ -321,9 +370,21 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
     },
     log: { warn: (...args: unknown[]) => void warnings.push(args) },
     now: clock.now,
+    monotonicNow: monotonic.now,
+    serverTimeMs: () => database.serverTimeMs(),
     settings,
   });
-  return { audit, clock, store, appended, warnings, database };
+  const passHours = (hours: number) => {
+    for (const each of [clock, monotonic]) each.pass(hours * 3_600_000);
+  };
+  /** Records an entry; the oldest id that a trim then keeps. */
+  const trimmedFrom = async (): Promise<string> => {
+    audit.record(entry('more'));
+    await audit.list({ limit: 1 });
+    const [bounds] = database.trims.splice(0);
+    return bounds === undefined ? 'no trim' : (bounds.from ?? 'no age');
+  };
+  return { audit, clock, store, appended, warnings, database, passHours, trimmedFrom };
 }
 
 test.run();

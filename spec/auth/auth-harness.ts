@@ -85,7 +85,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
   const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
   const options: AuthOptions = {
     authEnabled: enabled,
-    store: { accounts: watch.accounts, audit: store.audit },
+    store: { accounts: watch.accounts, audit: store.audit, serverTimeMs: async () => undefined },
     secret: SECRET,
     tokenLifetimeMs: LIFETIME_MS,
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },

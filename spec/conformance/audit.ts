@@ -74,15 +74,55 @@ export function auditConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await ids({}, { from: entry(2).id, before: entry(5).id }), [4, 3, 2]);
   });
 
-  declare('trim keeps all changes among many calls, and nothing too old', async ({ audit }) => {
+  declare('trim keeps all changes among many calls', async ({ audit }) => {
     await audit.append([entry(0), entry(1)]);
     for (const first of [2, 4, 6, 8])
       await audit.appendCalls(blockOf([call(first, {}), call(first + 1, {})]));
     const kept = async () => (await audit.list({ limit: 20 })).map(numberOf);
     await audit.trim({ changes: 5, calls: 2 });
     assert.equal(await kept(), [9, 8, 1, 0]);
-    await audit.trim({ changes: 5, calls: 5, from: entry(1).id });
-    assert.equal(await kept(), [9, 8, 1]);
+  });
+
+  declare('trim deletes entries that are too old, the oldest first, at most a tenth', async ({ audit }) => {
+    const numbers = (first: number, count: number) =>
+      Array.from({ length: count }, (_, index) => first + index);
+    await audit.append(numbers(0, 30).map(entry));
+    for (const [first, count] of [
+      [100, 2],
+      [110, 25],
+      [140, 13],
+    ] as const)
+      await audit.appendCalls(blockOf(numbers(first, count).map((number) => call(number, {}))));
+    const most = { changes: 100, calls: 100 };
+    const kept = async () => {
+      const all = (await audit.list({ limit: 100 })).map(numberOf);
+      return [all.filter((number) => number < 100), all.filter((number) => number >= 100)].map((part) => [
+        part.length,
+        part.at(-1),
+      ]);
+    };
+    await audit.trim({ ...most, from: entry(0).id });
+    assert.equal(await kept(), [
+      [30, 0],
+      [40, 100],
+    ]);
+    await audit.trim({ ...most, from: entry(2).id });
+    assert.equal(await kept(), [
+      [28, 2],
+      [40, 100],
+    ]);
+    await audit.trim({ ...most, from: entry(1_000).id });
+    assert.equal(await kept(), [
+      [26, 4],
+      [36, 112],
+    ]);
+    await audit.trim({ ...most, from: entry(1_000).id });
+    assert.equal(await kept(), [
+      [24, 6],
+      [33, 115],
+    ]);
+    const [oldest] = await audit.list({ limit: 100, before: entry(116).id, action: CALL_ACTION });
+    assert.equal(oldest, { ...call(115, {}) });
   });
 
   declare('keeps texts with special characters unchanged', async ({ audit }) => {

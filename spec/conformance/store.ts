@@ -232,6 +232,13 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.is(await find('demo'), 'third');
   });
 
+  declare('tells the time of its server, if it has one', async (store) => {
+    const timeMs = await store.serverTimeMs();
+    const isServer = store.kind !== 'memory' && store.kind !== 'sqlite';
+    assert.is(timeMs !== undefined, isServer);
+    if (timeMs !== undefined) assert.ok(Math.abs(timeMs - Date.now()) < 60_000, `${timeMs}`);
+  });
+
   declare('changing an object passed in or returned does not change the store', async (store) => {
     const metadata: Record<string, unknown> = { zone: 'a' };
     await store.saveInstance({ ...smallest, metadata });

@@ -46,7 +46,7 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly logLevel?: string;
   /** The cost of bcrypt. Default 4, the lowest. */
   readonly passwordCost?: number;
-  readonly store?: Pick<Store, 'accounts' | 'audit'>;
+  readonly store?: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Settings of the audit log. Default: calls are not recorded. */
   readonly auditSettings?: AuditSettings;
 }

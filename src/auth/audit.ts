@@ -6,12 +6,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
 import { type AuditEntry, type AuditedCall, CallBlockWriter, type CallEntry, idAt } from '../domain/audit.ts';
-import { isoTimes } from '../domain/clock.ts';
+import { isoTimes, LARGEST_SKEW_MS, steadiness } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
-import { type AuditPage, type AuditStore, MOST_APPENDED } from '../persistence/store.ts';
+import { type AuditPage, type AuditStore, MOST_APPENDED, type Store } from '../persistence/store.ts';
 import { Flusher } from './flusher.ts';
 
 /** Entries are written at this age, or when a whole block of calls waits. */
@@ -19,8 +19,8 @@ const FLUSH_MS = 1_000;
 /** Most changes, and most calls, that wait while the database is unavailable; further ones are counted and dropped. */
 const BUFFER_ENTRIES = 10_000;
 /**
- * Most kept changes, the newest. A trim counts all entries: it runs at the first write, after the larger of
- * this many entries and this share of the kept calls, and when an hour has passed.
+ * Most kept changes, the newest. A trim counts all entries: it runs after the larger of this many entries and this share of the
+ * kept calls, and once an hour, which is also when entries are deleted for their age. Source: ADR 95.
  */
 const KEPT_CHANGES = 100_000;
 const TRIM_EVERY_ENTRIES = 5_000;
@@ -42,6 +42,10 @@ export interface AuditOptions {
   readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Milliseconds of a clock that is never set. Default: that of this process. */
+  readonly monotonicNow?: () => number;
+  /** See Store. Default: the database has no clock of its own. */
+  readonly serverTimeMs?: Store['serverTimeMs'];
   readonly settings: AuditSettings;
 }
 
@@ -66,13 +70,20 @@ export class AuditLog {
   #waitingCalls = 0;
   #dropped = 0;
   #sinceTrim = 0;
-  #nextTrimMs = 0;
+  readonly #monotonicNow: () => number;
+  /** By the monotonic clock. */
+  #nextHourlyMs: number;
+  /** Whether the wall clock was not set since the last hourly trim. */
+  readonly #isSteady: () => boolean;
   #isClosed = false;
 
   constructor(options: AuditOptions) {
     this.#options = options;
     this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, options.settings.keptCalls * TRIM_EVERY_SHARE);
     this.#nextId = timeOrderedIds(options.now);
+    this.#monotonicNow = options.monotonicNow ?? (() => performance.now());
+    this.#nextHourlyMs = this.#monotonicNow() + TRIM_MS;
+    this.#isSteady = steadiness(options.now, this.#monotonicNow);
   }
 
   /** False: `recordCall` does nothing. */
@@ -165,7 +176,8 @@ export class AuditLog {
       this.#options.log.warn({ entries: this.#dropped }, 'entries of the audit log were dropped');
       this.#dropped = 0;
     }
-    if (this.#sinceTrim >= this.#trimEvery || this.#options.now() >= this.#nextTrimMs) await this.#trim();
+    const isHourly = this.#monotonicNow() >= this.#nextHourlyMs;
+    if (isHourly || this.#sinceTrim >= this.#trimEvery) await this.#trim(isHourly);
     return !this.#calls.isEmpty;
   }
 
@@ -196,16 +208,33 @@ export class AuditLog {
     return true;
   }
 
-  async #trim(): Promise<void> {
+  async #trim(isHourly: boolean): Promise<void> {
     this.#sinceTrim = 0;
-    this.#nextTrimMs = this.#options.now() + TRIM_MS;
-    const { keptCalls, keptDays } = this.#options.settings;
-    const from = keptDays === 0 ? undefined : idAt(this.#options.now() - keptDays * DAY_MS);
+    if (isHourly) this.#nextHourlyMs = this.#monotonicNow() + TRIM_MS;
     try {
-      await this.#options.store.trim({ changes: KEPT_CHANGES, calls: keptCalls, from });
+      const from = isHourly ? await this.#oldestKept() : undefined;
+      await this.#options.store.trim({
+        changes: KEPT_CHANGES,
+        calls: this.#options.settings.keptCalls,
+        from,
+      });
     } catch {
       // A later trim tries again: a longer log does no harm for a while.
     }
+  }
+
+  /** Undefined when no entry is too old, and while the clock of this machine may be wrong. Source: ADR 95. */
+  async #oldestKept(): Promise<string | undefined> {
+    const { now, log, settings, serverTimeMs = async () => undefined } = this.#options;
+    // Both are asked first, so that the next hour is compared with this one.
+    const isSteady = this.#isSteady();
+    const nowMs = now();
+    if (settings.keptDays === 0) return undefined;
+    const skewMs = Math.abs(((await serverTimeMs()) ?? nowMs) - nowMs);
+    if (isSteady && skewMs <= LARGEST_SKEW_MS) return idAt(nowMs - settings.keptDays * DAY_MS);
+    const reason = isSteady ? 'differs from the clock of the database' : 'was set within the last hour';
+    log.warn({ reason }, 'no entries of the audit log are deleted for their age: the clock may be wrong');
+    return undefined;
   }
 }
 

@@ -20,7 +20,7 @@ import { Tokens } from './tokens.ts';
 type AuthSettings = 'authEnabled' | 'tokenLifetimeMs' | 'userHourlyLimit' | 'apiKeyHourlyLimit' | 'audit';
 
 export interface AuthOptions extends Pick<Config, AuthSettings> {
-  readonly store: Pick<Store, 'accounts' | 'audit'>;
+  readonly store: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Signs tokens; at least 32 bytes. */
   readonly secret: Uint8Array;
   /** Never errors; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
@@ -55,7 +55,8 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const revalidator = new SessionRevalidator({ accounts, now, log });
   const authenticator = new Authenticator({ accounts, tokens, limits: options, now, keyUse, revalidator });
   const throttle = new LoginThrottle();
-  const audit = new AuditLog({ store: store.audit, log, now, settings: options.audit });
+  const serverTimeMs = () => store.serverTimeMs();
+  const audit = new AuditLog({ store: store.audit, log, now, serverTimeMs, settings: options.audit });
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
   });

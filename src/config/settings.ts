@@ -275,7 +275,7 @@ export const SETTINGS = {
       key: 'audit.retention_days',
       kind: types.integer(0, 36_500, 'days'),
       default: 90,
-      doc: 'Age at which entries of the audit log, including changes and logins, are deleted; 0 keeps them.',
+      doc: 'Age at which entries of the audit log, including changes and logins, are deleted, at most a tenth an hour; 0 keeps them.',
     }),
   },
   /** May contain a password. */

@@ -11,6 +11,26 @@ export interface Clock {
 
 export type Alarm = Clock['alarm'];
 
+/** Times of two clocks that differ by more than this are not compared, in ms. */
+export const LARGEST_SKEW_MS = 60_000;
+const STEADY_SHARE = 0.1;
+
+/**
+ * The returned function tells whether the wall clock advanced as the monotonic clock did, within 10 %, since its last call, or
+ * since it was made.
+ */
+export function steadiness(wall: () => number, monotonic: () => number): () => boolean {
+  let wallMs = wall();
+  let monotonicMs = monotonic();
+  return () => {
+    const wallPassedMs = wall() - wallMs;
+    const passedMs = monotonic() - monotonicMs;
+    wallMs += wallPassedMs;
+    monotonicMs += passedMs;
+    return Math.abs(wallPassedMs - passedMs) <= STEADY_SHARE * passedMs;
+  };
+}
+
 /** Age of a call at which its stream begins without a message, so that client and proxies see that it is under way. */
 export const SLOW_MS = 1_000;
 

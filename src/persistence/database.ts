@@ -65,6 +65,8 @@ export interface Database {
   prepare?(execute: Execute, pool: unknown, connect: ConnectOptions): Promise<void>;
   migrations(): Promise<Migrations>;
   readonly lock: MigrationLock;
+  /** A query for the time of the server, in ms since 1970. Absent for a file. */
+  readonly timeQuery?: string;
   /** How to create the database itself; absent where only an administrator can. */
   readonly creation?: { readonly via: string; readonly sql: (quotedName: string) => string };
   /**

@@ -12,7 +12,7 @@ import {
   withChange,
   withEndedToken,
 } from '../domain/account.ts';
-import { type AuditEntry, entriesOf, isMatch, newestFirst } from '../domain/audit.ts';
+import { type AuditEntry, entriesOf, isMatch, mostExpired, newestFirst } from '../domain/audit.ts';
 import {
   configIncomplete,
   duplicateServer,
@@ -83,6 +83,8 @@ export class MemoryStore implements Store {
     return this.#revision;
   }
 
+  async serverTimeMs(): Promise<undefined> {}
+
   async ping(): Promise<void> {}
 
   async close(): Promise<void> {}
@@ -114,6 +116,11 @@ function memoryAudit(): AuditStore {
       .filter(({ id }) => id >= from)
       .toSorted(newestFirst)
       .slice(0, most);
+  /** Of entries that are newest first. */
+  const unexpired = (entries: AuditEntry[], from = '') => {
+    const fresh = entries.filter(({ id }) => id >= from).length;
+    return entries.slice(0, Math.max(fresh, entries.length - mostExpired(entries.length)));
+  };
   return {
     append: async (added) => {
       changes.push(...added.map(copyOf));
@@ -127,8 +134,8 @@ function memoryAudit(): AuditStore {
       return newest([...changes, ...calls].filter(isOnPage), limit, from).map(copyOf);
     },
     trim: async (bounds) => {
-      changes = newest(changes, bounds.changes, bounds.from);
-      calls = newest(calls, bounds.calls, bounds.from);
+      changes = unexpired(newest(changes, bounds.changes), bounds.from);
+      calls = unexpired(newest(calls, bounds.calls), bounds.from);
     },
   };
 }

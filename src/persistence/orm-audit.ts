@@ -9,9 +9,11 @@ import {
   BLOCK_MS,
   CALL_ACTION,
   type CallBlock,
+  CallBlockWriter,
   entriesOf,
   idAt,
   isMatch,
+  mostExpired,
   newestFirst,
   timeOf,
 } from '../domain/audit.ts';
@@ -141,24 +143,33 @@ export class OrmAudit implements AuditStore {
   }
 
   async trim({ changes, calls, from }: AuditBounds): Promise<void> {
-    await this.#trimChanges(changes, from);
-    await this.#trimCalls(calls, from);
+    await this.#trimChanges(changes);
+    await this.#trimCalls(calls);
+    if (from === undefined) return;
+    await this.#expireChanges(from);
+    await this.#expireCalls(from);
   }
 
   /**
    * In slices, for the same reason as the windows. It finds the boundary from the old end: a count of all
    * rows is cheaper than a walk over all kept rows.
    */
-  async #trimChanges(keep: number, from: string | undefined): Promise<void> {
-    const over = await this.#session.run(async (em, { audit }) => {
-      const surplus = (await em.count(audit)) - keep;
-      return surplus <= 0 ? undefined : (await em.findAll(audit, nth(surplus, 'asc')))[0]?.id;
+  async #trimChanges(keep: number): Promise<void> {
+    await this.#deleteOldest((stored) => stored - keep, {});
+  }
+
+  async #expireChanges(from: string): Promise<void> {
+    await this.#deleteOldest(mostExpired, { $lt: from });
+  }
+
+  /** Of the oldest changes, as many as `number` makes of the number of all, those that match. */
+  async #deleteOldest(number: (stored: number) => number, ids: { readonly $lt?: string }): Promise<void> {
+    const last = await this.#session.run(async (em, { audit }) => {
+      const most = number(await em.count(audit));
+      return most <= 0 ? undefined : (await em.findAll(audit, nth(most, 'asc')))[0]?.id;
     });
-    const expired = [
-      ...(over === undefined ? [] : [{ id: { $lte: over } }]),
-      ...(from === undefined ? [] : [{ id: { $lt: from } }]),
-    ];
-    for (const where of expired) while (await this.#trimSlice(where)) await nextTurn();
+    if (last === undefined) return;
+    while (await this.#trimSlice({ id: { ...ids, $lte: last } })) await nextTurn();
   }
 
   #trimSlice(where: { readonly id: object }): Promise<boolean> {
@@ -170,13 +181,20 @@ export class OrmAudit implements AuditStore {
   }
 
   /** Deletes whole blocks, so that the block at the boundary remains. Counts before each slice: other nodes may trim, too. */
-  async #trimCalls(keep: number, from = ''): Promise<void> {
-    const total = raw('sum(??) as ??', ['calls', 'total']);
-    const trimSlice = async (em: SqlEntityManager, tables: Tables) => {
-      const row = await em.createQueryBuilder(tables.callBlocks).select(total).execute('get', false);
-      return deleteBlocks(em, tables, Number(row.total) - keep, from);
-    };
-    while (await this.#session.writeBehind(trimSlice)) await nextTurn();
+  async #trimCalls(keep: number): Promise<void> {
+    const trimSlice = async (em: SqlEntityManager, tables: Tables) =>
+      deleteBlocks(em, tables, (await countCalls(em, tables)) - keep, {});
+    while ((await this.#session.writeBehind(trimSlice)) > 0) await nextTurn();
+  }
+
+  async #expireCalls(from: string): Promise<void> {
+    const ids = { id: { $lt: from } };
+    let left = mostExpired(await this.#session.run(countCalls));
+    for (let deleted = left; deleted > 0; left -= deleted) {
+      deleted = await this.#session.writeBehind((em, tables) => deleteBlocks(em, tables, left, ids));
+      await nextTurn();
+    }
+    if (left > 0) await this.#session.writeBehind((em, tables) => shortenBlock(em, tables, left, ids));
   }
 }
 
@@ -240,20 +258,42 @@ function upTo<Block extends { readonly calls: number }>(most: number, blocks: re
   });
 }
 
-/** Deletes blocks from the old end whose calls are all among the `surplus` oldest or have ids below `from`. False without one. */
+async function countCalls(em: SqlEntityManager, { callBlocks }: Tables): Promise<number> {
+  const total = raw('sum(??) as ??', ['calls', 'total']);
+  const row = await em.createQueryBuilder(callBlocks).select(total).execute('get', false);
+  return Number(row.total);
+}
+
+/** Deletes the oldest blocks with those ids that together have at most this number of calls; not all of them at once. Resolves with the number of calls. */
 async function deleteBlocks(
   em: SqlEntityManager,
   { callBlocks }: Tables,
-  surplus: number,
-  from: string,
-): Promise<boolean> {
+  most: number,
+  ids: { readonly id?: object },
+): Promise<number> {
   let deleted = 0;
   let last: string | undefined;
-  for (const { id, calls } of upTo(CALL_WINDOW, await sizesFrom('asc', em, callBlocks, {}))) {
-    if (id >= from && deleted + calls > surplus) break;
+  for (const { id, calls } of upTo(CALL_WINDOW, await sizesFrom('asc', em, callBlocks, ids))) {
+    if (deleted + calls > most) break;
     deleted += calls;
     last = id;
   }
   if (last !== undefined) await em.nativeDelete(callBlocks, { id: { $lte: last } });
-  return last !== undefined;
+  return deleted;
+}
+
+/** Deletes that number of calls from the oldest block with those ids, which has more. */
+async function shortenBlock(
+  em: SqlEntityManager,
+  { callBlocks }: Tables,
+  deleted: number,
+  ids: { readonly id?: object },
+): Promise<void> {
+  const [block] = await em.findAll(callBlocks, { where: ids, orderBy: { id: 'asc' }, limit: 1 });
+  if (block === undefined || block.calls <= deleted) return;
+  const writer = new CallBlockWriter();
+  for (const entry of entriesOf(block).slice(deleted)) writer.add(entry);
+  writer.end();
+  const [{ id, calls, entries }] = writer.finished as [CallBlock];
+  await em.nativeUpdate(callBlocks, { id }, { calls, entries: documentOf(entries) });
 }

@@ -165,6 +165,14 @@ export class OrmSession {
     await this.write((em, { settings }) => em.nativeDelete(settings, { name: PROBE }));
   }
 
+  /** See Store. */
+  async serverTimeMs(): Promise<number | undefined> {
+    const { timeQuery } = this.database;
+    if (timeQuery === undefined) return undefined;
+    const [row = {}] = await this.run((em) => em.getConnection().execute<object[]>(timeQuery));
+    return Number(Object.values(row)[0]);
+  }
+
   /** Earlier writes are finished first, within 2 s. */
   async close(): Promise<void> {
     if (this.#isClosed) return;

@@ -88,6 +88,7 @@ export function ormStore(
         const row = await em.findOneOrFail(revision, { name: REVISION });
         return row.counter;
       }),
+    serverTimeMs: () => session.serverTimeMs(),
     ping: () => session.probe(),
     close: () => session.close(),
   };

@@ -40,6 +40,8 @@ export interface Store {
   findTombstone(template: string, id: string): Promise<string | undefined>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
+  /** Ms since 1970 by the clock of a database server; undefined for a file and for memory, which have no own clock. */
+  serverTimeMs(): Promise<number | undefined>;
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -110,13 +112,13 @@ export interface AuditPage extends AuditFilter {
   readonly from?: string | undefined;
 }
 
-/** Bounds of the kept entries; all older entries are deleted. */
+/** Bounds of the kept entries; older entries are deleted. */
 export interface AuditBounds {
   /** Newest changes and logins. */
   readonly changes: number;
   /** Newest calls, and the others of their oldest block. */
   readonly calls: number;
-  /** The smallest id that is kept. Default: any. */
+  /** Entries with smaller ids are too old: the oldest are deleted, at most `mostExpired`. Default: none is. */
   readonly from?: string | undefined;
 }
 

@@ -46,6 +46,7 @@ export const mssql: Database = {
     };
   },
   migrations: async () => (await import('../migrations/mssql.ts')).migrations,
+  timeQuery: `select datediff_big(millisecond, '1970-01-01', sysutcdatetime()) as ms`,
   lock: {
     scope: 'around',
     take: async (execute, waitMs) => {

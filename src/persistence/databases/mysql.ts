@@ -44,6 +44,7 @@ export const mysql: Database = {
   },
   prepare: async (_execute, pool, { sockets }) => sockets.watch(pool, 'connection'),
   migrations: async () => (await import('../migrations/mysql.ts')).migrations,
+  timeQuery: `select timestampdiff(microsecond, '1970-01-01', utc_timestamp(3)) / 1000 as ms`,
   lock: {
     scope: 'beside',
     take: async (execute, waitMs, database) => {

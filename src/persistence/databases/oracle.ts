@@ -35,6 +35,7 @@ export const oracle: Database = {
     };
   },
   migrations: async () => (await import('../migrations/oracle.ts')).migrations,
+  timeQuery: `select (cast(sys_extract_utc(systimestamp) as date) - date '1970-01-01') * 86400000 as ms from dual`,
   lock: {
     scope: 'beside',
     // DBMS_LOCK needs a grant that few users have; the owner of a table can lock it.

@@ -38,6 +38,7 @@ export const postgresql: Database = {
     };
   },
   migrations: async () => (await import('../migrations/postgresql.ts')).migrations,
+  timeQuery: 'select extract(epoch from clock_timestamp()) * 1000 as ms',
   lock: {
     scope: 'around',
     take: async (execute, waitMs) => {

@@ -1,0 +1,42 @@
+// Warns when the clock of this machine and the clock of the database server differ, at start and once an hour. All nodes are
+// compared with the same clock, so this also finds nodes that differ from each other. Source: ADR 95.
+
+import type { Logger } from 'pino';
+import { exhaustMap, type Subscription, timer } from 'rxjs';
+import { LARGEST_SKEW_MS } from '../domain/clock.ts';
+import { asGatewayError } from '../domain/errors.ts';
+import type { Store } from './store.ts';
+
+const CHECK_MS = 3_600_000;
+/** Half the bound: of two nodes that differ by more than the bound, one differs from the database by more than this. */
+const WARNED_MS = LARGEST_SKEW_MS / 2;
+
+/** Does nothing for a database without a clock of its own. `now`: ms since 1970. */
+export function watchClockSkew(
+  store: Pick<Store, 'serverTimeMs'>,
+  log: Pick<Logger, 'warn'>,
+  now: () => number = Date.now,
+): Subscription {
+  const check = async (): Promise<void> => {
+    const askedAtMs = now();
+    const serverMs = await store.serverTimeMs();
+    if (serverMs === undefined) return;
+    const skewMs = serverMs - (askedAtMs + now()) / 2;
+    if (Math.abs(skewMs) <= WARNED_MS) return;
+    const isBehind = skewMs > 0;
+    const skew_s = Math.round(Math.abs(skewMs) / 1_000);
+    log.warn(
+      { skew_s, node: isBehind ? 'behind' : 'ahead' },
+      'the clocks of this node and of the database differ',
+    );
+  };
+  return timer(0, CHECK_MS)
+    .pipe(
+      exhaustMap(() =>
+        check().catch((thrown: unknown) =>
+          log.warn({ reason: asGatewayError(thrown).code }, 'the clock of the database cannot be read'),
+        ),
+      ),
+    )
+    .subscribe();
+}
