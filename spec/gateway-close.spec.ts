@@ -163,9 +163,9 @@ test.needs(process.platform === 'linux', 'looks for children in /proc')(
     const starting = child('--slow-start=60000');
     await gateway.register('t', { id: 'a', ...starting });
     const tested = gateway.testConnection('t', starting).then(({ isOk }) => isOk);
-    await turn();
-    const born = descendantsOf(process.pid).filter(isRunning);
-    assert.is(born.length > 0, true);
+    const children = () => descendantsOf(process.pid).filter(isRunning);
+    await until(() => children().length > 0, 'a child is starting');
+    const born = children();
     await gateway.close();
     assert.is(await Promise.race([tested, turn('under way')]), false);
     // The reaper's shell is among them: it ends when no child is left.

@@ -10,7 +10,7 @@ import { createCipher } from './persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from './persistence/database-url.ts';
 import { type OpenStoreOptions, openStore } from './persistence/open.ts';
 import type { Store } from './persistence/store.ts';
-import { homeFolder, type ProtectedPath } from './templates/command-exposure.ts';
+import { credentialsPath, homeFolder, type ProtectedPath } from './templates/command-exposure.ts';
 
 export interface Storage {
   readonly store: Store;
@@ -46,12 +46,15 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   });
   const stateFolder = stateFolderOf(config, env);
   const initialPasswordFile = join(stateFolder, passwordFileName(description));
+  const tokens = credentialsPath(env ?? process.env);
   return {
     store,
     initialPasswordFile,
     protectedPaths: [
       { path: initialPasswordFile, what: 'the file of the first password of `admin`' },
       { path: stateFolder, what: 'the state folder of this gateway' },
+      { path: tokens, what: 'the tokens of `gateway login`' },
+      { path: join(dirname(tokens), 'environments.json'), what: 'the keys of named gateways' },
       ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
     ],
     signingSecret: async () =>

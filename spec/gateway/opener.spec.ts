@@ -68,7 +68,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
 });
 
 test('starts no program whose template requires a program or version that is missing', async () => {
-  const reasonOf = async (requires: string[], command = 'node', env = {}, workingDir = '/') => {
+  const reasonOf = async (requires: string[], command = 'node', env = {}, workingDir = folder) => {
     const rules = { id: 'demo', requires };
     const open = openerOf({ isDenied: () => false, ...shared, definitions: new Map([['demo', rules]]) });
     const instance = definition('a', {

@@ -125,7 +125,7 @@ function text(type: string, read: (raw: string) => string | undefined): SettingT
 
 /** Lists of words: a YAML list of lists, or its JSON text. The word `none` is the empty list. */
 export const commandPatterns: SettingType<readonly (readonly string[])[]> = {
-  type: 'lists of words such as [["npx", "-y", "@scope/server@1.2.3", "*path"]]',
+  type: 'lists of words such as [["npx", "-y", "@scope/server@1.2.3", "--read-only"]]',
   read: (raw) => {
     if (raw === 'none') return [];
     const value = typeof raw === 'string' ? jsonIn(raw) : raw;

@@ -337,7 +337,7 @@ export const SETTINGS = {
     flag: 'allowed-commands',
     kind: types.commandPatterns,
     default: [],
-    doc: 'Commands that may be registered without the scope `admin`: lists of words, `*name` standing for any one word.',
+    doc: 'Commands that may be registered without the scope `admin`: lists of words. `*name` stands for any one word; whoever can register it chooses, for example, the folder that a file server serves.',
   }),
   /** undefined: PASS_ENV. */
   passEnv: setting<readonly string[] | undefined>({

@@ -56,8 +56,8 @@ export function commandWords({ command = '', args }: WrittenCommand): CommandWor
 }
 
 /**
- * A command line as words. A word that begins with `*` matches any single word that does not begin with `-`:
- * `['npx', '-y', '@scope/server@1.2.3', '*path']`. The program is always named.
+ * A command line as words: `['npx', '-y', '@scope/server@1.2.3', '--read-only']`. A word that begins with `*`, such as `*name`,
+ * matches any single word that does not begin with `-`. The program is always named.
  */
 export type AllowedCommand = readonly string[];
 

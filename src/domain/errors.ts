@@ -155,7 +155,7 @@ export const ERROR_STATUS = {
   DATABASE_UNAVAILABLE: 503,
 } as const;
 
-/** A second status of a code. 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 51. */
+/** A second status of a code. 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 87. */
 const OTHER_STATUS: Readonly<Partial<Record<ErrorCode, number>>> = { COMMAND_NOT_ALLOWED: 400 };
 
 export type ErrorCode = keyof typeof ERROR_STATUS;

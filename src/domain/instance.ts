@@ -69,7 +69,7 @@ export const InstanceInput = Type.Object(
       ),
     ),
     transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
-    /** The command may name secrets and files of the gateway (ADR 51). Default false. */
+    /** The command may name secrets and files of the gateway (ADR 87). Default false. */
     force: Type.Optional(Type.Boolean()),
     weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT, examples: [2] })),
     metadata: Type.Optional(

@@ -1,11 +1,13 @@
 // Checks whether a command gets a file or folder that would make its program an admin: the database, the key, the state or
-// the configuration of the gateway. It reads the present file system; the caller decides what is refused. Source: ADR 51.
+// the configuration of the gateway, or the system's folders of processes and devices. It reads the present file system; the caller
+// decides what else is refused. Source: ADR 87.
 
-import { realpath, stat } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import { pathTextsIn } from './command-paths.ts';
+import { createWalk, type Place, type Walk } from './path-walk.ts';
 
 /** A file or a folder that no command may get; it need not exist. */
 export interface ProtectedPath {
@@ -15,6 +17,8 @@ export interface ProtectedPath {
 }
 
 export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'workingDir' | 'env' | 'force'>;
+
+type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Longest wait for the file system, in ms: a network folder may not answer. */
 const LOOK_MS = 2_000;
@@ -29,30 +33,30 @@ export function protectedDatabase(file: string): ProtectedPath[] {
 
 /**
  * The reason why the command may not be registered or started, as one sentence; undefined when it may. Checks its working
- * folder, if any, its words, and the text after each `=` of a word, as paths that start in that folder (default `from`,
- * the gateway's folder). Links are followed; no path may be one of `paths` or a folder above one of them.
+ * folder, if any, and every text in its words and variables that may be a path, from that folder (default `from`, the gateway's).
+ * No path may end at one of `paths` or at a folder above one of them, nor pass through SYSTEM_FOLDERS: neither as the kernel walks
+ * it, nor with each `..` removed first, as many programs do.
  */
 export async function exposureOf(
   program: ExposedProgram,
   paths: readonly ProtectedPath[],
   from: string = process.cwd(),
 ): Promise<string | undefined> {
-  const { command, args, workingDir, force } = program;
-  if (command === undefined || force === true || paths.length === 0) return undefined;
-  const folder = resolve(from, workingDir ?? '.');
-  const written = [...new Set([command, ...args].flatMap(valuesOf))];
-  const named: NamedPath[] = [
-    ...(workingDir === undefined ? [] : [{ text: workingDir, path: folder }]),
-    ...written.map((text) => ({
-      text,
-      path: pathOf(text, folder, program.env.HOME ?? homeFolder(process.env)),
-    })),
-  ];
-  return Promise.race([firstExposure(named, paths), delay(LOOK_MS, UNANSWERED, { ref: false })]);
+  if (program.command === undefined || program.force === true) return undefined;
+  return Promise.race([firstExposure(program, paths, from), delay(LOOK_MS, UNANSWERED, { ref: false })]);
+}
+
+/** The tokens of this user that `gateway login` stores. */
+export function credentialsPath(env: Environment, platform: NodeJS.Platform = process.platform): string {
+  const home = homeFolder(env);
+  const named = (platform === 'win32' ? env.APPDATA : env.XDG_CONFIG_HOME) ?? '';
+  // A relative path must be ignored. Source: XDG Base Directory Specification.
+  const folder = isAbsolute(named) ? named : join(home, '.config');
+  return join(folder, 'stagedoor', 'credentials.json');
 }
 
 /** `HOME`, else the folder of the account; `/`, as in containers, for a user without an account. */
-export function homeFolder(env: Readonly<Record<string, string | undefined>>): string {
+export function homeFolder(env: Environment): string {
   if (env.HOME) return env.HOME;
   try {
     return homedir();
@@ -61,86 +65,100 @@ export function homeFolder(env: Readonly<Record<string, string | undefined>>): s
   }
 }
 
-interface NamedPath {
-  readonly text: string;
-  readonly path: string;
-}
+/** They show the memory, the environment, the open files and the folders of every process of the same user. */
+const SYSTEM_FOLDERS = (process.platform === 'win32' ? [] : ['/proc', '/sys', '/dev']).map((path) => ({
+  path,
+  what: `${path}, which shows what the gateway has in memory and has open`,
+}));
 
-interface Holder {
-  readonly protectedPath: ProtectedPath;
-  readonly isItself: boolean;
-}
-
-async function firstExposure(
-  named: readonly NamedPath[],
-  paths: readonly ProtectedPath[],
-): Promise<string | undefined> {
-  // Nearly all folders are shared, and each is looked at once: a busy machine needs long for each answer.
-  const resolved = await Promise.all(paths.map(({ path }) => resolvedPaths(path)));
-  const byPath = new Map<string, Holder>();
-  for (const [at, protectedPath] of paths.entries())
-    for (const path of resolved[at] ?? [])
-      for (const [index, above] of upwardsFrom(path).entries())
-        if (!byPath.has(above)) byPath.set(above, { protectedPath, isItself: index === 0 });
-  const keyed = await Promise.all(
-    Array.from(byPath, async ([path, holder]) => (await keysOf(path)).map((key) => [key, holder] as const)),
-  );
-  const holders = new Map(keyed.flat().toReversed()); // of two with the same key the first counts
-  for (const { text, path } of named) {
-    const keys = await keysOf(path);
-    const holder = keys.map((key) => holders.get(key)).find((found) => found !== undefined);
-    if (holder !== undefined) return sentence(text, holder);
-  }
-  return undefined;
-}
-
-function sentence(text: string, { protectedPath: { path, what }, isItself }: Holder): string {
-  const is = isItself ? what : `a folder that holds ${what} (${path})`;
-  return (
-    `"${text}" is ${is}: with it a program can make itself an admin; ` +
-    'name another folder, such as ./shared, or allow it with "force": true (--force).'
-  );
-}
+const REMEDY =
+  'with it a program can make itself an admin; name another folder, such as ./shared, or allow it with "force": true (--force).';
 
 const UNANSWERED = `The paths of the command could not be checked within ${LOOK_MS / 1000} s; allow it with "force": true (--force).`;
 
-/** The word, and the text after each `=` in it, if short enough for a path. */
-function valuesOf(word: string): string[] {
-  const values = word.length <= PATH_CHARACTERS ? [word] : [];
-  const first = Math.max(0, word.length - PATH_CHARACTERS - 1);
-  for (let at = word.indexOf('=', first); at !== -1; at = word.indexOf('=', at + 1))
-    values.push(word.slice(at + 1));
-  return values;
-}
+/** What a path is, by path and identity. */
+type Findings = ReadonlyMap<string, string>;
 
-/** No system opens a longer path; it bounds the cost of one word of a command. */
-const PATH_CHARACTERS = 4_096;
+async function firstExposure(
+  { command = '', args, workingDir, env }: ExposedProgram,
+  paths: readonly ProtectedPath[],
+  from: string,
+): Promise<string | undefined> {
+  const endsAt = performance.now() + LOOK_MS;
+  const walk = createWalk();
+  const holders = await holdersOf([...paths, ...SYSTEM_FOLDERS], walk);
+  const systemFolders = await systemFoldersOf(walk);
+  const gatewayHome = homeFolder(process.env);
+  const home = env.HOME ?? gatewayHome;
 
-/** Not normalized: `link/..` is the folder above the link's target. Some programs expand `~` without a shell. */
-function pathOf(text: string, folder: string, home: string): string {
-  if (text === '~' || /^~[/\\]/.test(text)) return `${home}/${text.slice(1)}`;
-  return resolve(text) === text || /^[/\\]/.test(text) ? text : `${folder}/${text}`;
-}
-
-/** The path as written, and with the links in its existing part followed. */
-async function resolvedPaths(path: string): Promise<string[]> {
-  for (const above of upwardsFrom(path)) {
-    const real = await realpath(above).catch(() => undefined); // does not exist: the next one may
-    if (real !== undefined) return [path, join(real, path.slice(above.length))];
+  async function exposureAt(text: string, start: string): Promise<string | undefined> {
+    const path = text.replace(HOME_AT_START, (user) => (user === '~+' ? start : home));
+    for (const form of new Set([path, normalize(path)])) {
+      const { end, passed } = await walk(form, start);
+      const finding = [
+        ...findIn(holders, end),
+        ...passed.flatMap((place) => findIn(systemFolders, place)),
+      ][0];
+      if (finding !== undefined) return finding;
+    }
+    return undefined;
   }
-  return [path];
+
+  const ownFolder = resolve(from);
+  if (workingDir !== undefined) {
+    const finding = await exposureAt(workingDir, ownFolder);
+    if (finding !== undefined) return `"${workingDir}" ${finding}: ${REMEDY}`;
+  }
+  const folder = (await walk(resolve(from, workingDir ?? '.'))).end.path;
+  // Every program gets this HOME. A value may be secret, so its name is shown instead.
+  const values = Object.entries(env).filter(([name, value]) => !(name === 'HOME' && value === gatewayHome));
+  const words = [
+    ...[command, ...args].map((word) => ({ word, name: undefined })),
+    ...values.map(([name, word]) => ({ word, name: `The variable ${name}` })),
+  ];
+  const seen = new Set<string>();
+  for (const { word, name } of words)
+    for (const text of pathTextsIn(word, { HOME: home, PWD: folder, ...env })) {
+      if (seen.has(text) || (text === '' && name !== undefined)) continue;
+      seen.add(text);
+      if (performance.now() > endsAt) return UNANSWERED;
+      const finding = await exposureAt(text, folder);
+      if (finding !== undefined) return `${name ?? `"${text}"`} ${finding}: ${REMEDY}`;
+    }
+  return undefined;
+}
+
+/** A shell replaces `~`, `~+` (the current folder) and `~user`; each user counts as that of the gateway. */
+const HOME_AT_START = /^~\+?[\w.-]*(?=[/\\]|$)/;
+
+/** The protected paths and all folders above them, as written and with links followed; of two the first counts. */
+async function holdersOf(paths: readonly ProtectedPath[], walk: Walk): Promise<Findings> {
+  const found = new Map<string, string>();
+  for (const { path, what } of paths)
+    for (const spelled of new Set([path, (await walk(path)).end.path]))
+      for (const [index, above] of upwardsFrom(spelled).entries())
+        for (const key of keysOf((await walk(above)).end))
+          if (!found.has(key))
+            found.set(key, index === 0 ? `is ${what}` : `is a folder that holds ${what} (${path})`);
+  return found;
+}
+
+async function systemFoldersOf(walk: Walk): Promise<Findings> {
+  const found = new Map<string, string>();
+  for (const { path, what } of SYSTEM_FOLDERS)
+    for (const key of keysOf((await walk(path)).end)) found.set(key, `is in ${what}`);
+  return found;
+}
+
+function findIn(findings: Findings, place: Place): string[] {
+  return keysOf(place).flatMap((key) => findings.get(key) ?? []);
+}
+
+function keysOf({ path, identity }: Place): string[] {
+  return identity === undefined ? [path] : [path, identity];
 }
 
 function upwardsFrom(path: string): string[] {
   const above = dirname(path);
   return above === path ? [path] : [path, ...upwardsFrom(above)];
-}
-
-/**
- * The path, for one that does not exist yet; and the identity of what this user sees there, because of links and of systems that
- * ignore letter case.
- */
-async function keysOf(path: string): Promise<string[]> {
-  const stats = await stat(path, { bigint: true }).catch(() => undefined);
-  return [resolve(path), ...(stats === undefined ? [] : [`${stats.dev}:${stats.ino}`])];
 }

@@ -5,13 +5,13 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
 import {
-  credentialsPath,
   findToken,
   removeToken,
   requestCredentials,
   storeToken,
 } from '../../../src/cli/accounts/credentials.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
+import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { messageOf, rejects } from '../../helpers/outcome.ts';
 import { binPath } from '../../helpers/program.ts';

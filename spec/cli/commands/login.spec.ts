@@ -2,8 +2,9 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { credentialsPath, findToken, storeToken } from '../../../src/cli/accounts/credentials.ts';
+import { findToken, storeToken } from '../../../src/cli/accounts/credentials.ts';
 import { filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
+import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 import {

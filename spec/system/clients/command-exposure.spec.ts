@@ -11,7 +11,7 @@ import { createGateway } from '../../../src/gateway.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { parseRegistryDocument } from '../../../src/persistence/registry-file.ts';
 import { type RunningServer, startServer } from '../../../src/server.ts';
-import { caller } from '../../helpers/caller.ts';
+import { caller, field, newKey, statusAndCode, tokenOf } from '../../helpers/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { codeOf } from '../../helpers/outcome.ts';
@@ -58,6 +58,45 @@ test('is refused for paths of the database, the key, the state folder or the con
     assert.is((await register(urls, { command: 'node', args: [word] })).status, 201, word);
   assert.is((await register(urls, { command: 'node' })).status, 201, 'an unset working folder');
   assert.is((await register(urls, inShared('.'))).status, 201);
+});
+
+test('is refused to a key with gateway:write that may choose the folder of a file server', async () => {
+  const server = ['npx', '-y', '@modelcontextprotocol/server-filesystem@2026.8.31'];
+  const flags = { 'allowed-commands': JSON.stringify([[...server, '*path']]) };
+  const { urls, gateway } = await start(flags, { GATEWAY_ADMIN_PASSWORD: 'correct horse 7' });
+  const url = String(urls[0]);
+  const admin = caller(url, await tokenOf(url, 'admin', 'correct horse 7'));
+  const { headers } = await newKey(admin, 'writer', ['gateway:write', 'gateway:read', 'tools:call']);
+  const writer = caller(url, headers);
+  await symlink(home(), 'shared/way-out');
+  const registerAt = (folder: string) =>
+    writer('POST /gateway/register?wait=20', {
+      template_name: 'demo',
+      instance: { command: 'npx', args: [...server.slice(1), folder] },
+    });
+  const refused = [
+    ...[
+      `/proc/self/cwd/x/..`,
+      `/proc/${process.pid}/cwd/x/..`,
+      `/proc/${process.pid}`,
+      '/proc',
+      '/proc/thread-self/root',
+    ],
+    ...[
+      'shared/way-out/x/..',
+      '/dev/fd/..',
+      '/proc/self/cwd/shared',
+      `/tmp:${home()}`,
+      `file://${home()}`,
+      '~',
+      'x/../.',
+    ],
+  ];
+  for (const folder of refused)
+    assert.equal(statusAndCode(await registerAt(folder)), [400, 'COMMAND_NOT_ALLOWED'], folder);
+  assert.equal(gateway.servers(), []);
+  const allowed = await registerAt('shared');
+  assert.equal([allowed.status, field(allowed, 'healthy')], [201, true]);
 });
 
 test('is refused with a message that names the exposed file and the remedy', async () => {
@@ -159,8 +198,10 @@ test('is not started if it is stored, and the instance shows why', async () => {
 
 test.run();
 
-async function start(flags: Record<string, string> = {}): Promise<RunningServer> {
-  const env = { GATEWAY_AUTH_ENABLED: 'false' };
+async function start(
+  flags: Record<string, string> = {},
+  env: Record<string, string> = { GATEWAY_AUTH_ENABLED: 'false' },
+): Promise<RunningServer> {
   const config = loadConfig({ flags: { host: '127.0.0.1', port: '0', ...flags }, env, cwd: home() });
   const server = await startServer(config);
   cleanups.push(() => server.close());

@@ -2,11 +2,11 @@
 // environments.json.
 
 import { readFileSync, statSync } from 'node:fs';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { homeFolder } from '../../templates/command-exposure.ts';
+import { credentialsPath } from '../../templates/command-exposure.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
@@ -17,14 +17,6 @@ export interface StoredToken {
   readonly access_token: string;
   /** ISO 8601. */
   readonly expires_at: string;
-}
-
-export function credentialsPath(env: Terminal['env'], platform: NodeJS.Platform = process.platform): string {
-  const home = homeFolder(env);
-  const named = (platform === 'win32' ? env.APPDATA : env.XDG_CONFIG_HOME) ?? '';
-  // A relative path must be ignored. Source: XDG Base Directory Specification.
-  const folder = isAbsolute(named) ? named : join(home, '.config');
-  return join(folder, 'stagedoor', 'credentials.json');
 }
 
 /** The token that exactly this URL issued, also an expired one. */

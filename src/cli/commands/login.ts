@@ -2,9 +2,10 @@
 // removes it. The token is never printed; accounts/credentials.ts stores it.
 
 import { isLoopback } from '../../config.ts';
+import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
-import { credentialsPath, removeToken, type StoredToken, storeToken } from '../accounts/credentials.ts';
+import { removeToken, type StoredToken, storeToken } from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';

@@ -1,0 +1,268 @@
+// Every spelling of a path to a file of the gateway in a command, on a real file system.
+
+import { link, mkdir, realpath, symlink, writeFile } from 'node:fs/promises';
+import { basename, dirname } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import * as assert from 'uvu/assert';
+import { type ExposedProgram, exposureOf, protectedDatabase } from '../../src/templates/command-exposure.ts';
+import { folderOfEach } from '../helpers/folder.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('the exposure of a command');
+const folder = folderOfEach(test);
+const { pid } = process;
+
+test.before.each(async () => {
+  await mkdir(folder('home/shared/deep'), { recursive: true });
+  await mkdir(folder('elsewhere'));
+  for (const name of ['gateway.db', 'gateway.key']) await writeFile(folder('home', name), '');
+  await symlink(folder('home'), folder('elsewhere/link'));
+  await symlink(folder('home/shared'), folder('elsewhere/inside'));
+  await symlink('/proc/self', folder('home/shared/process'));
+  await link(folder('home/gateway.key'), folder('elsewhere/hard'));
+});
+
+test('is found in every spelling of a path of the gateway', async () => {
+  const home = folder('home');
+  const up = `../${basename(home)}`;
+  const words = [
+    // As written, from the folder of the gateway.
+    ...[
+      '.',
+      './',
+      './.',
+      '..',
+      '',
+      'gateway.db',
+      './gateway.key',
+      'gateway.db-wal',
+      'shared/..',
+      'shared/deep/../..',
+      up,
+    ],
+    ...[
+      `${up}//gateway.db`,
+      'gateway.db/',
+      'gateway.db/.',
+      'new/..',
+      'new/../gateway.key',
+      'shared/new/../../gateway.db',
+    ],
+    // Absolute.
+    ...[
+      '/',
+      '//',
+      '/.',
+      home,
+      `${home}/`,
+      `${home}//`,
+      `/${home}`,
+      `${home}/.`,
+      dirname(home),
+      `${home}/x/..`,
+      `/nowhere/..${home}`,
+    ],
+    // Links, before and after `..` is removed.
+    ...[
+      'link',
+      'link/',
+      'link/x/..',
+      'link/gateway.db',
+      'link/x/../gateway.key',
+      'inside/..',
+      'inside/x/../..',
+      'hard',
+    ].map((name) => `${folder('elsewhere')}/${name}`),
+    // Options, lists, URLs, encoded text and shells.
+    ...[
+      `--root=${home}`,
+      `-C${home}`,
+      `-xC${home}`,
+      '-C.',
+      '-I..',
+      `--flag=a=${home}`,
+      '--root=',
+      `--root ${home}`,
+    ],
+    ...[
+      `/tmp:${home}`,
+      `${home}:/data:ro`,
+      `/tmp,${home}`,
+      `--dirs=/tmp;${home}`,
+      `type=bind,source=${home},dst=/x`,
+      `a|${home}`,
+    ],
+    ...[
+      `file://${home}`,
+      `FILE://localhost${home}/`,
+      `file:${home}`,
+      `file://${home}/x/%2e%2e`,
+      `sqlite://${home}/gateway.db`,
+    ],
+    ...[
+      'sqlite:///gateway.db',
+      'sqlite:gateway.db?mode=ro',
+      String(pathToFileURL(home)),
+      `file:\\\\\\${home.slice(1)}`,
+    ],
+    ...[
+      home.replace('home', '%68ome'),
+      `${home}%2fgateway.key`,
+      '%2e',
+      '%2e%2e%2f',
+      `@${home}/gateway.key`,
+      `{"root":"${home}"}`,
+    ],
+    ...[
+      'cat gateway.key',
+      `cat <${home}/gateway.key`,
+      "cat gate'way'.key",
+      'cat gate\\way.key',
+      'cd ..;ls',
+      '(cat gateway.key)',
+    ],
+    ...['cat $PWD/gateway.key', '$' + '{PWD}', `cat "${home}/gateway.key"`, '~+', '~+/gateway.db'],
+    ...[folder('home').replaceAll('/', '\\')],
+  ];
+  assert.equal(await allowedOf(words), []);
+});
+
+test('is found in paths of processes and devices, whatever they lead to', async () => {
+  const self = ['self', 'thread-self', `${pid}`, '1'].map((name) => `/proc/${name}`);
+  const words = [
+    ...[
+      '/proc',
+      '/proc/',
+      '//proc',
+      '/proc/.',
+      '/sys',
+      '/dev',
+      '/dev/fd',
+      '/dev/fd/3',
+      '/dev/fd/..',
+      '/dev/shm',
+      '/sys/kernel',
+    ],
+    ...self,
+    ...self.flatMap((process) =>
+      [
+        'cwd',
+        'cwd/x/..',
+        'cwd/shared',
+        'root',
+        'root/tmp',
+        'fd',
+        'fd/3',
+        'environ',
+        'mem',
+        'task',
+        'cwd/..',
+      ].map((name) => `${process}/${name}`),
+    ),
+    ...[
+      '/nowhere/../proc/self',
+      '/tmp/../proc',
+      'shared/process',
+      'shared/process/cwd/shared',
+      'shared/process/x/..',
+    ],
+    ...[
+      `${'../'.repeat(30)}proc/self/cwd`,
+      '--root=/proc/self/cwd/shared',
+      'file:///proc/self/environ',
+      '/tmp:/proc',
+      '%2fproc',
+    ],
+  ];
+  assert.equal(await allowedOf(words), []);
+  assert.equal(await allowedOf(['/', '/proc', '/dev/fd/3'], []), [], 'without a file of the gateway');
+});
+
+test('is found in the working folder and in variables, whose values are not shown', async () => {
+  for (const workingDir of [
+    '.',
+    '..',
+    folder('home'),
+    `${folder('elsewhere')}/link/x/..`,
+    '/proc/self/cwd',
+    'shared/process/cwd',
+  ])
+    assert.type(await exposure({ args: [], workingDir }), 'string', workingDir);
+  assert.type(await exposure({ args: ['..'], workingDir: 'shared' }), 'string');
+  const env = { ROOT: `secret,${folder('home')}` };
+  const found = String(await exposure({ args: [], env }));
+  assert.match(found, /^The variable ROOT is a folder that holds the database of this gateway/);
+  assert.not.match(found, /secret/);
+  for (const value of ['.', '/proc/self', 'file:///proc', `/tmp:${folder('home')}`, '$PWD/gateway.db'])
+    assert.type(await exposure({ args: [], env: { ROOT: value } }), 'string', value);
+  for (const value of ['', 'a/b', 'dG9rZW4=', 'https://example.com/', 'C.UTF-8', '/usr/bin:/bin'])
+    assert.is(await exposure({ args: [], env: { ROOT: value } }), undefined, value);
+  assert.type(await exposure({ args: ['~'], env: { HOME: folder('home') } }), 'string');
+  assert.is(await exposure({ args: [], env: { HOME: process.env.HOME ?? '' } }), undefined);
+});
+
+test('is not found in other words', async () => {
+  const words = [
+    ...[
+      '-y',
+      '--',
+      'server.js',
+      './shared',
+      'shared/..x',
+      '--root=shared',
+      'a=b',
+      'shared/new',
+      '/nowhere/at/all',
+      '...',
+    ],
+    ...[
+      '@scope/server@1.2.3',
+      'https://example.com/',
+      'http://localhost:8080/mcp',
+      '**/*.ts',
+      '-p8080',
+      '--port=1',
+      '1.2.3',
+    ],
+    ...[
+      '--include=*.ts',
+      'a, b',
+      'https://example.com:8443/a?b=c',
+      '/procedures',
+      '/dev-files',
+      folder('elsewhere/inside'),
+    ],
+    ...['process.stdin.resume()', '--level=info', '%', '%zz', '$1', 'a\0b', 'x'.repeat(9_000)],
+  ];
+  const found = await Promise.all(words.map(async (word) => [word, await exposure({ args: [word] })]));
+  assert.equal(
+    found.filter(([, reason]) => reason !== undefined),
+    [],
+  );
+});
+
+test('ends at a link to itself, and after 2 s', async () => {
+  await symlink('loop', folder('home/shared/loop'));
+  assert.is(await exposure({ args: ['shared/loop/x'] }), undefined);
+  assert.type(await exposure({ args: ['shared/loop/../..'] }), 'string');
+  assert.is(await exposure({ args: ['.'], force: true }), undefined);
+});
+
+test.run();
+
+/** The words with which a command would be allowed. */
+async function allowedOf(words: readonly string[], paths?: []): Promise<string[]> {
+  const reasons = await Promise.all(words.map((word) => exposure({ args: [word] }, paths)));
+  return words.filter((_, index) => reasons[index] === undefined);
+}
+
+async function exposure(
+  program: Partial<ExposedProgram>,
+  paths = protectedDatabase(folder('home/gateway.db')),
+) {
+  return exposureOf(
+    { command: 'node', args: [], env: {}, ...program },
+    paths,
+    await realpath(folder('home')),
+  );
+}

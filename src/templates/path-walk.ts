@@ -1,0 +1,74 @@
+// Walks a path as the kernel does: part by part, and each link is followed before the next part, so that `link/..` is the folder
+// above the target of the link. It reads the file system and decides nothing.
+
+import { lstat, readlink } from 'node:fs/promises';
+import { dirname, isAbsolute, join, parse, sep } from 'node:path';
+
+export interface Place {
+  /** Absolute, without links as far as it exists. */
+  readonly path: string;
+  /** Device and inode: the same for a hard link, a bind mount or another case of letters. undefined: it does not exist. */
+  readonly identity: string | undefined;
+}
+
+interface Walked {
+  readonly end: Place;
+  /** The places on the way, in order; of a relative path those after the start. */
+  readonly passed: readonly Place[];
+}
+
+/** Walks `path` from the folder `start`. A part that does not exist counts as an empty folder: it may be created later. */
+export type Walk = (path: string, start?: string) => Promise<Walked>;
+
+interface Entry extends Place {
+  /** The target of a symbolic link. */
+  readonly target?: string;
+}
+
+/** Linux refuses a path with more links. */
+const MAX_LINKS = 40;
+
+/** A walk that looks at each place once. */
+export function createWalk(): Walk {
+  const entries = new Map<string, Promise<Entry>>();
+  const entryAt = (path: string): Promise<Entry> => {
+    const known = entries.get(path) ?? look(path);
+    entries.set(path, known);
+    return known;
+  };
+  return async (path, start = '') => {
+    let at = isAbsolute(path) ? parse(path).root : start;
+    const passed: Place[] = isAbsolute(path) ? [await entryAt(at)] : [];
+    const left = partsOf(path);
+    for (let links = 0, part = left.pop(); part !== undefined; part = left.pop()) {
+      if (part === '' || part === '.') continue;
+      const next = part === '..' ? dirname(at) : join(at, part);
+      const entry = await entryAt(next);
+      if (entry.target === undefined || links === MAX_LINKS) at = next;
+      else {
+        links += 1;
+        left.push(...partsOf(entry.target));
+        if (!isAbsolute(entry.target)) continue;
+        at = parse(entry.target).root;
+      }
+      passed.push(await entryAt(at));
+    }
+    return { end: await entryAt(at), passed };
+  };
+}
+
+/** Last part first. */
+function partsOf(path: string): string[] {
+  return path
+    .slice(parse(path).root.length)
+    .split(sep === '/' ? '/' : /[/\\]/)
+    .reverse();
+}
+
+async function look(path: string): Promise<Entry> {
+  const stats = await lstat(path, { bigint: true }).catch(() => undefined); // does not exist, or nobody may look
+  if (stats === undefined) return { path, identity: undefined };
+  const identity = `${stats.dev}:${stats.ino}`;
+  const target = stats.isSymbolicLink() ? await readlink(path).catch(() => undefined) : undefined; // removed since
+  return target === undefined ? { path, identity } : { path, identity, target };
+}
