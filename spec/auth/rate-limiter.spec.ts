@@ -56,6 +56,33 @@ test('consumes and refuses in one step of the shared counter, and locally while 
   assert.equal(remainders, [2, 4, 3, 2]);
 });
 
+test('bounds free messages of a principal without requests left, by its own count or by the shared one', async () => {
+  const free = (limiter: RateLimiter, who: Principal) => {
+    let taken = 0;
+    while (taken < 1_000 && limiter.takeFree(who)) taken += 1;
+    return taken;
+  };
+  let count = 1;
+  const shared: SharedCounter = { add: async () => ({ count, endsInMs: 5_000 }), close: () => undefined };
+  const ada = principal('ada', 5);
+  for (const limiter of [new RateLimiter(Date.now), new RateLimiter(Date.now, shared)]) {
+    count = 4;
+    await limiter.take('ada', 5, 4);
+    assert.is(free(limiter, ada), 1_000);
+    count = 8;
+    await limiter.take('ada', 5, 4); // refused: one is left
+    assert.is(free(limiter, ada), 1_000);
+    count = 5;
+    await limiter.take('ada', 5);
+    assert.is(free(limiter, ada), 60);
+    assert.equal([free(limiter, principal('ben', 5)), free(limiter, principal('admin'))], [1_000, 1_000]);
+    mock.timers.tick(1_000);
+    assert.is(free(limiter, ada), 60);
+    mock.timers.tick(hourMs);
+    assert.is(free(limiter, ada), 1_000);
+  }
+});
+
 test('allows at most the limit in a window, and reports its state, for any order of requests', () => {
   const step = fc.record({ who: fc.nat(3), laterMs: fc.nat(1_000_000) });
   fc.assert(

@@ -7,6 +7,9 @@ import { LruMap } from '../domain/lru-map.ts';
 /** A fixed window that begins with the first request. Source: ADR 17. */
 export const WINDOW_SECONDS = 3_600;
 
+/** Messages in a second that are not counted as requests, of a principal that has no request left. Source: ADR 90. */
+export const FREE_MESSAGES_PER_SECOND = 60;
+
 /** Most principals that are counted in memory. */
 const COUNTED_PRINCIPALS = 50_000;
 
@@ -29,6 +32,9 @@ export interface RateLimit {
 
 export class RateLimiter {
   readonly #own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_PRINCIPALS });
+  readonly #free = new WindowCounter({ windowSeconds: 1, keys: COUNTED_PRINCIPALS });
+  /** When the windows end in which the shared counter had nothing left. */
+  readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
   readonly #now: () => number;
   readonly #shared: SharedCounter | undefined;
 
@@ -47,7 +53,7 @@ export class RateLimiter {
     return this.#shared
       .add(id, count, limit)
       .then((window) =>
-        window === undefined ? this.#count(id, limit, count) : limitOf(window, limit, this.#now(), count),
+        window === undefined ? this.#count(id, limit, count) : this.#noteSpent(id, window, limit, count),
       );
   }
 
@@ -57,6 +63,28 @@ export class RateLimiter {
    */
   peek({ id, hourlyLimit: limit }: Principal): RateLimit | undefined {
     return limit === undefined || this.#shared !== undefined ? undefined : this.#count(id, limit, 0);
+  }
+
+  /**
+   * Counts a message that may be free. False beyond FREE_MESSAGES_PER_SECOND of a principal that has no request left; others are not
+   * counted. When Redis counts, a principal has none left after the count that this process saw.
+   */
+  takeFree({ id, hourlyLimit: limit }: Principal): boolean {
+    if (limit === undefined) return true;
+    const nowMs = this.#now();
+    const isSpent =
+      this.#shared === undefined
+        ? this.#own.add(id, nowMs, 0).count >= limit
+        : (this.#spentUntilMs.get(id) ?? 0) > nowMs;
+    if (!isSpent) return true;
+    return this.#free.add(id, nowMs, 1, FREE_MESSAGES_PER_SECOND).count <= FREE_MESSAGES_PER_SECOND;
+  }
+
+  #noteSpent(id: string, window: Window, limit: number, count: number): RateLimit {
+    const nowMs = this.#now();
+    const rateLimit = limitOf(window, limit, nowMs, count);
+    if (rateLimit.remaining === 0) this.#spentUntilMs.set(id, nowMs + window.endsInMs);
+    return rateLimit;
   }
 
   #count(id: string, limit: number, count: number): RateLimit {

@@ -134,6 +134,12 @@ export function rateLimitExceeded(hourlyLimit: number, retryAfterSeconds: number
   return new GatewayError('RATE_LIMIT_EXCEEDED', message, { retryAfterSeconds });
 }
 
+/** For a caller that has no request left in its hourly limit, and sends more messages that do not count than it then may. */
+export function tooManyFreeMessages(perSecond: number): GatewayError {
+  const message = `Rate limit exceeded: no request is left this hour, and then ${perSecond} other messages per second are accepted.`;
+  return new GatewayError('RATE_LIMIT_EXCEEDED', message, retryAfter(1));
+}
+
 export function tooManyAttempts(retryAfterSeconds: number): GatewayError {
   const message = 'Too many login attempts; try again later.';
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });

@@ -21,7 +21,7 @@ import { documentsOf } from './docs/documents.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
-import { authorize, loadedRegistry, localAccounts } from './middleware/authorize.ts';
+import { authorize, freeMessages, loadedRegistry, localAccounts } from './middleware/authorize.ts';
 import { body } from './middleware/body.ts';
 import { errors, refuse, requestId, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
@@ -101,7 +101,9 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       ...trail(route),
       ...localAccounts(route, auth.isEnabled, proxies),
       authorize(route, auth),
-      ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+      ...(route.speaks === 'json-rpc'
+        ? [knownPath(route, gateway), rpcErrors(log), freeMessages(auth.limiter)]
+        : []),
       ...loadedRegistry(route, gateway),
       ...(route.scope === 'tools:call' ? [streams.unread.refuseCalls] : []),
       ...(route.request.body === undefined

@@ -1,11 +1,13 @@
 // The routes of the MCP endpoint: their paths and their rate limit. Two tests use a fake endpoint; the real endpoint is tested
 // in spec/protocol and in the journeys.
 
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type Ask, startApp } from '../../helpers/http-app.ts';
 import { openSession, toolCall } from '../../helpers/http-mcp.ts';
+import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the routes of the MCP endpoint');
@@ -67,6 +69,38 @@ test('consume the rate limit per request of a batch, and not for notifications, 
   const end = await app.ask('DELETE', '/mcp/demo', { headers: session });
   assert.equal([end.status, ...windowOf(end)], [200, '9', '0']);
   await app.close();
+});
+
+test('a caller without requests left may send 60 messages a second; more are refused before the body is read', async () => {
+  mock.timers.enable({ apis: ['Date'], now: Date.now() });
+  const app = await startWithAccounts({ limits: { userHourlyLimit: 1, apiKeyHourlyLimit: 9 } });
+  try {
+    await app.serve('demo', 'one');
+    const headers = await openSession(app, '/mcp/demo', { credentials: app.user });
+    const others = await openSession(app, '/mcp/demo', { credentials: await app.key(['tools:call']) });
+    const body = { jsonrpc: '2.0', method: 'notifications/custom' };
+    const send = (headers: Readonly<Record<string, string>>) =>
+      app.ask('POST', '/mcp/demo', { body, headers });
+    const statuses: number[] = [];
+    for (let n = 0; n < 60; n += 1) statuses.push((await send(headers)).status);
+    assert.equal([...new Set(statuses)], [202]);
+    const refused = await send(headers);
+    assert.equal(
+      [refused.status, refused.headers.get('retry-after'), ...windowOf(refused)],
+      [429, '1', '1', '0'],
+    );
+    assert.is(Object(refused.body.error).data.error_code, 'RATE_LIMIT_EXCEEDED');
+    for (let n = 0; n < 70; n += 1) assert.is((await send(others)).status, 202);
+    const socket = await openRaw(app.port);
+    socket.write(head('POST /mcp/demo', { ...headers, 'content-length': '60000' }));
+    assert.match(await readUntil(socket, 'RATE_LIMIT_EXCEEDED'), /^HTTP\/1.1 429 /);
+    socket.destroy();
+    mock.timers.tick(1_000);
+    assert.is((await send(headers)).status, 202);
+  } finally {
+    mock.timers.reset();
+    await app.close();
+  }
 });
 
 test.run();

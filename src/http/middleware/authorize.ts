@@ -2,7 +2,9 @@
 // registry until it is loaded. src/auth verifies and counts; when it answers at once, no promise is created.
 
 import type { Auth } from '../../auth/auth.ts';
-import { accountsFromHereOnly } from '../../domain/error-catalogue.ts';
+import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/rate-limiter.ts';
+import { NO_PRINCIPAL } from '../../domain/account.ts';
+import { accountsFromHereOnly, tooManyFreeMessages } from '../../domain/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway.ts';
 import {
@@ -44,6 +46,17 @@ export function authorize(
         return next();
       });
     });
+  };
+}
+
+/**
+ * One step for routes of the MCP endpoint, before the body is read: RATE_LIMIT_EXCEEDED for a caller without requests left that sends
+ * many messages, though they may be free.
+ */
+export function freeMessages(limiter: Pick<RateLimiter, 'takeFree'>): RouteMiddleware {
+  return ({ state: { principal = NO_PRINCIPAL } }, next) => {
+    if (!limiter.takeFree(principal)) throw tooManyFreeMessages(FREE_MESSAGES_PER_SECOND);
+    return next();
   };
 }
 
