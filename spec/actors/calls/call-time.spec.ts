@@ -50,6 +50,34 @@ test('a repeatable call is sent to a second instance after a third of its time, 
   assert.equal(facts(), ['retried a BACKEND_TIMEOUT', 'finished a failed', 'finished b result']);
 });
 
+for (const [winner, ends] of [
+  ['a', ['b failed', 'c cancelled', 'a result']],
+  ['b', ['a failed', 'c cancelled', 'b result']],
+  ['c', ['a failed', 'b failed', 'c result']],
+] as const) {
+  test(`a repeatable call that two instances do not answer is sent to a third one in its last third, and ${winner} answers`, async () => {
+    await addAll({ a: silent, b: silent, c: silent, d: silent });
+    const call = harness.call('read');
+    const [first, second, third, fourth] = ['a', 'b', 'c', 'd'].map((id) => () => {
+      const { exchanges } = harness.backend(id);
+      return exchanges.find(({ request }) => request.method === 'tools/call');
+    });
+    for (const waitMs of [2_000, 1_999]) mock.timers.tick(waitMs);
+    assert.equal([second?.()?.isOpen, third?.()], [true, undefined]);
+    for (const waitMs of [1, 1_999]) mock.timers.tick(waitMs);
+    const sent = { a: first?.(), b: second?.(), c: third?.() };
+    assert.equal([sent.a?.isOpen, sent.b?.isOpen, sent.c?.isOpen, fourth?.()], [true, true, true, undefined]);
+    sent[winner]?.result();
+    assert.is(await call.end, winner);
+    for (const [id, exchange] of Object.entries(sent))
+      assert.equal([exchange?.isCancelled, harness.ref(id).inFlight], [id !== winner, 0]);
+    assert.equal(
+      facts().slice(2),
+      ends.map((end) => `finished ${end}`),
+    );
+  });
+}
+
 test('a call is sent to no second instance when it may not be repeated at one of the two', async () => {
   await harness.add('a', { script: silent, tools: [{ name: 'mixed' }] });
   await harness.add('b', { script: silent, tools: [{ ...READ, name: 'mixed' }] });

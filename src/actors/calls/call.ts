@@ -12,21 +12,14 @@ import {
   perhapsDelivered,
   shuttingDown,
 } from '../../domain/errors.ts';
-import type {
-  Answer,
-  ExchangeEvent,
-  ExchangeRequest,
-  FinalEvent,
-  RequestTrace,
-} from '../../domain/exchange.ts';
+import type { Answer, ExchangeEvent, FinalEvent, RequestTrace } from '../../domain/exchange.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
 import { Deadline, SLOW_PART, type TimedCall } from './deadline.ts';
 import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
-import type { AttemptPlan, CallRoute, RouteRetry, RunningCall } from './routes.ts';
+import type { AttemptPlan, CallInput, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
@@ -40,15 +33,9 @@ export interface CallDeps extends Clock {
   readonly trace?: () => RequestTrace | undefined;
 }
 
-/** Fixed before the call begins. */
-export interface CallInput {
-  readonly group: Group;
-  readonly request: ExchangeRequest;
-  readonly route: CallRoute;
-  /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
-  readonly wantedTool: string | undefined;
-  readonly timeoutMs: number;
-}
+const NONE = Object.freeze<Attempt[]>([]);
+/** Silent attempts of one call beside which one more may start. */
+const MOST_SILENT = 2;
 
 type FailedAttempt = Pick<Attempt, 'ref' | 'number' | 'mayRepeat'>;
 
@@ -71,8 +58,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #needsBudget = false;
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
-  /** The previous attempt, which is silent and continues. */
-  #slowAttempt: Attempt | undefined;
+  /** The attempts before it, which are silent and continue; the oldest is first. */
+  #silent: readonly Attempt[] = NONE;
   /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
@@ -149,14 +136,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     if (plan.receive?.(event) === false) return;
     if (!this.#isAnswering) {
       this.#isAnswering = true;
-      this.#endOther(attempt);
+      this.#endOthers(attempt);
     }
     this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
   }
 
   failed(attempt: Attempt, error: GatewayError): void {
-    this.#attempt = this.#other(attempt);
-    this.#slowAttempt = undefined;
+    const others = this.#others(attempt);
+    this.#attempt = others.at(-1);
+    this.#silent = others.slice(0, -1);
     this.#track(this.#attempt?.ref);
     const isOver = this.#isAnswering || this.#attempt !== undefined;
     this.#continue(attempt, error, isOver ? undefined : attempt.plan.failed?.(error));
@@ -175,7 +163,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const { group } = this.#input;
     const { ref, sent, plan } = attempt;
     plan.ended?.(ending);
-    const isOver = this.#subscriber.closed && attempt !== this.#slowAttempt;
+    const isOver = this.#subscriber.closed && !this.#silent.includes(attempt);
     this.#events.finished(attempt, ending, isOver);
     group.pool.outliers.ended(sent, callVerdictOf(ending));
     group.queue.advance(ref);
@@ -194,8 +182,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   timedOut(passedMs: number): void {
-    // Of two silent instances the error names the first.
-    const silent = (this.#slowAttempt ?? this.#attempt)?.ref;
+    // Of several silent instances the error names the first.
+    const silent = (this.#silent[0] ?? this.#attempt)?.ref;
     const mayHaveArrived = silent !== undefined || this.#failure?.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
@@ -210,7 +198,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#deadline.end();
     this.#leaveQueue();
     this.#preparation?.unsubscribe();
-    this.#slowAttempt?.end(this.#overdue);
+    for (const silent of this.#silent) silent.end(this.#overdue);
     this.#attempt?.end(this.#overdue);
     this.#route.end?.();
     this.#events.cancelled(this.#passedMs);
@@ -320,7 +308,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const trace = plan.request.tracker?.trace ?? this.#deps.trace?.();
     const attempt = new Attempt(this, ref, plan, sent, this.#events.sent(), trace);
     // Set before it starts: an attempt that fails synchronously is followed by the next one in there.
-    this.#slowAttempt = this.#attempt;
+    if (this.#attempt !== undefined) this.#silent = [...this.#silent, this.#attempt];
     this.#attempt = attempt;
     attempt.start();
   }
@@ -330,18 +318,20 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     if (tracker !== undefined) tracker.sentTo = ref;
   }
 
-  /** `winner` answers. The other attempt has failed if its silence was the reason for the second one, else it is cancelled. */
-  #endOther(winner: Attempt): void {
-    const other = this.#other(winner);
-    if (other === undefined) return;
-    const overdue = other === this.#slowAttempt ? this.#silence(other) : undefined;
+  /** `winner` answers. Another attempt has failed if its silence was the reason for a later one, else it is cancelled. */
+  #endOthers(winner: Attempt): void {
+    if (this.#silent.length === 0) return;
+    const newest = this.#attempt;
+    const others = this.#others(winner);
     this.#attempt = winner;
-    this.#slowAttempt = undefined;
-    other.end(overdue && atInstance(overdue, other.ref.id));
+    this.#silent = NONE;
+    for (const other of others)
+      other.end(other === newest ? undefined : atInstance(this.#silence(other), other.ref.id));
   }
 
-  #other(attempt: Attempt): Attempt | undefined {
-    return attempt === this.#attempt ? this.#slowAttempt : this.#attempt;
+  #others(attempt: Attempt): readonly Attempt[] {
+    if (this.#attempt === undefined || this.#silent.length === 0) return NONE;
+    return [...this.#silent, this.#attempt].filter((each) => each !== attempt);
   }
 
   #continue(failed: FailedAttempt, error: GatewayError, again: RouteRetry | undefined): void {
@@ -376,11 +366,11 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return backendTimeout(Math.round(this.#deps.now() - sent.atMs));
   }
 
-  /** Starts a second attempt beside a silent one, if another instance can take the call now. */
+  /** Starts one more attempt beside silent ones, if another instance can take the call now. */
   #trySecond(): void {
     const { request } = this.#input;
     const silent = this.#attempt;
-    if (silent === undefined || this.#slowAttempt !== undefined || !silent.mayRepeat) return;
+    if (silent === undefined || this.#silent.length >= MOST_SILENT || !silent.mayRepeat) return;
     if (!this.#mayRetry()) return;
     this.#exclude(silent.ref);
     const ref = this.#next();

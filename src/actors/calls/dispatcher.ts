@@ -5,9 +5,9 @@ import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
-import { Call, type CallDeps, type CallInput } from './call.ts';
+import { Call, type CallDeps } from './call.ts';
 import { CallEvents } from './call-events.ts';
-import { BalancedRoute, BoundRoute } from './routes.ts';
+import { BalancedRoute, BoundRoute, type CallInput } from './routes.ts';
 
 export interface DispatcherDeps extends CallDeps {
   readonly fleet: Fleet;

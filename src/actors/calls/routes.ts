@@ -40,6 +40,16 @@ export interface CallRoute {
   end?(): void;
 }
 
+/** Fixed before the call begins. */
+export interface CallInput {
+  readonly group: Group;
+  readonly request: ExchangeRequest;
+  readonly route: CallRoute;
+  /** The tool that an instance must have; undefined when any instance will do, or the backend itself may reject the tool. */
+  readonly wantedTool: string | undefined;
+  readonly timeoutMs: number;
+}
+
 /** The call as its route sees it. */
 export interface RunningCall {
   /** True while the backend waits for the client: the call uses no capacity. */
