@@ -82,8 +82,8 @@ test('names the bridge, or the registered command if a client can start it in th
   const env = { STAGEDOOR_API_KEY: `\${STAGEDOOR_API_KEY}` };
   assert.equal(await entry('weather'), { ...bridge('weather'), env });
   assert.equal(await entry('relative'), { ...bridge('relative'), env });
-  assert.equal(await entry('own'), { type: 'stdio', command: '/bin/own-server', args: ['--flag'] });
-  assert.equal(await entry('own --env LEVEL=a=b'), {
+  assert.equal(await entry('own --trust'), { type: 'stdio', command: '/bin/own-server', args: ['--flag'] });
+  assert.equal(await entry('own --trust --env LEVEL=a=b'), {
     type: 'stdio',
     command: '/bin/own-server',
     args: ['--flag'],
@@ -146,7 +146,7 @@ test('shows the last output of a program that ends while it lists its tools, and
     for await (const line of createInterface(process.stdin)) { ${read} }`,
   );
   await gateway.server.gateway.register('dying', { command: process.execPath, args: [script] });
-  const { err } = await connect('dying --llm cursor --verify');
+  const { err } = await connect('dying --llm cursor --verify --trust');
   assert.match(err, /^cursor \(stdio\) does not work: exited with code 4; last output: no space$/m);
   const { code, progress } = await connect('weather --llm cursor --http --verify');
   assert.equal([code, progress?.at(-1)], [0, 'verifying cursor']);
@@ -167,7 +167,16 @@ test('leaves no program behind when a verification is interrupted', async () => 
   writeFileSync(script, `import { writeFileSync } from 'node:fs'; ${write} setInterval(() => {}, 1_000);`);
   await gateway.server.gateway.register('hanging', { command: process.execPath, args: [script] });
   const env = { STAGEDOOR_URL: gateway.url, STAGEDOOR_API_KEY: await gateway.newKey('admin') };
-  const words = ['connect', 'hanging', '--llm', 'cursor', '--env', `PID_FILE=${pidFile}`, '--verify'];
+  const words = [
+    'connect',
+    'hanging',
+    '--llm',
+    'cursor',
+    '--env',
+    `PID_FILE=${pidFile}`,
+    '--verify',
+    '--trust',
+  ];
   const program = new Program(words, { env });
   try {
     const pid = await eventually(async () => existsSync(pidFile) && Number(readFileSync(pidFile)), Boolean);

@@ -5,6 +5,7 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { delimiter } from 'node:path';
 import * as assert from 'uvu/assert';
 import { findConnections } from '../../../src/cli/connect/find-connection.ts';
+import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -25,15 +26,23 @@ function engine(name: string, script: string): void {
   chmodSync(folder(name), 0o755);
 }
 
+const notes: string[] = [];
+
 /** fetch refuses port 9: whether a key is needed stays unknown, and so a key is used. */
 async function stdioOf(
   instances: readonly object[],
   url = 'http://127.0.0.1:9',
   env: Readonly<Record<string, string>> = {},
   environment: readonly string[] = [],
+  isTrusted = true,
 ): Promise<unknown> {
   const gateway = { url, request: async () => ({ templates: { x: { instances } }, environment }) };
-  const choice = { key: { variable: 'STAGEDOOR_API_KEY' }, env };
+  const choice = {
+    key: { variable: 'STAGEDOOR_API_KEY' },
+    env,
+    isTrusted,
+    note: (text: string) => notes.push(text),
+  };
   const { program, command, args, key } = (await findConnections(gateway, 'x', choice)).stdio;
   return program === 'bridge' ? program : { program, command, args, key };
 }
@@ -79,6 +88,23 @@ test('by the bridge if a client cannot start the registered command in the same 
   for (const record of others) assert.is(await stdioOf([{ ...local, ...record }]), 'bridge');
   assert.is(await stdioOf([local], 'http://192.0.2.1:9'), 'bridge');
   assert.is(await stdioOf([local], undefined, {}, ['LEVEL']), 'bridge');
+});
+
+test('by the bridge if only the gateway names the program, and by a command of the local catalogue', async () => {
+  const { templates } = await readCatalogue();
+  const everything = templates.find(({ id }) => id === 'everything');
+  const { command, args = [] } = everything ?? {};
+  const known = { ...local, command, args };
+  const untrusted = (record: object) => stdioOf([record], undefined, {}, [], false);
+  assert.equal(await untrusted(known), { program: 'command', command, args, key: undefined });
+  notes.length = 0;
+  const others = [local, contained, { ...known, args: [...args, 'more'] }, { ...known, command: '/tmp/npx' }];
+  for (const record of others) assert.is(await untrusted(record), 'bridge');
+  assert.is(notes.length, others.length);
+  assert.match(
+    notes[0] ?? '',
+    '["npx","-y","@scope/server@1.0.0"] is named by http://127.0.0.1:9 and not in the local catalogue',
+  );
 });
 
 test.run();

@@ -32,6 +32,7 @@ export const connect: Command = {
       'Variable for the program; NAME without a value names a gateway of environments.json',
     '--key <key>':
       'Write this API key into the snippet, in place of STAGEDOOR_API_KEY; - reads standard input',
+    '--trust': 'Use the program that the gateway names, also if it is not in the local catalogue',
     '--verify':
       'Connect as the snippet does, list the tools and report them; exit code 1 when it does not work',
     '--write': "Show the changes to the client's own file, ask, and write it; a copy of the old file is kept",
@@ -124,7 +125,8 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   const envWithKey = value === undefined ? env : { ...env, STAGEDOOR_API_KEY: value };
   const gateway = await gatewayOf(input, { ...terminal, env: env.STAGEDOOR_API_KEY ? env : envWithKey });
   const key = { variable, ...(value === undefined ? {} : { value }) };
-  const choice = { key, env: variables, environment: name };
+  const isTrusted = input.has('trust');
+  const choice = { key, env: variables, environment: name, isTrusted, note: terminal.note };
   const connections = await findConnections(gateway, input.positional(0), choice);
   return { connections, transport, env: envWithKey };
 }

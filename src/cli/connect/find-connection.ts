@@ -1,4 +1,5 @@
-// Finds out how clients reach a template: whether the gateway requires a key, and which program a client may start itself.
+// Finds out how clients reach a template: whether the gateway requires a key, and which program a client may start itself. The answer
+// of a gateway decides no command without the user's consent: any program may listen at its address.
 
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
@@ -6,28 +7,45 @@ import { fileURLToPath } from 'node:url';
 import { didYouMean } from '../../config/nearest.ts';
 import { isLoopback } from '../../config.ts';
 import type { Connections, Key, ProgramConnection } from '../../connect/kind.ts';
+import { commandWords } from '../../domain/command.ts';
 import { ownCommand } from '../../domain/version.ts';
+import { readCatalogue } from '../../templates/catalogue.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Remote } from '../remote.ts';
 
 type GatewayApi = Pick<Remote, 'url' | 'request'>;
 
-/** `environment`: the name of the one from which `bridge` reads URL and key. Throws CommandFailure for an unknown template. */
+interface Choice {
+  readonly key: Key;
+  readonly env: Readonly<Record<string, string>>;
+  /** The name of the one from which `bridge` reads URL and key. */
+  readonly environment?: string | undefined;
+  /** Whether clients may start a program that only the gateway names. */
+  readonly isTrusted: boolean;
+  note(text: string): void;
+}
+
+/** Throws CommandFailure for an unknown template. */
 export async function findConnections(
   gateway: GatewayApi,
   template: string,
-  choice: { key: Key; env: Readonly<Record<string, string>>; environment?: string | undefined },
+  choice: Choice,
 ): Promise<Connections> {
-  const { env, environment } = choice;
+  const { env, environment, isTrusted, note } = choice;
   const { url } = gateway;
   const [instances, needsKey] = await Promise.all([instancesOf(gateway, template), requiresKey(url)]);
   const key = needsKey ? choice.key : undefined;
   const http = { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` } as const;
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
-  if (own !== undefined && (own.program === 'container' || !(await hasVariables(gateway, template))))
-    return { http, stdio: { ...base, ...own, key: undefined } };
+  if (own !== undefined && (own.program === 'container' || !(await hasVariables(gateway, template)))) {
+    if (isTrusted || (await isInCatalogue(own))) return { http, stdio: { ...base, ...own, key: undefined } };
+    const words = JSON.stringify([own.command, ...own.args]);
+    note(
+      `the program ${words} is named by ${url} and not in the local catalogue; the bridge is used, or the program with --trust`,
+    );
+  }
   const named = environment === undefined ? ['--url', url] : ['--env', environment];
   const bridge: ProgramConnection = {
     ...base,
@@ -41,6 +59,17 @@ export async function findConnections(
 }
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
+
+/** Whether it is the command of a template of this package. What runs in a container is not known here. */
+async function isInCatalogue({ program, command, args }: OwnProgram): Promise<boolean> {
+  if (program === 'container') return false;
+  const wanted = JSON.stringify([command, ...args]);
+  const { templates } = await readCatalogue();
+  return templates.some((template) => {
+    const split = commandWords(template);
+    return 'words' in split && JSON.stringify(split.words) === wanted;
+  });
+}
 
 /** Empty for a template without instances, and for a caller that may not see them. */
 async function instancesOf(gateway: GatewayApi, template: string): Promise<readonly Fields[]> {
@@ -81,12 +110,14 @@ async function requiresKey(url: string): Promise<boolean> {
   }
 }
 
+type OwnProgram = Pick<ProgramConnection, 'command' | 'args' | 'program'>;
+
 /** The program that a client on this machine can start: in a container of a local engine, else the registered command. */
 function ownProgram(
   instances: readonly Fields[],
   url: string,
   variables: readonly string[],
-): Pick<ProgramConnection, 'command' | 'args' | 'program'> | undefined {
+): OwnProgram | undefined {
   if (!isLoopback(new URL(url).hostname)) return undefined;
   const programs = instances.filter((record) => record.transport === 'stdio' && wordsOf(record).length > 0);
   const { inContainers = [], others = [] } = Object.groupBy(programs, ({ container }) =>
@@ -95,7 +126,7 @@ function ownProgram(
   const named = variables.flatMap((name) => ['-e', name]); // the engine passes on the values that it has
   for (const record of inContainers) {
     const id = String(record.container);
-    const engine = engineOf(id);
+    const engine = /^[0-9a-f]+$/.test(id) ? engineOf(id) : undefined; // no option of the engine
     if (engine === undefined) continue;
     const args = ['exec', '-i', ...named, id.slice(0, SHORT_ID), ...wordsOf(record)];
     return { program: 'container', command: engine, args };
