@@ -18,7 +18,7 @@ const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 /** Errors that no spec of HTTP covers: status, code, and `delivered` if it is not `no`; the facts; a part of the message. */
 const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: object, message?: string])[] = [
   [errors.accountsNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', { requiredPermissions: ['admin'] }],
-  [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'Limit of 2 instances reached;'],
+  [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'The registry is full (2 instances):'],
   [errors.sessionLost('it is gone'), '404 SESSION_NOT_FOUND', LOST, 'The session ended: it is gone. Init'],
   [errors.sessionLimit(10), '503 SESSION_LIMIT', { retryAfterSeconds: 60 }, 'sessions.max)'],
   [errors.sessionShareLimit(10), '503 SESSION_LIMIT', {}, 'sessions.share)'],

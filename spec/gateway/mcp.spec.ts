@@ -71,7 +71,7 @@ test('limits one caller to its share of sessions, at a template and at /mcp, and
     for (let count = 0; count < 9; count += 1) assert.is((await open(template, 'user:ann')).status, 200);
     const { status, answer } = await open(template, 'user:ann');
     assert.is(status, 503);
-    assert.match(JSON.stringify(answer), 'Limit of 9 sessions per caller reached');
+    assert.match(JSON.stringify(answer), 'This caller has too many open sessions (9;');
     assert.is((await open(template, 'user:bob')).status, 200);
   }
 });

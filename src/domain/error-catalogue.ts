@@ -136,7 +136,7 @@ export function rateLimitExceeded(hourlyLimit: number, retryAfterSeconds: number
 
 /** For a caller that has no request left in its hourly limit, and sends more messages that do not count than it then may. */
 export function tooManyFreeMessages(perSecond: number): GatewayError {
-  const message = `Rate limit exceeded: no request is left this hour, and then ${perSecond} other messages per second are accepted.`;
+  const message = `Rate limit exceeded: no request is left this hour, and other messages are limited to ${perSecond} per second.`;
   return new GatewayError('RATE_LIMIT_EXCEEDED', message, retryAfter(1));
 }
 
@@ -157,7 +157,10 @@ export function duplicateUsername(username: string): GatewayError {
 }
 
 export function lastAdmin(): GatewayError {
-  return new GatewayError('LAST_ADMIN', 'This is the last active admin of all templates: create another.');
+  return new GatewayError(
+    'LAST_ADMIN',
+    'This is the last active admin with access to all templates: create another one first.',
+  );
 }
 
 export function userNotFound(id: string): GatewayError {
@@ -186,7 +189,7 @@ export function duplicateServer(id: string): GatewayError {
 export function registryFull(what: string, most: number): GatewayError {
   return new GatewayError(
     'REGISTRY_FULL',
-    `Limit of ${most} ${what} reached; deregister or delete unused ones first.`,
+    `The registry is full (${most} ${what}): deregister or delete unused ones first.`,
   );
 }
 
@@ -255,25 +258,25 @@ export function sessionLost(reason: string): GatewayError {
 const ASK_AGAIN_SECONDS = 60;
 
 export function sessionLimit(most: number): GatewayError {
-  const message = `Limit of ${most} sessions reached (setting sessions.max).`;
+  const message = `Too many sessions are open (${most}; setting sessions.max).`;
   return new GatewayError('SESSION_LIMIT', message, { retryAfterSeconds: ASK_AGAIN_SECONDS });
 }
 
 /** The caller ends its sessions itself, so there is no Retry-After. */
 export function sessionShareLimit(most: number): GatewayError {
-  const message = `Limit of ${most} sessions per caller reached (setting sessions.share).`;
+  const message = `This caller has too many open sessions (${most}; setting sessions.share).`;
   return new GatewayError('SESSION_LIMIT', message);
 }
 
 /** What the clients of this caller, or of all callers, declared is kept and takes all memory for it (ADR 89). */
 export function declarationsTooLarge(code: 'SESSION_LIMIT' | 'QUEUE_FULL'): GatewayError {
   const message =
-    'Open sessions, subscriptions and calls take all memory for large capabilities: end some of them, or declare fewer capabilities.';
+    'The declared capabilities of clients take all the memory for them: end some sessions, subscriptions or calls, or declare fewer.';
   return new GatewayError(code, message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
 export function dedicatedShareLimit(most: number): GatewayError {
-  const message = `Limit of ${most} processes or conversations of the instance per caller reached (setting sessions.share).`;
+  const message = `This caller has too many processes or conversations at the instance (${most}; setting sessions.share).`;
   return new GatewayError('QUEUE_FULL', message, retryAfter(5));
 }
 
@@ -285,19 +288,21 @@ export function capacityYielded(): GatewayError {
 }
 
 export function processLimit(most: number): GatewayError {
-  const message = `Limit of ${most} dedicated processes of the instance reached (setting sessions.max_processes).`;
+  const message = `The instance has too many dedicated processes (${most}; setting sessions.max_processes).`;
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
 /** A call needs an answer of its client to a request of its server, and too many other calls, or those of its caller, wait for one. */
 export function parkedCallsFull(most: number): GatewayError {
-  const message = `Limit of ${most} calls that wait for an answer of their client reached.`;
+  const message = `Too many calls (${most}) are waiting for client input.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
 }
 
 /** Too many streams of `subscriptions/listen` are open; `isShare`: of this caller. */
 export function listenLimit(most: number, isShare: boolean): GatewayError {
-  const message = `Limit of ${most} subscriptions${isShare ? ' per caller' : ''} reached.`;
+  const message = isShare
+    ? `This caller has too many open subscriptions (${most}).`
+    : `Too many subscriptions are open (${most}).`;
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 

@@ -142,6 +142,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['Dedicated processes that start at the same time', '4; per caller 3', 'they wait, up to 30 s'],
     [
+      'Programs that start at the same time, all templates together',
+      'two per processor, at least 4; one that has not opened after 5 s does not count',
+      'they wait',
+    ],
+    [
       'Sessions that are being opened with one HTTP instance at the same time',
       `${LIMITS.openingsPerInstance}; per caller ${LIMITS.openingsPerInstance * LIMITS.ownerShare}`,
       'they wait, up to 30 s',

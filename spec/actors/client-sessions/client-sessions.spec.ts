@@ -331,7 +331,7 @@ test('a place with one template is made by ending a whole session with all templ
   assert.is(harness.sessions.find(plain.id), plain);
   add();
   add();
-  assert.throws(add, /Limit of 2 sessions/);
+  assert.throws(add, /has too many open sessions \(2;/);
   assert.is(unused.endReason, 'its client was away, and another one needed its place');
 });
 

@@ -175,7 +175,7 @@ check(
 check('bounds reservations, except for a continued call', async (harness) => {
   await harness.healthy();
   const all = Array.from({ length: LIMITS.parkedCalls }, () => harness.ref.reserve(ANONYMOUS.id).subscribe());
-  assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: Limit of 1000 calls/);
+  assert.match(refusalOf(harness.ref.reserve('bob')), /^QUEUE_FULL unknown: Too many calls \(1000\)/);
   const next = harness.ref.reserve(ANONYMOUS.id, true).subscribe();
   assert.equal([next.closed, harness.ref.snapshot(1).inFlight], [false, LIMITS.parkedCalls + 1]);
   for (const reservation of [...all, next]) reservation.unsubscribe();

@@ -88,7 +88,7 @@ test('the total of all owners is limited', async () => {
   const { processes, opened, open } = makeProcesses(3);
   for (const ownerId of ['ann', 'bo', 'cy']) await open(ownerId);
   const refusal = await open('dee').catch((thrown: unknown) => thrown);
-  assert.match(String(refusal), '(setting sessions.max_processes)');
+  assert.match(String(refusal), '; setting sessions.max_processes)');
   opened[1]?.disconnect();
   await settled();
   assert.is(processes.room, 1);

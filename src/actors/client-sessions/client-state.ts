@@ -112,7 +112,10 @@ export class ClientState {
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
     if (!this.uris.has(uri) && this.uris.size >= LIMITS.subscriptionsPerClient) {
-      return refusalPlan(request, `Limit of ${LIMITS.subscriptionsPerClient} subscriptions reached.`);
+      return refusalPlan(
+        request,
+        `This client has too many subscriptions (${LIMITS.subscriptionsPerClient}).`,
+      );
     }
     const add = () => this.#add(uri, binding, undefined);
     if (hasOwnState(binding)) return forwarded(request, binding, add);
