@@ -260,8 +260,8 @@ export class Outliers<C extends object> {
         this.#eject(record, 'its trial call is unanswered', out.isAvoided);
       return;
     }
-    const [, , third] = unanswered; // SILENT_CALLS
-    if (this.#usualMs === undefined || third === undefined || third.atMs > now - thresholdMs) return;
+    const last = unanswered[SILENT_CALLS - 1];
+    if (this.#usualMs === undefined || last === undefined || last.atMs > now - thresholdMs) return;
     const seconds = Math.round(thresholdMs / 100) / 10;
     const reason = `its newest ${SILENT_CALLS} calls or more are unanswered for over ${seconds} s`;
     this.#eject(record, reason, true);
