@@ -237,7 +237,7 @@ export class Gateway {
 
   /** Names of all templates, sorted. A template exists from its first instance or setting until `deleteTemplate`. */
   templates(): string[] {
-    return this.#deps.fleet.templates;
+    return [...this.#deps.fleet.templates];
   }
 
   /** True when the template exists. */

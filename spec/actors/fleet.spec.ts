@@ -307,6 +307,19 @@ test('keeps the group of a deleted template until its instances have ended', asy
   assert.equal([forgotten, Object.keys(fleet.root.getSnapshot().children)], [['t'], []]);
 });
 
+test('sorts the names of templates only after a change', () => {
+  const { fleet } = harness;
+  const before = fleet.templates;
+  fleet.setPolicy('t', DEFAULT_POLICY);
+  assert.is(fleet.templates, before);
+  fleet.setPolicy('a', DEFAULT_POLICY);
+  assert.equal([before, fleet.templates], [['t'], ['a', 't']]);
+  fleet.deleteTemplate('t');
+  assert.equal(fleet.templates, ['a']);
+  fleet.setPolicy('t', DEFAULT_POLICY);
+  assert.equal(fleet.templates, ['a', 't']);
+});
+
 test('limits the number of templates, without deleted ones', () => {
   const { fleet } = harness; // it has one template already
   for (let n = 1; n < LIMITS.templates; n += 1) fleet.setPolicy(`t${n}`, DEFAULT_POLICY);

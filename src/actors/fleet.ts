@@ -43,6 +43,7 @@ export class Fleet {
   readonly root: Actor<typeof rootMachine>;
   /** By template. That of a deleted template is kept while sessions or leaving instances use it: it may be created again. */
   readonly #groups = new Map<string, Group>();
+  #sorted: readonly string[] | undefined;
   readonly #byServerId = new Map<string, Member>();
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
   readonly #ending = new Map<InstanceRef, Promise<void>>();
@@ -64,9 +65,10 @@ export class Fleet {
     this.root.start();
   }
 
-  /** Names of the templates, sorted. */
-  get templates(): string[] {
-    return [...this.#groups.keys()].filter((template) => this.has(template)).sort();
+  /** Names of the templates, sorted. The same array until one is added or deleted: calls at `/mcp` read it. */
+  get templates(): readonly string[] {
+    this.#sorted ??= [...this.#groups.keys()].filter((template) => this.has(template)).sort();
+    return this.#sorted;
   }
 
   has(template: string): boolean {
@@ -108,6 +110,7 @@ export class Fleet {
   /** Adds the template, unless it exists, and sets its policy. */
   setPolicy(template: string, policy: BalancerPolicy): void {
     const group = this.#groups.get(template);
+    if (!this.has(template)) this.#sorted = undefined;
     if (group === undefined) this.#groups.set(template, new Group(template, policy, this.#options));
     else group.setPolicy(policy);
     for (const ref of this.refs(template)) ref.setPolicy(policy);
@@ -117,6 +120,7 @@ export class Fleet {
   deleteTemplate(template: string): void {
     const group = this.group(template);
     group.isDeleted = true;
+    this.#sorted = undefined;
     this.#forgetUnused(group);
   }
 
