@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type Ask, startApp } from '../../helpers/http-app.ts';
-import { openSession, toolCall } from '../../helpers/http-mcp.ts';
+import { modern, openSession, toolCall } from '../../helpers/http-mcp.ts';
 import { head, openRaw, readUntil } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -68,6 +68,31 @@ test('consume the rate limit per request of a batch, and not for notifications, 
   await post(calls(1));
   const end = await app.ask('DELETE', '/mcp/demo', { headers: session });
   assert.equal([end.status, ...windowOf(end)], [200, '9', '0']);
+  await app.close();
+});
+
+test('a message that is refused as invalid counts as one request, of either era', async () => {
+  const app = await startWithAccounts({ limits: { userHourlyLimit: 10, apiKeyHourlyLimit: 9 } });
+  await app.serve('demo', 'one');
+  const session = await openSession(app, '/mcp/demo', { credentials: app.user });
+  const { body, headers } = modern('tools/list');
+  const credentials = { ...app.user, ...headers };
+  const post = (body: unknown, headers: Readonly<Record<string, string>>) =>
+    app.ask('POST', '/mcp/demo', { body, headers });
+  for (const [answer, status, left] of [
+    [await post({ ...body, params: {} }, credentials), 400, '8'],
+    [await post(body, { ...credentials, 'mcp-method': 'tools/call' }), 400, '7'],
+    [await post({ ...body, method: 'ping' }, { ...credentials, 'mcp-method': 'ping' }), 404, '6'],
+    [await post([body], credentials), 400, '5'],
+    [await post('{', session), 400, '4'],
+    [await post({ jsonrpc: '1.0' }, session), 400, '3'],
+    [await post(MESSAGE, { ...session, 'mcp-session-id': 'unknown' }), 404, '2'],
+    [await post(body, credentials), 200, '1'],
+    [await post({ jsonrpc: '2.0', method: 'notifications/custom' }, session), 202, '1'],
+    [await post({ ...body, params: {} }, credentials), 400, '0'],
+    [await post({ ...body, params: {} }, credentials), 429, '0'],
+  ] as const)
+    assert.equal([answer.status, ...windowOf(answer)], [status, '10', left]);
   await app.close();
 });
 

@@ -4,7 +4,9 @@
 import Type, { type TObject } from 'typebox';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
+import { rpcFailureOf } from '../../protocol/rpc.ts';
 import { NO_BYTES } from '../body/read.ts';
+import { whenKnown } from '../caller-check.ts';
 import type { McpEndpointReply } from '../reply.ts';
 import {
   defineRoute,
@@ -200,27 +202,57 @@ function serve(
   const messagesPath = name === undefined ? '/mcp' : `/mcp/${name}/messages`;
   return {
     kind: 'mcp',
-    serve: (reply) =>
-      mcp.handle(
-        {
-          method,
-          headers: request.headers,
-          body: Buffer.isBuffer(body) ? body : NO_BYTES,
-          template: name,
-          principal,
-          requestId: request.id,
-          holdBody: request.holdBody,
-          ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
-          ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
-          requireRoom: () => {
-            if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
+    serve: (reply) => {
+      const served = () =>
+        mcp.handle(
+          {
+            method,
+            headers: request.headers,
+            body: Buffer.isBuffer(body) ? body : NO_BYTES,
+            template: name,
+            principal,
+            requestId: request.id,
+            holdBody: request.holdBody,
+            ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
+            ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
+            requireRoom: () => {
+              if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
+            },
+            report: (reported) => request.report(reported),
+            consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
           },
-          report: (reported) => request.report(reported),
-          consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
-        },
-        reply,
-      ),
+          reply,
+        );
+      return method === 'POST' ? countingRefusals(served, () => request.consume(auth.limiter, 1)) : served();
+    },
   };
+}
+
+/**
+ * Counts a message that is refused as invalid as one request, unless its requests were counted before: it has been read and parsed.
+ * Then RATE_LIMIT_EXCEEDED replaces the refusal of a caller without requests left.
+ */
+function countingRefusals(
+  serve: () => void | Promise<void>,
+  count: () => void | Promise<void>,
+): void | Promise<void> {
+  const refuse = (thrown: unknown): void | Promise<void> => {
+    if (!isRefusedAsInvalid(thrown)) throw thrown;
+    return whenKnown(count(), () => {
+      throw thrown;
+    });
+  };
+  try {
+    const served = serve();
+    return served instanceof Promise ? served.catch(refuse) : served;
+  } catch (thrown) {
+    return refuse(thrown);
+  }
+}
+
+function isRefusedAsInvalid(thrown: unknown): boolean {
+  const { status } = rpcFailureOf(thrown);
+  return status >= 400 && status < 500 && status !== 429;
 }
 
 /** At the messages path a message without a session id is answered like one with an unknown id. */
