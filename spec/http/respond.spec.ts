@@ -140,7 +140,8 @@ test('disconnects the slowest client over the limit of unread bytes, refuses cal
   };
   const first = await askAndNotRead();
   const refused = await app.ask('POST', '/small');
-  assert.equal([refused.outcome, refused.headers.get('retry-after')], ['503 BACKEND_UNAVAILABLE', '1']);
+  assert.match(String(refused.body.detail), 'earlier answers is unread');
+  assert.equal([refused.outcome, refused.headers.get('retry-after')], ['429 QUEUE_FULL', '1']);
   // GET makes no call, and is not refused: streams continue.
   assert.is((await app.ask('GET', '/small')).status, 200);
   const second = await askAndNotRead();

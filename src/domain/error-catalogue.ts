@@ -60,6 +60,12 @@ export function tooManyMessages(): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
+/** The caller has not read its earlier answers, which use nearly all the memory that they may. */
+export function tooMuchUnread(): GatewayError {
+  const message = 'Too much of your earlier answers is unread; read them, then try again.';
+  return new GatewayError('QUEUE_FULL', message, retryAfter(1));
+}
+
 export function unsupportedMediaType(contentType: string, accepted = 'application/json'): GatewayError {
   const message = `The request body must be ${accepted}, not "${contentType}".`;
   return new GatewayError('UNSUPPORTED_MEDIA_TYPE', message);

@@ -2,7 +2,7 @@
 // Over the byte bounds the slowest readers are disconnected; a caller near its bound may not make new calls. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
-import { backendUnavailable } from '../domain/error-catalogue.ts';
+import { tooMuchUnread } from '../domain/error-catalogue.ts';
 import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import type { HttpContext, RouteMiddleware } from './request.ts';
@@ -25,10 +25,9 @@ export class UnreadAnswers {
     holding.set(unread);
   }
 
-  /** Middleware that refuses calls of a caller with too many unread bytes: BACKEND_UNAVAILABLE, not delivered. */
+  /** Middleware that refuses calls of a caller with too many unread bytes: QUEUE_FULL. */
   readonly refuseCalls: RouteMiddleware = ({ method, state }, next) => {
-    if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN))
-      throw backendUnavailable('too much of your earlier answers is unread', { delivered: 'no' });
+    if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN)) throw tooMuchUnread();
     return next();
   };
 

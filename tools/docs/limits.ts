@@ -180,7 +180,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       'Answers that clients have not read',
       'an eighth of the memory; per caller a quarter of that, or 64 MiB',
-      'the slowest are closed; new calls get `503`',
+      'the slowest are closed; new calls get `429`',
     ],
     [
       'Incomplete answers of servers',
