@@ -125,16 +125,75 @@ test('a silent call that is not safe to repeat stays at its instance when its se
   write?.subscription.unsubscribe();
 });
 
-test('a repeatable call that alone is silent stays at its instance', async () => {
+test('a read that is silent for a third of its time is also made at another instance, and its session stays', async () => {
   const session = await openOnA('auto');
   const call = ask(session, 'read');
-  await pass(25_000);
+  await pass(9_999);
   assert.equal([asked('a'), asked('b')], [1, 0]);
+  await pass(1);
+  assert.is(await resultOf(call), 'b');
+  assert.equal([harness.backend('a').open, session.instance.id, session.calls], [[], 'a', 0]);
+  const retried = harness.eventsOf('exchange.retried').map(({ instanceId, code }) => `${instanceId} ${code}`);
+  assert.equal(retried, ['a BACKEND_TIMEOUT']);
+});
+
+test('the first instance may answer such a read after all', async () => {
+  const session = await openOnA('auto', silent, silent);
+  const call = ask(session, 'read');
+  await pass(10_000);
+  assert.is(asked('b'), 1);
   harness
     .backend('a')
     .exchanges.find(({ isOpen }) => isOpen)
     ?.result('late');
   assert.is(await resultOf(call), 'late');
+  assert.equal([...harness.backend('a').open, ...harness.backend('b').open], []);
+});
+
+test('a conversation that is opened for such a read is closed after it', async () => {
+  harness.setPolicy({ callTimeoutMs: 900 });
+  const session = await harness.openOnA({ script: silent, fields: HTTP }, { fields: HTTP });
+  const call = ask(session, 'read');
+  await pass(300);
+  assert.is(await resultOf(call), 'b');
+  await settled();
+  const isClosed = ['a', 'b'].map((id) => harness.upstreams(id).map((upstream) => upstream.isClosed));
+  assert.equal([isClosed, session.instance.id], [[[false], [true]], 'a']);
+});
+
+test('with two instances that hang, a read with a short timeout is answered by the third in time', async () => {
+  harness.setPolicy({ callTimeoutMs: 600 });
+  const session = await harness.openOnA({ script: silent, fields: HTTP }, { fields: HTTP });
+  harness.freeze('b');
+  await harness.add('c', { fields: HTTP });
+  const call = ask(session, 'read');
+  await pass(200);
+  await pass(200);
+  assert.is(await resultOf(call), 'c');
+});
+
+for (const [why, sessionFailover, before] of [
+  ['made a call that may not be repeated', 'auto', 'write'],
+  ['may not move', 'never', undefined],
+] as const) {
+  test(`a silent read of a session that ${why} stays at its instance`, async () => {
+    const session = await openOnA(sessionFailover);
+    const earlier = before && ask(session, before);
+    const call = ask(session, 'read');
+    await pass(25_000);
+    assert.is(asked('b'), 0);
+    call.subscription.unsubscribe();
+    earlier?.subscription.unsubscribe();
+  });
+}
+
+test('what a session reads elsewhere is within the retry budget', async () => {
+  harness.setPolicy({ callTimeoutMs: 6_000 });
+  const session = await harness.openOnA({ script: silent }, { script: silent });
+  const calls = Array.from({ length: 40 }, () => ask(session, 'read'));
+  await pass(2_000);
+  assert.is(asked('b'), 8 + 10, 'a fifth of the calls, and the allowance');
+  for (const { subscription } of calls) subscription.unsubscribe();
 });
 
 test('a call that may have arrived is repeated only once', async () => {

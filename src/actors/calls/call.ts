@@ -176,7 +176,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const thirdMs = this.#input.timeoutMs / SLOW_PART;
     const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
     if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
-    this.#trySecond();
+    this.trySecond();
     if (this.#attempt !== undefined) this.#abandonSilent(this.#attempt);
     return now + thirdMs;
   }
@@ -337,8 +337,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #continue(failed: FailedAttempt, error: GatewayError, again: RouteRetry | undefined): void {
     if (again !== 'reopen') this.#fail(failed, error);
     if (again !== undefined) this.tryNow();
-    else if (this.#attempt !== undefined) this.#trySecond();
-    else if (this.#mayRetry() && isRepeatAllowed(error.delivered, failed.mayRepeat)) this.tryNow();
+    else if (this.#attempt !== undefined) this.trySecond();
+    else if (this.#route.bound !== undefined || !this.#mayRetry()) this.giveUp();
+    else if (isRepeatAllowed(error.delivered, failed.mayRepeat)) this.tryNow();
     else this.giveUp();
   }
 
@@ -367,26 +368,29 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   /** Starts one more attempt beside silent ones, if another instance can take the call now. */
-  #trySecond(): void {
+  trySecond(): void {
     const { request } = this.#input;
     const silent = this.#attempt;
     if (silent === undefined || this.#silent.length >= MOST_SILENT || !silent.mayRepeat) return;
-    if (!this.#mayRetry()) return;
+    const { bound, second } = this.#route;
+    if (!this.#mayRetry() || (bound !== undefined && second === undefined)) return;
     this.#exclude(silent.ref);
-    const ref = this.#next();
+    const ref = second === undefined ? this.#next() : second.call(this.#route, this.#tried);
     if (ref === undefined || this.#tool.mayBeAbsent(ref) || !isRepeatable(request, ref)) return;
-    if (this.#route.mayBeSecond?.(ref) !== true) return;
-    if (!this.#deps.budget.take()) {
-      this.#route.end?.();
-      return;
-    }
+    if (second === undefined && !this.#affordsSecond(ref)) return;
     this.#reportRetry(silent, this.#silence(silent));
     if (!this.#subscriber.closed) this.#send(ref, this.#route.planFor(ref, this.#tried));
   }
 
+  #affordsSecond(ref: InstanceRef): boolean {
+    if (this.#route.mayBeSecond?.(ref) !== true) return false;
+    if (this.#deps.budget.take()) return true;
+    this.#route.end?.();
+    return false;
+  }
+
   #mayRetry(): boolean {
-    const { bound } = this.#route;
-    return !this.#isAnswering && bound === undefined && this.#retries < this.#input.group.policy.maxRetries;
+    return !this.#isAnswering && this.#retries < this.#input.group.policy.maxRetries;
   }
 
   /** Called last, with an instance ready, so that a repeat that is not made costs no budget. */

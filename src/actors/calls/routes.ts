@@ -34,6 +34,11 @@ export interface CallRoute {
   waitsFor(target: QueueTarget, tried: Tried): boolean;
   /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. Default: never. */
   mayBeSecond?(ref: InstanceRef): boolean;
+  /**
+   * The instance for an attempt beside silent ones, for which the route has taken from the retry budget. Undefined when there is
+   * none now; the route may call `RunningCall.trySecond` later. Default: `next` and `mayBeSecond`.
+   */
+  second?(tried: Tried): InstanceRef | undefined;
   /** How the call travels to the chosen instance. Throws like an opening. */
   planFor(ref: InstanceRef, tried: Tried): AttemptPlan;
   /** The call is over. Releases a plan that was not used. Default: a plan takes nothing. */
@@ -55,6 +60,8 @@ export interface RunningCall {
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isPaused: boolean;
   giveUp(error: GatewayError): void;
+  /** Asks for `second` again, if the call is still silent. */
+  trySecond(): void;
 }
 
 export interface AttemptPlan {

@@ -54,6 +54,8 @@ export interface SearchOptions {
   readonly only?: InstanceRef | undefined;
   /** The instance that is tried only if there is no other. */
   readonly last?: InstanceRef | undefined;
+  /** Instances that are not tried, by their ids. They count as tried. */
+  readonly without?: ReadonlySet<string> | undefined;
   /** Time limit for the whole search, in ms; the caller aborts it then. */
   readonly withinMs: number;
 }
@@ -163,7 +165,7 @@ interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 
 class BindingSearch {
   readonly #deps: SearchDeps;
   readonly #endsAtMs: number;
-  readonly #tried = new Set<string>();
+  readonly #tried: Set<string>;
   readonly #found = Promise.withResolvers<Binding>();
   /** Aborted when there is a binding. */
   readonly #over = new AbortController();
@@ -173,6 +175,7 @@ class BindingSearch {
 
   constructor(deps: SearchDeps) {
     this.#deps = deps;
+    this.#tried = new Set(deps.without);
     this.#endsAtMs = deps.now() + deps.withinMs;
     this.#ended = AbortSignal.any([deps.signal, this.#over.signal]);
   }

@@ -14,6 +14,7 @@ import type { Group } from '../group.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';
+import { isNetworked } from '../stateless/stateless-routing.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
 import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
 import type { Binding } from './bindings.ts';
@@ -149,6 +150,22 @@ export class SessionBinding implements ClientSessionDeps {
   /** True when the pool gives the instance no calls because other calls failed there. */
   isEjected({ ref }: Binding): boolean {
     return this.#group.pool.outliers.ejectionOf(ref) !== undefined;
+  }
+
+  /**
+   * A binding at none of these instances, for one call that is silent at this binding; the session stays here. Undefined when the
+   * session may not move, when it will because the pool avoids its instance, or without another instance or retry budget. Aborting
+   * ends the search. Source: ADR 103.
+   */
+  findSecond(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding> | undefined {
+    const { ownerId, profile } = this.#owner;
+    const isOwnProcess = at.upstream !== undefined && !isNetworked(at.ref.definition);
+    if (isOwnProcess || !this.mayMove || this.isEjected(at)) return undefined;
+    if (this.#group.pool.candidates.every(({ id }) => without.has(id))) return undefined;
+    if (!this.deps.budget.take()) return undefined;
+    const needs = { group: this.#group, ownerId, profile, holder: this.#owner, asksForLog: false };
+    const options = { without, last: at.ref, withinMs: this.bindTimeoutMs() };
+    return this.#binder.findBinding(needs, options, signal);
   }
 
   /** Gives up the binding: the session moves. False, without effect, when it may not move or there is no other instance. */

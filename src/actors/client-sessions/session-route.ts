@@ -6,6 +6,7 @@ import type { Linked } from '../../domain/call-map.ts';
 import { capacityYielded } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { listOf } from '../../domain/mcp.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
 import {
   type AttemptPlan,
@@ -13,12 +14,13 @@ import {
   type CallRoute,
   type RouteRetry,
   type RunningCall,
+  type Tried,
 } from '../calls/routes.ts';
 import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask, NO_TASKS } from '../stateless/stateless-routing.ts';
 import type { Binding } from './bindings.ts';
-import { asksForLog, isSafeToRepeat } from './client-state.ts';
+import { asksForLog, isSafeToRepeat, setsClientState } from './client-state.ts';
 import type { SessionBinding } from './session-binding.ts';
 
 /**
@@ -47,6 +49,10 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #pauseMs: number | undefined;
   /** This call has made the session move. */
   #hasMoved = false;
+  /** Bindings at other instances, for attempts beside a silent one. */
+  #seconds: SecondBindings | undefined;
+  /** That of the next attempt. */
+  #second: Binding | undefined;
   /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
 
@@ -84,6 +90,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   // A failed instance is asked again while the session is bound to it.
   next(): InstanceRef | undefined {
+    this.#second = undefined;
     return this.#current?.route.next(undefined);
   }
   isOnlyFull(): boolean {
@@ -93,10 +100,23 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return target === this.bound;
   }
 
+  second(tried: Tried): InstanceRef | undefined {
+    const { binding } = this;
+    const request = this.#request;
+    const { method } = request;
+    // A cursor or a task in the answer is known at one instance only.
+    const mayBeElsewhere = !setsClientState(method) && listOf(method) === undefined && !isAboutTask(request);
+    if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return undefined;
+    this.#seconds ??= new SecondBindings(this.#sessionBinding, () => this.#call?.trySecond());
+    this.#second = this.#seconds.next(binding, new Set(tried));
+    return this.#second?.ref;
+  }
+
   planFor(ref: InstanceRef): AttemptPlan {
     const request = this.#request;
     const binding = this.#current?.binding;
     if (binding === undefined) throw new Error('a call of a session waits for a binding');
+    if (this.#second?.ref === ref) return this.#planForSecond(this.#second, binding);
     if (isMixedTask(request, binding)) return { request, answer: of(NO_TASKS) };
     const isRepeatable = isSafeToRepeat(request, ref); // before sending: afterwards the session that knew the tool may be gone
     if (!isRepeatable) this.#sessionBinding.countUnsafe(1);
@@ -118,9 +138,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   end(): void {
-    const binding = this.binding;
-    this.binding = undefined;
-    binding?.release();
+    this.#release();
+    this.#seconds?.end();
   }
 
   // --- for the calls of its session, and for the queue -----------------------------------------------------------------
@@ -143,6 +162,32 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   // ---------------------------------------------------------------------------------------------------------------------
+
+  /** If it answers first, the call belongs to that binding: a next round is made there. */
+  #planForSecond(second: Binding, first: Binding): AttemptPlan {
+    this.#second = undefined;
+    this.#seconds?.use(second);
+    return {
+      request: this.#request,
+      upstream: second.upstream,
+      receive: (event) => {
+        if (this.binding !== second) {
+          this.#release();
+          second.take();
+          this.binding = second;
+        }
+        this.lastEvent = event;
+        return true;
+      },
+      failed: (error) => this.#failed(first, true, error),
+    };
+  }
+
+  #release(): void {
+    const binding = this.binding;
+    this.binding = undefined;
+    binding?.release();
+  }
 
   get #isReserved(): boolean {
     const { reservation } = this;
@@ -192,10 +237,58 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   #repeatSoon({ ref }: Binding, error: GatewayError): void {
-    this.end();
+    this.#release();
     if (this.#failure?.error.delivered !== 'unknown') this.#failure = { error, ref };
     this.#pauseMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
     this.#repeats += 1;
+  }
+}
+
+/** The bindings that one call finds at other instances, while the session stays where it is. They end with the call. Source: ADR 103. */
+class SecondBindings {
+  readonly #sessionBinding: SessionBinding;
+  readonly #found: () => void;
+  readonly #over = new AbortController();
+  #isSearching = false;
+  #ready: Binding | undefined;
+  readonly #all: Binding[] = [];
+
+  /** `found`: called when `next` has a binding. */
+  constructor(sessionBinding: SessionBinding, found: () => void) {
+    this.#sessionBinding = sessionBinding;
+    this.#found = found;
+  }
+
+  /** A binding that was not used yet; else looks for one, and returns undefined. */
+  next(silent: Binding, without: ReadonlySet<string>): Binding | undefined {
+    if (this.#ready !== undefined || this.#isSearching) return this.#ready;
+    const search = this.#sessionBinding.findSecond(silent, without, this.#over.signal);
+    this.#isSearching = search !== undefined;
+    search?.then(
+      (binding) => this.#take(binding),
+      () => {
+        this.#isSearching = false; // the first attempt continues
+      },
+    );
+    return undefined;
+  }
+
+  use(binding: Binding): void {
+    if (binding === this.#ready) this.#ready = undefined;
+  }
+
+  /** A binding is closed when its last call has ended. */
+  end(): void {
+    this.#over.abort();
+    for (const binding of this.#all.splice(0)) binding.retire();
+  }
+
+  #take(binding: Binding): void {
+    this.#isSearching = false;
+    this.#all.push(binding);
+    this.#ready = binding;
+    if (this.#over.signal.aborted) this.end();
+    else this.#found();
   }
 }
 
