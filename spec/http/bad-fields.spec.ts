@@ -52,6 +52,11 @@ const TABLE: Readonly<Record<string, readonly Case[]>> = {
     ['', 'body missing'],
     [{ username: 'ada', password: null }, 'body.password string_type'],
   ],
+  'POST /auth/proof': [
+    [{ key_id: 'x' }, 'body.nonce missing'],
+    [{ key_id: 'x/y', nonce: 'n'.repeat(22) }, 'body.key_id string_pattern_mismatch'],
+    [{ key_id: 'x', nonce: 'short' }, 'body.nonce string_pattern_mismatch'],
+  ],
   'POST /gateway/register': [
     [{}, 'body.template_name missing'],
     [{ template_name: 'Demo', instance: {} }, 'body.template_name string_pattern_mismatch'],

@@ -156,6 +156,10 @@ const ROWS: Readonly<Record<string, Row>> = {
     ...{ needs: open, admitted: '200' },
     body: () => ({ username: 'ada', password: PASSWORD }),
   },
+  'POST /auth/proof': {
+    ...{ needs: open, admitted: '200' },
+    body: () => ({ key_id: '0123456789abcdef', nonce: 'n'.repeat(22) }),
+  },
   'POST /auth/logout': { needs: SCOPES, admitted: '204' },
   'GET /auth/me': { needs: SCOPES, admitted: '200' },
   ...rows(

@@ -11,6 +11,7 @@ import { Accounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
 import { AuditLog } from './audit.ts';
 import { Authenticator, type Credentials } from './authenticator.ts';
+import { type Endpoint, GatewayProofs, type ProofRequest } from './gateway-proof.ts';
 import { type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
 import { Passwords } from './passwords.ts';
 import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
@@ -55,6 +56,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const revalidator = new SessionRevalidator({ accounts, now, log });
   const authenticator = new Authenticator({ accounts, tokens, limits: options, now, keyUse, revalidator });
   const throttle = new LoginThrottle();
+  const proofs = new GatewayProofs(options.secret, accounts);
   const serverTimeMs = () => store.serverTimeMs();
   const audit = new AuditLog({ store: store.audit, log, now, serverTimeMs, settings: options.audit });
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
@@ -84,7 +86,10 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     changed$: revalidator.changed$.asObservable(),
     /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
     login: (attempt: LoginAttempt): Promise<IssuedToken> =>
-      login(attempt, { accounts, passwords, tokens, throttle }),
+      login(attempt, { accounts, passwords, tokens, throttle, proofSecretOf: (id) => proofs.secretOf(id) }),
+    /** See GatewayProofs.prove. */
+    prove: (request: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> =>
+      proofs.prove(request, own, clientAddress),
     /**
      * The principal of these credentials; without a promise when they are cached, which is the hot path.
      * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not

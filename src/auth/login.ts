@@ -23,6 +23,13 @@ export interface IssuedToken {
   readonly accessToken: string;
   readonly expiresInSeconds: number;
   readonly user: User;
+  readonly proof: TokenProof;
+}
+
+/** With it a client can check that a gateway knows its token: see gateway-proof.ts. */
+interface TokenProof {
+  readonly keyId: string;
+  readonly secret: string;
 }
 
 export interface LoginOptions {
@@ -30,6 +37,7 @@ export interface LoginOptions {
   readonly passwords: Passwords;
   readonly tokens: Tokens;
   readonly throttle: LoginThrottle;
+  proofSecretOf(tokenId: string): string;
 }
 
 /** INVALID_CREDENTIALS with the same message for all reasons, TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE. */
@@ -44,7 +52,8 @@ export async function login(attempt: LoginAttempt, options: LoginOptions): Promi
     throw error;
   }
   uncount();
-  return { ...(await options.tokens.issue(user)), user };
+  const { id, ...issued } = await options.tokens.issue(user);
+  return { ...issued, user, proof: { keyId: id, secret: options.proofSecretOf(id) } };
 }
 
 async function userOf(
@@ -104,7 +113,7 @@ function counted(counter: WindowCounter, key: string, nowMs: number, limit: numb
 }
 
 /** The /64 network of an IPv6 address: an owner of one address has the whole network. */
-function networkOf(address: string): string {
+export function networkOf(address: string): string {
   const [plain = ''] = address.split('%');
   if (!isIPv6(plain)) return plain;
   const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];

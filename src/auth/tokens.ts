@@ -48,7 +48,8 @@ export class Tokens {
     this.#now = now;
   }
 
-  async issue(user: User): Promise<{ readonly accessToken: string; readonly expiresInSeconds: number }> {
+  async issue(user: User): Promise<{ id: string; accessToken: string; expiresInSeconds: number }> {
+    const id = randomUUID();
     const issuedAt = Math.floor(this.#now() / 1000);
     const accessToken = await new SignJWT({
       role: user.role,
@@ -58,11 +59,11 @@ export class Tokens {
       .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
       .setSubject(user.id)
       .setIssuer(ISSUER)
-      .setJti(randomUUID())
+      .setJti(id)
       .setIssuedAt(issuedAt)
       .setExpirationTime(issuedAt + this.#lifetimeSeconds)
       .sign(this.#key);
-    return { accessToken, expiresInSeconds: this.#lifetimeSeconds };
+    return { id, accessToken, expiresInSeconds: this.#lifetimeSeconds };
   }
 
   /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */

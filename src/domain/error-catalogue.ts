@@ -151,6 +151,11 @@ export function tooManyAttempts(retryAfterSeconds: number): GatewayError {
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
 }
 
+export function tooManyProofs(retryAfterSeconds: number): GatewayError {
+  const message = 'Too many requests for a proof of this gateway; try again later.';
+  return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
+}
+
 export function tooManyPasswords(retryAfterSeconds: number): GatewayError {
   const message = 'Too many passwords are being checked at once; try again later.';
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });

@@ -114,6 +114,12 @@ export class HttpRequest {
     return this.#proxies.address(this.#context.req);
   }
 
+  /** This end of the connection; undefined when the socket is closed. */
+  get ownEndpoint(): { readonly address: string; readonly port: number } | undefined {
+    const { localAddress: address, localPort: port } = this.#context.req.socket;
+    return address === undefined || port === undefined ? undefined : { address, port };
+  }
+
   /** True when the caller runs on this machine and the request passed no untrusted proxy. */
   get isLocal(): boolean {
     return this.#proxies.isLocal(this.#context.req);

@@ -1,7 +1,10 @@
 // Users, API keys, logins and the account of the caller, over HTTP.
 
+import { hash, randomBytes } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { parseKey } from '../../../src/auth/api-keys.ts';
+import { proofOf } from '../../../src/auth/gateway-proof.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
@@ -223,7 +226,8 @@ const ADA = { username: 'ada', password: PASSWORD };
 test('issue a token for a form or JSON, also with other fields, a charset or an invalid Authorization header', async () => {
   const { status, body, headers } = await form(written(ADA));
   assert.is(status, 200);
-  assert.equal(Object.keys(body).sort(), ['access_token', 'expires_in', 'token_type']);
+  const names = ['access_token', 'expires_in', 'proof_key_id', 'proof_secret', 'token_type'];
+  assert.equal(Object.keys(body).sort(), names);
   assert.equal([body.token_type, body.expires_in], ['bearer', 3_600]);
   assert.is(headers.get('cache-control'), 'no-store');
   const me = await app.as({ authorization: `Bearer ${body.access_token}` }, 'GET', '/auth/me');
@@ -236,6 +240,23 @@ test('issue a token for a form or JSON, also with other fields, a charset or an 
     await form(written(ADA), { ...FORM, authorization: 'Bearer nonsense' }),
   ])
     assert.is(answer.status, 200);
+});
+
+test('prove a key and a token for the connection that asks, and unknown ids alike', async () => {
+  const own = { address: '127.0.0.1', port: Number(new URL(app.url).port) };
+  const nonce = randomBytes(16).toString('base64url');
+  const prove = async (key_id: string) => {
+    const { status, body } = await app.ask('POST', '/auth/proof', { body: { key_id, nonce } });
+    return [status, body.proof];
+  };
+  const { id = '', secret = '' } = parseKey(String((await app.key(['tools:call']))['x-api-key'])) ?? {};
+  assert.equal(await prove(id), [200, proofOf(hash('sha256', secret), nonce, own)]);
+  const { body } = await json(ADA);
+  assert.equal(await prove(String(body.proof_key_id)), [200, proofOf(String(body.proof_secret), nonce, own)]);
+  const [status, proof] = await prove('0123456789abcdef');
+  assert.is(status, 200);
+  assert.match(String(proof), /^[0-9a-f]{64}$/);
+  assert.not.match((await ask('GET', '/gateway/audit')).text, 'auth/proof');
 });
 
 test('refuse a login of another media type with 415, and one of 70 kB with 413', async () => {

@@ -40,11 +40,24 @@ const loginText = (example: string) => Type.String({ minLength: 1, maxLength: 1_
 /** Other fields are ignored, such as those of OAuth clients (`grant_type`, `scope`). */
 const LoginBody = Type.Object({ username: loginText('ada'), password: loginText('correct horse battery') });
 
+const HEX = '9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08';
+
+const ProofBody = closed({
+  /** Of an API key the id in it, `sd_<id>_<secret>`; of a token `proof_key_id` of its login. */
+  key_id: Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$', examples: ['0123456789abcdef'] }),
+  /** Random, and new for each request. */
+  nonce: Type.String({ pattern: '^[A-Za-z0-9_-]{22,128}$', examples: ['bm9uY2Utb2YtMTYtYnl0ZXM'] }),
+});
+
 const Token = Type.Object({
   access_token: text('eyJhbGciOiJIUzI1NiJ9.e30.signature'),
   token_type: Type.Literal('bearer'),
   /** Seconds. */
   expires_in: integer(3_600),
+  /** `key_id` for `POST /auth/proof`. */
+  proof_key_id: text('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  /** In hex: with it a client checks the proof. */
+  proof_secret: text(HEX),
 });
 
 const Account = Type.Object({
@@ -83,10 +96,17 @@ export const accountRoutes: readonly Route[] = [
       const { isConsole, isSecure } = request;
       // A closed socket has no address; failures are still counted.
       const { address = 'unknown' } = request;
-      const { accessToken, expiresInSeconds, user } = await auth.login({ username, password, address });
+      const { accessToken, expiresInSeconds, user, proof } = await auth.login({
+        username,
+        password,
+        address,
+      });
       return json(
         200,
-        { access_token: accessToken, token_type: 'bearer', expires_in: expiresInSeconds },
+        {
+          ...{ access_token: accessToken, token_type: 'bearer', expires_in: expiresInSeconds },
+          ...{ proof_key_id: proof.keyId, proof_secret: proof.secret },
+        },
         {
           headers: isConsole
             ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, isSecure)]
@@ -94,6 +114,29 @@ export const accountRoutes: readonly Route[] = [
           trail: { actor: { id: `user:${user.id}`, name: user.username } },
         },
       );
+    },
+  }),
+  defineRoute('POST', '/auth/proof', {
+    summary: 'Prove that this gateway knows a key or a token, before a client sends it over plain HTTP',
+    scope: 'open',
+    reader: 'direct',
+    isAudited: false,
+    request: { body: ProofBody },
+    answers: {
+      200: {
+        description:
+          '`proof` is the HMAC-SHA-256, in hex, of `<nonce>\\n<address>\\n<port>`: address and port of the gateway as this ' +
+          'connection has them. Its key is the SHA-256 of the secret in the API key, or `proof_secret` of the login. ' +
+          'For an unknown id it is the proof of an unknown secret.',
+        body: Type.Object({ proof: text(HEX) }),
+      },
+    },
+    errors: ['TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
+    handler: async ({ body, request }, { auth }) => {
+      // A closed socket has no address; nobody reads the answer.
+      const { address = 'unknown', ownEndpoint = { address: '', port: 0 } } = request;
+      const proof = await auth.prove({ keyId: body.key_id, nonce: body.nonce }, ownEndpoint, address);
+      return json(200, { proof }, { headers: NOT_STORED });
     },
   }),
   defineRoute('POST', '/auth/logout', {

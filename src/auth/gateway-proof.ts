@@ -1,0 +1,99 @@
+// Proves to a client that this gateway knows one of its credentials, before the client sends them over plain HTTP: another program on
+// this machine may listen at the address of a gateway. Source: ADR 88.
+
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { tooManyProofs } from '../domain/error-catalogue.ts';
+import { LruMap } from '../domain/lru-map.ts';
+import type { AccountStore } from '../persistence/store.ts';
+import { networkOf } from './login.ts';
+import { WindowCounter } from './rate-limiter.ts';
+
+/** What a client asks with: the id of its key or token, and a random text. */
+export interface ProofRequest {
+  readonly keyId: string;
+  readonly nonce: string;
+}
+
+/** The end of a connection at the gateway. */
+export interface Endpoint {
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * HMAC-SHA-256 over the nonce and the gateway's end of the connection, in hex. `secret`: the SHA-256 of an API key's secret, or what
+ * the login answered, in hex. An answer that was relayed from another address or port does not fit the client's connection.
+ */
+export function proofOf(secret: string, nonce: string, { address, port }: Endpoint): string {
+  const plain = address
+    .replace(/^::ffff:(?=\d+\.)/i, '')
+    .replace(/%.*$/, '')
+    .toLowerCase();
+  return createHmac('sha256', Buffer.from(secret, 'hex')).update(`${nonce}\n${plain}\n${port}`).digest('hex');
+}
+
+/** Compares in constant time. */
+export function isProof(found: unknown, wanted: string): boolean {
+  if (typeof found !== 'string' || found.length !== wanted.length) return false;
+  return timingSafeEqual(Buffer.from(found, 'latin1'), Buffer.from(wanted, 'latin1'));
+}
+
+/** A command of the command line asks once. */
+const PER_ADDRESS_AND_MINUTE = 600;
+const COUNTED_ADDRESSES = 20_000;
+/** Most queries at the same time, and most known secrets. */
+const MOST_QUERIES = 8;
+const KEPT_SECRETS = 1_000;
+
+export class GatewayProofs {
+  readonly #secret: Uint8Array;
+  readonly #accounts: Pick<AccountStore, 'findApiKeys'>;
+  readonly #attempts = new WindowCounter({ windowSeconds: 60, keys: COUNTED_ADDRESSES });
+  /** Of API keys, by id: it never changes. */
+  readonly #known = new LruMap<string>(KEPT_SECRETS);
+  #queries = 0;
+
+  /** `secret` signs tokens. */
+  constructor(secret: Uint8Array, accounts: Pick<AccountStore, 'findApiKeys'>) {
+    this.#secret = secret;
+    this.#accounts = accounts;
+  }
+
+  /** The proof secret of the token with this id. */
+  secretOf(tokenId: string): string {
+    return createHmac('sha256', this.#secret).update(`proof of ${tokenId}`).digest('hex');
+  }
+
+  /**
+   * The proof for a client with this address. An unknown id gets a proof of a secret that nobody has, so that answers do not reveal
+   * which ids exist. TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE.
+   */
+  async prove({ keyId, nonce }: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> {
+    const { count, endsInMs } = this.#attempts.add(
+      networkOf(clientAddress),
+      Date.now(),
+      1,
+      PER_ADDRESS_AND_MINUTE,
+    );
+    if (count > PER_ADDRESS_AND_MINUTE) throw tooManyProofs(Math.max(1, Math.ceil(endsInMs / 1000)));
+    return proofOf((await this.#keySecret(keyId)) ?? this.secretOf(keyId), nonce, own);
+  }
+
+  /** Undefined for an id of no key. */
+  async #keySecret(keyId: string): Promise<string | undefined> {
+    const known = this.#known.get(keyId);
+    if (known !== undefined || !KEY_ID.test(keyId)) return known;
+    if (this.#queries >= MOST_QUERIES) throw tooManyProofs(1);
+    this.#queries += 1;
+    try {
+      const [key] = await this.#accounts.findApiKeys([keyId]);
+      if (key !== undefined) this.#known.set(keyId, key.secretHash);
+      return key?.secretHash;
+    } finally {
+      this.#queries -= 1;
+    }
+  }
+}
+
+/** Other ids are those of tokens. */
+const KEY_ID = /^[0-9a-f]{16}$/;
