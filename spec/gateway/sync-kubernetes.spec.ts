@@ -280,14 +280,6 @@ test('reports what is wrong with a kubeconfig', async () => {
   assert.match(await warningFor([]), 'is not a kubeconfig');
   assert.match(await warningFor('users:\n  - token: s3cret: x\n'), /config: is not a kubeconfig$/);
   assert.match(await warningFor({ 'current-context': 'gone' }), 'there is no context "gone"');
-  const user = { exec: { command: 'login' } };
-  const text = await warningFor({
-    'current-context': 'a',
-    contexts: [{ name: 'a', context: { cluster: 'b', user: 'c' } }],
-    clusters: [{ name: 'b', cluster: { server: cluster.url } }],
-    users: [{ name: 'c', user }],
-  });
-  assert.match(text, 'use a token or a client certificate');
 });
 
 test('finds the kubeconfig in the home folder, on Windows in the profile of the user', async () => {

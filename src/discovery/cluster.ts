@@ -6,15 +6,17 @@ import { delimiter, dirname, join, resolve } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type DiscoveryContext, linesOf, SourceError } from './provider.ts';
+import { LoginProgram } from './login-program.ts';
+import { type Credential, type DiscoveryContext, linesOf, SourceError } from './provider.ts';
 
 export interface ClusterAccess {
   /** Without a slash at its end. */
   readonly server: string;
   /** Always says whether the server is verified: else NODE_TLS_REJECT_UNAUTHORIZED, meant for others, would decide. */
-  readonly tls: Pick<ConnectionOptions, 'ca' | 'cert' | 'key'> & { readonly rejectUnauthorized: boolean };
-  /** Read for each request, because tokens of pods are renewed; perhaps with a line break at its end. Undefined: none. */
-  readonly token: () => string | undefined;
+  readonly tls: Pick<ConnectionOptions, 'ca'> & { readonly rejectUnauthorized: boolean };
+  /** Called before each request, because tokens of pods are renewed, and once more with the credential that the server refused.
+   *  A token may have a line break at its end. */
+  readonly credential: (refused?: Credential) => Promise<Credential>;
 }
 
 export interface Resource {
@@ -33,7 +35,8 @@ const SILENCE_MS = (WATCH_SECONDS + 30) * 1_000;
 const ACCOUNT = '/var/run/secrets/kubernetes.io/serviceaccount';
 
 /** The cluster of KUBECONFIG, else of this pod, else of the kubeconfig at home; undefined when there is none. SourceError. */
-export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterAccess | undefined> {
+export async function clusterAccess(context: DiscoveryContext): Promise<ClusterAccess | undefined> {
+  const { env } = context;
   const { KUBECONFIG: named, KUBERNETES_SERVICE_HOST: host } = env;
   const home = env.HOME || env.USERPROFILE; // Windows has the latter
   if (!named && host && existsSync(join(ACCOUNT, 'token'))) {
@@ -41,17 +44,20 @@ export async function clusterAccess({ env }: DiscoveryContext): Promise<ClusterA
     return {
       server: `https://${address}:${env.KUBERNETES_SERVICE_PORT || 443}`,
       tls: { ca: readFileSync(join(ACCOUNT, 'ca.crt'), 'utf8'), rejectUnauthorized: true },
-      token: () => readFileSync(join(ACCOUNT, 'token'), 'utf8'),
+      credential: async () => ({ token: readFileSync(join(ACCOUNT, 'token'), 'utf8') }),
     };
   }
   const files = named ? named.split(delimiter).filter(Boolean) : home ? [join(home, '.kube/config')] : [];
   const present = files.filter((file) => existsSync(file));
   if (named && present.length === 0) throw new SourceError('KUBECONFIG names no existing file');
-  return present.length === 0 ? undefined : readKubeconfig(present);
+  return present.length === 0 ? undefined : readKubeconfig(present, context);
 }
 
 /** Reads the current context. An entry comes from the first file that has its name, as in kubectl. */
-async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess | undefined> {
+async function readKubeconfig(
+  files: readonly string[],
+  { env, signal, logins }: DiscoveryContext,
+): Promise<ClusterAccess | undefined> {
   const { parse } = await import('yaml');
   const documents = files.map((file) => {
     const text = readFileSync(file, 'utf8');
@@ -86,26 +92,52 @@ async function readKubeconfig(files: readonly string[]): Promise<ClusterAccess |
     return typeof path === 'string' ? readFileSync(resolve(dirname(from.file), path), 'utf8') : undefined;
   };
   const { token, tokenFile } = user.fields;
-  const given = {
-    ca: text(cluster, 'certificate-authority'),
+  const ca = text(cluster, 'certificate-authority');
+  const rejectUnauthorized = cluster.fields['insecure-skip-tls-verify'] !== true;
+  const certificate = definedFields({
     cert: text(user, 'client-certificate'),
     key: text(user, 'client-key'),
-  };
-  const rejectUnauthorized = cluster.fields['insecure-skip-tls-verify'] !== true;
-  const tls = { ...definedFields(given), rejectUnauthorized };
-  if (token === undefined && tokenFile === undefined && tls.cert === undefined && user.fields.exec)
-    throw new SourceError(
-      `${server}: its user logs in with a program (exec), which is not supported: use a token or a client certificate`,
-    );
-  return {
+  });
+  const access = {
     server: server.replace(/\/+$/, ''),
-    tls,
-    token: () => {
+    tls: { ...definedFields({ ca }), rejectUnauthorized },
+  };
+  const { exec } = user.fields;
+  // As in kubectl, a program is asked only when there is nothing else.
+  if (exec && token === undefined && tokenFile === undefined && certificate.cert === undefined) {
+    const shown = clusterInfo(cluster.fields, ca);
+    const key = JSON.stringify([user.file, exec, shown]);
+    let login = logins.get(key);
+    if (login === undefined) {
+      login = new LoginProgram(exec, { cluster: { ...shown, server }, file: user.file, env, signal });
+      logins.clear(); // only the current context is used
+      logins.set(key, login);
+    }
+    return { ...access, credential: login.credential };
+  }
+  return {
+    ...access,
+    credential: async () => {
       // As in kubectl: the file may have been renewed since.
-      if (typeof tokenFile === 'string') return readFileSync(resolve(dirname(user.file), tokenFile), 'utf8');
-      return typeof token === 'string' ? token : undefined;
+      if (typeof tokenFile === 'string')
+        return { ...certificate, token: readFileSync(resolve(dirname(user.file), tokenFile), 'utf8') };
+      return typeof token === 'string' ? { ...certificate, token } : certificate;
     },
   };
+}
+
+/** The cluster as a login program gets it. */
+function clusterInfo(fields: JsonObject, ca: string | undefined): JsonObject {
+  const extensions = Array.isArray(fields.extensions) ? fields.extensions : [];
+  const config = extensions.find((each) => Object(each).name === 'client.authentication.k8s.io/exec');
+  return definedFields({
+    server: fields.server,
+    'tls-server-name': fields['tls-server-name'],
+    'insecure-skip-tls-verify': fields['insecure-skip-tls-verify'],
+    'certificate-authority-data': ca === undefined ? undefined : Buffer.from(ca).toString('base64'),
+    'proxy-url': fields['proxy-url'],
+    config: Object(config).extension,
+  });
 }
 
 type Query = Readonly<Record<string, string>>;
@@ -116,7 +148,7 @@ export class Cluster {
   readonly #access: ClusterAccess;
   readonly #namespace: string;
   readonly #signal: AbortSignal;
-  #client: Promise<(url: string, signal: AbortSignal) => Promise<Response>> | undefined;
+  #client: ReturnType<typeof clientOf> | undefined;
 
   constructor(access: ClusterAccess, { namespace, signal }: Pick<DiscoveryContext, 'namespace' | 'signal'>) {
     this.#access = access;
@@ -188,33 +220,44 @@ export class Cluster {
       return false;
     } catch (thrown) {
       if (signal.aborted) return false;
-      throw this.#failure(thrown, false);
+      throw this.#failure(thrown);
     }
   }
 
   async #json(resource: Resource, query: Query): Promise<JsonObject> {
-    const timeout = AbortSignal.timeout(PAGE_MS);
     try {
-      const response = await this.#ask(resource, query, AbortSignal.any([this.#signal, timeout]));
+      const response = await this.#ask(resource, query, this.#signal, PAGE_MS);
       const body: unknown = await response.json();
       if (isJsonObject(body)) return body;
       throw new SourceError(`${this.address}: it does not answer as a Kubernetes API server does`);
     } catch (thrown) {
-      throw this.#failure(thrown, timeout.aborted);
+      throw this.#failure(thrown);
     }
   }
 
-  /** Sends a request; after a 401 once more, because the token may have been renewed. Throws for every failure, except the 410 of a
-   *  watch. */
-  async #ask({ api, plural, ...selector }: Resource, query: Query, signal: AbortSignal): Promise<Response> {
+  /** Sends a request; after a 401 once more, because the token may have been renewed. `answerMs`: longest wait for an answer and its
+   *  body, without the login. Throws for every failure, except the 410 of a watch. */
+  async #ask(
+    { api, plural, ...selector }: Resource,
+    query: Query,
+    signal: AbortSignal,
+    answerMs?: number,
+  ): Promise<Response> {
     const within = this.#namespace === '*' ? '' : `/namespaces/${encodeURIComponent(this.#namespace)}`;
     const url = `${this.#access.server}${api}${within}/${plural}?${new URLSearchParams({ ...query, ...selector })}`;
     this.#client ??= clientOf(this.#access, this.#signal);
-    const send = await this.#client;
-    let response = await send(url, signal);
+    const client = await this.#client;
+    const send = (credential: Credential) =>
+      client(
+        url,
+        credential,
+        answerMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(answerMs)]),
+      );
+    const credential = await this.#access.credential();
+    let response = await send(credential);
     if (response.status === 401) {
       await response.body?.cancel();
-      response = await send(url, signal);
+      response = await send(await this.#access.credential(credential));
     }
     if (response.ok || (response.status === 410 && 'watch' in query)) return response;
     const body: unknown = await response.json().catch(() => undefined); // no JSON: the status says enough
@@ -222,21 +265,26 @@ export class Cluster {
     throw new SourceError(`${this.address} answers ${response.status} for ${plural}${message}`);
   }
 
-  #failure(thrown: unknown, isLate: boolean): SourceError {
+  #failure(thrown: unknown): SourceError {
     if (thrown instanceof SourceError) return thrown;
     const cause = thrown instanceof Error && thrown.cause instanceof Error ? thrown.cause : thrown;
     const reason = cause instanceof Error ? cause.message || cause.name : String(cause);
-    const why = isLate ? 'it does not answer' : reason;
+    const why = cause instanceof Error && cause.name === 'TimeoutError' ? 'it does not answer' : reason;
     return new SourceError(`${this.address}: ${why}`, { cause: thrown });
   }
 }
 
-/** Makes the function that sends requests, with the certificates of the cluster, until `closing`. Redirects are not followed. */
-async function clientOf({ server, tls, token }: ClusterAccess, closing: AbortSignal) {
+/** Makes the function that sends requests until `closing`. A new certificate needs new connections. Redirects are not followed. */
+async function clientOf({ server, tls }: ClusterAccess, closing: AbortSignal) {
   const { Agent, fetch } = await import('undici');
-  const dispatcher = new Agent({ connect: { ...tls, signal: closing }, bodyTimeout: SILENCE_MS });
-  return async (url: string, signal: AbortSignal): Promise<Response> => {
-    const bearer = token()?.trim();
+  const agentFor = ({ cert, key }: Credential) =>
+    new Agent({
+      connect: { ...tls, ...definedFields({ cert, key }), signal: closing },
+      bodyTimeout: SILENCE_MS,
+    });
+  let current: { readonly cert: string | undefined; readonly agent: InstanceType<typeof Agent> } | undefined;
+  return async (url: string, credential: Credential, signal: AbortSignal): Promise<Response> => {
+    const bearer = credential.token?.trim();
     // The error of fetch would quote it.
     if (bearer !== undefined && !/^[\x21-\x7e]*$/.test(bearer))
       throw new SourceError(`${server}: its token is not one word of plain ASCII`);
@@ -244,7 +292,16 @@ async function clientOf({ server, tls, token }: ClusterAccess, closing: AbortSig
       Accept: 'application/json',
       ...(bearer === undefined ? {} : { Authorization: `Bearer ${bearer}` }),
     };
-    const response: unknown = await fetch(url, { dispatcher, headers, signal, redirect: 'error' });
+    if (current?.cert !== credential.cert || current === undefined) {
+      current?.agent.close().catch(() => {
+        // Its watches go on until they end; nothing can be done about a failure.
+      });
+      current = { cert: credential.cert, agent: agentFor(credential) };
+    }
+    const response: unknown = await fetch(url, {
+      ...{ dispatcher: current.agent, headers, signal },
+      redirect: 'error',
+    });
     return response as Response; // the same class, declared twice
   };
 }

@@ -9,6 +9,18 @@ export interface TemplateHints extends Pick<InstanceInput, 'command' | 'args' | 
   readonly ports?: readonly number[];
 }
 
+/** What a client shows to the API server of a cluster. Certificate and key are PEM. */
+export interface Credential {
+  readonly token?: string | undefined;
+  readonly cert?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+export interface Login {
+  /** A credential other than `refused`, which the server no longer accepts, if there is another. SourceError when there is none. */
+  readonly credential: (refused?: Credential) => Promise<Credential>;
+}
+
 /** The environment in which sources are searched. */
 export interface DiscoveryContext {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -16,6 +28,8 @@ export interface DiscoveryContext {
   readonly hintsOf: (template: string) => TemplateHints | undefined;
   /** Kubernetes namespace to search; `*` for all. */
   readonly namespace: string;
+  /** The logins of kubeconfigs, kept from one search to the next. */
+  readonly logins: Map<string, Login>;
   /** Ends every request and connection to the sources, including connections that are still being opened. */
   readonly signal: AbortSignal;
 }

@@ -1,6 +1,6 @@
 // The command of an instance: how it is split into words without a shell, which commands callers without the
 // scope `admin` may register (a command is code that this machine runs), and which variables of the gateway
-// programs get by default. Source: ADR 20, ADR 52.
+// programs get. Source: ADR 20, ADR 52.
 
 /** The words, or the reason why there are none: an unclosed quote. */
 export type CommandWords = { readonly words: readonly string[] } | { readonly problem: string };
@@ -111,6 +111,48 @@ export const PASS_ENV: readonly string[] = [
   ...['SSL_CERT_FILE', 'SSL_CERT_DIR', 'NODE_EXTRA_CA_CERTS', 'NODE_USE_SYSTEM_CA'],
   ...['REQUESTS_CA_BUNDLE', 'CURL_CA_BUNDLE', 'PIP_CERT', 'UV_SYSTEM_CERTS', 'UV_NATIVE_TLS'],
 ];
+
+export type Variables = Readonly<Record<string, string | undefined>>;
+
+const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];
+const WINDOWS_VARIABLES = 'SystemRoot ComSpec PATHEXT TEMP TMP USERPROFILE APPDATA LOCALAPPDATA'.split(' ');
+
+/** `user:password@`, perhaps after a scheme. */
+const CREDENTIALS = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[^/\\]*@/i;
+
+/**
+ * The environment of a program: PATH, HOME and LANG (on Windows some more), the variables that `passEnv` names, and its own
+ * variables. Default of `passEnv`: PASS_ENV, without URLs that have credentials. No other variable of the gateway is passed.
+ */
+export function childEnvironment(
+  own: Readonly<Record<string, string>>,
+  source: Variables = process.env,
+  platform: NodeJS.Platform = process.platform,
+  passEnv?: readonly string[],
+): Record<string, string> {
+  const environment: Record<string, string> = {};
+  const isWindows = platform === 'win32';
+  const always = isWindows ? [...COMMON_VARIABLES, ...WINDOWS_VARIABLES] : COMMON_VARIABLES;
+  // Of names that differ only in case, Node passes the first one in alphabetical order, on Windows only.
+  const replaced = new Set(isWindows ? Object.keys(own).map((name) => name.toUpperCase()) : []);
+  for (const name of [...always, ...(passEnv ?? PASS_ENV)]) {
+    const value = source[name];
+    if (value === undefined || replaced.has(name.toUpperCase())) continue;
+    if (always.includes(name) || passEnv !== undefined || !CREDENTIALS.test(value)) environment[name] = value;
+  }
+  return { ...environment, ...own };
+}
+
+/** Names of PASS_ENV that the gateway has and a program with these variables does not get, ignoring case. */
+export function missingVariables(
+  own: Readonly<Record<string, string>>,
+  passEnv?: readonly string[],
+  source: Variables = process.env,
+): string[] {
+  const given = Object.keys(childEnvironment(own, source, process.platform, passEnv));
+  const names = new Set(given.map((name) => name.toUpperCase()));
+  return PASS_ENV.filter((name) => source[name] && !names.has(name.toUpperCase()));
+}
 
 /** The user that programs run as. */
 export interface ProgramUser {

@@ -3,6 +3,7 @@
 
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { childEnvironment, missingVariables } from '../domain/command.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { HeldBytes } from '../domain/held-bytes.ts';
@@ -14,7 +15,7 @@ import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { unmetRequirement } from '../templates/requirements.ts';
 import { TRANSPORTS } from '../transports/index.ts';
-import { childEnvironment, environmentOf, missingVariables } from '../transports/stdio/child-process.ts';
+import { environmentOf } from '../transports/stdio/child-process.ts';
 import { StartQueue } from '../transports/stdio/start-queue.ts';
 import type { Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
 

@@ -6,7 +6,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import { docker, podman } from '../discovery/containers.ts';
 import { kubernetes } from '../discovery/kubernetes.ts';
-import { type Provider, type Source, SourceError, type TemplateHints } from '../discovery/provider.ts';
+import {
+  type DiscoveryContext,
+  type Provider,
+  type Source,
+  SourceError,
+  type TemplateHints,
+} from '../discovery/provider.ts';
 import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
@@ -36,6 +42,7 @@ const SOME_UNUSABLE = 'some entries cannot be used';
 export class Sync {
   readonly #deps: SyncDeps;
   readonly #closing = new AbortController();
+  readonly #logins: DiscoveryContext['logins'] = new Map();
   readonly #followed = new Map<string, Promise<void>>();
   /** For each source: listings are made and applied one after the other, so that an old one never follows a newer one. */
   readonly #listings = new Map<string, SerialQueue>();
@@ -69,7 +76,7 @@ export class Sync {
     const { definitions, env } = this.#deps;
     if (env === undefined) return { sources: [], warnings: [] };
     const hintsOf = (template: string) => definitions.get(template);
-    const context = { env, namespace, hintsOf, signal: this.#closing.signal };
+    const context = { env, namespace, hintsOf, logins: this.#logins, signal: this.#closing.signal };
     const sources = new Map<string, Source>();
     const warnings: string[] = [];
     for (const [name, sourcesOf] of Object.entries(PROVIDERS)) {

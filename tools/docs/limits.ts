@@ -250,6 +250,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `after ${seconds(LIMITS.restartFirstMs)}, doubling to ${seconds(LIMITS.restartLongestMs)}`,
       '',
     ],
+    ['Login program of a kubeconfig', '30 s, and 256 KiB of output', 'a warning of sync'],
     ['Keep-alive comments on event streams', `every ${seconds(HTTP_LIMITS.keepAliveMs)}`, ''],
   ],
 };

@@ -3,13 +3,10 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { programUser } from '../../../src/config/program-user.ts';
+import { childEnvironment, missingVariables } from '../../../src/domain/command.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { Child, type ChildOptions, LineTail } from '../../../src/transports/stdio/child.ts';
-import {
-  childEnvironment,
-  missingVariables,
-  type Program,
-} from '../../../src/transports/stdio/child-process.ts';
+import type { Program } from '../../../src/transports/stdio/child-process.ts';
 import { Reaper } from '../../../src/transports/stdio/process-group.ts';
 import { until } from '../../conformance/transport.ts';
 import { isRunning } from '../../helpers/processes.ts';

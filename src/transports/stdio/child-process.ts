@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { settlesWithin } from '../../domain/clock.ts';
-import { PASS_ENV, type ProgramUser } from '../../domain/command.ts';
+import { childEnvironment, type ProgramUser } from '../../domain/command.ts';
 import type { ContainerProgram, ProgramOutput } from '../../domain/deployment.ts';
 import { codeOf, messageOf } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -161,46 +161,4 @@ async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
 
 function closing(pipe: Readable): Promise<void> {
   return pipe.closed ? Promise.resolve() : new Promise((resolve) => pipe.once('close', () => resolve()));
-}
-
-type Variables = Readonly<Record<string, string | undefined>>;
-
-const COMMON_VARIABLES = ['PATH', 'HOME', 'LANG'];
-const WINDOWS_VARIABLES = 'SystemRoot ComSpec PATHEXT TEMP TMP USERPROFILE APPDATA LOCALAPPDATA'.split(' ');
-
-/** `user:password@`, perhaps after a scheme. */
-const CREDENTIALS = /^(?:[a-z][a-z0-9+.-]*:\/\/)?[^/\\]*@/i;
-
-/**
- * The environment of a program: PATH, HOME and LANG (on Windows some more), the variables that `passEnv` names, and its own
- * variables. Default of `passEnv`: PASS_ENV, without URLs that have credentials. No other variable of the gateway is passed.
- */
-export function childEnvironment(
-  own: Readonly<Record<string, string>>,
-  source: Variables = process.env,
-  platform: NodeJS.Platform = process.platform,
-  passEnv?: readonly string[],
-): Record<string, string> {
-  const environment: Record<string, string> = {};
-  const isWindows = platform === 'win32';
-  const always = isWindows ? [...COMMON_VARIABLES, ...WINDOWS_VARIABLES] : COMMON_VARIABLES;
-  // Of names that differ only in case, Node passes the first one in alphabetical order, on Windows only.
-  const replaced = new Set(isWindows ? Object.keys(own).map((name) => name.toUpperCase()) : []);
-  for (const name of [...always, ...(passEnv ?? PASS_ENV)]) {
-    const value = source[name];
-    if (value === undefined || replaced.has(name.toUpperCase())) continue;
-    if (always.includes(name) || passEnv !== undefined || !CREDENTIALS.test(value)) environment[name] = value;
-  }
-  return { ...environment, ...own };
-}
-
-/** Names of PASS_ENV that the gateway has and a program with these variables does not get, ignoring case. */
-export function missingVariables(
-  own: Readonly<Record<string, string>>,
-  passEnv?: readonly string[],
-  source: Variables = process.env,
-): string[] {
-  const given = Object.keys(childEnvironment(own, source, process.platform, passEnv));
-  const names = new Set(given.map((name) => name.toUpperCase()));
-  return PASS_ENV.filter((name) => source[name] && !names.has(name.toUpperCase()));
 }
