@@ -99,6 +99,21 @@ for (const [where, path, name] of PATHS) {
     }
   });
 
+  test(`an id of a task at the path of ${where} that is no text, or too long, reaches no instance`, async () => {
+    await offer(['a/one']);
+    const { taskId } = await begin('a');
+    const inSession = await session(path, eve);
+    const before = askedOf('a/one').length;
+    for (const written of [[taskId], { toString: taskId }, 1, true, null, undefined, 'x'.repeat(1_025)]) {
+      const params = written === undefined ? {} : { taskId: written };
+      for (const method of METHODS) {
+        assert.is((await modern(path, method, params, eve)).code, UNKNOWN, method);
+        assert.is((await inSession(method, params)).code, UNKNOWN, method);
+      }
+    }
+    assert.is(askedOf('a/one').length, before, 'the instance is not asked');
+  });
+
   test(`a session of ${where} gets its task in the conversation in which the task began`, async () => {
     await offer(['a/one', 'a/two'], { era: 'legacy' });
     for (const asks of [await session(path), await session(path)]) {

@@ -3,6 +3,8 @@
 
 import { createHash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json.ts';
+import { listOf } from '../domain/mcp.ts';
+import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-memory.ts';
 
 /** Capabilities and client info, which are stored as long as the session: UTF-16 units of JSON, and values with keys. */
 export const MOST_PROFILE_UNITS = 32 * 1024;
@@ -21,12 +23,23 @@ export function isTooLong(text: string): boolean {
   return Buffer.byteLength(text) > MOST_REFERENCE_BYTES;
 }
 
-/** The name of the field that is too long; undefined when none is. */
-export function tooLongIn(method: string, params: JsonFields | undefined): 'cursor' | 'uri' | undefined {
-  if (params === undefined) return undefined;
-  const { cursor, uri } = params;
-  if (typeof cursor === 'string' && isTooLong(cursor)) return 'cursor';
-  return typeof uri === 'string' && ABOUT_RESOURCES.has(method) && isTooLong(uri) ? 'uri' : undefined;
+/**
+ * What is wrong with the field that names a page, a resource or a task: it is too long, or no text, which a backend may read in another
+ * way than the gateway. Undefined when nothing is wrong. A cursor may be null.
+ */
+export function badReferenceIn(method: string, params: JsonFields = {}): string | undefined {
+  const { cursor, uri, taskId } = params;
+  if (isTaskMethod(method) && method !== 'tasks/list' && !isTaskId(taskId))
+    return `taskId must be a string of at most ${LONGEST_TASK_ID} characters`;
+  if (ABOUT_RESOURCES.has(method)) return badText('uri', uri);
+  // In other methods the field has no meaning, but may have any length.
+  const isPage = listOf(method) !== undefined || method === 'tasks/list';
+  return isPage || typeof cursor === 'string' ? badText('cursor', cursor ?? '') : undefined;
+}
+
+function badText(name: string, value: unknown): string | undefined {
+  if (typeof value !== 'string') return `${name} must be a string`;
+  return isTooLong(value) ? `${name} is too long` : undefined;
 }
 
 /** A digest of texts of any length, as part of a key. */

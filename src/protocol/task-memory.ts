@@ -13,7 +13,7 @@ const OWNERS = 100;
 /** Instances remembered that gave one owner the same task id. */
 const MOST_INSTANCES = 8;
 /** Longest id that is remembered, in characters. */
-const LONGEST_ID = 1_024;
+export const LONGEST_TASK_ID = 1_024;
 
 /** Owner and path of a request. Without a template: all templates together. */
 export interface TaskScope {
@@ -61,7 +61,7 @@ function at(template: string | undefined, instances: readonly string[] = []): re
 }
 
 export function isTaskId(taskId: unknown): taskId is string {
-  return typeof taskId === 'string' && taskId.length <= LONGEST_ID;
+  return typeof taskId === 'string' && taskId.length <= LONGEST_TASK_ID;
 }
 
 /** True for the methods that name a task by `taskId`; that field has no meaning in other methods. */

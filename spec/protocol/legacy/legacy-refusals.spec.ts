@@ -89,12 +89,17 @@ test('initialize with invalid parameters: 400, -32602', async () => {
 
 const TOO_LONG = 'x'.repeat(8 * 1024 + 1);
 
-test('a cursor or a URI that is too long is answered with -32602', async () => {
+test('a cursor or a URI that is too long, or no text, is answered with -32602', async () => {
   for (const [method, params] of [
     ['tools/list', { cursor: TOO_LONG }],
     ['resources/read', { uri: TOO_LONG }],
     ['resources/subscribe', { uri: TOO_LONG }],
     ['resources/unsubscribe', { uri: TOO_LONG }],
+    ['tools/list', { cursor: [TOO_LONG] }],
+    ['tasks/list', { cursor: 1 }],
+    ['resources/read', { uri: ['x:1'] }],
+    ['resources/unsubscribe', { uri: { toString: 'x:1' } }],
+    ['tasks/get', { taskId: ['1'] }],
   ] as const) {
     const { post, session, left } = legacyHarness();
     const { reply, done } = post(request(1, method, params));

@@ -10,7 +10,12 @@ import { hasCode, perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { isProfileTooLarge, MOST_PROFILE_UNITS, MOST_PROFILE_VALUES, tooLongIn } from '../client-bounds.ts';
+import {
+  badReferenceIn,
+  isProfileTooLarge,
+  MOST_PROFILE_UNITS,
+  MOST_PROFILE_VALUES,
+} from '../client-bounds.ts';
 import {
   type ClientRequest,
   type McpMessage,
@@ -229,7 +234,7 @@ export class LegacyEndpoint {
     if (requests.length === 0) reply.empty(202);
   }
 
-  /** Starts a request; answers `ping` and too long cursors and URIs here. Source: MCP 2025-11-25 basic/utilities/ping. */
+  /** Starts a request; answers `ping`, and bad cursors, URIs and ids of tasks here. Source: MCP 2025-11-25 basic/utilities/ping. */
   #begin(
     message: ClientRequest,
     conversation: LegacyConversation,
@@ -241,9 +246,9 @@ export class LegacyEndpoint {
       post.answer(resultMessage(id, NOTHING), id);
       return;
     }
-    const tooLong = tooLongIn(method, params);
-    if (tooLong !== undefined) {
-      const error = { code: RPC.invalidParams, message: `Invalid params: ${tooLong} is too long` };
+    const problem = badReferenceIn(method, params);
+    if (problem !== undefined) {
+      const error = { code: RPC.invalidParams, message: `Invalid params: ${problem}` };
       noteError(post.log, error.code);
       post.answer(errorMessage(id, error), id);
       return;

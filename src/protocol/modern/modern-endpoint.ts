@@ -9,7 +9,7 @@ import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { hasRounds, META } from '../../domain/mcp.ts';
-import { tooLongIn } from '../client-bounds.ts';
+import { badReferenceIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {
   type CommonOptions,
@@ -96,8 +96,8 @@ export class ModernEndpoint {
     checkMirroredHeaders(headers, { method, params });
     if (REMOVED.has(method))
       throw new RpcFailure(404, { code: RPC.methodNotFound, message: 'Method not found' });
-    const tooLong = tooLongIn(method, params);
-    if (tooLong !== undefined) throw invalidParams(`Invalid params: ${tooLong} is too long`);
+    const problem = badReferenceIn(method, params);
+    if (problem !== undefined) throw invalidParams(`Invalid params: ${problem}`);
     return { id, method, params, envelope, owner, template, backends };
   }
 
