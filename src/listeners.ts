@@ -7,6 +7,7 @@ import { hostAndPort, localUrl } from './domain/endpoint.ts';
 import { OperatorError } from './domain/errors.ts';
 import { LIMITS } from './domain/limits.ts';
 import { TaskScheduler } from './domain/task-scheduler.ts';
+import { Connections } from './listeners/connections.ts';
 
 /** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
 export class ListenError extends OperatorError {
@@ -34,6 +35,12 @@ export interface ReceiveTimeouts {
   readonly checkMs: number;
 }
 
+export interface ListenOptions {
+  /** Shared by all ports of a gateway. Default: connections of these ports only. */
+  readonly connections?: Connections;
+  readonly timeouts?: ReceiveTimeouts;
+}
+
 const TIMEOUTS: ReceiveTimeouts = { headersMs: 30_000, requestMs: 120_000, checkMs: 10_000 };
 /** Longer than the idle time of common proxies (60 s), so that the gateway does not close a connection that a proxy reuses. */
 const KEEP_ALIVE_MS = 65_000;
@@ -52,6 +59,8 @@ const REQUESTS_PER_TURN_OF_MANY = 2;
 const MANY_WAITING = 256;
 /** Requests that begin at once: a load balancer removes a gateway that answers them slowly. */
 const HEALTH_CHECKS: ReadonlySet<string> = new Set(['/livez', '/readyz', '/health', '/gateway/health']);
+/** Interval at which the bytes of unfinished requests are counted. */
+const CUT_MS = 500;
 /** Interval of the check for idle connections while closing, in ms. */
 const SWEEP_MS = 20;
 
@@ -62,14 +71,14 @@ const SWEEP_MS = 20;
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
   serve: RequestListener,
-  timeouts: ReceiveTimeouts = TIMEOUTS,
+  { connections = new Connections(), timeouts = TIMEOUTS }: ListenOptions = {},
 ): Promise<Listeners> {
   const scheduler = new TaskScheduler({
     perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
   });
   const tried = await Promise.all(
     listeners.map(async (wanted) => {
-      const listener = listenerOn(wanted, serve, timeouts, scheduler);
+      const listener = listenerOn(wanted, serve, { connections, timeouts }, scheduler);
       return { listener, wanted, error: await listener.open() };
     }),
   );
@@ -80,6 +89,7 @@ export async function openListeners(
     await Promise.all(opened.map((listener) => listener.close(0)));
     throw new ListenError(failed.map(failureOf).join('\n'), { cause: failed[0]?.error });
   }
+  const cuts = setInterval(() => connections.cutUnfinished(), CUT_MS).unref();
   return {
     urls: opened.map(({ url }) => url),
     addresses: opened.map(({ address }) => address),
@@ -89,6 +99,7 @@ export async function openListeners(
     },
     close: async (timeoutMs) => {
       await Promise.all(opened.map((listener) => listener.close(timeoutMs)));
+      clearInterval(cuts);
     },
   };
 }
@@ -96,12 +107,13 @@ export async function openListeners(
 function listenerOn(
   wanted: ListenAddress,
   serve: RequestListener,
-  timeouts: ReceiveTimeouts,
+  { connections, timeouts }: Required<ListenOptions>,
   scheduler: TaskScheduler,
 ) {
   let isDraining = false;
+  const { headerBytes } = connections.bounds;
   const limits = {
-    maxHeaderSize: LIMITS.requestHeaderBytes,
+    maxHeaderSize: headerBytes,
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.requestMs,
     connectionsCheckingInterval: timeouts.checkMs,
@@ -114,12 +126,14 @@ function listenerOn(
     else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
     else serve(request, response);
   };
-  const waiting = new WaitingAnswers();
+  const waiting = new WaitingAnswers(headerBytes);
   const server = createServer(limits, (request, response) => {
+    connections.begin(request, response);
     if (response.socket === null) waiting.add(request.socket, response);
     if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
     else scheduler.run(() => begin(request, response));
   });
+  server.on('connection', (socket) => connections.add(socket));
   // Node silently drops headers over this count: one more than allowed shows that there were too many.
   server.maxHeadersCount = LIMITS.requestHeaders + 1;
   const closed = new Promise((resolve) => server.once('close', resolve));
@@ -176,8 +190,14 @@ const TARGET = /^(?:\*|\/[^#\s]*|https?:\/\/(?:[\w.-]+|\[[\da-f:.]+\])(?::\d{1,5
  */
 class WaitingAnswers {
   readonly #onConnection = new WeakMap<Socket, Map<ServerResponse, number>>();
+  readonly #headerBytes: number;
   /** Of the targets and headers of all their requests. */
   #bytes = 0;
+
+  /** `headerBytes`: of the largest headers of one request. */
+  constructor(headerBytes: number) {
+    this.#headerBytes = headerBytes;
+  }
 
   /**
    * Closes the connection when too many requests wait on it, or when all that wait have too large headers; then a
@@ -197,7 +217,7 @@ class WaitingAnswers {
     waiting.set(response, bytes);
     this.#bytes += bytes;
     response.once('socket', leave).once('close', leave);
-    const isTooMuch = this.#bytes > LIMITS.pipelinedHeaderBytes && sum(waiting) > LIMITS.requestHeaderBytes;
+    const isTooMuch = this.#bytes > LIMITS.pipelinedHeaderBytes && sum(waiting) > this.#headerBytes;
     if (waiting.size > LIMITS.pipelinedRequests || isTooMuch) socket.destroy();
   }
 }

@@ -2,6 +2,7 @@
 // order. The command line handles signals and exit codes.
 
 import { existsSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
 import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';
 import {
@@ -21,6 +22,7 @@ import type { SyncReport } from './domain/deployment.ts';
 import { memoryBounds } from './domain/held-bytes.ts';
 import { Gateway } from './gateway.ts';
 import { createApp, createMetricsApp, createStartingApp, type HttpApp } from './http/app.ts';
+import { Connections } from './listeners/connections.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { watchClockSkew } from './persistence/clock-skew.ts';
@@ -97,10 +99,19 @@ async function start(
   options.signal?.throwIfAborted();
   // Bound before anything is created: an accidental second start must create no database, first admin or child process.
   let serve = createStartingApp();
-  const listeners = await openListeners(config, (request, response) => serve(request, response));
+  const memoryBytes = config.memoryBytes ?? availableMemoryBytes();
+  const bounds = memoryBounds(memoryBytes);
+  const connections = new Connections({
+    ...bounds.connections,
+    perAddress: config.connectionsPerAddress,
+    headerBytes: config.requestHeaderBytes,
+    trustedProxies: config.trustedProxies,
+  });
+  const answer: RequestListener = (request, response) => serve(request, response);
+  const listeners = await openListeners(config, answer, { connections });
   onUndo(() => listeners.close(0));
   let metrics: HttpApp['metrics'] | undefined;
-  const scrapes = await openScrapes(config, () => metrics, log);
+  const scrapes = await openScrapes(config, connections, () => metrics, log);
   onUndo(async () => scrapes?.close(0));
   const { nodeHost } = config;
   const [url = ''] = listeners.urls;
@@ -130,8 +141,6 @@ async function start(
   const { auth } = serverAuth;
   onUndo(serverAuth.close);
   const catalogue = await readCatalogue(config.templatesFolder);
-  const memoryBytes = config.memoryBytes ?? availableMemoryBytes();
-  const bounds = memoryBounds(memoryBytes);
   const largestBody = config.requestBodyBytes;
   const { totalBytes, ownerBytes } = bounds.requests;
   const gateway = new Gateway(store, {
@@ -172,6 +181,7 @@ async function start(
     isPublic: config.authEnabled && config.listeners.some(({ host }) => !isLoopback(host)),
     maxBodyBytes: largestBody,
     unreadBounds: bounds.unreadAnswers,
+    connections,
     log,
   });
   metrics = app.metrics;
@@ -241,12 +251,14 @@ async function start(
 /** Opens the listener for Prometheus, if one is configured. `metrics`: undefined until the gateway exists. */
 async function openScrapes(
   { metrics: { host, port }, allowedHosts }: Config,
+  connections: Connections,
   metrics: () => HttpApp['metrics'] | undefined,
   log: Logger,
 ): Promise<Listeners | undefined> {
   if (port === undefined) return undefined;
   const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
-  const scrapes = await openListeners(address, createMetricsApp({ host, allowedHosts }, metrics, log));
+  const app = createMetricsApp({ host, allowedHosts }, metrics, log);
+  const scrapes = await openListeners(address, app, { connections });
   log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
   return scrapes;
 }

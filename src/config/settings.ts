@@ -202,6 +202,20 @@ export const SETTINGS = {
     default: LIMITS.requestBodyBytes,
     doc: 'Largest request body; a larger one gets 413.',
   }),
+  requestHeaderBytes: setting({
+    key: 'http.max_header_bytes',
+    flag: 'max-header-bytes',
+    kind: types.integer(4096, 64 * 1024, 'bytes'),
+    default: LIMITS.requestHeaderBytes,
+    doc: 'Largest sum of the headers of one request; larger ones get 431.',
+  }),
+  connectionsPerAddress: setting({
+    key: 'http.max_connections_per_address',
+    flag: 'max-connections-per-address',
+    kind: types.integer(16, 1_000_000),
+    default: LIMITS.connectionsPerAddress,
+    doc: 'Open connections of one address (IPv6: one /64 network), except trusted proxies; over it the oldest without a request in progress is closed.',
+  }),
   authEnabled: setting({
     key: 'auth.enabled',
     flag: 'auth',

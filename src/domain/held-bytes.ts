@@ -72,6 +72,9 @@ export interface MemoryBounds {
   readonly unreadAnswers: ByteBounds;
   /** Declarations of clients that are kept as values, see `keptBytes`. The owner is the principal. */
   readonly declarations: ByteBounds;
+  /** Open connections, each with some 16 KiB of memory; and bytes of unfinished requests of unknown callers, some of which
+   *  take three times as much. Source: ADR 91. */
+  readonly connections: { readonly total: number; readonly unfinishedBytes: number };
 }
 
 /**
@@ -87,8 +90,15 @@ export function memoryBounds(memoryBytes: number): MemoryBounds {
     backendAnswers: messages,
     unreadAnswers: messages,
     declarations: bounds(Math.floor(part / 2), 2 * LIMITS.requestBodyBytes),
+    connections: {
+      total: Math.min(LIMITS.connections, Math.floor(part / CONNECTION_BYTES)),
+      unfinishedBytes: Math.min(LIMITS.unfinishedBytes, Math.floor(part / 2)),
+    },
   };
 }
+
+/** Memory of one open connection. Measured: 14 to 17 KiB. */
+const CONNECTION_BYTES = 16 * 1024;
 
 function bounds(bytes: number, greatestBytes: number): ByteBounds {
   const totalBytes = Math.max(bytes, greatestBytes);

@@ -11,8 +11,13 @@ export const LIMITS = {
   /** Issues reported in one VALIDATION_ERROR, and characters of a caller's key that are repeated in a `loc`. */
   validationIssues: 64,
   locCharacters: 128,
-  /** Largest sum of request headers. Over it Node answers 431. */
-  requestHeaderBytes: 64 * 1024,
+  /** Largest sum of request headers, unless a setting changes it. Over it Node answers 431. */
+  requestHeaderBytes: 16 * 1024,
+  /** Open connections of one address, unless a setting changes it; of all addresses, unless the memory is small; and bytes of
+   *  unfinished requests of unknown callers. Over them connections without a request in progress are closed. Source: ADR 91. */
+  connectionsPerAddress: 2_000,
+  connections: 65_536,
+  unfinishedBytes: 64 * 1024 * 1024,
   /** Most request headers. Over it: 431. */
   requestHeaders: 256,
   /** Requests of one connection that wait for the answer before them. Over it the connection is closed. */

@@ -22,7 +22,7 @@ import { HTTP_LIMITS } from './limits.ts';
 import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
 import { authorize, freeMessages, loadedRegistry, localAccounts } from './middleware/authorize.ts';
-import { body } from './middleware/body.ts';
+import { type BodyCosts, body } from './middleware/body.ts';
 import { errors, refuse, requestId, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { handle, knownPath, plainCalls, unmatched } from './middleware/routing.ts';
@@ -49,6 +49,7 @@ export interface AppOptions
   /** Folder of the built console. Default: that of this package. */
   readonly consoleFolder?: URL;
   readonly maxBodyBytes: number;
+  readonly connections?: BodyCosts['connections'];
 }
 
 export interface HttpApp {
@@ -68,7 +69,11 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(options);
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
-  const costs = { held: new HeldBodies(gateway.requestBytes), limiter: auth.limiter };
+  const costs = {
+    held: new HeldBodies(gateway.requestBytes),
+    limiter: auth.limiter,
+    connections: options.connections,
+  };
   const readers = {
     direct: body(readDirect(maxBodyBytes), maxBodyBytes, 'json', costs),
     'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues),

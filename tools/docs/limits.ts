@@ -7,6 +7,7 @@ import { table } from './markdown.ts';
 
 const share = `${LIMITS.ownerShare * 100} %`;
 const queueFull = '`429`, `QUEUE_FULL`';
+const oldestCloses = 'the oldest without a request in progress is closed';
 const invalid = '`422`, `VALIDATION_ERROR`';
 
 type Row = readonly [what: string, limit: string, over: string];
@@ -22,8 +23,23 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Nesting depth of a body', count(LIMITS.nestingDepth), '`422`, -32600'],
     [
       'Headers',
-      `${bytes(LIMITS.requestHeaderBytes)} and ${LIMITS.requestHeaders} headers`,
+      `\`http.max_header_bytes\`, ${bytes(LIMITS.requestHeaderBytes)}, and ${LIMITS.requestHeaders} headers`,
       '`431`, without a body',
+    ],
+    [
+      'Connections of one IPv4 address or one /64 network of IPv6, except trusted proxies',
+      `\`http.max_connections_per_address\`, ${count(LIMITS.connectionsPerAddress)}`,
+      oldestCloses,
+    ],
+    [
+      'All connections',
+      `an eighth of the memory at 16 KiB each, at most ${count(LIMITS.connections)}`,
+      oldestCloses,
+    ],
+    [
+      'Unfinished headers, and requests of unknown callers while their bodies arrive, in sum',
+      `${bytes(LIMITS.unfinishedBytes)}, at most a sixteenth of the memory`,
+      oldestCloses,
     ],
     [
       'Pipelined requests that wait on one connection',
@@ -33,7 +49,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       'Targets and headers of all pipelined requests that wait at a port',
       bytes(LIMITS.pipelinedHeaderBytes),
-      'a connection that adds more and holds over 64 KiB of them is closed',
+      'a connection that adds more and holds over `http.max_header_bytes` of them is closed',
     ],
     ['Time to send a request', '30 s for its headers, 120 s in all', '`408`, the connection is closed'],
     [

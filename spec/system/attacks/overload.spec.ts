@@ -20,7 +20,9 @@ const GENEROUS_MS = 10_000;
 test('answers health checks on new connections within 10 s, half of them within 1 s', async () => {
   const backends = await startNode([pathOf('backends/http.ts'), '--ports=3'], listening);
   // The answers of thousands of calls are not compared with the API description here.
-  const program = new Program(['gateway', 'start', '--port', '0'], { env: { NODE_OPTIONS: '' } });
+  // Everything here comes from one address.
+  const limit = ['--max-connections-per-address', String(2 * CONNECTIONS)];
+  const program = new Program(['gateway', 'start', '--port', '0', ...limit], { env: { NODE_OPTIONS: '' } });
   try {
     const url = await program.url();
     const ports = String(backends.announced[1]).split(' ');

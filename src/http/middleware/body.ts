@@ -1,7 +1,7 @@
 // Reads the body of a request into `state.body`: checks its headers, counts its memory and its requests.
 // body/read.ts reads and parses the bytes.
 
-import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../domain/error-catalogue.ts';
@@ -18,6 +18,8 @@ export type BodyKind = 'json' | 'form' | 'bytes';
 export interface BodyCosts {
   readonly held: HeldBodies;
   readonly limiter: Pick<RateLimiter, 'take' | 'peek'>;
+  /** Is told of a request of an unknown caller before its body is read. Default: nothing is. */
+  readonly connections?: { receive(request: IncomingMessage): void } | undefined;
 }
 
 /**
@@ -42,6 +44,7 @@ export function body(
       if (length > maxBytes) throw payloadTooLarge(maxBytes);
       const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
       const startMs = performance.now();
+      if (context.state.principal === undefined) costs.connections?.receive(context.req);
       const bytes = await (isSmall ? read(context) : readCounted(read, context, length, costs));
       const isSlow = performance.now() - startMs > HTTP_LIMITS.callerCheckMs;
       const refusal = isSlow ? await context.state.check?.(context) : undefined;

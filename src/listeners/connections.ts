@@ -1,0 +1,147 @@
+// Owns the open connections of all ports: how many there may be, in all and from one address, and how many bytes of unfinished
+// requests of unknown callers they may hold. Over a bound the oldest connection without a finished request is closed, then
+// the oldest idle one; never one with a request in progress. Source: ADR 91.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { networkOf } from '../auth/login.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
+
+export interface ConnectionBounds {
+  /** Connections from one IPv4 address, or one /64 network of IPv6. */
+  readonly perAddress: number;
+  readonly total: number;
+  /** Bytes of unfinished headers, and of requests whose callers are unknown while their bodies arrive. */
+  readonly unfinishedBytes: number;
+  /** Largest headers of one request. */
+  readonly headerBytes: number;
+  /** Networks, in CIDR form, whose connections count in `total` only. */
+  readonly trustedProxies: readonly string[];
+}
+
+const DEFAULT_CONNECTIONS: ConnectionBounds = {
+  perAddress: LIMITS.connectionsPerAddress,
+  total: LIMITS.connections,
+  unfinishedBytes: LIMITS.unfinishedBytes,
+  headerBytes: LIMITS.requestHeaderBytes,
+  trustedProxies: [],
+};
+
+interface Connection {
+  readonly socket: Socket;
+  /** Undefined for a trusted proxy. */
+  readonly network: string | undefined;
+  /** Requests in progress: their headers are complete, and their answers are not. */
+  requests: number;
+  /** A request in progress of an unknown caller. */
+  unknown: IncomingMessage | undefined;
+  hasFinished: boolean;
+  /** Bytes received before the current request. */
+  startBytes: number;
+  readonly onAnswered: () => void;
+}
+
+export class Connections {
+  readonly bounds: ConnectionBounds;
+  readonly #isTrusted: AddressCheck;
+  /** In the order of their arrival, like those of one network. */
+  readonly #all = new Map<Socket, Connection>();
+  readonly #ofNetwork = new Map<string, Set<Connection>>();
+
+  constructor(bounds: Partial<ConnectionBounds> = {}) {
+    this.bounds = { ...DEFAULT_CONNECTIONS, ...bounds };
+    this.#isTrusted = addressesIn(this.bounds.trustedProxies);
+  }
+
+  /** Counts a new connection until it ends. Over a bound another one is closed, or this one when all others are in use. */
+  add(socket: Socket): void {
+    const address = socket.remoteAddress ?? '';
+    const network =
+      this.bounds.trustedProxies.length > 0 && this.#isTrusted(address) ? undefined : networkOf(address);
+    const connection: Connection = {
+      ...{ socket, network, requests: 0, unknown: undefined, hasFinished: false, startBytes: 0 },
+      onAnswered: () => {
+        connection.requests -= 1;
+        connection.unknown = undefined;
+        connection.hasFinished = true;
+        connection.startBytes = socket.bytesRead;
+      },
+    };
+    this.#all.set(socket, connection);
+    socket.once('close', () => this.#remove(connection));
+    if (network !== undefined) {
+      const others = this.#ofNetwork.get(network) ?? new Set();
+      this.#ofNetwork.set(network, others.add(connection));
+      if (others.size > this.bounds.perAddress) this.#close(oldestOf(others, connection));
+    }
+    if (this.#all.size > this.bounds.total) this.#close(oldestOf(this.#all.values(), connection));
+  }
+
+  /** Counts a request whose headers are complete, until its answer ends. */
+  begin({ socket }: IncomingMessage, response: ServerResponse): void {
+    const connection = this.#all.get(socket);
+    if (connection === undefined) return;
+    connection.requests += 1;
+    response.once('close', connection.onAnswered);
+  }
+
+  /** The caller of this request is unknown: its bytes count as unfinished until its body is complete. */
+  receive(request: IncomingMessage): void {
+    const connection = this.#all.get(request.socket);
+    if (connection !== undefined) connection.unknown = request;
+  }
+
+  /** Closes the oldest connections that hold unfinished bytes while all together hold too many. Called at intervals. */
+  cutUnfinished(): void {
+    const { headerBytes, unfinishedBytes } = this.bounds;
+    let excess = -unfinishedBytes;
+    for (const connection of this.#all.values()) excess += unfinishedBytesOf(connection, headerBytes);
+    if (excess <= 0) return;
+    for (const connection of this.#all.values()) {
+      const bytes = unfinishedBytesOf(connection, headerBytes);
+      if (bytes > 0) this.#close(connection);
+      excess -= bytes;
+      if (excess <= 0) return;
+    }
+  }
+
+  #close(connection: Connection): void {
+    this.#remove(connection); // now, so that the next one closes another
+    connection.socket.destroy();
+  }
+
+  #remove(connection: Connection): void {
+    const { socket, network = '' } = connection;
+    this.#all.delete(socket);
+    const others = this.#ofNetwork.get(network);
+    others?.delete(connection);
+    if (others?.size === 0) this.#ofNetwork.delete(network);
+  }
+}
+
+function isInProgress({ requests, unknown }: Connection): boolean {
+  return requests > 0 && unknown?.complete !== false;
+}
+
+/**
+ * The bytes of what is not complete. After an answer they may be the rest of a refused body, which is discarded, so that they count as
+ * headers at most.
+ */
+function unfinishedBytesOf(connection: Connection, headerBytes: number): number {
+  if (isInProgress(connection)) return 0;
+  const { requests, socket, startBytes } = connection;
+  const received = socket.bytesRead - startBytes;
+  return requests > 0 ? received : Math.min(received, headerBytes);
+}
+
+/** The one to close for `added`, which it is when all others are in use. */
+function oldestOf(connections: Iterable<Connection>, added: Connection): Connection {
+  let idle: Connection | undefined;
+  for (const connection of connections) {
+    if (connection === added || isInProgress(connection)) continue;
+    if (!connection.hasFinished || connection.socket.bytesRead > connection.startBytes) return connection;
+    idle ??= connection;
+  }
+  return idle ?? added;
+}
