@@ -1,6 +1,7 @@
 // Validation of inputs: the issues of a schema for programs and for people, and strings that a schema does not check.
 
 import Type, { type TSchema } from 'typebox';
+import { Settings } from 'typebox/system';
 import * as assert from 'uvu/assert';
 import { InstanceInput } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
@@ -129,6 +130,22 @@ test('reports the issues of a nullable field without offering null', () => {
   assert.equal(said({ a: 1, b: 'x' }), ['body.a enum', 'body.b int_type']);
   const list = said({ a: 'x', b: 1, c: ['x', 'y', 1] });
   assert.equal(list, ['body.c.1 string_pattern_mismatch', 'body.c.2 string_type']);
+});
+
+test('the settings of TypeBox, which an embedding program shares, are left unchanged', async () => {
+  await import('../../src/index.ts');
+  const after = { ...Settings.Get() };
+  Settings.Reset();
+  assert.equal(after, { ...Settings.Get() });
+  // A program's own setting neither changes the issues nor is changed by them.
+  Settings.Set({ maxErrors: 3 });
+  try {
+    const shape = compileShape(Type.Array(Type.String()), 'body');
+    assert.is(shape.issues(Array.from({ length: 100 }, () => 1)).length, LIMITS.validationIssues);
+    assert.is(Settings.Get().maxErrors, 3);
+  } finally {
+    Settings.Reset();
+  }
 });
 
 test('limits the number of issues and the length of their paths', () => {

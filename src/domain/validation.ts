@@ -10,9 +10,6 @@ import type { ValidationItem } from './errors.ts';
 import { LIMITS } from './limits.ts';
 import { cutText, isCleanText, NOT_UNICODE } from './text.ts';
 
-// TypeBox stops at 8 errors by default. The setting is global.
-Settings.Set({ maxErrors: LIMITS.validationIssues });
-
 /** The source of a value; the first word of every `loc`. */
 export type InputPart = 'body' | 'path' | 'query' | 'header';
 
@@ -49,12 +46,23 @@ export function compileShape<S extends TSchema>(schema: S, part: InputPart): Sha
         (a, b) =>
           knownFields(b, value) - knownFields(a, value) || missingFields(a, value) - missingFields(b, value),
       )[0];
-      const [, failures] = validatorOf(closest ?? schema).Errors(value);
+      const failures = failuresOf(validatorOf(closest ?? schema), value);
       const items = withoutNull(failures.filter(isOwn)).flatMap((failure) => itemsOf(failure, part, value));
       // One failure may name a hundred thousand fields.
       return items.slice(0, LIMITS.validationIssues);
     },
   };
+}
+
+/** TypeBox stops at 8 errors by default. The setting is global, and belongs to the embedding program as well. */
+function failuresOf(validator: Validator, value: unknown): readonly SchemaFailure[] {
+  const { maxErrors } = Settings.Get();
+  Settings.Set({ maxErrors: LIMITS.validationIssues });
+  try {
+    return validator.Errors(value)[1];
+  } finally {
+    Settings.Set({ maxErrors });
+  }
 }
 
 function variantsOf(schema: TSchema): readonly TSchema[] {
