@@ -47,6 +47,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'actors set no timers': [['src/actors/a.ts', 'setTimeout(f, 1);']],
   'no catch is empty': [['spec/a.ts', 'a().catch(() => {});']],
   'a module keeps no state': [['src/a.ts', 'export const a = new Map();']],
+  'the wall clock is read only where a time is shown or stored': [
+    ['src/protocol/a.ts', 'const atMs = Date.now();'],
+  ],
   'a unit spec does not wait for real time': [['spec/actors/a.spec.ts', 'await sleep(10);']],
   'only the system tier needs servers, browsers and containers': [
     ['spec/auth/a.spec.ts', `import { redis } from '../helpers/services.ts';`],

@@ -31,12 +31,19 @@ export class CountedPasswords extends Passwords {
   }
 }
 
-/** A clock that stands still until `pass`. */
+/** A wall clock and a monotonic clock that stand still until `pass`. */
 export function stoppedClock(nowMs = START_MS) {
   const clock = {
     nowMs,
+    monotonicMs: 1_000,
     now: () => clock.nowMs,
+    monotonicNow: () => clock.monotonicMs,
     pass: (ms: number) => {
+      clock.nowMs += ms;
+      clock.monotonicMs += ms;
+    },
+    /** Somebody sets the wall clock. */
+    step: (ms: number) => {
       clock.nowMs += ms;
     },
   };
@@ -91,7 +98,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
     storeChanges$: reports$ ?? storeChanges$,
     log: { info: () => {}, warn: (...args: unknown[]) => void warnings.push(args) },
-    now: clock.now,
+    ...{ now: clock.now, monotonicNow: clock.monotonicNow },
     passwords,
     onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),
   };

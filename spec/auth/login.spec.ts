@@ -50,6 +50,19 @@ test('a success, and a login that fails for an unavailable database, is not coun
   for (let attempt = 0; attempt < 30; attempt += 1) assert.is(await login(), 'none');
 });
 
+test('a step of the wall clock neither ends nor extends the minute after ten failures', async () => {
+  for (const stepMs of [11 * 60_000, -86_400_000]) {
+    const { auth, clock } = authHarness();
+    const login = () => codeOf(() => auth.login({ username: 'ada', password: 'wrong', address }));
+    for (let attempt = 0; attempt < 10; attempt += 1) assert.is(await login(), 'INVALID_CREDENTIALS');
+    clock.pass(20_000);
+    clock.step(stepMs);
+    assert.is(await login(), 'TOO_MANY_ATTEMPTS');
+    clock.pass(40_000);
+    assert.is(await login(), 'INVALID_CREDENTIALS');
+  }
+});
+
 test('a login that a full hashing queue refuses is not counted as a failure', async () => {
   const { auth, createUser } = authHarness();
   await createUser('ada');
@@ -63,7 +76,7 @@ test('a login that a full hashing queue refuses is not counted as a failure', as
 
 /** A throttle, and the code of an attempt. */
 function throttled() {
-  const throttle = new LoginThrottle();
+  const throttle = new LoginThrottle(() => Date.now());
   const admit = (username: string, from = address) =>
     codeOf(() => throttle.countAttempt({ username, address: from }));
   return { throttle, admit };
@@ -90,7 +103,7 @@ test('after ten failures in a minute of one user from one address the next is re
 
 test('a success after the end of its minute does not allow an extra failure in the next', async () => {
   for (const isCountedBefore of [false, true]) {
-    const throttle = new LoginThrottle();
+    const throttle = new LoginThrottle(() => Date.now());
     const attempt = { username: 'ada', address: '10.0.0.1' };
     const uncount = throttle.countAttempt(attempt);
     mock.timers.tick(60_000);
@@ -113,7 +126,7 @@ test('after sixty failures in a minute from one address the next is refused, and
 });
 
 test('addresses of one IPv6 /64 network count as one, and an IPv4 address counts as itself in either form', async () => {
-  const throttle = new LoginThrottle();
+  const throttle = new LoginThrottle(() => Date.now());
   const same = [
     '2001:db8::1',
     '2001:db8::ffff:2',

@@ -8,6 +8,42 @@ const longestFileLines = 450;
 /** Specs of real processes and sockets, which may wait for real time. */
 const mayWait = /^spec\/(?:gateway|helpers|runner|transports|fixtures|system)/;
 
+/** The files that show or store times, or compare them with shown or stored ones. Waits and ages use a monotonic clock (ADR 95). */
+const readsWallClock: ReadonlySet<string> = new Set([
+  // Times of events.
+  'src/actors/calls/call-events.ts',
+  'src/domain/events.ts',
+  'src/gateway.ts',
+  'src/registry/active-registry.ts',
+  'src/registry/follower.ts',
+  // Times in answers, logs, samples and traces.
+  'src/actors/client-sessions/client-sessions.ts',
+  'src/cli/log.ts',
+  'src/http/routes/health.ts',
+  'src/metrics/samples.ts',
+  'src/tracing/spans.ts',
+  // Stored times of the registry, of accounts and of the audit log, and the comparison of clocks.
+  'src/auth/auth.ts',
+  'src/cli/accounts/local-client.ts',
+  'src/persistence/clock-skew.ts',
+  'src/registry.ts',
+  'src/server-auth.ts',
+  // An expiry that a login program prints, and one that other nodes read, and that the client keeps.
+  'src/discovery/login-program.ts',
+  'src/protocol/modern/state-cipher.ts',
+  // What commands show, and expiries of tokens and keys that they keep.
+  'src/cli/accounts/credentials.ts',
+  'src/cli/command.ts',
+  'src/cli/commands/api-keys.ts',
+  'src/cli/commands/database.ts',
+  'src/cli/commands/login.ts',
+  'src/cli/commands/sessions.ts',
+  'src/cli/commands/status.ts',
+  'src/cli/connect/config-file.ts',
+  'src/cli/demo.ts',
+  'src/cli/doctor/checks.ts',
+]);
+
 const isSource = (path: string): boolean => path.startsWith('src/');
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');
 const everywhere = (): boolean => true;
@@ -34,6 +70,11 @@ export const rules: readonly Rule[] = [
   inComments('the compiler is not silenced', everywhere, /@ts-(?:ignore|expect-error|nocheck)/g),
   inComments('nothing is left for later in a comment', everywhere, /\b(?:TODO|FIXME|XXX)\b/g),
   inCode('actors set no timers', (path) => path.startsWith('src/actors/'), /\bset(?:Timeout|Interval)\b/g),
+  inCode(
+    'the wall clock is read only where a time is shown or stored',
+    (path) => isSource(path) && !readsWallClock.has(path),
+    /\bDate\s*\.\s*now\b|\bnew\s+Date\s*(?!\s*\(\s*[^)\s])|(?<!new\s+)\bDate\s*\(/g,
+  ),
   {
     name: 'no catch is empty',
     check: ({ code, text }) => {

@@ -29,6 +29,8 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Milliseconds since 1970. Default Date.now. */
   readonly now?: () => number;
+  /** Milliseconds of a clock that is never set. Default: that of this process. */
+  readonly monotonicNow?: () => number;
   /** The instance that first-admin.ts also uses. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
@@ -40,25 +42,32 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
  * most 2 s; else each gateway counts alone. ConfigError for an invalid URL.
  */
 export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>): Promise<Auth> {
-  const { redisUrl, log, now = Date.now } = options;
+  const { redisUrl, log, monotonicNow = monotonic } = options;
   if (redisUrl === undefined) return authOf(options);
   const { openRedisCounter } = await import('./redis-counter.ts');
-  return authOf(options, await openRedisCounter({ url: redisUrl, log, now }));
+  return authOf(options, await openRedisCounter({ url: redisUrl, log, now: monotonicNow }));
 }
+
+const monotonic = (): number => performance.now();
 
 export type Auth = ReturnType<typeof authOf>;
 
 export function authOf(options: AuthOptions, shared?: SharedCounter) {
-  const { store, log, now = Date.now, passwords = new Passwords(), authEnabled: isEnabled } = options;
+  const { store, log, now = Date.now, monotonicNow = monotonic, passwords = new Passwords() } = options;
+  const { authEnabled: isEnabled } = options;
   const { accounts } = store;
   const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
   const keyUse = new KeyUse(accounts);
   const revalidator = new SessionRevalidator({ accounts, now, log });
-  const authenticator = new Authenticator({ accounts, tokens, limits: options, now, keyUse, revalidator });
-  const throttle = new LoginThrottle();
+  const authenticator = new Authenticator({
+    ...{ accounts, tokens, limits: options, now, monotonicNow, keyUse, revalidator },
+  });
+  const throttle = new LoginThrottle(monotonicNow);
   const proofs = new GatewayProofs(options.secret, accounts);
   const serverTimeMs = () => store.serverTimeMs();
-  const audit = new AuditLog({ store: store.audit, log, now, serverTimeMs, settings: options.audit });
+  const audit = new AuditLog({
+    ...{ store: store.audit, log, now, monotonicNow, serverTimeMs, settings: options.audit },
+  });
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
   });
@@ -77,7 +86,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       flushKeyUse: () => keyUse.flush(),
     }),
     audit,
-    limiter: new RateLimiter(now, shared),
+    limiter: new RateLimiter({ now, monotonicNow }, shared),
     /**
      * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
      * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys

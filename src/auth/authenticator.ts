@@ -51,6 +51,8 @@ export interface AuthenticatorOptions {
   readonly limits: HourlyLimits;
   /** Milliseconds since 1970. */
   readonly now: () => number;
+  /** Milliseconds of a clock that is never set. */
+  readonly monotonicNow: () => number;
   readonly keyUse: KeyUse;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
@@ -109,7 +111,7 @@ export class Authenticator {
 
   /** True when earlier verifications became stale. */
   onStoreChange(change: StoreChange): boolean {
-    const isChange = this.#cache.onStoreChange(change, this.#options.now());
+    const isChange = this.#cache.onStoreChange(change, this.#options.monotonicNow());
     if (isChange) this.#discardQueries();
     return isChange;
   }
@@ -127,12 +129,12 @@ export class Authenticator {
     const digest = hash('sha256', credential, 'base64');
     const cached = this.#cache.entries.get(digest);
     if (cached === undefined) return this.#verifyOnce(digest, credential, undefined);
-    const nowMs = this.#options.now();
-    if (nowMs >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
-    const freshness = this.#cache.freshnessOf(cached, nowMs);
+    const { now, monotonicNow } = this.#options;
+    if (now() >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
+    const freshness = this.#cache.freshnessOf(cached, monotonicNow());
     if (freshness === 'stale') return this.#verifyOnce(digest, credential, cached);
     if (freshness === 'expired') throw databaseUnavailable(undefined);
-    return this.#use(cached, nowMs);
+    return this.#use(cached);
   }
 
   #verifyOnce(digest: string, credential: string, before: CachedIdentity | undefined): Promise<Principal> {
@@ -147,7 +149,7 @@ export class Authenticator {
 
   async #verify(digest: string, credential: string, before: CachedIdentity | undefined): Promise<Principal> {
     const epoch = this.#epoch;
-    const verifiedAtMs = this.#options.now();
+    const verifiedAtMs = this.#options.monotonicNow();
     try {
       const identity = await (isKey(credential)
         ? this.#verifyKey(credential)
@@ -157,18 +159,18 @@ export class Authenticator {
       const isLate = epoch !== this.#epoch;
       if (!isLate) this.#cache.entries.set(digest, cached);
       this.#options.revalidator.track(identity, isLate);
-      return this.#use(cached, verifiedAtMs);
+      return this.#use(cached);
     } catch (error) {
       if (!hasCode(error, 'DATABASE_UNAVAILABLE')) {
         this.#cache.entries.delete(digest);
         throw error;
       }
-      const nowMs = this.#options.now();
+      const nowMs = this.#options.monotonicNow();
       this.#cache.onStoreChange('away', nowMs);
       // A revocation on this node removes the entry from the cache.
       const isStillKnown = before !== undefined && this.#cache.entries.peek(digest) === before;
       if (!isStillKnown || this.#cache.freshnessOf(before, nowMs) === 'expired') throw error;
-      return this.#use(before, nowMs);
+      return this.#use(before);
     }
   }
 
@@ -203,8 +205,8 @@ export class Authenticator {
     this.#pending.clear();
   }
 
-  #use({ principal, keyId }: CachedIdentity, nowMs: number): Principal {
-    if (keyId !== undefined) this.#options.keyUse.used(keyId, nowMs);
+  #use({ principal, keyId }: CachedIdentity): Principal {
+    if (keyId !== undefined) this.#options.keyUse.used(keyId, this.#options.now());
     return principal;
   }
 }
@@ -237,7 +239,7 @@ function keyExpired(): Error {
 export type StoreChange = RevisionChange['kind'];
 
 export interface Verified {
-  /** Time of the query, in ms. */
+  /** Time of the query, in ms of a monotonic clock, as all times here. */
   readonly verifiedAtMs: number;
   /** Set after a change of the store: the last time at which nothing had changed. */
   staleSinceMs: number | undefined;
@@ -270,8 +272,7 @@ export class CredentialCache<V extends Verified> {
   }
 
   freshnessOf(entry: V, nowMs: number): Freshness {
-    // The absolute value, because a clock that was set back makes the age negative.
-    const ageMs = Math.abs(nowMs - this.#confirmedAtMs(entry));
+    const ageMs = nowMs - this.#confirmedAtMs(entry);
     if (this.#isUnavailable) return ageMs > LONGEST_UNAVAILABLE_MS ? 'expired' : 'fresh';
     return entry.staleSinceMs === undefined && ageMs <= LONGEST_UNCHECKED_MS ? 'fresh' : 'stale';
   }

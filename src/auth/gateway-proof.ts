@@ -71,7 +71,7 @@ export class GatewayProofs {
   async prove({ keyId, nonce }: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> {
     const { count, endsInMs } = this.#attempts.add(
       networkOf(clientAddress),
-      Date.now(),
+      performance.now(),
       1,
       PER_ADDRESS_AND_MINUTE,
     );

@@ -79,15 +79,22 @@ const PER_ADDRESS = 60;
 const COUNTED_KEYS = 20_000;
 
 export class LoginThrottle {
+  readonly #now: () => number;
   readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
   readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
+
+  /** `now`: ms of a monotonic clock. */
+  constructor(now: () => number) {
+    this.#now = now;
+  }
 
   /**
    * Counts the attempt. TOO_MANY_ATTEMPTS; a refused attempt is not counted. The returned function subtracts
    * an attempt that succeeded, or whose password was never checked.
    */
   countAttempt({ username, address }: Omit<LoginAttempt, 'password'>): () => void {
-    const nowMs = Date.now();
+    // Whole numbers: the end of a window is computed from its rest, and has to be the same number.
+    const nowMs = Math.floor(this.#now());
     const network = networkOf(address);
     // A hash, because the name may have any length, or be a password in the wrong field.
     const key = hash('sha256', `${network} ${usernameKey(username)}`);

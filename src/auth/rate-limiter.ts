@@ -26,8 +26,15 @@ export interface RateLimit {
   readonly remaining: number;
   /** Unix time at which the window ends, in seconds. */
   readonly resetAtSeconds: number;
-  /** Set when this request exceeds the limit. */
+  /** Set when this request exceeds the limit; by `peek`, when the next one would. */
   readonly retryAfterSeconds?: number;
+}
+
+export interface RateLimiterClocks {
+  /** Milliseconds since 1970, for the time that is shown. */
+  readonly now: () => number;
+  /** Milliseconds of a clock that is never set, for the windows. */
+  readonly monotonicNow: () => number;
 }
 
 export class RateLimiter {
@@ -35,12 +42,12 @@ export class RateLimiter {
   readonly #free = new WindowCounter({ windowSeconds: 1, keys: COUNTED_PRINCIPALS });
   /** When the windows end in which the shared counter had nothing left. */
   readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
-  readonly #now: () => number;
+  readonly #clocks: RateLimiterClocks;
   readonly #shared: SharedCounter | undefined;
 
-  /** `now`: milliseconds since 1970. Without `shared` this process counts alone. */
-  constructor(now: () => number, shared?: SharedCounter) {
-    this.#now = now;
+  /** Without `shared` this process counts alone. */
+  constructor(clocks: RateLimiterClocks, shared?: SharedCounter) {
+    this.#clocks = clocks;
     this.#shared = shared;
   }
 
@@ -71,25 +78,25 @@ export class RateLimiter {
    */
   takeFree({ id, hourlyLimit: limit }: Principal): boolean {
     if (limit === undefined) return true;
-    const nowMs = this.#now();
+    const nowMs = this.#clocks.monotonicNow();
     const isSpent =
       this.#shared === undefined
         ? this.#own.add(id, nowMs, 0).count >= limit
-        : (this.#spentUntilMs.get(id) ?? 0) > nowMs;
+        : (this.#spentUntilMs.get(id) ?? nowMs) > nowMs;
     if (!isSpent) return true;
     return this.#free.add(id, nowMs, 1, FREE_MESSAGES_PER_SECOND).count <= FREE_MESSAGES_PER_SECOND;
   }
 
   #noteSpent(id: string, window: Window, limit: number, count: number): RateLimit {
-    const nowMs = this.#now();
-    const rateLimit = limitOf(window, limit, nowMs, count);
-    if (rateLimit.remaining === 0) this.#spentUntilMs.set(id, nowMs + window.endsInMs);
+    const { now, monotonicNow } = this.#clocks;
+    const rateLimit = limitOf(window, limit, now(), count);
+    if (rateLimit.remaining === 0) this.#spentUntilMs.set(id, monotonicNow() + window.endsInMs);
     return rateLimit;
   }
 
   #count(id: string, limit: number, count: number): RateLimit {
-    const nowMs = this.#now();
-    return limitOf(this.#own.add(id, nowMs, count, limit), limit, nowMs, count);
+    const { now, monotonicNow } = this.#clocks;
+    return limitOf(this.#own.add(id, monotonicNow(), count, limit), limit, now(), count);
   }
 }
 
@@ -100,7 +107,8 @@ function limitOf({ count, endsInMs }: Window, limit: number, nowMs: number, adde
     remaining: Math.max(0, limit - (count <= limit ? count : count - added)),
     resetAtSeconds: Math.ceil((nowMs + endsInMs) / 1000),
   };
-  return count <= limit
+  const isRefused = count > limit || (added === 0 && count === limit);
+  return !isRefused
     ? rateLimit
     : { ...rateLimit, retryAfterSeconds: Math.max(1, Math.ceil(endsInMs / 1000)) };
 }
@@ -131,7 +139,7 @@ export class WindowCounter {
     this.#windows = new LruMap(keys);
   }
 
-  /** The window after adding `count`, which may begin it; 0 only reads. A count over `limit` is not added. `nowMs`: since 1970. */
+  /** The window after adding `count`, which may begin it; 0 only reads. A count over `limit` is not added. `nowMs`: of one monotonic clock. */
   add(key: string, nowMs: number, count = 1, limit = Number.POSITIVE_INFINITY): Window {
     const open = this.#open(key, nowMs);
     const sum = (open?.count ?? 0) + count;
@@ -151,8 +159,6 @@ export class WindowCounter {
   #open(key: string, nowMs: number): OpenWindow | undefined {
     const window = this.#windows.get(key);
     if (window === undefined) return undefined;
-    const leftMs = window.endsAtMs - nowMs;
-    // More than a whole window is left when the clock was set back: then the window is dropped.
-    return leftMs > 0 && leftMs <= this.#windowMs ? window : undefined;
+    return window.endsAtMs > nowMs ? window : undefined;
   }
 }

@@ -37,7 +37,7 @@ export interface RedisCounterOptions {
   /** `redis://` or `rediss://`. */
   readonly url: string;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Milliseconds since 1970. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number;
 }
 
@@ -58,7 +58,7 @@ export async function openRedisCounter({ url, log, now }: RedisCounterOptions): 
   /** By limit: there are two, of users and of keys. */
   const limiters = new Map<number, RateLimiterRedis>();
   let isAway = false;
-  let nextWarningAtMs = 0;
+  let nextWarningAtMs = Number.NEGATIVE_INFINITY;
   const onFailure = (error: unknown): void => {
     isAway = true;
     // It reconnects by itself: a frozen Redis, or a proxy that dropped the connection, delays no further request.

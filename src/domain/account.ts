@@ -68,17 +68,21 @@ export interface EndedToken {
   readonly expiresAtMs: number;
 }
 
-/** Most ended tokens of one user that are remembered until they expire. */
+/** Most ended tokens of one user that are remembered. */
 const MOST_ENDED = 100;
 
-/** The unexpired ended tokens of a user and `token`; undefined when there are too many. */
+/**
+ * The ended tokens of a user and `token`; undefined when there are too many. Expired ones are dropped only to make room: while the
+ * wall clock is wrong, a token that it takes for expired would be valid again afterwards.
+ */
 export function withEndedToken(
   ended: readonly EndedToken[],
   token: EndedToken,
   nowMs: number,
 ): readonly EndedToken[] | undefined {
-  const others = ended.filter(({ id, expiresAtMs }) => id !== token.id && expiresAtMs > nowMs);
-  return others.length < MOST_ENDED ? [...others, token] : undefined;
+  const others = ended.filter(({ id }) => id !== token.id);
+  const kept = others.length < MOST_ENDED ? others : others.filter(({ expiresAtMs }) => expiresAtMs > nowMs);
+  return kept.length < MOST_ENDED ? [...kept, token] : undefined;
 }
 
 /** The form in which names are compared: `Ada` and `ada` are one user. */

@@ -92,6 +92,7 @@ export class Mcp {
       stateKey,
       onFault,
       scheduler,
+      now,
       declarations,
       bufferedBytes: deps.bufferedBytes,
     });

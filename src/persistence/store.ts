@@ -71,8 +71,8 @@ export interface AccountStore {
   /** One transaction, together with the user's API keys. USER_NOT_FOUND, LAST_ADMIN. */
   deleteUser(id: string): Promise<void>;
   /**
-   * One transaction: records an ended token of a user and drops expired ones. Changes nothing and resolves
-   * with false when too many are recorded.
+   * One transaction: records an ended token of a user, and drops expired ones if there is no room. Changes nothing and resolves
+   * with false when there is none then.
    */
   endToken(userId: string, token: EndedToken, nowMs: number): Promise<boolean>;
   /** True while a token of a user is recorded as ended. */

@@ -2,6 +2,7 @@
 
 import { defer, finalize, type Observable } from 'rxjs';
 import type { Principal } from '../domain/account.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { CallReport } from '../domain/exchange.ts';
 import type { ByteBudget } from '../domain/held-bytes.ts';
@@ -113,6 +114,7 @@ export interface EndpointOptions {
   readonly onFault: FaultListener;
   /** Spreads the end of many streams over turns of the event loop. */
   readonly scheduler: TaskScheduler;
+  readonly now: Clock['now'];
   /** Counts the profiles and URIs of `subscriptions/listen`. */
   readonly declarations: ByteBudget;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */

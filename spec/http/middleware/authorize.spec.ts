@@ -28,7 +28,7 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
     },
     close: () => {},
   };
-  const limiter = new RateLimiter(() => 1_800_000_000_000, shared);
+  const limiter = new RateLimiter({ now: () => 1_800_000_000_000, monotonicNow: () => 0 }, shared);
   const known: KnownCaller = { limiter, authenticate: async () => ADA };
   const app = await startRoute('/:template', authorize({ scope: 'tools:call' }, known), (context) =>
     respond(context, json(200, {})),
@@ -48,7 +48,10 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
 });
 
 test('calls the next step synchronously when the credentials are cached and the rate limit is local', async () => {
-  const known: KnownCaller = { limiter: new RateLimiter(Date.now), authenticate: () => ADA };
+  const known: KnownCaller = {
+    limiter: new RateLimiter({ now: Date.now, monotonicNow: Date.now }),
+    authenticate: () => ADA,
+  };
   let isInside = false;
   const app = await startRoute(
     '/:template',

@@ -29,7 +29,10 @@ import { head, jsonRequest, openRaw, readAll, readUntil, sendRaw } from '../../h
 import { suite } from '../../helpers/suite.ts';
 
 const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
-const COSTS = { held: new HeldBodies(new ByteBudget(BOUNDS)), limiter: new RateLimiter(Date.now) };
+const COSTS = {
+  held: new HeldBodies(new ByteBudget(BOUNDS)),
+  limiter: new RateLimiter({ now: Date.now, monotonicNow: Date.now }),
+};
 const readers = { direct: readDirect, 'koa-body': readKoaBody };
 
 for (const [name, read] of Object.entries(readers)) {

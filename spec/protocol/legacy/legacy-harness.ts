@@ -30,7 +30,10 @@ export function legacyHarness(
   id = 'one',
   onFault: (error: unknown) => void = () => {},
 ) {
-  const endpoint = new LegacyEndpoint({ onFault, scheduler: untimedScheduler(), tasks: new TaskMemory() });
+  const endpoint = new LegacyEndpoint({
+    ...{ onFault, scheduler: untimedScheduler(), tasks: new TaskMemory() },
+    now: () => harness.now(),
+  });
   const backends = new SessionBackends();
   const session = backends.add(id, 'ann', profile);
   const charges: number[] = [];
@@ -40,6 +43,8 @@ export function legacyHarness(
     session,
     charges,
     charge: (_requests: number): void | Promise<void> => {},
+    /** The monotonic clock. Default: as the wall clock, which is simulated. */
+    now: (): number => Date.now(),
     /** Default headers of every request. */
     headers: {
       accept: 'application/json, text/event-stream',

@@ -22,7 +22,7 @@ test.after.each(() => mock.timers.reset());
 
 /** One stream that has begun. */
 function begun() {
-  const stream = new LegacyStream({ key: 'k1', memory: new EventMemory(), sessionId: 's' });
+  const stream = new LegacyStream({ key: 'k1', memory: new EventMemory(), now: Date.now, sessionId: 's' });
   const reply = new RecordedReply();
   stream.begin(reply, true);
   return { stream, reply };
@@ -73,7 +73,13 @@ function setUp(memory = new EventMemory()) {
   const open = (reply: RecordedReply, canPoll: boolean) => {
     last += 1;
     const key = `${last}`;
-    const stream = new LegacyStream({ memory, sessionId: 's', key, onDiscarded: () => streams.delete(key) });
+    const stream = new LegacyStream({
+      memory,
+      now: Date.now,
+      sessionId: 's',
+      key,
+      onDiscarded: () => streams.delete(key),
+    });
     streams.set(key, stream);
     stream.begin(reply, canPoll);
     return stream;
@@ -143,7 +149,7 @@ test('a session with many ended streams has room for the events of others', () =
 
 test('messages that wait for a listener need memory until the session ends', () => {
   const [memory, session] = [new EventMemory(), new SessionBackends().add('s', 'ann')];
-  const deps = { memory, sessionId: 's', nextKey: () => '1', isPending: () => true };
+  const deps = { memory, now: Date.now, sessionId: 's', nextKey: () => '1', isPending: () => true };
   const listener = new LegacyListener(session, deps);
   listener.notify('waiting');
   assert.is(memory.needed.total, 7);

@@ -55,6 +55,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     stateKey,
     onFault: (error) => faults.push(error),
     scheduler: untimedScheduler(),
+    now: () => Date.now(),
     declarations,
   });
   const charges: number[] = [];

@@ -107,9 +107,8 @@ function requireClient({ destroyed }: ServerResponse): void {
 }
 
 function requireRequestLeft(window: RateLimit | undefined): void {
-  if (window === undefined || window.remaining > 0) return;
-  const seconds = window.resetAtSeconds - Math.floor(Date.now() / 1000);
-  throw rateLimitExceeded(window.limit, Math.max(1, seconds));
+  if (window?.retryAfterSeconds !== undefined)
+    throw rateLimitExceeded(window.limit, window.retryAfterSeconds);
 }
 
 function hasBody(headers: IncomingHttpHeaders): boolean {

@@ -159,12 +159,17 @@ export class LegacyQuestions {
   }
 
   /** Stores a question. False when too many wait: then the server got an error. */
-  add(id: number, { answer, method }: ServerRequest, call: LegacyCall | undefined): boolean {
+  add(
+    id: number,
+    { answer, method }: ServerRequest,
+    call: LegacyCall | undefined,
+    askedAtMs: number,
+  ): boolean {
     if (this.#waiting.size >= MOST_QUESTIONS) {
       answer(failed(`Too many requests wait for the client; ${method} was not passed on.`));
       return false;
     }
-    this.#waiting.set(id, { answer, call, askedAtMs: Date.now() });
+    this.#waiting.set(id, { answer, call, askedAtMs });
     return true;
   }
 

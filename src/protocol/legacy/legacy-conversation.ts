@@ -10,7 +10,7 @@ import {
   type ServerMessage,
   type ServerRequest,
 } from '../../domain/client.ts';
-import type { Alarm } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
@@ -23,7 +23,7 @@ import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './lega
 import { isListenerKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll } from './legacy-request.ts';
-import { type EventMemory, LegacyStream, type LogDeps, positionOf } from './legacy-stream.ts';
+import { type EventMemory, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
 const MOST_CALLS = 1_000;
@@ -32,9 +32,8 @@ const MOST_REASON_UNITS = 1_024;
 /** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
 const IDLE_MS = 60_000;
 
-export interface ConversationDeps {
+export interface ConversationDeps extends Clock {
   readonly memory: EventMemory;
-  readonly alarm: Alarm;
   /** Never gives the same number twice. */
   nextNumber(): number;
   onFault(error: unknown): void;
@@ -131,7 +130,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const id = this.#deps.nextNumber();
     const message = requestText(id, request.method, request.params);
     this.#questions ??= new LegacyQuestions();
-    if (!this.#questions.add(id, request, call)) return;
+    if (!this.#questions.add(id, request, call, this.#deps.now())) return;
     if (call?.post.ask(message) || this.#listener?.ask(message)) return;
     // Streams with a connection first, of these the newest; then streams that their client has to resume.
     const others = this.#calls.values().filter((other) => other !== call);
@@ -193,7 +192,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   readonly #openStream = () => {
     const key = this.#nextKey();
     const onDiscarded = () => this.#streams?.delete(key);
-    const stream = new LegacyStream({ ...this.#logDeps, key, onDiscarded });
+    const stream = new LegacyStream({ ...this.#streamDeps, key, onDiscarded });
     this.#streams ??= new Map();
     this.#streams.set(key, stream);
     return stream;
@@ -201,13 +200,14 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   #listenerOf(): LegacyListener {
     const isPending = (question: number) => this.#questions?.has(question) ?? false;
-    const deps = { ...this.#logDeps, nextKey: () => this.#nextKey(), isPending };
+    const deps = { ...this.#streamDeps, nextKey: () => this.#nextKey(), isPending };
     this.#listener ??= new LegacyListener(this.#session, deps);
     return this.#listener;
   }
 
-  get #logDeps(): LogDeps {
-    return { memory: this.#deps.memory, sessionId: this.#session.id };
+  get #streamDeps(): SessionStreamDeps {
+    const { memory, now } = this.#deps;
+    return { memory, now, sessionId: this.#session.id };
   }
 
   /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */

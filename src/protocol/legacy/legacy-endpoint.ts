@@ -60,7 +60,7 @@ interface SessionPost {
   readonly backends: Backends;
 }
 
-interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes'> {
+interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes' | 'now'> {
   readonly tasks: TaskMemory;
 }
 
@@ -74,12 +74,13 @@ export class LegacyEndpoint {
   #lastNumber = 0;
   #sweeper: NodeJS.Timeout | undefined;
 
-  constructor({ onFault, scheduler, tasks, bufferedBytes }: LegacyOptions) {
+  constructor({ onFault, scheduler, tasks, bufferedBytes, now }: LegacyOptions) {
     this.#scheduler = scheduler;
     this.#tasks = tasks;
     this.#deps = {
       memory: new EventMemory(bufferedBytes),
       alarm: alarmOf(scheduler),
+      now,
       nextNumber: () => {
         this.#lastNumber += 1;
         return this.#lastNumber;
@@ -151,7 +152,7 @@ export class LegacyEndpoint {
     const conversation = new LegacyConversation(session, this.#deps);
     this.#conversations.set(session.id, conversation);
     this.#sweeper ??= setInterval(() => {
-      const nowMs = Date.now();
+      const nowMs = this.#deps.now();
       for (const [id, each] of this.#conversations) if (each.sweep(nowMs)) this.#conversations.delete(id);
     }, SWEEP_MS).unref();
     return conversation;

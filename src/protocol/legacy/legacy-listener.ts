@@ -7,7 +7,7 @@ import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { refused } from '../rpc.ts';
 import { canPoll, versionOf } from './legacy-request.ts';
-import { type EventPosition, LegacyStream, type LogDeps, MessageLog } from './legacy-stream.ts';
+import { type EventPosition, LegacyStream, MessageLog, type SessionStreamDeps } from './legacy-stream.ts';
 
 /** Distinguishes the keys of its streams from those of calls. */
 const KEY_PREFIX = 'get-';
@@ -20,7 +20,7 @@ export function isListenerKey(key: string): boolean {
   return key.startsWith(KEY_PREFIX);
 }
 
-interface ListenerDeps extends LogDeps {
+interface ListenerDeps extends SessionStreamDeps {
   readonly nextKey: () => string;
   /** True while the server still waits for the answer to its question. */
   readonly isPending: (question: number) => boolean;

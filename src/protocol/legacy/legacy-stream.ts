@@ -2,6 +2,7 @@
 // for a client that resumes it, and ends once. Below it, the stored events and the bounds of their memory (ADR 30).
 // Source: MCP 2025-11-25 basic/transports#sending-messages-to-the-server, #resumability-and-redelivery.
 
+import type { Clock } from '../../domain/clock.ts';
 import { ByteBudget } from '../../domain/held-bytes.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -22,7 +23,10 @@ const MOST_EVENTS = 256;
 /** How long a client may take to resume a stream, from when a connection carried it last. */
 const KEPT_MS = 60_000;
 
-export interface StreamDeps extends LogDeps {
+/** The same for all streams of a session. */
+export interface SessionStreamDeps extends LogDeps, Pick<Clock, 'now'> {}
+
+export interface StreamDeps extends SessionStreamDeps {
   /** Unique in the process: event ids begin with it. */
   readonly key: string;
   /** The connection is gone before the stream ended. */
@@ -169,7 +173,7 @@ export class LegacyStream {
   #end(): void {
     const socket = this.#detach();
     this.#stage = 'ended';
-    this.#carriedAtMs = Date.now();
+    this.#carriedAtMs = this.#deps.now();
     socket?.end();
     const canResume = this.#hasFirstId || this.#lastNumber > 1;
     if (!canResume || this.#log.bytes === 0) this.discard();
@@ -178,7 +182,7 @@ export class LegacyStream {
 
   #detach(): McpStream | undefined {
     const socket = this.#socket;
-    if (socket !== undefined) this.#carriedAtMs = Date.now();
+    if (socket !== undefined) this.#carriedAtMs = this.#deps.now();
     this.#socket = undefined;
     return socket;
   }
