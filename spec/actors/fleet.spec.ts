@@ -23,6 +23,7 @@ import { codeOf } from '../helpers/outcome.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { passTurns, TurnCounter } from '../helpers/turns.ts';
 
 const test = suite('fleet');
 let harness = new Harness();
@@ -31,6 +32,20 @@ const MANAGED = { endpoint: 'http://127.0.0.1:9/mcp', command: 'serve' };
 test.after.each(() => harness.close());
 simulateTime(test, () => {
   harness = new Harness();
+});
+
+test('applies a policy to few of many instances in one turn, and to none that left meanwhile', async () => {
+  await harness.close();
+  harness = new Harness({ perTurn: 3 });
+  const refs = [];
+  for (let n = 0; n < 12; n += 1) refs.push(await harness.add(`i${n}`, silent));
+  await passTurns(20);
+  const turns = new TurnCounter();
+  for (const ref of refs) ref.setPolicy = turns.note;
+  harness.fleet.setPolicy('t', DEFAULT_POLICY);
+  void harness.fleet.remove('t', 'i11', 0);
+  await passTurns(20);
+  assert.equal([turns.all, turns.fullest <= 3], [11, true]);
 });
 
 test('distinguishes an unknown template from an unknown instance', async () => {

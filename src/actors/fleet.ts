@@ -113,7 +113,12 @@ export class Fleet {
     if (!this.has(template)) this.#sorted = undefined;
     if (group === undefined) this.#groups.set(template, new Group(template, policy, this.#options));
     else group.setPolicy(policy);
-    for (const ref of this.refs(template)) ref.setPolicy(policy);
+    void this.#options.scheduler.each(this.refs(template), (ref) => this.#renewPolicy(ref));
+  }
+
+  /** There may have been another change, or the end of the instance, since it was scheduled. */
+  #renewPolicy(ref: InstanceRef): void {
+    if (this.find(ref.template, ref.id) === ref) ref.setPolicy(this.group(ref.template).policy);
   }
 
   /** Deletes the template, which must have no instances. */
@@ -227,11 +232,12 @@ export class Fleet {
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */
   async close(graceMs: number): Promise<void> {
     this.#isClosing = true;
-    for (const ref of this.#ending.keys()) ref.leave(graceMs); // they get no more time than others
+    const { scheduler } = this.#options;
     const members = this.templates.flatMap((template) => this.members(template));
-    await this.#options.scheduler.each(members, (member) => void this.#dismiss(member, graceMs));
+    await scheduler.each([...this.#ending.keys()], (ref) => ref.leave(graceMs)); // they get no more time than others
+    await scheduler.each(members, (member) => void this.#dismiss(member, graceMs));
     await Promise.all(this.#ending.values());
-    await this.#options.scheduler.each(this.#groups.values(), (group) => group.close());
+    await scheduler.each(this.#groups.values(), (group) => group.close());
     this.root.stop();
     this.listChanged$.complete();
   }
@@ -323,7 +329,7 @@ export class Fleet {
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
     void this.#track(ref, ref.endAfterCrash());
     alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
-      if (this.find(template, id) !== ref) return;
+      if (this.#isClosing || this.find(template, id) !== ref) return;
       this.#unlist(ref);
       this.add(ref.definition, { crashes, atMs: now() });
     });
