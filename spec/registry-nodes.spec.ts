@@ -145,7 +145,7 @@ test('keeps server ids unique over all nodes, also of instances that are registe
   await received(a);
   const [, { definition }] = await Promise.all([
     a.registry.register('r', { ...COMMAND, id: 'y' }),
-    b.registry.register('s', { ...ENDPOINT, id: 'y' }),
+    b.registry.register('s', { ...COMMAND, id: 'y' }),
   ]);
   assert.is(definition.serverId, 's.y');
   assert.is(b.registry.active.find('r', 'y')?.nodeId, 'a', 'it read which node has it');

@@ -15,7 +15,12 @@ type Ref = { id?: string; state: string; peer?: unknown; lastPeer?: unknown; too
 /** Backends of the template `t` over these instances, with only the dependencies that these tests need. */
 function over(refs: readonly Ref[]) {
   const candidates = refs.filter(({ state }) => state === 'healthy');
-  const fleet = { refs: () => refs, group: () => ({ pool: { candidates } }), listChanged$: NEVER };
+  const fleet = {
+    has: () => true,
+    refs: () => refs,
+    group: () => ({ pool: { candidates } }),
+    listChanged$: NEVER,
+  };
   const now = () => 0;
   const parts: Partial<Record<keyof Parts, unknown>> = { fleet, now, memory: new ListMemory() };
   return { backends: new TemplateBackends('t', Object(parts)) };
