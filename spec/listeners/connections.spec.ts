@@ -1,5 +1,6 @@
 // Which connections are closed when there are too many, or when unfinished requests hold too many bytes; with real sockets.
 
+import { once } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -81,6 +82,17 @@ test('an address whose connections are all in use is refused another one', async
     streams.map(({ closed }) => closed),
     [false, false],
   );
+});
+
+test('the oldest idle connection is the one whose last answer is longest ago', async () => {
+  const { client } = await start({ perAddress: 2 });
+  const [one, two] = [await client(GET), await client(GET)];
+  one.write(GET);
+  await once(one, 'data');
+  for (let turns = 0; turns < 50; turns += 1) await turn();
+  await client(GET);
+  await untilClosed(two);
+  assert.is(one.closed, false);
 });
 
 test('one that began another request after its answer has not finished a request', async () => {

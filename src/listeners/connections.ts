@@ -30,8 +30,9 @@ const DEFAULT_CONNECTIONS: ConnectionBounds = {
 
 interface Connection {
   readonly socket: Socket;
-  /** Undefined for a trusted proxy. */
-  readonly network: string | undefined;
+  readonly network: string;
+  /** All of its network; undefined for a trusted proxy. */
+  readonly others: Set<Connection> | undefined;
   /** Requests in progress: their headers are complete, and their answers are not. */
   requests: number;
   /** A request in progress of an unknown caller. */
@@ -45,7 +46,7 @@ interface Connection {
 export class Connections {
   readonly bounds: ConnectionBounds;
   readonly #isTrusted: AddressCheck;
-  /** In the order of their arrival, like those of one network. */
+  /** In the order of their last answers, or arrivals, like those of one network. */
   readonly #all = new Map<Socket, Connection>();
   readonly #ofNetwork = new Map<string, Set<Connection>>();
 
@@ -57,25 +58,28 @@ export class Connections {
   /** Counts a new connection until it ends. Over a bound another one is closed, or this one when all others are in use. */
   add(socket: Socket): void {
     const address = socket.remoteAddress ?? '';
-    const network =
-      this.bounds.trustedProxies.length > 0 && this.#isTrusted(address) ? undefined : networkOf(address);
+    const { perAddress, total, trustedProxies } = this.bounds;
+    const network = networkOf(address);
+    const isTrusted = trustedProxies.length > 0 && this.#isTrusted(address);
+    const others = isTrusted ? undefined : (this.#ofNetwork.get(network) ?? new Set());
     const connection: Connection = {
-      ...{ socket, network, requests: 0, unknown: undefined, hasFinished: false, startBytes: 0 },
+      ...{ socket, network, others, requests: 0, unknown: undefined, hasFinished: false, startBytes: 0 },
       onAnswered: () => {
         connection.requests -= 1;
         connection.unknown = undefined;
         connection.hasFinished = true;
         connection.startBytes = socket.bytesRead;
+        if (this.#all.delete(socket)) this.#all.set(socket, connection);
+        if (others?.delete(connection)) others.add(connection);
       },
     };
-    this.#all.set(socket, connection);
     socket.once('close', () => this.#remove(connection));
-    if (network !== undefined) {
-      const others = this.#ofNetwork.get(network) ?? new Set();
+    this.#all.set(socket, connection);
+    if (others !== undefined) {
       this.#ofNetwork.set(network, others.add(connection));
-      if (others.size > this.bounds.perAddress) this.#close(oldestOf(others, connection));
+      if (others.size > perAddress) this.#close(oldestOf(others, connection));
     }
-    if (this.#all.size > this.bounds.total) this.#close(oldestOf(this.#all.values(), connection));
+    if (this.#all.size > total) this.#close(oldestOf(this.#all.values(), connection));
   }
 
   /** Counts a request whose headers are complete, until its answer ends. */
@@ -112,11 +116,9 @@ export class Connections {
   }
 
   #remove(connection: Connection): void {
-    const { socket, network = '' } = connection;
+    const { socket, network, others } = connection;
     this.#all.delete(socket);
-    const others = this.#ofNetwork.get(network);
-    others?.delete(connection);
-    if (others?.size === 0) this.#ofNetwork.delete(network);
+    if (others?.delete(connection) && others.size === 0) this.#ofNetwork.delete(network);
   }
 }
 
