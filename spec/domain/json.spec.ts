@@ -10,7 +10,14 @@ import {
   parseExact,
   writeFields,
 } from '../../src/domain/json.ts';
-import { type Excess, NONE, readFields, scanned, skipValue } from '../../src/domain/json-scanner.ts';
+import {
+  type Excess,
+  hasMoreValues,
+  NONE,
+  readFields,
+  scanned,
+  skipValue,
+} from '../../src/domain/json-scanner.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -199,6 +206,20 @@ test('counts the values of fields, also of repeated objects that are read into f
       assert.equal([source.excess, end], [excess, excess === undefined ? json.length : NONE], field);
     }
   }
+});
+
+test('finds out whether JSON has more values than a bound', () => {
+  const list = (values: number) => Buffer.from(` [${Array(values - 1).fill('{}')}]`);
+  for (const most of [1, 2, 1_000]) {
+    assert.equal([hasMoreValues(list(most), most), hasMoreValues(list(most + 1), most)], [false, true]);
+  }
+  assert.is(hasMoreValues(Buffer.from('[1,1,1,1]'), 5), false);
+  assert.is(hasMoreValues(Buffer.from('[1,1,1,1]'), 4), true);
+});
+
+test('keeps no large value next to its bytes', () => {
+  const large = JsonText.ofText(JSON.stringify(Array(LIMITS.inspectedResultBytes).fill(1)));
+  assert.is.not(large.value, large.value);
 });
 
 test('reads a field named __proto__ as an ordinary field', () => {

@@ -60,6 +60,18 @@ function caching(memory = new ListMemory()) {
   return { cache, present, loads, changes$, serve, ask, askIn, answer, gone };
 }
 
+test('shares no large answer between clients that wait for it', () => {
+  const { loads, ask } = caching();
+  const large = { tools: [{ name: 'x'.repeat(1024 * 1024) }] };
+  const [first, second] = [ask(), ask()];
+  assert.is(loads.length, 1);
+  const countOf = ({ received }: typeof first) => received.length;
+  loads[0]?.next(answered(large));
+  assert.equal([countOf(first), countOf(second), loads.length], [1, 0, 2]);
+  loads[1]?.next(answered(large));
+  assert.equal([countOf(first), countOf(second), loads.length], [1, 1, 2]);
+});
+
 test('asks for a list once per owner, capabilities, page and instance', () => {
   const { loads, ask } = caching();
   ask('ada');

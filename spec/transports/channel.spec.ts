@@ -31,6 +31,19 @@ test('gives an error without an id to the exchange under way if there is only on
   assert.equal(two.seen, ['error -32700', 'completed']);
 });
 
+test('fails a list whose page has too many values, and passes other results', () => {
+  const result = JsonText.ofText(`{"tools":[${Array(1_000_000).fill(0)}]}`);
+  const seenOf = (method: string) => {
+    const channel = make();
+    const one = caller();
+    const { id } = channel.call({ method }, one);
+    channel.receive({ kind: 'result', id, result });
+    return one.seen[0]?.slice(0, 20);
+  };
+  assert.is(seenOf('tools/list'), 'BACKEND_UNAVAILABLE ');
+  assert.match(seenOf('tools/call') ?? '', /^result/);
+});
+
 test('ignores progress that belongs to no exchange', () => {
   const channel = make();
   const one = caller();

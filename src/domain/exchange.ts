@@ -2,10 +2,14 @@
 // GatewayError (errors.ts).
 
 import type { ServerMessage } from './client.ts';
-import type { ErrorCode } from './errors.ts';
+import { backendUnavailable } from './error-catalogue.ts';
+import type { ErrorCode, GatewayError } from './errors.ts';
 import type { TransportKind } from './instance.ts';
 import { isJsonObject, type JsonFields, type JsonObject, type JsonText } from './json.ts';
+import { hasMoreValues } from './json-scanner.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
+import { LIMITS } from './limits.ts';
+import { listOf } from './mcp.ts';
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
 export interface ExchangeRequest {
@@ -198,4 +202,40 @@ export interface PostTrace {
   readonly fields: TraceFields;
   /** `status`: of the answer; 0 for none. */
   ended(status: number): void;
+}
+
+interface MostParsed {
+  readonly bytes: number;
+  readonly values: number;
+}
+
+const MOST_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedValues };
+
+/**
+ * The value of a result that the gateway itself reads; see JsonText for its forms. Throws BACKEND_UNAVAILABLE for a result above `most`,
+ * and for one that is not JSON.
+ */
+export function parsedResult(
+  result: JsonText,
+  form: 'value' | 'exactValue' = 'value',
+  most: MostParsed = MOST_PARSED,
+): unknown {
+  const tooLarge = tooLargeResult(result, most);
+  if (tooLarge !== undefined) throw tooLarge;
+  try {
+    return result[form];
+  } catch (cause) {
+    throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
+  }
+}
+
+/** The error for a page of a list that is too large to be read; undefined for all other results. For use when a page arrives. */
+export function tooLargePage({ method }: ExchangeRequest, page: JsonText): GatewayError | undefined {
+  return listOf(method) === undefined ? undefined : tooLargeResult(page, MOST_PARSED);
+}
+
+function tooLargeResult({ bytes }: JsonText, most: MostParsed): GatewayError | undefined {
+  if (bytes.length <= most.bytes && !hasMoreValues(bytes, most.values)) return undefined;
+  const reason = `its answer has more than ${most.values} values or ${most.bytes} bytes`;
+  return backendUnavailable(reason, { delivered: 'yes' });
 }

@@ -1,5 +1,7 @@
 // JSON as values, and as text that is forwarded without being parsed. jsonrpc.ts has JSON-RPC.
 
+import { LIMITS } from './limits.ts';
+
 export type JsonValue = string | number | boolean | null | JsonValue[] | JsonObject;
 /** A JSON object as JSON.parse returns it. */
 export interface JsonObject {
@@ -116,10 +118,12 @@ export class JsonText {
     return parseExact(this.text);
   }
 
-  /** The parsed value. Throws SyntaxError when the bytes are not JSON; those of `readMessage` are. */
+  /** The parsed value, which is kept if it is small. Throws SyntaxError when the bytes are not JSON; those of `readMessage` are. */
   get value(): unknown {
-    this.#value ??= JSON.parse(this.text);
-    return this.#value;
+    if (this.#value !== undefined) return this.#value;
+    const value: unknown = JSON.parse(this.text);
+    if (this.source.length <= LIMITS.inspectedResultBytes) this.#value = value;
+    return value;
   }
 }
 

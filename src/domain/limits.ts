@@ -28,6 +28,8 @@ export const LIMITS = {
   backendMessageBytes: 64 * 1024 * 1024,
   /** The same for a message that is parsed; results are not. */
   parsedMessageBytes: 8 * 1024 * 1024,
+  /** Values, keys included, of a message or a result that is parsed, and of all pages of one list. A list with 10,000 tools has about 300,000. */
+  parsedValues: 1_000_000,
   /** Largest result that is parsed when the gateway needs something of it. */
   inspectedResultBytes: 16 * 1024,
   /** Exchanges one instance carries at the same time. */

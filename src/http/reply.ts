@@ -6,6 +6,7 @@ import Type, { type Static } from 'typebox';
 import { NO_PRINCIPAL, type Principal, SCOPES } from '../domain/account.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Tracker } from '../domain/exchange.ts';
+import { JsonText } from '../domain/json.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './request.ts';
 import { named, text } from './schemas.ts';
@@ -87,6 +88,17 @@ export function bytes(status: number, text: Uint8Array | string, fields: ReplyFi
   return { kind: 'bytes', status, bytes: text, ...fields };
 }
 
+/** Answers with an object whose field `result` is this JSON, which is not parsed. `others` has at least one field. */
+export function withResult(
+  status: number,
+  others: object,
+  result: JsonText,
+  fields: ReplyFields = {},
+): BytesReply {
+  const tail = `,${JSON.stringify(others).slice(1)}`;
+  return bytes(status, Buffer.concat([Buffer.from('{"result":'), result.bytes, Buffer.from(tail)]), fields);
+}
+
 export function noContent(fields: ReplyFields = {}): BytesReply {
   return { kind: 'bytes', status: 204, ...fields };
 }
@@ -139,7 +151,10 @@ export function errorReply(
 ): BytesReply {
   const { instanceId } = error.facts;
   const body = { ...fields, ...errorBody(error, requestId, viewer) };
-  return json(error.status, body, { headers: errorHeaders(error), instanceId });
+  const replyFields = { headers: errorHeaders(error), instanceId };
+  const { result, ...others } = body;
+  if (result instanceof JsonText) return withResult(error.status, others, result, replyFields);
+  return json(error.status, body, replyFields);
 }
 
 /** `WWW-Authenticate` where other credentials would help. */

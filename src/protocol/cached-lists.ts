@@ -33,7 +33,7 @@ import {
   type ServerNotification,
 } from '../domain/client.ts';
 import { GatewayError, hasCode } from '../domain/errors.ts';
-import { type Answer, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import { type Answer, type ExchangeRequest, isFinal, parsedResult } from '../domain/exchange.ts';
 import { canonicalText, isJsonObject } from '../domain/json.ts';
 import { announcesChanges, changedList, type ListField, listOf, type Peer } from '../domain/mcp.ts';
 import { shortKey } from './client-bounds.ts';
@@ -185,9 +185,10 @@ export class CachedLists {
     const changes = this.#changesOf(key.list);
     const loadKey = `${changes} ${key.own}`;
     const loading = this.#loading.get(loadKey);
-    if (loading !== undefined) return loading;
-    const answer$: Observable<Answer> = defer(load).pipe(
-      filter(({ event }) => isFinal(event)),
+    // A large answer is not shared: a copy for each of many clients at once would take too much memory.
+    if (loading !== undefined)
+      return loading.pipe(mergeMap((answer) => (isLarge(answer) ? finalOf(load) : of(answer))));
+    const answer$ = finalOf(load).pipe(
       tap({
         next: (answer) => {
           if (changes === this.#changesOf(key.list)) this.#store(key, answer, changes);
@@ -203,9 +204,9 @@ export class CachedLists {
   #store({ everyone, own }: ListKey, answer: Answer, changes: number): void {
     const { event } = answer;
     if (event.kind !== 'result') return;
+    if (isLarge(answer)) return;
     const bytes = event.result.bytes.byteLength;
-    if (bytes > LARGEST_LIST_BYTES) return;
-    const { freshMs, isPublic } = cachingOf(event.result.value);
+    const { freshMs, isPublic } = cachingOf(parsedResult(event.result, 'exactValue'));
     const now = this.#options.now();
     const times = { freshUntilMs: now + freshMs, storedUntilMs: now + Math.max(freshMs, MOST_STALE_MS) };
     const stored = { answer: { ...answer, isRemembered: true }, bytes, changes, ...times } as const;
@@ -229,6 +230,14 @@ export class CachedLists {
   #changesOf(list: ListField): number {
     return this.#changes.get(list === 'resourceTemplates' ? 'resources' : list) ?? 0;
   }
+}
+
+function finalOf(load: () => Observable<Answer>): Observable<Answer> {
+  return defer(load).pipe(filter(({ event }) => isFinal(event)));
+}
+
+function isLarge({ event }: Answer): boolean {
+  return event.kind === 'result' && event.result.bytes.byteLength > LARGEST_LIST_BYTES;
 }
 
 /** Source: MCP 2026-07-28 server/utilities/caching. A list without a scope is private to its caller. */

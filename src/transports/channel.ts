@@ -7,7 +7,13 @@ import { CallMap } from '../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/client.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../domain/errors.ts';
-import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
+import {
+  cancellation,
+  type ExchangeEvent,
+  type ExchangeRequest,
+  isFinal,
+  tooLargePage,
+} from '../domain/exchange.ts';
 import { NO_CALLER } from '../domain/held-bytes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import {
@@ -214,6 +220,11 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     const exchange = this.#exchangeOf(message);
     if (exchange === undefined) return; // late, duplicate or unknown
     this.#pending.delete(exchange.id);
+    const tooLarge = message.kind === 'result' ? tooLargePage(exchange.request, message.result) : undefined;
+    if (tooLarge !== undefined) {
+      exchange.observer.error(tooLarge);
+      return;
+    }
     exchange.observer.next(
       message.kind === 'result'
         ? { kind: 'result', result: message.result }

@@ -10,7 +10,7 @@ import {
 } from '../domain/client.ts';
 import { backendUnavailable, notWritable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
-import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
+import { type ExchangeRequest, type FinalEvent, parsedResult } from '../domain/exchange.ts';
 import { isFields, isJsonObject, type JsonObject, type JsonText, type JsonValue } from '../domain/json.ts';
 import { type JsonRpcError, RPC, requestText } from '../domain/jsonrpc.ts';
 import type { Era, Peer, ServerInfo } from '../domain/mcp.ts';
@@ -177,14 +177,17 @@ function serverInfoIn(value: unknown): ServerInfo {
   return { name: isNamed ? name : 'unnamed', version: typeof version === 'string' ? version : '', ...more };
 }
 
+/** It is kept as long as the session with the backend. */
+const MOST_GREETING = { bytes: 256 * 1024, values: 2_000 };
+
 function readResult(text: JsonText): JsonObject {
   try {
-    const { value } = text;
+    const value = parsedResult(text, 'value', MOST_GREETING);
     if (isJsonObject(value)) return value;
   } catch {
-    // not JSON
+    // not JSON, or too large
   }
-  const reason = 'it answered the handshake with something that is not a JSON object';
+  const reason = 'it answered the handshake with something that is not a JSON object, or too large';
   throw backendUnavailable(reason, { delivered: 'no' });
 }
 

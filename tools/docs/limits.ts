@@ -113,13 +113,13 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Connecting to a backend', seconds(LIMITS.connectMs), '`BACKEND_UNAVAILABLE`'],
     ['One message from a backend', bytes(LIMITS.backendMessageBytes), '`BACKEND_UNAVAILABLE`'],
     [
-      'One message from a backend that is not a plain result',
-      bytes(LIMITS.parsedMessageBytes),
+      'One message from a backend that is not a plain result, one page of a list',
+      `${bytes(LIMITS.parsedMessageBytes)}, ${count(LIMITS.parsedValues)} values with keys`,
       '`BACKEND_UNAVAILABLE`',
     ],
     [
-      'Items and pages in one list',
-      `${count(LIMITS.listItems)}, ${count(LIMITS.listPages)}`,
+      'Items, pages and values in one list',
+      `${count(LIMITS.listItems)}, ${count(LIMITS.listPages)}, ${count(LIMITS.parsedValues)}`,
       'the list is cut, or the call fails',
     ],
     ['Tasks that a node remembers per caller; callers', '2,500; 100', 'the least recently used is forgotten'],

@@ -152,9 +152,9 @@ test('fail with a GatewayError when the result is not JSON', async () => {
 /** Answers with one page after the other and records the requests. */
 function book(...pages: unknown[]) {
   const asked: ExchangeRequest[] = [];
-  const ask = async (request: ExchangeRequest): Promise<unknown> => {
+  const ask = async (request: ExchangeRequest) => {
     asked.push(request);
-    return pages[asked.length - 1];
+    return JsonText.ofValue(pages[asked.length - 1]);
   };
   return { asked, ask };
 }
@@ -189,7 +189,7 @@ test('lists: fail after the maximum number of pages', async () => {
   let pages = 0;
   const ask = async () => {
     pages += 1;
-    return { tools: [], nextCursor: String(pages) };
+    return JsonText.ofValue({ tools: [], nextCursor: String(pages) });
   };
   const error = await errorOf(gatherPages('tools', ask));
   assert.match(error.message, `more than ${LIMITS.listPages} pages`);
@@ -204,6 +204,33 @@ test('lists: request no further page when there are too many items', async () =>
   const error = await errorOf(gatherPages('tools', ask));
   assert.match(error.message, `more than ${LIMITS.listItems} items`);
   assert.is(asked.length, 1);
+});
+
+test('lists: refuse a page, and pages together, with more than 1,000,000 values or too many bytes', async () => {
+  const filled = (objects: number) => ({ tools: [{ name: 'a', more: Array(objects).fill({}) }] });
+  const page = (objects: number, nextCursor?: string) => ({ ...filled(objects), nextCursor });
+  const fits = LIMITS.parsedValues - 10;
+  assert.is((await gatherPages('tools', book(filled(fits)).ask)).length, 1);
+  const refusedPages = [[page(LIMITS.parsedValues)], [page(fits / 2, '2'), page(fits / 2 + 10)]];
+  for (const pages of refusedPages) {
+    const error = await errorOf(gatherPages('tools', book(...pages).ask));
+    assert.is(error.code, 'BACKEND_UNAVAILABLE');
+  }
+  const long = { tools: [{ name: 'x'.repeat(LIMITS.parsedMessageBytes) }] };
+  assert.match((await errorOf(gatherPages('tools', book(long).ask))).message, '8388608 bytes');
+});
+
+test('lists: read 10,000 tools on one page', async () => {
+  const property = { type: 'string', description: 'one of many' };
+  const inputSchema = {
+    type: 'object',
+    properties: { a: property, b: property, c: property },
+    required: ['a'],
+  };
+  const tools = Array.from({ length: 10_000 }, (_, index) => {
+    return { name: `tool-${index}`, description: 'does many things '.repeat(10), inputSchema };
+  });
+  assert.is((await gatherPages('tools', book({ tools }).ask)).length, 10_000);
 });
 
 test.run();

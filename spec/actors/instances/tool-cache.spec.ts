@@ -29,6 +29,24 @@ function staged() {
   return { cache, listings, clock, answer };
 }
 
+test('keeps of a tool only what the gateway itself needs', async () => {
+  const { cache, listings } = staged();
+  const mirrored = { type: 'object', properties: { a: { type: 'string', 'x-mcp-header': 'A' } } };
+  const title = {
+    title: 'A tool',
+    description: 'does things',
+    annotations: { readOnlyHint: true, title: 'x' },
+  };
+  const refreshed = cache.refresh();
+  listings[0]?.resolve([
+    { name: 'plain', ...title, inputSchema: { type: 'object' } },
+    { name: 'mirrored', inputSchema: mirrored },
+  ]);
+  await refreshed;
+  assert.equal(cache.find('plain'), { name: 'plain', annotations: { idempotentHint: true } });
+  assert.equal(cache.find('mirrored'), { name: 'mirrored', inputSchema: mirrored });
+});
+
 test('bounds the calls that wait for one look-up', async () => {
   const { cache, listings, answer } = staged();
   let done = 0;

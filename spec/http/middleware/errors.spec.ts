@@ -23,6 +23,7 @@ import {
   validationFailed,
 } from '../../../src/domain/error-catalogue.ts';
 import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors.ts';
+import { JsonText } from '../../../src/domain/json.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ErrorBody, errorBody } from '../../../src/http/reply.ts';
 import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';
@@ -73,6 +74,7 @@ const ROWS: readonly (readonly [error: unknown, status: number, headers?: object
   [validationFailed([item]), 422, {}, { detail: [item] }],
   [toolExecutionFailed('t', { backendError }), 500, {}, { backend_error: backendError }],
   [toolExecutionFailed('t', { result }), 500, {}, { result, detail: '"t" failed with an error result' }],
+  [toolExecutionFailed('t', { result: JsonText.ofText('{"n":[1]}') }), 500, {}, { result: { n: [1] } }],
   [authenticationRequired(), 401, { 'www-authenticate': 'Bearer' }],
   [invalidCredentials(), 401, { 'www-authenticate': 'Bearer' }],
   [tokenExpired(), 401, { 'www-authenticate': 'Bearer' }],

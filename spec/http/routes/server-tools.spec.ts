@@ -42,6 +42,23 @@ test('answers a result with isError with 500, which contains the result', async 
   assert.is(headers.get('x-instance-id'), 'one');
 });
 
+test('forwards large results and error results byte for byte', async () => {
+  const long = 'x'.repeat(20_000);
+  const raw = (isError: boolean) =>
+    `{ "content":[{"type":"text","text":"${long}"}], "n": 1.50, "isError" : ${isError} }`;
+  await app.serve('large', 'large-1', ({ method, params }) => {
+    if (method !== 'tools/call') return { tools: [{ name: 'fine' }, { name: 'fails' }] };
+    return JSON.parse(raw(params?.name === 'fails'));
+  });
+  for (const [tool, status] of [
+    ['fine', 200],
+    ['fails', 500],
+  ] as const) {
+    const answer = await call('large-1', tool);
+    assert.equal([answer.status, answer.body.result], [status, JSON.parse(raw(status === 500))]);
+  }
+});
+
 test('answers 400 for a result with the message of the SDKs for invalid arguments', async () => {
   const refusal = 'Input validation error: Invalid arguments for tool echo: Expected string, received number';
   const texts: Record<string, string> = {

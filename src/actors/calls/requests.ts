@@ -13,9 +13,10 @@ import {
   type FinalEvent,
   isFinal,
   isFinalAnswer,
+  parsedResult,
   type Tracker,
 } from '../../domain/exchange.ts';
-import { definedFields, isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject, type JsonText, valuesIn } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
@@ -70,14 +71,19 @@ export class Requests {
   /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
     let bound = options;
-    const items = await gatherPages(field, async (request) => {
-      const answer = await this.#answer(template, request, bound);
-      // A cursor is valid only at its instance.
-      bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
-      const { event } = answer;
-      const isUnknown = event.kind === 'error' && event.error.code === RPC.methodNotFound;
-      return isUnknown ? undefined : resultOf(answer, request, 'exactValue');
-    });
+    const items = await gatherPages(
+      field,
+      async (request) => {
+        const answer = await this.#answer(template, request, bound);
+        // A cursor is valid only at its instance.
+        bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
+        const { event } = answer;
+        if (event.kind === 'result') return event.result;
+        if (event.error.code === RPC.methodNotFound) return undefined;
+        throw errorOfAnswer(request, event.error);
+      },
+      'exactValue',
+    );
     return { items, instanceId: bound.instanceId ?? '' };
   }
 
@@ -130,39 +136,38 @@ export function answerOf(exchange$: Observable<ExchangeEvent>, timeoutMs: number
   return lastValueFrom(exchange$.pipe(filter(isFinal), timeout({ first: timeoutMs, with: late })));
 }
 
-/**
- * The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a result that is no
- * JSON, which the transport does not check for every result. `form`: see JsonText.
- */
-export function resultOf(
-  { event }: FinalAnswer,
-  request: ExchangeRequest,
-  form: 'value' | 'exactValue' = 'value',
-): unknown {
+/** The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a result that is no JSON. */
+export function resultOf({ event }: FinalAnswer, request: ExchangeRequest): unknown {
   if (event.kind === 'error') throw errorOfAnswer(request, event.error);
-  try {
-    return event.result[form];
-  } catch (cause) {
-    throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
-  }
+  return parsedResult(event.result, 'value', ANY_SIZE);
 }
+
+/** An embedding program asked for the value. */
+const ANY_SIZE = { bytes: Number.POSITIVE_INFINITY, values: Number.POSITIVE_INFINITY };
 
 /**
  * All items of one list from one backend, in order. `ask` resolves with the result of one page, or with undefined when the backend
- * does not offer the list: then the list is empty. Rejects with BACKEND_UNAVAILABLE when a cursor repeats or a bound of LIMITS is
- * exceeded.
+ * does not offer the list: then the list is empty. `form`: see JsonText. Rejects with BACKEND_UNAVAILABLE when a cursor repeats or a
+ * bound of LIMITS is exceeded.
  */
 export async function gatherPages(
   field: ListField,
-  ask: (request: ExchangeRequest) => Promise<unknown>,
+  ask: (request: ExchangeRequest) => Promise<JsonText | undefined>,
+  form?: 'exactValue',
 ): Promise<JsonObject[]> {
   const method = LIST_METHODS[field];
   const items: JsonObject[] = [];
   const seen = new Set<string>();
   let cursor: string | undefined;
+  let [bytes, values] = [0, 0];
   for (let page = 0; page < LIMITS.listPages; page += 1) {
-    const result = await ask(cursor === undefined ? { method } : { method, params: { cursor } });
-    if (!isJsonObject(result)) return items;
+    const answer = await ask(cursor === undefined ? { method } : { method, params: { cursor } });
+    const result = answer && parsedResult(answer, form);
+    if (answer === undefined || !isJsonObject(result)) return items;
+    bytes += answer.bytes.length;
+    values += valuesIn(result, LIMITS.parsedValues);
+    if (bytes > LIMITS.backendMessageBytes || values > LIMITS.parsedValues)
+      throw endless(method, 'it is too large');
     const found = result[field];
     if (Array.isArray(found)) for (const item of found) if (isJsonObject(item)) items.push(item);
     const next = result.nextCursor;

@@ -154,7 +154,7 @@ export async function listTools(transport: Upstream): Promise<Tool[]> {
   const items = await gatherPages('tools', async (request) => {
     const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs);
     if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
-    return answer.result.value;
+    return answer.result;
   });
   return items.filter((item): item is JsonObject & Tool => typeof item.name === 'string');
 }

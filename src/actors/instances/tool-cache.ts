@@ -3,6 +3,7 @@
 import { firstValueFrom, from, race, timer } from 'rxjs';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
+import { declaredBy } from '../../domain/param-headers.ts';
 
 export class ToolCache {
   readonly #load: () => Promise<readonly Tool[]>;
@@ -91,11 +92,24 @@ export class ToolCache {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
       const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
-      if (tools !== undefined && !this.#stale) this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
+      if (tools !== undefined && !this.#stale)
+        this.#tools = new Map(tools.map((tool) => [tool.name, keptOf(tool)]));
       this.#loadedAtMs = this.#now();
       if (!this.#stale) break;
     }
     // In the same turn as the check of `#stale`: a later change starts a new listing.
     this.#loading = undefined;
   }
+}
+
+/** The fields of a tool that the gateway itself needs: a list may take many megabytes. */
+function keptOf({ name, annotations, inputSchema }: Tool): Tool {
+  const { readOnlyHint, idempotentHint } = annotations ?? {};
+  const isRepeatable = readOnlyHint === true || idempotentHint === true;
+  const { declarations } = declaredBy(inputSchema);
+  return {
+    name,
+    ...(isRepeatable ? { annotations: { idempotentHint: true } } : {}),
+    ...(declarations.length > 0 ? { inputSchema } : {}),
+  };
 }

@@ -6,7 +6,12 @@ import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import {
+  type Answer,
+  type ExchangeEvent,
+  type ExchangeRequest,
+  parsedResult,
+} from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { listOf, type Peer } from '../../domain/mcp.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
@@ -278,6 +283,8 @@ async function ready({ conversation }: StatelessLease, logLevel: string | undefi
   if (logLevel !== undefined) await conversation.requireLogLevel(logLevel);
 }
 
+/** A longer list is not compared. */
+const LARGEST_LIST_BYTES = 1024 * 1024;
 /** Most sets of capabilities that are remembered per backend. */
 const MOST_CAPABILITIES = 64;
 
@@ -295,8 +302,8 @@ class EqualToolLists {
 
   /** `event`: the backend's answer to the tool list request of such a client. */
   learn({ peer, tools }: InstanceRef, profile: ClientProfile, event: ExchangeEvent): void {
-    if (!peer || event.kind !== 'result') return;
-    const names = allToolsOf(event.result.value);
+    if (!peer || event.kind !== 'result' || event.result.bytes.length > LARGEST_LIST_BYTES) return;
+    const names = allToolsOf(parsedResult(event.result));
     if (names === undefined || tools?.listsOnly(names) !== true) return;
     const known = this.#capabilities.get(peer) ?? new Set();
     if (known.size < MOST_CAPABILITIES) this.#capabilities.set(peer, known.add(capabilitiesKey(profile)));

@@ -3,13 +3,15 @@
 
 import Type from 'typebox';
 import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../../domain/answer-errors.ts';
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
+import { parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../../domain/json.ts';
+import { fieldIn } from '../../domain/json-scanner.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import { TemplateId } from '../../domain/template.ts';
 import type { Server } from '../../gateway-types.ts';
 import { resultReply } from '../exchange-reply.ts';
-import { bytes, json, located, noContent, type Reply } from '../reply.ts';
+import { json, located, noContent, type Reply, withResult } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, ServerParams } from '../route.ts';
 import { anyObject, closed, LOCATION, number, PageLimit, pageOf, rounded, text } from '../schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
@@ -155,9 +157,7 @@ export const serverToolRoutes: readonly Route[] = [
         const failure = failureOf(tool_name, result);
         if (failure !== undefined) throw atInstance(failure, instanceId);
         const execution_time_ms = rounded(performance.now() - startMs, 3);
-        const others = JSON.stringify({ server_id, tool_name, execution_time_ms });
-        const parts = ['{"result":', result.bytes, `,${others.slice(1)}`];
-        return bytes(200, Buffer.concat(parts.map((part) => Buffer.from(part))), { instanceId });
+        return withResult(200, { server_id, tool_name, execution_time_ms }, result, { instanceId });
       };
       return resultReply({ gateway, template, instanceId }, call, request, replyOf);
     },
@@ -165,17 +165,12 @@ export const serverToolRoutes: readonly Route[] = [
 ];
 
 function failureOf(tool: string, result: JsonText): GatewayError | undefined {
-  const value = parsed(result);
-  if (!isJsonObject(value) || value.isError !== true) return undefined;
-  const refused = refusedArguments(value);
+  if (fieldIn(result.bytes, 'isError')?.equals(TRUE) !== true) return undefined;
+  // A refusal of arguments is a short text.
+  const isSmall = result.bytes.length <= LIMITS.inspectedResultBytes;
+  const value = isSmall ? parsedResult(result) : undefined;
+  const refused = isJsonObject(value) ? refusedArguments(value) : undefined;
   return refused === undefined ? toolExecutionFailed(tool, { result }) : invalidToolArguments(tool, refused);
 }
 
-/** Transports do not verify that a result is JSON. */
-function parsed(result: JsonText): unknown {
-  try {
-    return result.value;
-  } catch (cause) {
-    throw backendUnavailable('its answer is not JSON', { delivered: 'yes', cause });
-  }
-}
+const TRUE = Buffer.from('true');

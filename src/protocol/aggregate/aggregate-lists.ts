@@ -3,8 +3,8 @@
 
 import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import { settlesWithin } from '../../domain/clock.ts';
-import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
-import { canonicalText, isDeeper, isJsonObject, type JsonObject, type JsonText } from '../../domain/json.ts';
+import { type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/exchange.ts';
+import { canonicalText, isDeeper, isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListChange, type ListField } from '../../domain/mcp.ts';
 import { ListMemory } from '../cached-lists.ts';
@@ -128,8 +128,8 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
     const pageBytes = event.result.bytes.byteLength;
     if (bytes + pageBytes > MOST_LIST_BYTES) break;
     bytes += pageBytes;
-    for (const item of itemsIn(event.result, list)) items.push(item);
-    const { value } = event.result;
+    const value = parsedResult(event.result);
+    for (const item of itemsIn(value, list)) items.push(item);
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
     request = { method: LIST_METHODS[list], params: { cursor: value.nextCursor } };
     instanceId = from.instanceId;
@@ -137,8 +137,8 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
   return { items, bytes };
 }
 
-function itemsIn(page: JsonText, list: ListField): readonly JsonObject[] {
-  const found = isJsonObject(page.value) ? page.value[list] : undefined;
+function itemsIn(page: unknown, list: ListField): readonly JsonObject[] {
+  const found = isJsonObject(page) ? page[list] : undefined;
   if (!Array.isArray(found)) return [];
   // An item that is nested too deeply cannot be serialized again.
   return found.filter(isJsonObject).filter((item) => !isDeeper(item, LIMITS.nestingDepth));

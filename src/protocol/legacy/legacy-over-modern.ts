@@ -6,7 +6,7 @@
 import { catchError, mergeMap, Observable, of } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import { type Answer, type ExchangeRequest, type FinalEvent, parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { hasRounds, META } from '../../domain/mcp.ts';
@@ -68,7 +68,7 @@ function exchangeRound(round: Round): Observable<Answer> {
     mergeMap((answer) => {
       const { event } = answer;
       if (event.kind !== 'result' || resultTypeOf(event.result) !== 'input_required') return of(answer);
-      const next = inputFor(round, readInputRequired(event.result.value));
+      const next = inputFor(round, readInputRequired(parsedResult(event.result)));
       return 'kind' in next ? of({ ...answer, event: next }) : askClient(round, answer, next);
     }),
   );

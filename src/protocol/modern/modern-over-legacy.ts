@@ -3,17 +3,7 @@
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
 import { isJsonObject, type JsonFields, type JsonObject, JsonText, parseExact } from '../../domain/json.ts';
-import {
-  CLOSE_BRACE,
-  COMMA,
-  NONE,
-  OPEN_BRACE,
-  scanned,
-  skipColon,
-  skipSpace,
-  skipString,
-  skipValue,
-} from '../../domain/json-scanner.ts';
+import { CLOSE_BRACE, fieldIn, OPEN_BRACE, skipSpace } from '../../domain/json-scanner.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { listOf, META } from '../../domain/mcp.ts';
@@ -21,9 +11,20 @@ import type { InputRequests } from '../input-requests.ts';
 
 /** The `resultType`; undefined when there is none, as in the legacy era. */
 export function resultTypeOf(result: JsonText): string | undefined {
-  const type = fieldOf(result, 'resultType');
+  if (result.bytes.length > LIMITS.inspectedResultBytes) return largeTypeOf(result.bytes);
+  const type = isJsonObject(result.value) ? result.value.resultType : undefined;
   return typeof type === 'string' || type === undefined ? type : UNKNOWN;
 }
+
+function largeTypeOf(result: Buffer): string | undefined {
+  const written = fieldIn(result, 'resultType');
+  if (written === undefined || written.length > LONGEST_TYPE) return written && UNKNOWN;
+  const type = parseExact(written.toString());
+  return typeof type === 'string' ? type : UNKNOWN;
+}
+
+/** Bytes of JSON. */
+const LONGEST_TYPE = 256;
 
 /**
  * A result without a type, with the fields it lacks: `resultType`, `ttlMs` and `cacheScope` where the method needs them, and the
@@ -34,7 +35,7 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
   const { bytes } = result;
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== OPEN_BRACE) return result;
-  const lacks = (key: string) => fieldOf(result, key) === undefined;
+  const lacks = (key: string) => !hasField(result, key);
   const fields: JsonObject = { resultType: 'complete' };
   // These need a cache lifetime. Results of a legacy backend must not be cached.
   if (method === 'resources/read' || listOf(method) !== undefined) {
@@ -47,28 +48,10 @@ export function completed(method: string, result: JsonText, serverInfo: JsonObje
   return JsonText.ofBytes(Buffer.concat([Buffer.from(head), bytes.subarray(rest)]));
 }
 
-/** A top-level field. Small results are parsed on first use, and most were: calls look for a task in them. Of others only the field is. */
-function fieldOf(result: JsonText, key: string): unknown {
-  if (result.bytes.length > LIMITS.inspectedResultBytes) return largeField(result.bytes, key);
-  return isJsonObject(result.value) ? result.value[key] : undefined;
-}
-
-/** In one pass over the bytes; an object without the text of the key, which is the usual case, costs one native search. */
-function largeField(object: Buffer, key: string): unknown {
-  const quoted = Buffer.from(`"${key}"`);
-  if (!object.includes(quoted)) return undefined;
-  const source = scanned(object, { levels: Number.POSITIVE_INFINITY, values: object.length }); // its message was checked before
-  let at = skipSpace(object, 0);
-  do {
-    const start = skipSpace(object, at + 1);
-    const keyEnd = skipString(source, start);
-    const value = keyEnd === NONE ? NONE : skipColon(object, keyEnd);
-    const end = value === NONE ? NONE : skipValue(source, value, 1);
-    if (end === NONE) return undefined;
-    if (object.subarray(start, keyEnd).equals(quoted)) return parseExact(object.toString('utf8', value, end));
-    at = skipSpace(object, end);
-  } while (object[at] === COMMA);
-  return undefined;
+/** Small results are parsed on first use, and most were: calls look for a task in them. */
+function hasField(result: JsonText, key: string): boolean {
+  if (result.bytes.length > LIMITS.inspectedResultBytes) return fieldIn(result.bytes, key) !== undefined;
+  return isJsonObject(result.value) && result.value[key] !== undefined;
 }
 
 /**

@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
 import type { ClientReply } from '../../domain/client.ts';
+import { parsedResult } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { hasRounds, listOf, META } from '../../domain/mcp.ts';
@@ -48,7 +49,7 @@ export class ModernRouting {
   /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
   encryptCursor(call: ModernCall, result: JsonText, instanceId: string): JsonText {
     if (listOf(call.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
-    const value = result.exactValue;
+    const value = parsedResult(result, 'exactValue');
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
     const { nextCursor, ...rest } = value;
     const encrypted = this.#cipher.encrypt({ i: instanceId, c: nextCursor }, cursorKey(call));
@@ -58,7 +59,7 @@ export class ModernRouting {
 
   /** An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be asked next. */
   encryptState(call: ModernCall, result: JsonText, instanceId: string): JsonText {
-    const value = result.exactValue;
+    const value = parsedResult(result, 'exactValue');
     if (!isJsonObject(value) || typeof value.requestState !== 'string') return result;
     const requestState = this.#encryptFor(call, { i: instanceId, s: value.requestState });
     return JsonText.ofValue({ ...value, requestState });

@@ -8,8 +8,13 @@ import type { Subscriber } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/exchange.ts';
-import type { JsonValue } from '../../domain/json.ts';
+import {
+  type ExchangeEvent,
+  type ExchangeRequest,
+  type PostTrace,
+  tooLargePage,
+} from '../../domain/exchange.ts';
+import type { JsonText, JsonValue } from '../../domain/json.ts';
 import {
   type BackendMessage,
   type JsonRpcError,
@@ -136,9 +141,7 @@ export class HttpCall implements AnswerSink {
     switch (message.kind) {
       case 'result':
         if (message.id === this.#id) {
-          const { backend, session } = this.#conversation;
-          const result = backend.toolHeaders.checkTools(this.#request, session.peer, message.result);
-          this.#complete({ kind: 'result', result });
+          this.#takeResult(message.result);
         }
         return;
       case 'error':
@@ -157,6 +160,17 @@ export class HttpCall implements AnswerSink {
           this.notify(message);
         else this.#conversation.receiveNotification(message, this);
     }
+  }
+
+  #takeResult(received: JsonText): void {
+    const tooLarge = tooLargePage(this.#request, received);
+    if (tooLarge !== undefined) {
+      this.#fail(tooLarge);
+      return;
+    }
+    const { backend, session } = this.#conversation;
+    const result = backend.toolHeaders.checkTools(this.#request, session.peer, received);
+    this.#complete({ kind: 'result', result });
   }
 
   finished(ending: AnswerEnding): void {
