@@ -41,7 +41,7 @@ export interface ListenOptions {
   readonly timeouts?: ReceiveTimeouts;
 }
 
-const TIMEOUTS: ReceiveTimeouts = { headersMs: 30_000, requestMs: 120_000, checkMs: 10_000 };
+export const TIMEOUTS: ReceiveTimeouts = { headersMs: 30_000, requestMs: 120_000, checkMs: 10_000 };
 /** Longer than the idle time of common proxies (60 s), so that the gateway does not close a connection that a proxy reuses. */
 const KEEP_ALIVE_MS = 65_000;
 /** Connections that wait to be accepted. The system may allow fewer: net.core.somaxconn on Linux. */

@@ -13,10 +13,10 @@ import { cutText } from '../domain/text.ts';
 import { type Credential, type Login, SourceError } from './provider.ts';
 
 /** Longest run of the program, in ms: it may ask a cloud, which takes seconds. */
-const RUN_MS = 30_000;
+export const RUN_MS = 30_000;
 /** Longest wait for the end of its output after its exit, in ms. */
 const DRAIN_MS = 500;
-const OUTPUT_BYTES = 256 * 1024;
+export const OUTPUT_BYTES = 256 * 1024;
 /** The part of its standard error that is kept. */
 const ERROR_CHARACTERS = 1_000;
 /** A credential is renewed this long before it expires, in ms; a short-lived one after nine tenths of its life. */

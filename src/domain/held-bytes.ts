@@ -98,7 +98,7 @@ export function memoryBounds(memoryBytes: number): MemoryBounds {
 }
 
 /** Memory of one open connection. Measured: 14 to 17 KiB. */
-const CONNECTION_BYTES = 16 * 1024;
+export const CONNECTION_BYTES = 16 * 1024;
 
 function bounds(bytes: number, greatestBytes: number): ByteBounds {
   const totalBytes = Math.max(bytes, greatestBytes);
@@ -115,7 +115,7 @@ export function keptBytes(value: unknown): number {
 }
 
 /** The capabilities and the name of a usual client take about 2 KiB. */
-const UNCOUNTED_KEPT_BYTES = 4 * 1024;
+export const UNCOUNTED_KEPT_BYTES = 4 * 1024;
 
 /**
  * Smaller holdings, which most answers are, are not counted. The numbers of calls in flight and of connections bound them.

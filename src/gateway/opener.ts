@@ -43,7 +43,7 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
   const starts = new StartQueue({
     atOnce: PROGRAMS_AT_ONCE,
     atOncePerOwner: PROGRAMS_AT_ONCE,
-    maxHoldMs: LONGEST_HOLD_MS,
+    maxHoldMs: PROGRAM_STARTS.holdMs,
     scheduler: options.scheduler,
   });
   return (definition) => {
@@ -67,10 +67,10 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
 
 /**
  * Programs that start at the same time: more would leave the gateway itself no processor when it starts a thousand. A program that
- * has not opened after LONGEST_HOLD_MS no longer delays the next ones. Source: ADR 94.
+ * has not opened after `holdMs` no longer delays the next ones. Source: ADR 94.
  */
-const PROGRAMS_AT_ONCE = Math.max(4, 2 * availableParallelism());
-const LONGEST_HOLD_MS = 5_000;
+export const PROGRAM_STARTS = { least: 4, perProcessor: 2, holdMs: 5_000 } as const;
+const PROGRAMS_AT_ONCE = Math.max(PROGRAM_STARTS.least, PROGRAM_STARTS.perProcessor * availableParallelism());
 
 /** The definition that is really started. Rejects when it must not be; each attempt to start it checks again. */
 async function launch(

@@ -8,8 +8,8 @@ import { aggregateInstance } from './aggregate/aggregate-names.ts';
 import type { Owner } from './ports.ts';
 
 /** Tasks remembered of one owner, and owners: no caller can push out the tasks of others. */
-const OWN_TASKS = 2_500;
-const OWNERS = 100;
+export const OWN_TASKS = 2_500;
+export const OWNERS = 100;
 /** Instances remembered that gave one owner the same task id. */
 const MOST_INSTANCES = 8;
 /** Longest id that is remembered, in characters. */

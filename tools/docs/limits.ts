@@ -1,14 +1,31 @@
-// Every limit that a caller or an operator can reach. Numbers come from the code; limits of a single file are written here.
+// Every limit that a caller or an operator can reach. The numbers come from the code.
 
+import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
+import {
+  type ByteBounds,
+  CONNECTION_BYTES,
+  memoryBounds,
+  UNCOUNTED_KEPT_BYTES,
+} from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { PROGRAM_STARTS } from '../../src/gateway/opener.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
+import { TIMEOUTS } from '../../src/listeners.ts';
 import { MOST_PROFILE_UNITS, MOST_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
+import { MOST_UNOPENED, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
+import { MOST_STREAMS } from '../../src/protocol/modern/listen.ts';
+import { OWN_TASKS, OWNERS } from '../../src/protocol/task-memory.ts';
+import { MOST_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
+import { STARTS_AT_ONCE, STARTS_PER_OWNER } from '../../src/transports/stdio/dedicated-programs.ts';
 import { table } from './markdown.ts';
 
 const share = `${LIMITS.ownerShare * 100} %`;
 const queueFull = '`429`, `QUEUE_FULL`';
 const oldestCloses = 'the oldest without a request in progress is closed';
 const invalid = '`422`, `VALIDATION_ERROR`';
+
+/** A memory so large that no least size counts. */
+const SAMPLE = 2 ** 50;
 
 type Row = readonly [what: string, limit: string, over: string];
 
@@ -33,7 +50,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'All connections',
-      `an eighth of the memory at 16 KiB each, at most ${count(LIMITS.connections)}`,
+      `${part(memoryBounds(SAMPLE).requests.totalBytes, SAMPLE)} of the memory at ${bytes(CONNECTION_BYTES)} each, at most ${count(LIMITS.connections)}`,
       oldestCloses,
     ],
     [
@@ -51,10 +68,14 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       bytes(LIMITS.pipelinedHeaderBytes),
       'a connection that adds more and holds over `http.max_header_bytes` of them is closed',
     ],
-    ['Time to send a request', '30 s for its headers, 120 s in all', '`408`, the connection is closed'],
+    [
+      'Time to send a request',
+      `${seconds(TIMEOUTS.headersMs)} for its headers, ${seconds(TIMEOUTS.requestMs)} in all`,
+      '`408`, the connection is closed',
+    ],
     [
       `Bodies over ${bytes(HTTP_LIMITS.uncountedBodyBytes)} that are read, queued or in flight, and messages that wait for servers`,
-      'an eighth of the memory; per caller a quarter of that',
+      ofMemory('requests', 'caller'),
       queueFull,
     ],
     [
@@ -70,7 +91,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Messages in one batch (revision 2025-03-26 only)', count(LIMITS.batchMessages), '`400`'],
     [
       'Tool arguments that the gateway repeats in headers',
-      '8 KiB with their names, or what the server accepts',
+      `${bytes(MOST_HEADER_BYTES)} with their names, or what the server accepts`,
       '-32602',
     ],
   ],
@@ -122,7 +143,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${count(LIMITS.listItems)}, ${count(LIMITS.listPages)}, ${count(LIMITS.parsedValues)}`,
       'the list is cut, or the call fails',
     ],
-    ['Tasks that a node remembers per caller; callers', '2,500; 100', 'the least recently used is forgotten'],
+    [
+      'Tasks that a node remembers per caller; callers',
+      `${count(OWN_TASKS)}; ${count(OWNERS)}`,
+      'the least recently used is forgotten',
+    ],
   ],
   'Sessions and processes': [
     [
@@ -131,8 +156,8 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '-32602',
     ],
     [
-      'Capabilities, names and URIs over 4 KiB that sessions and subscriptions keep',
-      'a sixteenth of the memory; per caller a quarter of that, or 8 MiB',
+      `Capabilities, names and URIs over ${bytes(UNCOUNTED_KEPT_BYTES)} that sessions and subscriptions keep`,
+      ofMemory('declarations', 'caller'),
       '`SESSION_LIMIT`, `QUEUE_FULL`',
     ],
     [
@@ -156,28 +181,32 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       minutes(LIMITS.sessionAwayMs),
       'it ends when another client needs its slot',
     ],
-    ['Dedicated processes that start at the same time', '4; per caller 3', 'they wait, up to 30 s'],
+    [
+      'Dedicated processes that start at the same time',
+      `${STARTS_AT_ONCE}; per caller ${STARTS_PER_OWNER}`,
+      `they wait, up to ${seconds(LIMITS.handshakeMs)}`,
+    ],
     [
       'Programs that start at the same time, all templates together',
-      'two per processor, at least 4; one that has not opened after 5 s does not count',
+      `${PROGRAM_STARTS.perProcessor} per processor, at least ${PROGRAM_STARTS.least}; one that has not opened after ${seconds(PROGRAM_STARTS.holdMs)} does not count`,
       'they wait',
     ],
     [
       'Sessions that are being opened with one HTTP instance at the same time',
       `${LIMITS.openingsPerInstance}; per caller ${LIMITS.openingsPerInstance * LIMITS.ownerShare}`,
-      'they wait, up to 30 s',
+      `they wait, up to ${seconds(LIMITS.handshakeMs)}`,
     ],
     ['An unused backend session for clients without sessions', seconds(LIMITS.statelessIdleMs), 'it ends'],
     [
       'HTTP+SSE streams whose clients have not initialized',
-      `1,000, up to 60 s; per caller ${share}`,
+      `${count(MOST_UNOPENED)}, up to ${seconds(UNOPENED_MS)}; per caller ${share}`,
       '`503`',
     ],
     ['Subscriptions (URIs) of one client', count(LIMITS.subscriptionsPerClient), 'an error'],
   ],
   'Streams and answers': [
     ['`GET` streams of one session', '1', '`409`'],
-    ['Streams of `subscriptions/listen`', `10,000; per caller ${share}`, queueFull],
+    ['Streams of `subscriptions/listen`', `${count(MOST_STREAMS)}; per caller ${share}`, queueFull],
     [
       'A client that does not read its answer',
       seconds(HTTP_LIMITS.unreadAnswerMs),
@@ -195,12 +224,12 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Answers that clients have not read',
-      'an eighth of the memory; per caller a quarter of that, or 64 MiB',
+      ofMemory('unreadAnswers', 'caller'),
       'the slowest are closed; new calls get `429`',
     ],
     [
       'Incomplete answers of servers',
-      'an eighth of the memory; per instance a quarter of that, or 64 MiB',
+      ofMemory('backendAnswers', 'instance'),
       'the slowest fail; new calls fail over or get `503`',
     ],
     ['Events kept for `GET /events`', count(HTTP_LIMITS.keptEvents), 'the oldest are dropped'],
@@ -228,7 +257,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     ['Whole numbers in metadata and in `config`', 'up to 2^53 - 1: others are strings', invalid],
     [
-      'Definitions of instances that take over 4 KiB of memory, all together',
+      `Definitions of instances that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
       bytes(LIMITS.definitionsBytes),
       '`400`, `REGISTRY_FULL`',
     ],
@@ -266,7 +295,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `after ${seconds(LIMITS.restartFirstMs)}, doubling to ${seconds(LIMITS.restartLongestMs)}`,
       '',
     ],
-    ['Login program of a kubeconfig', '30 s, and 256 KiB of output', 'a warning of sync'],
+    [
+      'Login program of a kubeconfig',
+      `${seconds(RUN_MS)}, and ${bytes(OUTPUT_BYTES)} of output`,
+      'a warning of sync',
+    ],
     ['Keep-alive comments on event streams', `every ${seconds(HTTP_LIMITS.keepAliveMs)}`, ''],
   ],
 };
@@ -275,6 +308,23 @@ export function limitsReference(): string {
   return Object.entries(GROUPS)
     .map(([title, rows]) => `### ${title}\n\n${table(['What', 'Limit', 'Over it'], rows)}`)
     .join('\n\n');
+}
+
+/** The bounds of one kind of bytes by the memory of the process, in words. */
+function ofMemory(
+  kind: 'requests' | 'backendAnswers' | 'unreadAnswers' | 'declarations',
+  owner: string,
+): string {
+  const { totalBytes, ownerBytes }: ByteBounds = memoryBounds(SAMPLE)[kind];
+  const least = memoryBounds(0)[kind].ownerBytes;
+  return `${part(totalBytes, SAMPLE)} of the memory; per ${owner} ${part(ownerBytes, totalBytes)} of that, or ${bytes(least)}`;
+}
+
+function part(value: number, whole: number): string {
+  const words: Readonly<Record<number, string>> = { 4: 'a quarter', 8: 'an eighth', 16: 'a sixteenth' };
+  const word = words[Math.round(whole / value)];
+  if (word === undefined) throw new Error(`there is no word for the part ${value / whole}`);
+  return word;
 }
 
 function count(value: number): string {

@@ -25,9 +25,9 @@ import { faultOf, refused, rpcFailureOf } from '../rpc.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
-const MOST_UNOPENED = 1_000;
+export const MOST_UNOPENED = 1_000;
 /** How long a connection may have no session, in ms. After it the stream ends. */
-const UNOPENED_MS = 60_000;
+export const UNOPENED_MS = 60_000;
 
 /** Revision of the requests of a connection, whatever revision its session has: it excludes polling. */
 const SERVED_VERSION = '2024-11-05';

@@ -25,7 +25,7 @@ import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 
 /** Open streams of all owners. */
-const MOST_STREAMS = 10_000;
+export const MOST_STREAMS = 10_000;
 
 export class ListenStreams {
   readonly #onFault: FaultListener;
