@@ -105,24 +105,14 @@ test('a success after the end of its minute does not allow an extra failure in t
   for (const isCountedBefore of [false, true]) {
     const throttle = new LoginThrottle(() => Date.now());
     const attempt = { username: 'ada', address: '10.0.0.1' };
-    const uncount = throttle.countAttempt(attempt);
+    const counted = throttle.countAttempt(attempt);
     mock.timers.tick(60_000);
     const codes: string[] = [];
     if (isCountedBefore) codes.push(await codeOf(() => throttle.countAttempt(attempt)));
-    uncount();
+    counted.settle('right');
     while (codes.length < 12) codes.push(await codeOf(() => throttle.countAttempt(attempt)));
     assert.is(codes.filter((code) => code === 'none').length, 10);
   }
-});
-
-test('after sixty failures in a minute from one address the next is refused, and not counted against its user', async () => {
-  const { throttle, admit } = throttled();
-  for (let user = 0; user < 59; user += 1) assert.is(await admit(`user${user}`), 'none');
-  const uncount = throttle.countAttempt({ username: 'last', address: '10.0.0.1' });
-  for (let attempt = 0; attempt < 20; attempt += 1)
-    assert.is(await admit(attempt % 2 ? 'user0' : 'ada'), 'TOO_MANY_ATTEMPTS');
-  uncount();
-  assert.is(await admit('ada'), 'none');
 });
 
 test('addresses of one IPv6 /64 network count as one, and an IPv4 address counts as itself in either form', async () => {

@@ -46,6 +46,10 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly logLevel?: string;
   /** The cost of bcrypt. Default 4, the lowest. */
   readonly passwordCost?: number;
+  /** The clock of the login throttle, in ms. Default: that of the process. */
+  readonly monotonicNow?: () => number;
+  /** Default: a new one of that cost. */
+  readonly passwords?: Passwords;
   readonly store?: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Settings of the audit log. Default: calls are not recorded. */
   readonly auditSettings?: AuditSettings;
@@ -58,12 +62,14 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     store = new MemoryStore(),
     auditSettings = CHANGES_ONLY,
     passwordCost = 4,
+    monotonicNow = () => performance.now(),
+    passwords = new Passwords(passwordCost),
     ...app
   } = options;
   const secret = randomBytes(32);
-  const passwords = new Passwords(passwordCost);
   const auth = authOf({
     ...{ authEnabled: true, store, secret, tokenLifetimeMs: HOUR_MS, ...limits, passwords },
+    monotonicNow,
     audit: auditSettings,
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },

@@ -8,7 +8,7 @@ import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
-import type { Passwords } from './passwords.ts';
+import type { HashCaller, Passwords } from './passwords.ts';
 
 /** Name of the user that the first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
@@ -74,20 +74,22 @@ export class Accounts {
     return user;
   }
 
-  /** VALIDATION_ERROR, DUPLICATE_USERNAME. */
-  async createUser(input: NewUser): Promise<User> {
+  /** `caller`: in whose share of the hashes the password is hashed. VALIDATION_ERROR, DUPLICATE_USERNAME, TOO_MANY_ATTEMPTS. */
+  async createUser(input: NewUser, caller?: HashCaller): Promise<User> {
     checkPassword(input.password);
-    const user = newUser(input, await this.#options.passwords.hash(input.password), this.#options.now());
+    const passwordHash = await this.#options.passwords.hash(input.password, caller);
+    const user = newUser(input, passwordHash, this.#options.now());
     await this.#store.insertUser(user);
     return user;
   }
 
   /** USER_NOT_FOUND, LAST_ADMIN, VALIDATION_ERROR. A change of password, role or activity voids all tokens. */
-  async changeUser(id: string, change: UserUpdate): Promise<User> {
+  async changeUser(id: string, change: UserUpdate, caller?: HashCaller): Promise<User> {
     const { password, ...fields } = change;
     if (password !== undefined) checkPassword(password);
     const before = await this.user(id);
-    const passwordHash = password === undefined ? undefined : await this.#options.passwords.hash(password);
+    const passwordHash =
+      password === undefined ? undefined : await this.#options.passwords.hash(password, caller);
     const updatedAt = new Date(this.#options.now()).toISOString();
     const user = await this.#store.changeUser(id, { ...fields, passwordHash, updatedAt });
     const isVoid = user.credentialsChangedAt !== before.credentialsChangedAt;

@@ -6,7 +6,8 @@ import { isIPv6 } from 'node:net';
 import { Check } from 'typebox/schema';
 import { type User, Username, usernameKey } from '../domain/account.ts';
 import { invalidCredentials, tooManyAttempts } from '../domain/error-catalogue.ts';
-import { hasCode } from '../domain/errors.ts';
+import { type GatewayError, hasCode } from '../domain/errors.ts';
+import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import type { Passwords } from './passwords.ts';
 import { WindowCounter } from './rate-limiter.ts';
@@ -17,6 +18,8 @@ export interface LoginAttempt {
   readonly password: string;
   /** Address of the client, by which failures are counted. */
   readonly address: string;
+  /** Whether the client runs on this machine. Default false. */
+  readonly isLocal?: boolean;
 }
 
 export interface IssuedToken {
@@ -42,27 +45,39 @@ export interface LoginOptions {
 
 /** INVALID_CREDENTIALS with the same message for all reasons, TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE. */
 export async function login(attempt: LoginAttempt, options: LoginOptions): Promise<IssuedToken> {
-  const uncount = options.throttle.countAttempt(attempt);
+  const counted = options.throttle.countAttempt(attempt);
   let user: User;
   try {
-    user = await userOf(attempt, options);
+    user = await userOf(attempt, counted, options);
   } catch (error) {
     // Only wrong credentials are a failure of the caller; an unavailable database or a full queue of hashes is not.
-    if (!hasCode(error, 'INVALID_CREDENTIALS')) uncount();
-    throw error;
+    const isWrong = hasCode(error, 'INVALID_CREDENTIALS');
+    counted.settle(isWrong ? 'wrong' : 'unchecked');
+    throw isWrong ? (counted.refusal ?? error) : error;
   }
-  uncount();
+  counted.settle('right');
   const { id, ...issued } = await options.tokens.issue(user);
   return { ...issued, user, proof: { keyId: id, secret: options.proofSecretOf(id) } };
 }
 
 async function userOf(
-  { username, password }: LoginAttempt,
+  { username, password, isLocal = false }: LoginAttempt,
+  { network, isKnown }: CountedAttempt,
   { accounts, passwords }: LoginOptions,
 ): Promise<User> {
   // An invalid name is not looked up: it may have any length.
-  const user = Check(Username, username) ? await accounts.findUserByName(username) : undefined;
-  const isRight = await passwords.matches(password, user?.passwordHash);
+  const find = async () => (Check(Username, username) ? accounts.findUserByName(username) : undefined);
+  let user = isLocal ? await find() : undefined;
+  const caller = {
+    user: usernameKey(username),
+    address: network,
+    isKnown: isKnown || (user?.role === 'admin' && user.isActive),
+  };
+  const findHash = async () => {
+    user ??= await find();
+    return user?.passwordHash;
+  };
+  const isRight = await passwords.matches(password, findHash, caller);
   if (user === undefined || !isRight || !user.isActive)
     throw invalidCredentials('The user name or the password is wrong');
   return user;
@@ -71,17 +86,36 @@ async function userOf(
 // Limits password guessing: counts failures per user and address, and per address. An attempt is counted
 // before it is checked, so that concurrent attempts cannot exceed the limit; a success is subtracted again.
 
-/** Source: ADR 17. */
+/** Source: ADR 17, 92. */
 const WINDOW_SECONDS = 60;
 const PER_USER_AND_ADDRESS = 10;
 const PER_ADDRESS = 60;
 /** Most counted pairs, and most counted addresses. */
 const COUNTED_KEYS = 20_000;
+const windows = () => new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
+
+export interface CountedAttempt {
+  readonly network: string;
+  /** Whether the user has logged in from this address before. */
+  readonly isKnown: boolean;
+  /**
+   * Set when the address is over its limit: the answer to wrong credentials. An unknown user and a wrong password then get the same
+   * answer as a refused attempt.
+   */
+  readonly refusal: GatewayError | undefined;
+  /** `wrong` stays counted; `unchecked`: the password was not compared. */
+  settle(result: 'right' | 'wrong' | 'unchecked'): void;
+}
 
 export class LoginThrottle {
   readonly #now: () => number;
-  readonly #pairs = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
-  readonly #addresses = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_KEYS });
+  /** Attempts of a user from an address that failed or are being checked. */
+  readonly #pairs = windows();
+  /** Only those that failed. */
+  readonly #failedPairs = windows();
+  readonly #addresses = windows();
+  /** Pairs with an earlier success. */
+  readonly #known = new LruMap<true>(COUNTED_KEYS);
 
   /** `now`: ms of a monotonic clock. */
   constructor(now: () => number) {
@@ -89,10 +123,10 @@ export class LoginThrottle {
   }
 
   /**
-   * Counts the attempt. TOO_MANY_ATTEMPTS; a refused attempt is not counted. The returned function subtracts
-   * an attempt that succeeded, or whose password was never checked.
+   * Counts the attempt. TOO_MANY_ATTEMPTS; a refused attempt is not counted. An address over its limit may still try users that did
+   * not fail from there.
    */
-  countAttempt({ username, address }: Omit<LoginAttempt, 'password'>): () => void {
+  countAttempt({ username, address }: Pick<LoginAttempt, 'username' | 'address'>): CountedAttempt {
     // Whole numbers: the end of a window is computed from its rest, and has to be the same number.
     const nowMs = Math.floor(this.#now());
     const network = networkOf(address);
@@ -100,15 +134,27 @@ export class LoginThrottle {
     const key = hash('sha256', `${network} ${usernameKey(username)}`);
     const ofPair = counted(this.#pairs, key, nowMs, PER_USER_AND_ADDRESS);
     const ofNetwork = counted(this.#addresses, network, nowMs, PER_ADDRESS);
-    const uncount = () => {
+    const refusal = refusalAfter(Math.max(ofPair.waitMs, ofNetwork.waitMs));
+    const hasFailed = this.#failedPairs.add(key, nowMs, 0).count > 0;
+    const giveBack = () => {
       ofPair.giveBack();
       ofNetwork.giveBack();
     };
-    const waitMs = Math.max(ofPair.waitMs, ofNetwork.waitMs);
-    if (waitMs === 0) return uncount;
-    uncount();
-    throw tooManyAttempts(Math.max(1, Math.ceil(waitMs / 1000)));
+    if (refusal !== undefined && (ofPair.waitMs > 0 || hasFailed)) {
+      giveBack();
+      throw refusal;
+    }
+    const settle: CountedAttempt['settle'] = (result) => {
+      if (result === 'wrong') this.#failedPairs.add(key, Math.floor(this.#now()));
+      else giveBack();
+      if (result === 'right') this.#known.set(key, true);
+    };
+    return { network, isKnown: this.#known.has(key), refusal, settle };
   }
+}
+
+function refusalAfter(waitMs: number): GatewayError | undefined {
+  return waitMs === 0 ? undefined : tooManyAttempts(Math.max(1, Math.ceil(waitMs / 1000)));
 }
 
 /** Counts one attempt, unless it exceeds the limit; then `waitMs` is the time until the window ends. */

@@ -150,10 +150,12 @@ export class WindowCounter {
     return { count: sum, endsInMs };
   }
 
-  /** Subtracts one from the window that ends at this time, unless it is over. */
+  /** Subtracts one from the window that ends at this time, unless it is over. An empty window leaves its place to others. */
   giveBack(key: string, endsAtMs: number): void {
     const window = this.#windows.peek(key);
-    if (window?.endsAtMs === endsAtMs && window.count > 0) window.count -= 1;
+    if (window?.endsAtMs !== endsAtMs) return;
+    window.count -= 1;
+    if (window.count <= 0) this.#windows.delete(key);
   }
 
   #open(key: string, nowMs: number): OpenWindow | undefined {

@@ -88,6 +88,12 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`rate_limits.user_per_hour`, `rate_limits.api_key_per_hour`',
       '`429` with `Retry-After`',
     ],
+    [
+      'Failed logins in a minute of one user from one address; from one address',
+      '10; 60',
+      '`429`, see [accounts](../guides/accounts.md#rate-limits)',
+    ],
+    ['Passwords that are hashed at the same time; that wait', '2; 20', '`429` for the largest share'],
     ['Messages in one batch (revision 2025-03-26 only)', count(LIMITS.batchMessages), '`400`'],
     [
       'Tool arguments that the gateway repeats in headers',

@@ -2,10 +2,12 @@
 
 import Type, { type Static } from 'typebox';
 import type { ApiKeyView } from '../../auth/accounts.ts';
+import type { HashCaller } from '../../auth/passwords.ts';
 import {
   Email,
   KeyName,
   KeyPermissions,
+  type Principal,
   ROLES,
   type Role,
   SCOPES,
@@ -17,6 +19,7 @@ import { validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../caller-check.ts';
 import { json, located, noContent } from '../reply.ts';
+import type { HttpRequest } from '../request.ts';
 import { ApiKeyParams, defineRoute, type Route, UserParams } from '../route.ts';
 import {
   closed,
@@ -93,14 +96,11 @@ export const accountRoutes: readonly Route[] = [
     errors: ['INVALID_CREDENTIALS', 'TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
     handler: async ({ body, request }, { auth }) => {
       const { username, password } = body;
-      const { isConsole, isSecure } = request;
+      const { isConsole, isSecure, isLocal } = request;
       // A closed socket has no address; failures are still counted.
       const { address = 'unknown' } = request;
-      const { accessToken, expiresInSeconds, user, proof } = await auth.login({
-        username,
-        password,
-        address,
-      });
+      const attempt = { username, password, address, isLocal };
+      const { accessToken, expiresInSeconds, user, proof } = await auth.login(attempt);
       return json(
         200,
         {
@@ -237,8 +237,9 @@ export const userRoutes: readonly Route[] = [
     request: { body: NewUserBody },
     answers: { 201: { description: 'The user', body: UserRecord, headers: LOCATION } },
     errors: ['DUPLICATE_USERNAME', 'TOO_MANY_ATTEMPTS'],
-    handler: async ({ body }, { auth }) => {
-      const user = await auth.accounts.createUser({ ...body, role: roleOf(body) ?? 'user' });
+    handler: async ({ body, ...from }, { auth }) => {
+      const input = { ...body, role: roleOf(body) ?? 'user' };
+      const user = await auth.accounts.createUser(input, hashCaller(from));
       return located(201, `/auth/users/${user.id}`, userRecord(user));
     },
   }),
@@ -255,10 +256,10 @@ export const userRoutes: readonly Route[] = [
     request: { params: UserParams, body: UserChangeBody },
     answers: { 200: { description: 'The user as it is now', body: UserRecord } },
     errors: ['LAST_ADMIN', 'TOO_MANY_ATTEMPTS'],
-    handler: async ({ params, body }, { auth }) => {
+    handler: async ({ params, body, ...from }, { auth }) => {
       const { email, password, templates, is_active: isActive } = body;
       const change = { email, password, templates, isActive, role: roleOf(body) };
-      return json(200, userRecord(await auth.accounts.changeUser(params.user_id, change)));
+      return json(200, userRecord(await auth.accounts.changeUser(params.user_id, change, hashCaller(from))));
     },
   }),
   defineRoute('DELETE', '/auth/users/:user_id', {
@@ -273,6 +274,17 @@ export const userRoutes: readonly Route[] = [
     },
   }),
 ];
+
+/** The verified caller in whose share of the hashes a new password is hashed. */
+function hashCaller({
+  principal,
+  request,
+}: {
+  readonly principal: Principal;
+  readonly request: Pick<HttpRequest, 'address'>;
+}): HashCaller {
+  return { user: principal.id, address: request.address ?? 'unknown', isKnown: true };
+}
 
 /** The role that a body gives by either of two fields; undefined when it has neither. */
 function roleOf({
