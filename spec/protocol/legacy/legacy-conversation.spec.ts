@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answer, legacyHarness, notification, pass, request } from './legacy-harness.ts';
 
@@ -145,12 +146,12 @@ test('a client with an open call or a listening stream is not absent', async () 
 
 /** Many sessions of one endpoint, each with one call. */
 function conversing() {
-  const { backends, endpoint, post } = legacyHarness();
+  const { backends, endpoint, post } = legacyHarness({}, 'one', () => {}, LIMITS.tasksPerTurn);
   const call = (id: string) => {
     backends.add(id, 'ann');
     return post(request(1, 'tools/call'), { 'mcp-session-id': id }).reply;
   };
-  return { endpoint, post, call };
+  return { endpoint, backends, post, call };
 }
 
 test('the stream of a call begins with an event id when it lasts longer than a second', () => {
@@ -190,18 +191,26 @@ test('thousands of streams begin a few per turn of the event loop', async () => 
   assert.is(Math.max(...rises), LIMITS.tasksPerTurn);
 });
 
-test('closing ends all conversations a few per turn of the event loop', async () => {
-  const { endpoint, call } = conversing();
-  for (let count = 0; count < 100; count += 1) call(`${count}`);
-  const sizes = [endpoint.conversations];
-  const closed = endpoint.close();
-  while (endpoint.conversations > 0) {
-    sizes.push(endpoint.conversations);
-    await new Promise(setImmediate);
-  }
-  await closed;
-  const drops = sizes.slice(1).map((size, turn) => (sizes[turn] ?? 0) - size);
-  assert.is(Math.max(...drops), LIMITS.tasksPerTurn);
-});
+for (const [what, begin] of [
+  ['closing ends all conversations', (endpoint: LegacyEndpoint) => endpoint.close()],
+  ['a sweep visits all conversations', () => mock.timers.tick(10_000)],
+] as const) {
+  test(`${what} a few per turn of the event loop`, async () => {
+    const { endpoint, backends, post } = conversing();
+    for (let count = 0; count < 100; count += 1) {
+      backends.add(`${count}`, 'ann');
+      post(notification('notifications/initialized'), { 'mcp-session-id': `${count}` });
+    }
+    const sizes = [endpoint.conversations];
+    const ended = begin(endpoint);
+    while (endpoint.conversations > 0) {
+      sizes.push(endpoint.conversations);
+      await new Promise(setImmediate);
+    }
+    await ended;
+    const drops = sizes.slice(1).map((size, turn) => (sizes[turn] ?? 0) - size);
+    assert.is(Math.max(...drops), LIMITS.tasksPerTurn);
+  });
+}
 
 test.run();

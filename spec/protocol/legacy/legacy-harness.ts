@@ -24,14 +24,15 @@ export interface Sent {
   readonly done: Promise<Refusal | undefined>;
 }
 
-/** An endpoint with one session, of `ann`, and what a client says to it. */
+/** An endpoint with one session, of `ann`, and what a client says to it. `perTurn`: tasks in one turn of the event loop. */
 export function legacyHarness(
   profile: Partial<ClientProfile> = {},
   id = 'one',
   onFault: (error: unknown) => void = () => {},
+  perTurn = Number.POSITIVE_INFINITY,
 ) {
   const endpoint = new LegacyEndpoint({
-    ...{ onFault, scheduler: untimedScheduler(), tasks: new TaskMemory() },
+    ...{ onFault, scheduler: untimedScheduler(perTurn), tasks: new TaskMemory() },
     now: () => harness.now(),
   });
   const backends = new SessionBackends();

@@ -73,6 +73,7 @@ export class LegacyEndpoint {
   readonly #tasks: TaskMemory;
   #lastNumber = 0;
   #sweeper: NodeJS.Timeout | undefined;
+  #isSweeping = false;
 
   constructor({ onFault, scheduler, tasks, bufferedBytes, now }: LegacyOptions) {
     this.#scheduler = scheduler;
@@ -151,11 +152,27 @@ export class LegacyEndpoint {
     if (known !== undefined) return known;
     const conversation = new LegacyConversation(session, this.#deps);
     this.#conversations.set(session.id, conversation);
-    this.#sweeper ??= setInterval(() => {
-      const nowMs = this.#deps.now();
-      for (const [id, each] of this.#conversations) if (each.sweep(nowMs)) this.#conversations.delete(id);
-    }, SWEEP_MS).unref();
+    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
     return conversation;
+  }
+
+  /** Over several turns: thousands of clients may have lost their connections at the same time. */
+  #sweep(): void {
+    if (this.#isSweeping) return;
+    this.#isSweeping = true;
+    this.#scheduler.each(this.#sweptConversations(), () => undefined).catch(this.#deps.onFault);
+  }
+
+  *#sweptConversations(): Generator<void> {
+    try {
+      for (const [id, conversation] of [...this.#conversations]) {
+        const isPresent = this.#conversations.get(id) === conversation;
+        if (isPresent && conversation.sweep(this.#deps.now())) this.#conversations.delete(id);
+        yield;
+      }
+    } finally {
+      this.#isSweeping = false;
+    }
   }
 
   /** A session whose id does not reach its client is closed. */
