@@ -4,6 +4,7 @@ import type { Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { StreamEvent, StreamReader } from '../../src/http/reply.ts';
 import { EventStreams } from '../../src/http/sse/event-stream.ts';
@@ -80,10 +81,8 @@ test('sends callers without the scope admin their own calls only, without argume
     request_id: answer.headers.get('x-request-id'),
   });
   assert.equal([finished?.call, finished?.tool, finished?.attempt], [started?.call, 'echo', 1]);
-  assert.equal(
-    [refused?.call, refused?.tool, next?.call],
-    [next?.call, 'nothing', Number(started?.call) + 1],
-  );
+  assert.equal([refused?.call, refused?.tool, next?.call], [next?.call, 'nothing', next?.call]);
+  assert.is.not(next?.call, started?.call);
   assert.ok([finished, refused].every((data) => Number(data?.wait_ms) >= 0));
   const all = await eventsFor(app.admin, '?type=exchange.finished');
   assert.equal(all.length, 2);
@@ -208,19 +207,60 @@ test('sends session events, and ends when the gateway closes', async () => {
   await open.close();
 });
 
+test('ids of events and numbers of calls show a caller nothing of what others do', async () => {
+  const quiet = await app.key(['tools:call', 'gateway:read']);
+  const call = (who: Credentials) => app.as(who, 'POST', '/mcp/demo/tools/call', { body: { name: 'echo' } });
+  const seen: [id: number, call: number][] = [];
+  for (let n = 0; n < 12; n += 1) {
+    await call(quiet);
+    const mine = await eventsFor(quiet, '?type=exchange.finished');
+    const { id, data } = mine.at(-1) as Told;
+    seen.push([Number(id.split('-')[1]), Number(data.call)]);
+    if (n > 0) assert.is(mine.length, n + 1);
+    const later = await eventsFor(quiet, '?type=exchange.finished', mine.at(-2)?.id);
+    assert.equal(n === 0 ? [] : later.map(({ id }) => id), n === 0 ? [] : [id]);
+  }
+  for (const column of [0, 1] as const) {
+    const numbers = seen.map((row) => row[column]);
+    assert.is(new Set(numbers).size, 12);
+    assert.not.equal(
+      numbers,
+      numbers.toSorted((one, other) => one - other),
+      'they are not counted',
+    );
+    assert.ok(Math.max(...numbers) > 1_000_000_000);
+  }
+});
+
+test('bounds the streams of one caller, and of all, and takes a stream back when it ends', async () => {
+  const key = await app.key(['gateway:read']);
+  const sockets = await Promise.all(Array.from({ length: 50 }, () => follow(app.port, key)));
+  await Promise.all(sockets.map((socket) => readUntil(socket, 'text/event-stream')));
+  const refused = await app.as(key, 'GET', '/events');
+  assert.equal([refused.outcome, refused.headers.get('retry-after')], ['429 QUEUE_FULL', '60']);
+  assert.is((await app.as(app.user, 'GET', '/events')).status, 200);
+  sockets[0]?.destroy();
+  let { status } = refused;
+  while (status === 429) ({ status } = await app.as(key, 'GET', '/events'));
+  assert.is(status, 200);
+  for (const socket of sockets) socket.destroy();
+});
+
 // --- the ring buffer ----------------------------------------------------------------------------------------------------
 
 test('keeps a limited number of events, and reports how many a reconnecting reader missed', () => {
   const { recent, happen } = ring(10);
-  happen(25);
+  happen(10);
+  const early = read(recent, { isFollowing: false });
+  happen(15);
   const all = read(recent, { isFollowing: false });
   assert.equal(numbers(all.reported), [15, 16, 17, 18, 19, 20, 21, 22, 23, 24]);
-  const [run] = String(all.reported[0]?.id).split('-');
-  const late = read(recent, { isFollowing: false, after: `${run}-9` });
+  const late = read(recent, { isFollowing: false, after: String(early.reported[9]?.id) });
   assert.equal([late.reported[0]?.name, late.reported[0]?.data], ['missed', '{"type":"missed","count":5}']);
   assert.equal(numbers(late.reported.slice(1)), numbers(all.reported));
   assert.equal([all.state.isOver, late.state.isOver], [true, true]);
-  assert.equal(read(recent, { isFollowing: false, after: `${run}-99` }).reported, []);
+  const options = { isFollowing: false, after: String(early.reported[9]?.id), seesAll: false };
+  assert.is(read(recent, options).reported[0]?.data, '{"type":"missed"}');
 });
 
 test('drops the oldest events of a slow reader, and reports how many of those that it selected', async () => {
@@ -278,7 +318,7 @@ test('divides one rate among all readers, and drops their oldest events', async 
 
 test('leaves the rate to readers that have something to read', async () => {
   const { recent, happen } = ring(10, { intervalMs: 1, perSecond: 1_000 });
-  for (let idle = 0; idle < 1_000; idle += 1) read(recent, { isFollowing: true, isSelected: () => false });
+  for (let idle = 0; idle < 999; idle += 1) read(recent, { isFollowing: true, isSelected: () => false });
   const { reported } = read(recent, { isFollowing: true });
   happen(10);
   while (reported.length < 10) await turn();
@@ -322,7 +362,9 @@ test('reports to a client that did not read how many events it lost', async () =
   const streams = new EventStreams();
   const isSelected = () => true;
   const served = await startMiddlewares((context) =>
-    streams.write(context, (reader) => recent.read({ isSelected, isFollowing: true }, reader)),
+    streams.write(context, (reader) =>
+      recent.read({ owner: ANONYMOUS, seesAll: true, isSelected, isFollowing: true }, reader),
+    ),
   );
   const socket = await openRaw(served.port);
   socket.write(head('GET /', { Connection: 'close' }));
@@ -397,7 +439,8 @@ function read(recent: RecentEvents, options: Partial<ReadOptions>) {
       return () => waiting.unsubscribe();
     },
   };
-  const events$ = recent.read({ isSelected: () => true, isFollowing: true, ...options }, reader);
+  const defaults = { owner: ANONYMOUS, seesAll: true, isSelected: () => true, isFollowing: true };
+  const events$ = recent.read({ ...defaults, ...options }, reader);
   const subscription = events$.subscribe({
     next: (event) => void reported.push(event),
     complete: () => {

@@ -317,6 +317,12 @@ export function listenLimit(most: number, isShare: boolean): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
+/** Too many readers of the events of the gateway; `isShare`: of this caller. */
+export function eventStreamLimit(most: number, isShare: boolean): GatewayError {
+  const message = `Limit of ${most} event streams${isShare ? ' per caller' : ''} reached.`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
 // --- backends that did not answer ----------------------------------------------------------------------------------
 
 /** `why`: the reasons of single instances, as clauses; '' without any. */

@@ -24,6 +24,9 @@ export const HTTP_LIMITS = {
   streamBufferBytes: 1024 * 1024,
   /** Newest events of the gateway kept for `GET /events`; about 1 MB. */
   keptEvents: 4_096,
+  /** Readers of `GET /events` at one time, and the part of them that one caller may have. Over it: QUEUE_FULL. */
+  eventStreams: 1_000,
+  eventStreamShare: 0.05,
   /** Shortest time between two writes of events to one reader. */
   eventIntervalMs: 200,
   /** Sustained rate of all readers together: at 50 readers it takes 6 % of a processor. */

@@ -238,6 +238,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       ofMemory('backendAnswers', 'instance'),
       'the slowest fail; new calls fail over or get `503`',
     ],
+    [
+      'Readers of `GET /events`',
+      `${count(HTTP_LIMITS.eventStreams)}; per caller ${100 * HTTP_LIMITS.eventStreamShare} %`,
+      queueFull,
+    ],
     ['Events kept for `GET /events`', count(HTTP_LIMITS.keptEvents), 'the oldest are dropped'],
     [
       'Events per second for all readers of `GET /events`',

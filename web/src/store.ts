@@ -125,7 +125,7 @@ function apply(event: GatewayEvent): void {
     isBehind.value = type === 'registry.behind';
     if (type === 'gateway.started') calls.forgetRunning();
   } else if (type === 'missed') {
-    calls.miss(Number(event.count));
+    calls.miss(Number(event.count ?? 1)); // without a count: at least one
     readAll();
   }
 }

@@ -45,11 +45,13 @@ export const eventRoutes: readonly Route[] = [
           'that type; no event contains arguments or results. Without the scope `admin`: only calls and sessions of the caller. ' +
           '`gateway.sampled`, which is neither kept nor in a group, comes once a second while a reader follows it by its name: the load of the gateway, and ' +
           'of the templates and instances that changed since the previous one. ' +
-          '`missed` says in `count` how many events the reader lost because it was too slow or reconnected too late.',
+          '`missed` says in `count` how many events the reader lost because it was too slow or reconnected too late; a reader that ' +
+          'does not see all events gets no count if it reconnected too late. Ids and numbers of calls are in no order.',
         types: [EVENT_STREAM_TYPE],
         body: Type.Object({ type: Type.String(), at: Type.String() }),
       },
     },
+    errors: ['QUEUE_FULL'],
     handler: ({ query, principal, request }, { events, samples }) => {
       const { template, follow = false } = query;
       const types = query.type === undefined ? undefined : typesIn(query.type);
@@ -59,7 +61,15 @@ export const eventRoutes: readonly Route[] = [
         (template === undefined || ('template' in event && event.template === template)) &&
         mayRead(principal, event);
       const events$: EventSource = (reader) => {
-        const options = { types, isSelected, isFollowing, ...(typeof after === 'string' ? { after } : {}) };
+        const seesAll = mayDo(principal, ['admin']) && principal.templates === undefined;
+        const options = {
+          owner: principal,
+          seesAll,
+          types,
+          isSelected,
+          isFollowing,
+          ...(typeof after === 'string' ? { after } : {}),
+        };
         const kept$ = events.read(options, reader);
         if (!isFollowing || types?.has(SAMPLED) !== true) return kept$;
         const samples$ = samples.read({ viewer: principal, template }, reader);

@@ -4,11 +4,18 @@
 // rate, so that readers cannot slow down a busy gateway. The route decides which events a caller may read.
 
 import { Observable, type Subscriber } from 'rxjs';
+import type { Principal } from '../../domain/account.ts';
+import { eventStreamLimit } from '../../domain/error-catalogue.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
+import { OwnerShares } from '../../domain/held-bytes.ts';
+import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
 
 export interface ReadOptions {
+  readonly owner: Pick<Principal, 'id'>;
+  /** The reader may know how many events all callers cause. */
+  readonly seesAll: boolean;
   readonly types?: ReadonlySet<string> | undefined;
   readonly isSelected: (event: GatewayEvent) => boolean;
   /** Id of the last event that was read. Default: none; reading begins with the oldest kept event. */
@@ -32,7 +39,10 @@ export class RecentEvents {
   readonly #texts: (string | undefined)[];
   /** Prefix of every id: ids of another run of the gateway do not match. */
   readonly #run = crypto.randomUUID().slice(0, 8);
+  /** The numbers of events and calls, which include those of other callers. */
+  readonly #opaque = new OpaqueNumbers();
   readonly #readings = new Set<EventReading>();
+  readonly #shares = new OwnerShares(HTTP_LIMITS.eventStreams, HTTP_LIMITS.eventStreamShare);
   readonly #followers = new Map<string, Set<EventReading>>(
     Object.keys(EVENTS).map((name) => [name, new Set<EventReading>()]),
   );
@@ -61,13 +71,19 @@ export class RecentEvents {
 
   /**
    * Cold: the selected kept events, each with its id, then new ones until the gateway is closed. Events that a reader missed,
-   * because it was too slow or reconnected too late, become one event `missed` with their number.
+   * because it was too slow or reconnected too late, become one event `missed` with their number, which is not known if the reader
+   * came too late and does not see all. Errors with QUEUE_FULL beyond HTTP_LIMITS.eventStreams, or the share of the owner.
    */
   read(
-    { types, isSelected, after, isFollowing }: ReadOptions,
+    { owner, seesAll, types, isSelected, after, isFollowing }: ReadOptions,
     reader: StreamReader,
   ): Observable<StreamEvent> {
     return new Observable((subscriber) => {
+      if (this.#shares.isFull) return subscriber.error(eventStreamLimit(HTTP_LIMITS.eventStreams, false));
+      if (this.#shares.isShareFull(owner.id))
+        return subscriber.error(eventStreamLimit(this.#shares.share, true));
+      this.#shares.take(owner.id);
+      subscriber.add(() => this.#shares.release(owner.id));
       const { start, missed } = this.#startAfter(after);
       const reading: EventReading = {
         isSelected,
@@ -76,6 +92,7 @@ export class RecentEvents {
         isFollowing,
         unread: this.#selectedFrom(start, types, isSelected),
         missed,
+        isCountHidden: missed > 0 && !seesAll,
         allowance: this.#size,
         refilledAtMs: performance.now(),
       };
@@ -179,9 +196,10 @@ export class RecentEvents {
     const { subscriber, reader, unread } = reading;
     const mayEmit = (): boolean => !subscriber.closed && !reader.isBehind && reading.allowance >= 1;
     if (reading.missed > 0 && mayEmit()) {
-      const data = JSON.stringify({ type: 'missed', count: reading.missed });
-      subscriber.next({ name: 'missed', data });
+      const count = reading.isCountHidden ? {} : { count: reading.missed };
+      subscriber.next({ name: 'missed', data: JSON.stringify({ type: 'missed', ...count }) });
       reading.missed = 0;
+      reading.isCountHidden = false;
     }
     let count = 0;
     for (const number of unread) {
@@ -199,16 +217,17 @@ export class RecentEvents {
     const slot = number % this.#size;
     const event = this.#ring[slot];
     if (event === undefined) return;
-    this.#texts[slot] ??= textOf(event);
-    subscriber.next({ name: event.type, id: `${this.#run}-${number}`, data: this.#texts[slot] });
+    this.#texts[slot] ??= textOf('call' in event ? { ...event, call: this.#opaque.hide(event.call) } : event);
+    const id = `${this.#run}-${this.#opaque.hide(number)}`;
+    subscriber.next({ name: event.type, id, data: this.#texts[slot] });
   }
 
   /** Where reading begins, and how many events since `after` are no longer kept. */
   #startAfter(after: string | undefined): { readonly start: number; readonly missed: number } {
     const oldest = Math.max(0, this.#next - this.#size);
-    const [, run, number] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after ?? '') ?? [];
-    if (run !== this.#run) return { start: oldest, missed: 0 };
-    const wanted = Math.min(Number(number) + 1, this.#next);
+    const [, run, hidden] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after ?? '') ?? [];
+    if (run !== this.#run || Number(hidden) >= OPAQUE_NUMBERS) return { start: oldest, missed: 0 };
+    const wanted = Math.min(this.#opaque.reveal(Number(hidden)) + 1, this.#next);
     const start = Math.max(wanted, oldest);
     return { start, missed: start - wanted };
   }
@@ -223,6 +242,8 @@ interface EventReading {
   readonly unread: number[];
   /** Selected events that were overwritten since the last `missed`. */
   missed: number;
+  /** The number includes events of other callers. */
+  isCountHidden: boolean;
   allowance: number;
   refilledAtMs: number;
 }

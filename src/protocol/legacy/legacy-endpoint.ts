@@ -32,6 +32,7 @@ import {
   noteError,
 } from '../endpoint-types.ts';
 import { checkGetTypes, headerOf } from '../headers.ts';
+import { OpaqueNumbers } from '../opaque-numbers.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import {
   errorMessage,
@@ -71,6 +72,8 @@ export class LegacyEndpoint {
   readonly #deps: ConversationDeps;
   readonly #scheduler: TaskScheduler;
   readonly #tasks: TaskMemory;
+  /** Clients see the numbers in ids of events and of questions. */
+  readonly #opaque = new OpaqueNumbers();
   #lastNumber = 0;
   #sweeper: NodeJS.Timeout | undefined;
   #isSweeping = false;
@@ -84,7 +87,7 @@ export class LegacyEndpoint {
       now,
       nextNumber: () => {
         this.#lastNumber += 1;
-        return this.#lastNumber;
+        return this.#opaque.hide(this.#lastNumber);
       },
       onFault,
     };
