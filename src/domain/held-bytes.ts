@@ -105,12 +105,14 @@ function bounds(bytes: number, greatestBytes: number): ByteBounds {
   return { totalBytes, ownerBytes: Math.max(Math.floor(totalBytes / 4), greatestBytes) };
 }
 
-/**
- * Memory that a parsed JSON value takes as long as it is kept, at most; 0 if that is little, which the numbers of sessions and streams
- * bound. Measured: up to 72 bytes for a value or a key, whatever its kind, and 2 for a character. Source: ADR 89.
- */
+/** Memory of parsed JSON, at most. Measured: up to 72 bytes for a value or a key, whatever its kind, and 2 for a character. Source: ADR 89. */
+export function memoryOf(values: number, characters: number): number {
+  return 80 * values + 2 * characters;
+}
+
+/** Memory of a value that is kept; 0 if that is little, which the numbers of sessions, streams and instances bound. */
 export function keptBytes(value: unknown): number {
-  const bytes = 80 * valuesIn(value, Number.POSITIVE_INFINITY) + 2 * JSON.stringify(value).length;
+  const bytes = memoryOf(valuesIn(value, Number.POSITIVE_INFINITY), JSON.stringify(value).length);
   return bytes > UNCOUNTED_KEPT_BYTES ? bytes : 0;
 }
 

@@ -105,7 +105,7 @@ test('asks again when the list changed meanwhile, and drops the old answer', asy
   assert.equal(names(await gather()), ['fast: f', 'slow: new']);
 });
 
-test('all lists together are limited to 64 MiB: later templates are left out', async () => {
+test('all lists together are limited to 128 MiB of memory: later templates are left out', async () => {
   const { fast, slow, lists } = setUp();
   fast.lists = { tools: [{ name: 'f', text: 'x'.repeat(4_000_000) }] };
   const templates = [...Array.from({ length: 16 }, () => 'fast'), 'slow', 'fast'];
@@ -113,6 +113,16 @@ test('all lists together are limited to 64 MiB: later templates are left out', a
   const found = gathered.map(({ template, items }) => `${template} ${items.length}`);
   assert.equal(found, [...Array.from({ length: 16 }, () => 'fast 1'), 'slow 1']);
   assert.is(slow.asked.length, 1);
+});
+
+test('values count in that limit, not only the bytes of their JSON', async () => {
+  const { fast, lists } = setUp();
+  fast.lists = { tools: [{ name: 'f', values: Array(900_000).fill({}) }] };
+  const gathered = await lists.gather('tools', ['fast', 'fast', 'slow'], CLIENT);
+  assert.equal(
+    gathered.map(({ template }) => template),
+    ['fast'],
+  );
 });
 
 /** The items that are accepted of these pages, and the requests for them. */

@@ -4,7 +4,8 @@
 import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
 import { settlesWithin } from '../../domain/clock.ts';
 import { type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/exchange.ts';
-import { canonicalText, isDeeper, isJsonObject, type JsonObject } from '../../domain/json.ts';
+import { memoryOf } from '../../domain/held-bytes.ts';
+import { canonicalText, isDeeper, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LIST_METHODS, type ListChange, type ListField } from '../../domain/mcp.ts';
 import { ListMemory } from '../cached-lists.ts';
@@ -13,8 +14,10 @@ import type { Backends, Client, Owner } from '../ports.ts';
 
 /** Longest wait for one template, from when its list is requested. */
 const CRAWL_MS = 1_000;
-/** Bytes of JSON of one list of all templates. */
-const MOST_BYTES = LIMITS.backendMessageBytes;
+/** Memory of one list of all templates, as values. */
+const MOST_BYTES = 128 * 1024 * 1024;
+/** Memory of the lists that are remembered. */
+const MOST_REMEMBERED_BYTES = 64 * 1024 * 1024;
 
 interface ListItems {
   readonly template: string;
@@ -28,7 +31,7 @@ export class AggregateLists {
   readonly late$ = new Subject<ListChange>();
   readonly #backendsOf: (template: string) => Backends;
   readonly #listChanges$: Observable<ListChange>;
-  readonly #remembered = new ListMemory<Crawled>();
+  readonly #remembered = new ListMemory<Crawled>(MOST_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within CRAWL_MS, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Crawled>>();
 
@@ -111,13 +114,14 @@ const MOST_LIST_BYTES = 4 * 1024 * 1024;
 
 interface Crawled {
   readonly items: readonly JsonObject[];
+  /** Memory of the items: see memoryOf. */
   readonly bytes: number;
 }
 
 /** Reads all pages. Rejects when no instance answers. An error answer means that the list is not offered. */
 async function crawlList(list: ListField, backends: Backends, client: Client): Promise<Crawled> {
   const items: JsonObject[] = [];
-  let bytes = 0;
+  let [jsonBytes, values] = [0, 0];
   let request: ExchangeRequest = { method: LIST_METHODS[list] };
   let instanceId: string | undefined;
   for (let pages = 0; pages < LIMITS.listPages && items.length < LIMITS.listItems; pages += 1) {
@@ -126,15 +130,17 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
     );
     if (event.kind !== 'result') break;
     const pageBytes = event.result.bytes.byteLength;
-    if (bytes + pageBytes > MOST_LIST_BYTES) break;
-    bytes += pageBytes;
+    if (jsonBytes + pageBytes > MOST_LIST_BYTES) break;
+    jsonBytes += pageBytes;
     const value = parsedResult(event.result);
+    values += valuesIn(value, LIMITS.parsedValues);
+    if (values > LIMITS.parsedValues) break;
     for (const item of itemsIn(value, list)) items.push(item);
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
     request = { method: LIST_METHODS[list], params: { cursor: value.nextCursor } };
     instanceId = from.instanceId;
   }
-  return { items, bytes };
+  return { items, bytes: memoryOf(values, jsonBytes) };
 }
 
 function itemsIn(page: unknown, list: ListField): readonly JsonObject[] {
