@@ -234,4 +234,64 @@ test('gives no name to two pairs, whatever one of them knows about the other', (
   );
 });
 
+// Templates whose names and tools are made of the names of others: `a__b` with `c`, `a` with `b__c`, and mapped names.
+const parts = fc.constantFrom(
+  'a',
+  'b',
+  'c',
+  '_',
+  '__',
+  'a__b',
+  'x'.repeat(50),
+  '_0123456789abcdef',
+  '.',
+  'ä',
+);
+const joined = fc.array(parts, { minLength: 1, maxLength: 3 }).map((some) => some.join(''));
+const related = fc.tuple(joined, joined).chain(([template, name]) => {
+  const mapped = aggregateName({ template, name });
+  const stolen = fc.nat(mapped.length - 3).map((at) => ({
+    template: mapped.slice(0, at + 1),
+    name: mapped.slice(at + 1).replace(/^__/, '') || 'x',
+  }));
+  return fc.tuple(fc.constant({ template, name }), stolen, fc.oneof(pairs, stolen));
+});
+
+for (const list of ['tools', 'prompts'] as const) {
+  test(`each pair of template and name has one name in the list of ${list}, whatever other templates exist`, () =>
+    fc.assert(
+      fc.asyncProperty(related, fc.array(related, { maxLength: 2 }), async (some, more) => {
+        const byTemplate = Map.groupBy([some, ...more].flat(), ({ template }) => template);
+        const namesOf = (template: string) => [...new Set(byTemplate.get(template)?.map(({ name }) => name))];
+        const servers = new Map(
+          [...byTemplate.keys()].map((template) => [
+            template,
+            new ListingBackends({ [list]: namesOf(template).map((name) => ({ name })) }),
+          ]),
+        );
+        const directoryOf = (templates: readonly string[]) => {
+          const of = (template: string) => servers.get(template) ?? new ListingBackends({});
+          return new AggregateDirectory(new AggregateLists(of, EMPTY), () => templates);
+        };
+        const all = directoryOf([...servers.keys()]);
+        const together = (await all.list(list, CLIENT)).map(({ name }) => String(name));
+        assert.is(new Set(together).size, together.length);
+        const alone: string[] = [];
+        for (const template of servers.keys()) {
+          const listed = (await directoryOf([template]).list(list, CLIENT)).map(({ name }) => String(name));
+          assert.is(listed.length, namesOf(template).length);
+          for (const [index, aggregated] of listed.entries()) {
+            const own = { template, name: namesOf(template)[index] };
+            assert.equal(await all.ownerOfName(aggregated, list, CLIENT), own);
+            // Also before any list was read.
+            assert.equal(await directoryOf([...servers.keys()]).ownerOfName(aggregated, list, CLIENT), own);
+          }
+          alone.push(...listed);
+        }
+        assert.equal(together, alone);
+      }),
+      { numRuns: 200 },
+    ));
+}
+
 test.run();
