@@ -23,6 +23,24 @@ test.before(async () => {
   await app.serve('other', 'two');
 });
 
+test('measures the lag of the event loop since the start, and from then on since the last scrape', async () => {
+  const beganAtMs = performance.now();
+  while (performance.now() - beganAtMs < 120); // blocks the event loop before the first scrape
+  const lags = async () => {
+    const families = parseMetrics((await app.as(app.admin, 'GET', '/metrics')).text);
+    const names = ['min', 'mean', 'p50', 'p99', 'max'].map((name) => `nodejs_eventloop_lag_${name}_seconds`);
+    return names.map((name) => families.get(name)?.samples[0]?.value ?? Number.NaN);
+  };
+  const first = await lags();
+  assert.ok(
+    first.every((seconds) => seconds >= 0 && seconds < 60),
+    `${first}`,
+  );
+  assert.equal(first.toSorted((a, b) => a - b)[0], first[0]);
+  assert.ok((first.at(-1) ?? 0) > 0.1, `${first}`);
+  assert.ok(((await lags()).at(-1) ?? 1) < (first.at(-1) ?? 0));
+});
+
 test('answers in the text format, with each metric of the table', async () => {
   const { status, headers, text } = await app.as(app.admin, 'GET', '/metrics');
   assert.equal([status, headers.get('content-type')], [200, 'text/plain; version=0.0.4; charset=utf-8']);

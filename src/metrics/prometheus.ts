@@ -2,6 +2,7 @@
 // load than the whole app. Its objects are made for each scrape, from the counts of actors/metrics.ts and the present
 // state, so that a deregistered instance has no line. Other work gets a turn of the event loop between two metrics.
 
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { BUCKET_SECONDS } from '../actors/durations.ts';
@@ -20,6 +21,24 @@ export const METRICS_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 /** Gauges with names of counters, which Prometheus rejects; each is the sum of a gauge that is kept. */
 const MISNAMED = ['handles', 'requests', 'resources'].map((each) => `nodejs_active_${each}_total`);
 
+type Lag = ReturnType<typeof monitorEventLoopDelay>;
+
+/** As prom-client measures it, in ms. */
+const LAG_RESOLUTION_MS = 10;
+/** Its own measurement, which begins at the first scrape, is replaced and never ticks. */
+const NEVER_MS = 2 ** 31;
+
+/** The lag of the event loop since the previous scrape, the first time since the start; 0 before the first measurement. */
+const LAG: readonly (readonly [name: string, help: string, ns: (histogram: Lag) => number])[] = [
+  ['min', 'The minimum recorded event loop delay.', ({ min }) => min],
+  ['max', 'The maximum recorded event loop delay.', ({ max }) => max],
+  ['mean', 'The mean of the recorded event loop delays.', ({ mean }) => mean],
+  ['stddev', 'The standard deviation of the recorded event loop delays.', ({ stddev }) => stddev],
+  ['p50', 'The 50th percentile of the recorded event loop delays.', (lag) => lag.percentile(50)],
+  ['p90', 'The 90th percentile of the recorded event loop delays.', (lag) => lag.percentile(90)],
+  ['p99', 'The 99th percentile of the recorded event loop delays.', (lag) => lag.percentile(99)],
+];
+
 /** The metrics of one gateway. It counts HTTP answers from its construction on. */
 export class Prometheus {
   /** HTTP answers of the app by status, and by error code: bounded by their catalogues. */
@@ -27,11 +46,13 @@ export class Prometheus {
   readonly #gateway: Gateway;
   /** The text that is being made; concurrent scrapes share it. */
   #all: Promise<string> | undefined;
-  /** Metrics of the process. Its collectors observe the event loop and the garbage collector after the first scrape. */
+  /** Metrics of the process. Its collectors observe the garbage collector after the first scrape. */
   #process: Registry | undefined;
+  readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
 
   constructor(gateway: Gateway) {
     this.#gateway = gateway;
+    this.#lag.enable();
   }
 
   countAnswer(status: number, code: ErrorCode | undefined): void {
@@ -63,17 +84,31 @@ export class Prometheus {
       texts.push(await client.AggregatorRegistry.aggregate([[filled]]).getSingleMetricAsString(name));
       await turn();
     }
-    if (seesAll) texts.push((await this.#ofProcess(client).metrics()).trimEnd());
+    if (seesAll) {
+      texts.push((await this.#ofProcess(client).metrics()).trimEnd());
+      this.#lag.reset();
+    }
     return `${texts.join('\n')}\n`;
   }
 
-  #ofProcess({ Registry, collectDefaultMetrics }: PromClient): Registry {
-    if (this.#process === undefined) {
-      this.#process = new Registry();
-      collectDefaultMetrics({ register: this.#process });
-      for (const name of MISNAMED) this.#process.removeSingleMetric(name);
+  #ofProcess({ Gauge, Registry, collectDefaultMetrics }: PromClient): Registry {
+    if (this.#process !== undefined) return this.#process;
+    const register = new Registry();
+    collectDefaultMetrics({ register, eventLoopMonitoringPrecision: NEVER_MS });
+    for (const name of MISNAMED) register.removeSingleMetric(name);
+    const lag = this.#lag;
+    for (const [which, help, ns] of LAG) {
+      const name = `nodejs_eventloop_lag_${which}_seconds`;
+      register.removeSingleMetric(name);
+      new Gauge({
+        ...{ name, help, registers: [register] },
+        collect() {
+          this.set(lag.count === 0 ? 0 : ns(lag) / 1e9);
+        },
+      });
     }
-    return this.#process;
+    this.#process = register;
+    return register;
   }
 }
 

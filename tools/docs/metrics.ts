@@ -12,6 +12,6 @@ export function metricsReference(): string {
   ]);
   return [
     table(['Metric', 'Kind', 'Labels', 'Meaning'], rows),
-    'Also: `process_*` (CPU, memory, file descriptors, start time) and `nodejs_*` (event loop lag, heap, garbage collection) of the process.',
+    'Also: `process_*` (CPU, memory, file descriptors, start time) and `nodejs_*` (event loop lag since the previous scrape, heap, garbage collection) of the process.',
   ].join('\n\n');
 }
