@@ -30,6 +30,7 @@ import { describeDatabase } from './persistence/database-url.ts';
 import { fileExposureOf } from './persistence/open.ts';
 import { readRegistryFile } from './persistence/registry-file.ts';
 import { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
+import { FULL } from './persistence/store-errors.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage } from './storage.ts';
 import { readCatalogue } from './templates/catalogue.ts';
@@ -125,7 +126,7 @@ async function start(
   const storage = await openStorage(config, {
     migrations: 'apply',
     onNotice: (line) => log.info(line),
-    onRefusal: (reason) => log.error({ reason }, 'a change of the database failed'),
+    onRefusal: (reason, isFull) => log.error({ reason }, isFull ? FULL : 'a change of the database failed'),
   });
   const { store } = storage;
   onUndo(() => store.close());

@@ -138,8 +138,8 @@ test('works again when a full disk has space again', async () => {
   };
   const orm = await open();
   await migrate(sqlite, orm, 5_000);
-  const refusals: string[] = [];
-  const onRefusal = (reason: string) => void refusals.push(reason);
+  const refusals: unknown[] = [];
+  const onRefusal = (...reason: unknown[]) => void refusals.push(reason);
   const session = new OrmSession({ database: sqlite, orm, timeoutMs: 5_000, reconnect: open, onRefusal });
   const add = (name: string, size: number) => {
     const row = { name, value: 'v'.repeat(size) };
@@ -149,14 +149,15 @@ test('works again when a full disk has space again', async () => {
   isFull = true;
   await session.run((em) => em.execute('pragma max_page_count = 1'));
   for (const name of ['one', 'two']) {
-    const { code, facts } = await errorOf(add(name, 1_000_000));
+    const { code, facts, message } = await errorOf(add(name, 1_000_000));
     assert.is(code, 'DATABASE_UNAVAILABLE');
+    assert.is(message, 'The database has no space left. Nothing was changed.');
     assert.match(String(facts.cause), 'SQLITE_FULL');
     // Reads work, but the probe fails, since the database accepts no changes.
     assert.is(await session.run((em, { settings }) => em.count(settings)), 1);
   }
   await errorOf(session.probe());
-  assert.equal(refusals, ['SQLITE_FULL'], 'once, and without a value');
+  assert.equal(refusals, [['SQLITE_FULL', true]], 'once, and without a value');
   isFull = false;
   await session.probe();
   await add('four', 1_000_000);

@@ -89,12 +89,18 @@ export function databaseUnavailable(
   cause: unknown,
   delivered: Delivered = 'no',
   fate = delivered === 'no' ? NOTHING_CHANGED : PERHAPS_CHANGED,
+  problem = 'The database does not answer.',
 ): GatewayError {
   const details = delivered === 'no' ? retryAfter(5) : { delivered };
-  return new GatewayError('DATABASE_UNAVAILABLE', `The database does not answer. ${fate}`, {
+  return new GatewayError('DATABASE_UNAVAILABLE', `${problem} ${fate}`, {
     cause,
     ...details,
   });
+}
+
+/** Its disk or its quota is full: it answers queries, and refuses changes. */
+export function databaseFull(cause: unknown, delivered: Delivered): GatewayError {
+  return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
 }
 
 const NOTHING_CHANGED = 'Nothing was changed.';

@@ -21,6 +21,8 @@ export interface DatabaseAddress {
 export type DatabaseFailure =
   /** No connection, a lost connection, too many connections, a shutdown, or a timeout. */
   | 'unavailable'
+  /** The disk, or the quota of the user, has no space left: queries still succeed. */
+  | 'full'
   | 'credentials'
   | 'no-database'
   | 'damaged'

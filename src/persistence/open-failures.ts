@@ -5,7 +5,7 @@ import { codeOf } from '../domain/errors.ts';
 import { type DatabaseAddress, failureOf } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
 import type { Orm } from './orm.ts';
-import { DamagedFileError, type DriverError, driverErrorOf, StoreOpenError } from './store-errors.ts';
+import { DamagedFileError, type DriverError, driverErrorOf, FULL, StoreOpenError } from './store-errors.ts';
 
 export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenError {
   if (thrown instanceof StoreOpenError) return thrown;
@@ -35,6 +35,8 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
           ? `${database.label} at ${location} cannot be reached (${reason}): is it running, and is the address right?`
           : `the database ${location} cannot be used (${reason})`,
       );
+    case 'full':
+      return failed(`${FULL} (${location}, ${reason}): make room, or raise the quota`);
     case 'damaged':
       return new DamagedFileError(location, thrown);
     case 'conflict':
@@ -74,7 +76,7 @@ export async function createDatabase(
     // Several processes may start at once: one of them creates the database.
     if (isThereAlready(driverErrorOf(thrown))) return true;
     // These failures do not concern the rights of the user.
-    if (['unavailable', 'conflict'].includes(failureOf(database, thrown) ?? '')) throw thrown;
+    if (['unavailable', 'full', 'conflict'].includes(failureOf(database, thrown) ?? '')) throw thrown;
     throw new StoreOpenError(
       `${database.label} at ${address.host}:${address.port} has no database "${address.name}", ` +
         `and "${address.user}" may not create it: create it first`,

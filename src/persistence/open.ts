@@ -28,8 +28,8 @@ export interface OpenStoreOptions {
   readonly statementTimeoutMs?: number | undefined;
   /** Called with a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
-  /** Called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not. */
-  readonly onRefusal?: ((code: string) => void) | undefined;
+  /** Called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not; whether space is missing. */
+  readonly onRefusal?: ((code: string, isFull: boolean) => void) | undefined;
 }
 
 /** Longest wait for a connection, in ms. */

@@ -7,12 +7,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { raw, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { settlesWithin } from '../domain/clock.ts';
-import { type Delivered, databaseUnavailable, GatewayError } from '../domain/errors.ts';
+import { codeOf, type Delivered, databaseFull, databaseUnavailable, GatewayError } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 import type { Database } from './database.ts';
 import type { Tables } from './entities.ts';
 import type { Orm } from './orm.ts';
-import { DamagedFileError, driverErrorOf, withoutValues } from './store-errors.ts';
+import { DamagedFileError, driverErrorOf, FullError, withoutValues } from './store-errors.ts';
 
 export const REVISION = 'registry';
 
@@ -36,7 +36,7 @@ export interface OrmSessionDeps {
   /** Longest time of one operation, including its wait in the queue, in ms. */
   readonly timeoutMs: number;
   readonly file?: string | undefined;
-  readonly onRefusal?: ((code: string) => void) | undefined;
+  readonly onRefusal?: ((code: string, isFull: boolean) => void) | undefined;
 }
 
 export type Work<T> = (em: SqlEntityManager, tables: Tables) => Promise<T>;
@@ -207,8 +207,9 @@ export class OrmSession {
       return result;
     } catch (thrown) {
       if (!(thrown instanceof GatewayError) || thrown.code !== 'DATABASE_UNAVAILABLE') throw thrown;
-      const code = driverErrorOf(thrown.facts.cause)?.code;
-      if (!this.#refusesChanges && code) this.#deps.onRefusal?.(code);
+      const { cause } = thrown.facts;
+      const code = driverErrorOf(cause)?.code;
+      if (!this.#refusesChanges && code) this.#deps.onRefusal?.(code, cause instanceof FullError);
       this.#refusesChanges = true;
       throw thrown;
     }
@@ -260,6 +261,8 @@ export class OrmSession {
           else this.#hasLostConnection = true;
           const cause = withoutValues(thrown, driverError);
           const { file } = this.#deps;
+          if (failure === 'full')
+            throw databaseFull(new FullError(codeOf(cause) ?? 'unknown', cause), operation.delivered);
           const isDamage = failure === 'damaged' && file !== undefined;
           throw databaseUnavailable(
             isDamage ? new DamagedFileError(file, cause) : cause,

@@ -19,6 +19,19 @@ export class DamagedFileError extends StoreOpenError {
   }
 }
 
+export const FULL = 'the database has no space left: its disk or its quota is full';
+
+/** A change was refused for lack of space. `code`: of the driver's error. */
+export class FullError extends Error {
+  override readonly name = 'FullError';
+  readonly code: string;
+
+  constructor(code: string, cause: unknown) {
+    super(`${FULL} (${code})`, { cause });
+    this.code = code;
+  }
+}
+
 /** An option of a database URL has an invalid value. `rule` is a clause, without the value. */
 export function urlRefused(rule: string): StoreOpenError {
   return new StoreOpenError(`the database URL: ${rule}`);

@@ -60,6 +60,7 @@ export const mssql: Database = {
   creation: { via: 'master', sql: (name) => `create database ${name}` },
   failure: ({ code, number, message }) => {
     if (number === 4060 || number === 911) return 'no-database';
+    if (number === 1101 || number === 1105 || number === 9002) return 'full';
     if (number === 18456 || number === 18452 || number === 18488) return 'credentials';
     if (number === 1205 || number === 1222 || number === 3960 || number === LOCK_HELD) return 'conflict';
     if (code === 'ELOGIN') return message.includes('Cannot open database') ? 'no-database' : 'credentials';
@@ -70,10 +71,10 @@ export const mssql: Database = {
   },
 };
 
-/** Shutting down, out of memory or connections, full, read only, moved, not now (Azure). */
+/** Shutting down, out of memory or connections, read only, moved, not now (Azure). */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
-  596, 701, 802, 845, 924, 942, 1101, 1105, 3906, 6005, 8645, 8651, 9002, 10928, 10929, 17142, 40197, 40501,
-  40613, 40615, 49918, 49919, 49920,
+  596, 701, 802, 845, 924, 942, 3906, 6005, 8645, 8651, 10928, 10929, 17142, 40197, 40501, 40613, 40615,
+  49918, 49919, 49920,
 ]);
 const UNAVAILABLE_CODES: ReadonlySet<string> = new Set([
   ...['ESOCKET', 'ECLOSE', 'ECONNCLOSED', 'ETIMEOUT', 'ECANCEL', 'EINVALIDSTATE', 'EINSTLOOKUP'],

@@ -64,16 +64,17 @@ export const mysql: Database = {
     if (number === 1049) return 'no-database';
     if (number === 1044 || number === 1045 || number === 1698) return 'credentials';
     if (number === 1205 || number === 1213 || number === 1020) return 'conflict';
+    if (number === 1021 || number === 1114) return 'full';
     if (isFatal || UNAVAILABLE.has(number) || isNetworkError(code) || code.startsWith('PROTOCOL_'))
       return 'unavailable';
     return /connection lost|closed state|pool is closed|timeout/i.test(message) ? 'unavailable' : undefined;
   },
 };
 
-/** Too many connections, shutting down, gone, killed, read only, full, out of resources, too slow. */
+/** Too many connections, shutting down, gone, killed, read only, out of resources, too slow. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
-  1021, 1026, 1037, 1038, 1040, 1041, 1053, 1077, 1079, 1080, 1114, 1129, 1130, 1152, 1158, 1159, 1160, 1161,
-  1184, 1203, 1226, 1290, 1317, 1792, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,
+  1026, 1037, 1038, 1040, 1041, 1053, 1077, 1079, 1080, 1129, 1130, 1152, 1158, 1159, 1160, 1161, 1184, 1203,
+  1226, 1290, 1317, 1792, 1836, 1927, 1969, 2002, 2003, 2006, 2013, 3024, 4031,
 ]);
 
 /** Names of locks belong to the whole server and have at most 64 characters. A hexadecimal text is read alike in every mode. */

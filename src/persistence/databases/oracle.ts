@@ -49,6 +49,7 @@ export const oracle: Database = {
     if ([1017, 1005, 1045, 28000, 28001].includes(oracleNumber)) return 'credentials';
     if ([12504, 12505, 12514].includes(oracleNumber)) return 'no-database';
     if ([54, 60, 8177, 30006].includes(oracleNumber)) return 'conflict';
+    if (FULL.has(oracleNumber)) return 'full';
     if (UNAVAILABLE.has(oracleNumber) || isNetworkError(code)) return 'unavailable';
     // The driver's own: connections, pools, timeouts.
     return /^(?:NJS-(?:040|047|064|076|500|501|503|510|511|521|530)|DPI-1010|DPI-1080)/.test(code || message)
@@ -67,12 +68,14 @@ async function createLockTable(execute: Execute): Promise<void> {
   }
 }
 
-/** Too many sessions or processes, starting or stopping, lost, killed, full, read only, listener away. */
+/** Too many sessions or processes, starting or stopping, lost, killed, read only, listener away. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([
-  18, 19, 20, 28, 257, 1012, 1033, 1034, 1089, 1090, 1092, 1536, 1653, 1654, 1688, 1691, 2396, 3113, 3114,
-  3135, 3136, 12170, 12203, 12500, 12516, 12518, 12519, 12520, 12528, 12537, 12541, 12545, 12547, 12560,
-  12571, 16000, 25408, 30036,
+  18, 19, 20, 28, 257, 1012, 1033, 1034, 1089, 1090, 1092, 2396, 3113, 3114, 3135, 3136, 12170, 12203, 12500,
+  12516, 12518, 12519, 12520, 12528, 12537, 12541, 12545, 12547, 12560, 12571, 16000, 25408,
 ]);
+
+/** A quota, a table, an index, a partition, a document or the undo space cannot grow. */
+const FULL: ReadonlySet<number> = new Set([1536, 1653, 1654, 1688, 1691, 30036]);
 
 interface Session {
   callTimeout: number;

@@ -50,6 +50,7 @@ export const postgresql: Database = {
   failure: ({ code, message, isFatal }) => {
     if (code === '3D000') return 'no-database';
     if (code.startsWith('28')) return 'credentials';
+    if (code === '53100') return 'full';
     if (['40001', '40P01', '55P03'].includes(code)) return 'conflict';
     // Connection exceptions, insufficient resources, a database that accepts no connections, an operator's
     // intervention, a cancelled statement. `isFatal` alone is not enough: some servers translate the word.

@@ -54,7 +54,8 @@ export const sqlite: Database = {
   failure: ({ code, message }) => {
     if (/^SQLITE_(?:BUSY|LOCKED)/.test(code) || message.includes('database is locked')) return 'conflict';
     if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(code)) return 'damaged';
-    return /^SQLITE_(?:CANTOPEN|IOERR|FULL|READONLY|PERM|AUTH|NOMEM)/.test(code) ? 'unavailable' : undefined;
+    if (code === 'SQLITE_FULL') return 'full';
+    return /^SQLITE_(?:CANTOPEN|IOERR|READONLY|PERM|AUTH|NOMEM)/.test(code) ? 'unavailable' : undefined;
   },
 };
 
