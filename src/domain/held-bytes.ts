@@ -70,7 +70,8 @@ export interface MemoryBounds {
   readonly backendAnswers: ByteBounds;
   /** Answers that clients have not read yet. The owner is the principal. */
   readonly unreadAnswers: ByteBounds;
-  /** Declarations of clients that are kept as values, see `keptBytes`. The owner is the principal. */
+  /** Declarations of clients that are kept as values, see `keptBytes`; the owner is the principal. Also the lists of tools of servers,
+   *  in a budget of their own; the owner is the instance. */
   readonly declarations: ByteBounds;
   /** Open connections, each with some 16 KiB of memory; and bytes of unfinished requests of unknown callers, some of which
    *  take three times as much. Source: ADR 91. */

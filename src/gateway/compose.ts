@@ -73,6 +73,7 @@ export function composeGateway(
   const fleet = new Fleet({
     ...{ now, random, emit, alarm, scheduler, opener, inspect },
     dedicatedBounds: options.sessions,
+    toolLists: new ByteBudget(bounds.declarations),
   });
   const defined = new Set(definitions.keys());
   const registryDeps = { store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId };

@@ -262,6 +262,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       invalid,
     ],
     [
+      'What the gateway keeps of the lists of tools of its instances, over 4 KiB',
+      'a sixteenth of the memory; per instance a quarter of that, or 8 MiB',
+      'unknown tools are looked for by the server',
+    ],
+    [
       'Metadata of one instance',
       `${count(LIMITS.metadataCharacters)} characters, ${count(LIMITS.metadataValues)} values with keys`,
       invalid,

@@ -1,7 +1,8 @@
 // The tools of one instance: listed once, again after a change, and on demand.
 
 import * as assert from 'uvu/assert';
-import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
+import { type ListBudget, ToolCache } from '../../../src/actors/instances/tool-cache.ts';
+import { ByteBudget } from '../../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
 import { settled } from '../../helpers/failing-backend.ts';
@@ -12,7 +13,7 @@ const test = suite('tool cache');
 simulateTime(test);
 
 /** A cache with listings and a clock that the spec controls. */
-function staged() {
+function staged(counted?: ListBudget) {
   const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
   const clock = { nowMs: 0 };
   const now = () => clock.nowMs;
@@ -21,7 +22,7 @@ function staged() {
     listings.push(listing);
     return listing.promise;
   };
-  const cache = new ToolCache(load, now);
+  const cache = new ToolCache(load, now, counted);
   const answer = async (...names: string[]) => {
     for (const listing of listings) listing.resolve(names.map((name) => ({ name })));
     await settled();
@@ -45,6 +46,23 @@ test('keeps of a tool only what the gateway itself needs', async () => {
   await refreshed;
   assert.equal(cache.find('plain'), { name: 'plain', annotations: { idempotentHint: true } });
   assert.equal(cache.find('mirrored'), { name: 'mirrored', inputSchema: mirrored });
+});
+
+test('counts its list, and knows no tools when there is no room for it', async () => {
+  const budget = new ByteBudget({ totalBytes: 100_000, ownerBytes: 50_000 });
+  const names = (count: number) => Array.from({ length: count }, (_, index) => `tool ${index}`);
+  const { cache, answer, clock } = staged({ budget, ownerId: 'a' });
+  const list = async (count: number) => {
+    clock.nowMs += LIMITS.toolListAgeMs;
+    void cache.invalidate();
+    await answer(...names(count));
+    return cache.knows('tool 0');
+  };
+  assert.equal([await list(100), budget.total > 4_096], ['yes', true]);
+  assert.equal([await list(1_000), budget.total], ['unknown', 0]);
+  assert.equal([await list(100), budget.total > 4_096], ['yes', true]);
+  cache.forget();
+  assert.equal([await list(100), budget.total], ['unknown', 0]);
 });
 
 test('bounds the calls that wait for one look-up', async () => {

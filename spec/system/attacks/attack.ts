@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { caller, callTool, repeatRequests } from '../../helpers/caller.ts';
+import { caller, callTool, field, repeatRequests } from '../../helpers/caller.ts';
 import type { McpHarness } from '../../helpers/mcp-program.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
 import { type Answer, type Answers, result, serving } from '../../transports/scripted-server.ts';
@@ -61,7 +61,8 @@ export async function othersAreServed(
   const answers = await watching.stop();
   const { p50, p95 } = figuresOf(answers.map(({ tookMs }) => tookMs));
   process.stdout.write(`${what}: rss ${mostRss} MiB, others p50 ${p50} ms, p95 ${p95} ms\n`);
-  assert.equal([...new Set(answers.map(({ status }) => status))], [200]);
+  const outcomes = answers.map((answer) => `${answer.status} ${field(answer, 'error_code') ?? ''}`.trim());
+  assert.equal([...new Set(outcomes)], ['200']);
   assert.ok(mostRss > 0 && mostRss < 800, `rss ${mostRss} MiB`);
   assert.ok(p50 < 1_000, `p50 ${p50} ms`);
 }

@@ -4,6 +4,7 @@ import { assign, emit, enqueueActions, fromPromise, or, sendTo, setup, stateIn }
 import type { Clock } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
+import type { ByteBudget } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
@@ -27,6 +28,8 @@ export interface InstanceActorInput extends Clock {
   readonly open: Open;
   readonly random: () => number;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
+  /** Counts the lists of tools that are kept, by server id. Default: not counted. */
+  readonly toolLists?: ByteBudget | undefined;
   /** Gets events; of the actor itself those of leased conversations, `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
 }

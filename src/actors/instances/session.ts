@@ -6,6 +6,8 @@ import { fromCallback, fromPromise } from 'xstate';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { ByteBudget } from '../../domain/held-bytes.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -21,7 +23,7 @@ import { answerOf, gatherPages } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
 import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
-import { ToolCache } from './tool-cache.ts';
+import { type ListBudget, ToolCache } from './tool-cache.ts';
 
 /** An open session as its instance sees it. */
 export class SessionLink {
@@ -34,9 +36,9 @@ export class SessionLink {
   /** To be called for each message of an exchange. */
   readonly noteMessage: () => void;
 
-  constructor(transport: Transport, now: () => number) {
+  constructor(transport: Transport, now: () => number, counted?: ListBudget) {
     this.transport = transport;
-    this.tools = new ToolCache(() => listTools(transport), now);
+    this.tools = new ToolCache(() => listTools(transport), now, counted);
     this.lastMessageAtMs = now();
     const { peer, messages$, closed$ } = transport;
     this.noteMessage = () => {
@@ -57,6 +59,8 @@ export interface SessionInput {
   readonly open: Open;
   readonly now: () => number;
   readonly leases: Pick<Leases, 'room'>;
+  readonly toolLists?: ByteBudget | undefined;
+  readonly definition?: Pick<InstanceDefinition, 'serverId'>;
 }
 
 /** Closes the transport. `closed` is called when nothing is left of it. */
@@ -82,7 +86,7 @@ export type SessionChange =
 
 /** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
-  const { now, leases } = input;
+  const { now, leases, toolLists: budget, definition } = input;
   const ending = new AbortController();
   const startedAtMs = now();
   let transport: Transport | undefined;
@@ -113,6 +117,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     transport = opened;
     const end = await untilClosed(opened);
     if (!ending.signal.aborted) sendBack({ type: 'session.lost', ...end });
+    tools?.forget();
     await closeQuietly(opened);
     sendBack({ type: 'session.closed', ...end });
   }
@@ -129,7 +134,8 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   }
 
   function follow(opened: Transport): void {
-    const link = new SessionLink(opened, now);
+    const counted = budget && definition && { budget, ownerId: definition.serverId };
+    const link = new SessionLink(opened, now, counted);
     tools = link.tools;
     opened.messages$.subscribe(link.noteMessage);
     link.feed.messages(new Set()).subscribe(({ method }) => {

@@ -1,9 +1,16 @@
 // The listed tools of one session of an instance, to answer "no such tool" and "safe to repeat" without asking the backend.
 
 import { firstValueFrom, from, race, timer } from 'rxjs';
+import { type ByteBudget, keptBytes } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { declaredBy } from '../../domain/param-headers.ts';
+
+/** Where the memory of a list is counted. */
+export interface ListBudget {
+  readonly budget: ByteBudget;
+  readonly ownerId: string;
+}
 
 export class ToolCache {
   readonly #load: () => Promise<readonly Tool[]>;
@@ -16,11 +23,22 @@ export class ToolCache {
   /** The last listing that began within a second of the one before. */
   #earlyAtMs = Number.NEGATIVE_INFINITY;
   #stale = false;
+  readonly #counted: ListBudget | undefined;
+  /** Memory of the present list, as it is counted. */
+  #bytes = 0;
+  #isForgotten = false;
 
-  /** `load` lists all tools of the instance; `now` is a monotonic clock in ms. */
-  constructor(load: () => Promise<readonly Tool[]>, now: () => number) {
+  /** `load` lists all tools of the instance; `now` is a monotonic clock in ms. `counted`: default not at all. */
+  constructor(load: () => Promise<readonly Tool[]>, now: () => number, counted?: ListBudget) {
     this.#load = load;
     this.#now = now;
+    this.#counted = counted;
+  }
+
+  /** The session has ended: no list is kept any more. */
+  forget(): void {
+    this.#isForgotten = true;
+    this.#keep(undefined);
   }
 
   /** `unknown`: there is no list yet. */
@@ -79,7 +97,7 @@ export class ToolCache {
    */
   async invalidate(): Promise<void> {
     this.#stale = true;
-    this.#tools = undefined;
+    this.#keep(undefined);
     if (!this.mayRefresh) {
       const now = this.#now();
       if (now - this.#earlyAtMs < LIMITS.toolListAgeMs) return;
@@ -92,13 +110,25 @@ export class ToolCache {
     for (let round = 0; round < LIMITS.toolListRounds; round += 1) {
       this.#stale = false;
       const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
-      if (tools !== undefined && !this.#stale)
-        this.#tools = new Map(tools.map((tool) => [tool.name, keptOf(tool)]));
+      if (tools !== undefined && !this.#stale) this.#keep(tools.map(keptOf));
       this.#loadedAtMs = this.#now();
       if (!this.#stale) break;
     }
     // In the same turn as the check of `#stale`: a later change starts a new listing.
     this.#loading = undefined;
+  }
+
+  /** A list without room in the budget is not kept: its tools are unknown. */
+  #keep(tools: readonly Tool[] | undefined): void {
+    const { budget, ownerId = '' } = this.#counted ?? {};
+    budget?.add(ownerId, -this.#bytes);
+    this.#bytes = 0;
+    this.#tools = undefined;
+    if (tools === undefined || this.#isForgotten) return;
+    const bytes = budget === undefined ? 0 : keptBytes(tools);
+    if (budget?.take(ownerId, bytes) === false) return;
+    this.#bytes = bytes;
+    this.#tools = new Map(tools.map((tool) => [tool.name, tool]));
   }
 }
 
