@@ -100,6 +100,21 @@ test('can be closed while an instance waits for its endpoint', async () => {
   assert.is(successor.state, 'stopped');
 });
 
+test('a watcher of an instance is called at once and at each change of its state, until it leaves', async () => {
+  const ref = await harness.add('a', silent);
+  const seen: string[] = [];
+  const unwatch = ref.watch(() => {
+    seen.push(`first ${ref.state}`);
+    if (ref.state === 'draining') unwatchOther();
+  });
+  const unwatchOther = ref.watch(() => seen.push(`second ${ref.state}`));
+  ref.drain();
+  ref.resume();
+  unwatch();
+  ref.drain();
+  assert.equal(seen, ['first healthy', 'second healthy', 'first draining', 'first healthy']);
+});
+
 test('restarts a crashed instance after half a second', async () => {
   const broken = await harness.add('a', answers());
   const other = await harness.add('b', answers());

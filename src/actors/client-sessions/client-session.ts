@@ -340,8 +340,10 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     subscription.add(binding.listen(this));
     const rebind = () => this.isListened && this.#sessionBinding.requestBinding(false);
     // Deferred, because all listeners of an instance lose it at the same time.
-    const check = () => isGone(binding) && this.#supervisor.deps.scheduler.run(rebind);
-    subscription.add(binding.ref.state$.subscribe(check));
+    const check = (): void => {
+      if (isGone(binding)) this.#supervisor.deps.scheduler.run(rebind);
+    };
+    subscription.add(binding.ref.watch(check));
     subscription.add(binding.upstream?.closed$.subscribe(check));
   }
 }

@@ -51,6 +51,8 @@ export class InstanceRef implements Candidate {
   /** Attempts count here. */
   readonly calls: CallCounter;
   readonly #actor: InstanceActor;
+  /** From the first `watch` on. */
+  #watchers: Set<() => void> | undefined;
 
   constructor(actor: InstanceActor) {
     const { definition, calls } = actor.getSnapshot().context;
@@ -60,6 +62,26 @@ export class InstanceRef implements Candidate {
     this.#actor = actor;
     this.calls = calls;
     this.state$ = statesOf(actor);
+  }
+
+  /**
+   * Calls the listener now, and at each change of the state until the returned function is called. Like `state$`, whose
+   * operators would take too long in one turn for thousands of listeners.
+   */
+  watch(listener: () => void): () => void {
+    const watchers = this.#watchers ?? this.#watchState();
+    watchers.add(listener);
+    listener();
+    return () => void watchers.delete(listener);
+  }
+
+  #watchState(): Set<() => void> {
+    const watchers = new Set<() => void>();
+    this.#watchers = watchers;
+    this.state$.subscribe(() => {
+      for (const listener of [...watchers]) if (watchers.has(listener)) listener();
+    });
+    return watchers;
   }
 
   get definition(): InstanceDefinition {
