@@ -3,7 +3,7 @@
 import { hash } from 'node:crypto';
 import * as assert from 'uvu/assert';
 import { parseKey } from '../../src/auth/api-keys.ts';
-import { isProof, proofOf } from '../../src/auth/gateway-proof.ts';
+import { isProof, proofOf } from '../../src/auth/proof.ts';
 import { suite } from '../helpers/suite.ts';
 import { authHarness, codeOf } from './auth-harness.ts';
 

@@ -2,6 +2,7 @@
 
 import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
+import { trustUrl } from '../../src/cli/accounts/credentials.ts';
 import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
 import { CommandInput } from '../../src/cli/command.ts';
 import { freePort } from '../../src/cli/demo-servers.ts';
@@ -14,6 +15,7 @@ import {
   type Remote,
   StreamBroken,
 } from '../../src/cli/remote.ts';
+import { credentialsPath } from '../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { messageOf, rejects } from '../helpers/outcome.ts';
 import { fetchFor } from '../helpers/replaced-fetch.ts';
@@ -125,7 +127,8 @@ test('uses the first default address where a gateway answers, and sends no crede
       ? new Response('<html>')
       : Response.json({ status: 'healthy', build: '1' });
   });
-  const env = { STAGEDOOR_API_KEY: 'planted' };
+  const env = { STAGEDOOR_API_KEY: 'planted', XDG_CONFIG_HOME: folder(), APPDATA: folder() };
+  trustUrl(credentialsPath(env), String(DEFAULT_URLS[1])); // no proof is asked for
   await (await find(undefined, recordingTerminal({ env })))?.request('/servers');
   assert.equal(seen, [
     [`${DEFAULT_URLS[0]}/gateway/health`, null],

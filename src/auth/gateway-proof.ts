@@ -1,41 +1,17 @@
-// Proves to a client that this gateway knows one of its credentials, before the client sends them over plain HTTP: another program on
-// this machine may listen at the address of a gateway. Source: ADR 88.
+// Proves to clients that this gateway knows their credentials, which they send over plain HTTP only then. Source: ADR 88.
 
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import { tooManyProofs } from '../domain/error-catalogue.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { networkOf } from './login.ts';
+import { type Endpoint, proofOf } from './proof.ts';
 import { WindowCounter } from './rate-limiter.ts';
 
 /** What a client asks with: the id of its key or token, and a random text. */
 export interface ProofRequest {
   readonly keyId: string;
   readonly nonce: string;
-}
-
-/** The end of a connection at the gateway. */
-export interface Endpoint {
-  readonly address: string;
-  readonly port: number;
-}
-
-/**
- * HMAC-SHA-256 over the nonce and the gateway's end of the connection, in hex. `secret`: the SHA-256 of an API key's secret, or what
- * the login answered, in hex. An answer that was relayed from another address or port does not fit the client's connection.
- */
-export function proofOf(secret: string, nonce: string, { address, port }: Endpoint): string {
-  const plain = address
-    .replace(/^::ffff:(?=\d+\.)/i, '')
-    .replace(/%.*$/, '')
-    .toLowerCase();
-  return createHmac('sha256', Buffer.from(secret, 'hex')).update(`${nonce}\n${plain}\n${port}`).digest('hex');
-}
-
-/** Compares in constant time. */
-export function isProof(found: unknown, wanted: string): boolean {
-  if (typeof found !== 'string' || found.length !== wanted.length) return false;
-  return timingSafeEqual(Buffer.from(found, 'latin1'), Buffer.from(wanted, 'latin1'));
 }
 
 /** A command of the command line asks once. */

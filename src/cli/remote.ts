@@ -4,21 +4,28 @@ import { didYouMean } from '../config/nearest.ts';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
 import { ownCommand } from '../domain/version.ts';
+import { credentialsPath } from '../templates/command-exposure.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
-import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
+import { type RequestCredentials, requestCredentials, trustUrl } from './accounts/credentials.ts';
 import { type Fields, fields, issueText, listOf } from './answers.ts';
 import { DEFAULT_URLS, usualUrls } from './background/daemon-files.ts';
 import type { CommandInput, OptionTable } from './command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
-/** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first that answers at a usual address. */
+/** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first that answers at a usual address. `isTrusted`: of --trust. */
 export async function findGateway(
   written: string | undefined,
-  terminal: Pick<Terminal, 'env' | 'folder' | 'busy'>,
+  terminal: Pick<Terminal, 'env' | 'folder' | 'busy' | 'note'>,
+  isTrusted = false,
 ): Promise<Remote | undefined> {
   const url = namedUrl(written, terminal.env) ?? (await answeringUrl(terminal));
   if (url === undefined) return undefined;
+  const path = credentialsPath(terminal.env);
+  if (isTrusted && url.startsWith('http:') && trustUrl(path, url))
+    terminal.note(
+      `${url} now gets keys and tokens without a proof; "${ownCommand('gateway logout')} --url ${url}" ends that`,
+    );
   return new Remote(url, requestCredentials(url, terminal.env), terminal.busy);
 }
 
@@ -99,6 +106,7 @@ export class Remote {
   readonly url: string;
   readonly #credentials: RequestCredentials;
   readonly #busy: Terminal['busy'];
+  #proven: Promise<void> | undefined;
 
   constructor(url: string, credentials: RequestCredentials, busy: Terminal['busy']) {
     this.url = url;
@@ -119,6 +127,7 @@ export class Remote {
     const address = this.#addressOf(path);
     const timeout = AbortSignal.timeout(timeoutMs);
     const { response, text } = await this.#busy(`waiting for ${this.url}`, async () => {
+      if (request.form === undefined) await this.#prove(timeoutMs);
       try {
         const response = await fetch(address, {
           method,
@@ -153,6 +162,7 @@ export class Remote {
   ): Promise<void> {
     const address = this.#addressOf(path);
     const silence = new AbortController();
+    await this.#prove();
     const timer = setTimeout(() => silence.abort(), SILENCE_MS);
     const headers = {
       ...this.#credentials.headers,
@@ -193,6 +203,16 @@ export class Remote {
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  /** Once, before the first request with credentials. A command is short: the gateway is not replaced meanwhile. */
+  #prove(timeoutMs = ANSWER_MS): Promise<void> | undefined {
+    const { prove } = this.#credentials;
+    this.#proven ??= prove?.(timeoutMs).catch((error: unknown) => {
+      this.#proven = undefined;
+      throw error instanceof CommandFailure ? error : unreachable(this.url, timeoutMs, error, 'GET');
+    });
+    return this.#proven;
   }
 
   /** Throws UsageError for a name that would address another route. */
@@ -262,6 +282,7 @@ function outcomeText(method: string): string {
 export const URL_OPTION: OptionTable = {
   '--url <url>':
     'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000',
+  '--trust': 'Send key or token to this http URL without a proof that its gateway knows them, now and later',
 };
 
 export const CLIENT_OPTIONS: OptionTable = {
@@ -276,7 +297,7 @@ export const WIDE_OPTION: OptionTable = {
 
 /** As `findGateway`, but throws CommandFailure when no gateway answers. */
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
-  const remote = await findGateway(input.text('url'), terminal);
+  const remote = await findGateway(input.text('url'), terminal, input.has('trust'));
   if (remote !== undefined) return remote;
   throw new CommandFailure(
     `no gateway answers at ${usualUrls(terminal).join(' or ')}; ` +

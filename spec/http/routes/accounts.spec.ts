@@ -4,7 +4,7 @@ import { hash, randomBytes } from 'node:crypto';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { parseKey } from '../../../src/auth/api-keys.ts';
-import { proofOf } from '../../../src/auth/gateway-proof.ts';
+import { proofOf } from '../../../src/auth/proof.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';

@@ -164,7 +164,12 @@ const initialize = {
   params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } },
 };
 for (const [what, template, apiKey, reason] of [
-  ['an invalid API key', 'near', 'sd_no_no', /rejects STAGEDOOR_API_KEY: .*key/],
+  [
+    'an invalid API key',
+    'near',
+    'sd_no_no',
+    /did not prove that it knows STAGEDOOR_API_KEY, .* not valid there/,
+  ],
   ['no API key', 'near', '', /^not logged in at http:\S+; run "npx stagedoor gateway login <name>", or set/],
   ['an unknown template', 'nothing', undefined, /nothing/],
 ] as const) {

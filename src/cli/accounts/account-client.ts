@@ -60,7 +60,7 @@ export async function withAccountClient<T>(
     throw new UsageError('--url cannot be combined with --local or --database');
   }
   if (!isLocal) {
-    const remote = await findGateway(url, terminal);
+    const remote = await findGateway(url, terminal, input.has('trust'));
     if (remote !== undefined) {
       terminal.note(`using the gateway ${remote.url}`);
       return work(remote);

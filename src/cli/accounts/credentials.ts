@@ -7,52 +7,78 @@ import { codeOf } from '../../domain/errors.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
-import { fields } from '../answers.ts';
+import { fields, itemsOf } from '../answers.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { writePrivateFile } from '../private-file.ts';
 import type { Terminal } from '../terminal.ts';
+import { provableKey, requireProof } from './proof.ts';
 
 export interface StoredToken {
   readonly username: string;
   readonly access_token: string;
   /** ISO 8601. */
   readonly expires_at: string;
+  /** Of the login, for the proof of the gateway. */
+  readonly proof_key_id?: string;
+  readonly proof_secret?: string;
 }
 
 /** The token that exactly this URL issued, also an expired one. */
 export function findToken(path: string, url: string): StoredToken | undefined {
-  return readTokens(path).get(url);
+  return readCredentials(path).tokens.get(url);
 }
 
 /** Stores a token in place of the previous one; removes those that have expired. */
 export function storeToken(path: string, url: string, token: StoredToken, nowMs: number = Date.now()): void {
-  const others = [...readTokens(path)].filter(([, each]) => !isExpired(each, nowMs));
-  writeTokens(path, [...others, [url, token]]);
+  const { tokens, trusted } = readCredentials(path);
+  const others = [...tokens].filter(([, each]) => !isExpired(each, nowMs));
+  writeCredentials(path, { tokens: new Map([...others, [url, token]]), trusted });
 }
 
-/** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. */
+/** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. Ends the trust in the URL. */
 export function removeToken(path: string, url: string): StoredToken | undefined {
-  const tokens = readTokens(path);
+  const { tokens, trusted } = readCredentials(path);
   const token = tokens.get(url);
-  if (tokens.delete(url)) writeTokens(path, [...tokens]);
+  const wasTrusted = trusted.delete(url);
+  if (tokens.delete(url) || wasTrusted) writeCredentials(path, { tokens, trusted });
   return token;
 }
 
-function readTokens(path: string): Map<string, StoredToken> {
+/** From now on credentials are sent to this URL without a proof. False when that was so before. */
+export function trustUrl(path: string, url: string): boolean {
+  const { tokens, trusted } = readCredentials(path);
+  if (trusted.has(url)) return false;
+  writeCredentials(path, { tokens, trusted: trusted.add(url) });
+  return true;
+}
+
+interface StoredCredentials {
+  /** By URL. */
+  readonly tokens: Map<string, StoredToken>;
+  /** URLs that get credentials without a proof. */
+  readonly trusted: Set<string>;
+}
+
+function readCredentials(path: string): StoredCredentials {
   try {
     // An invalid document holds none: the next login replaces it.
-    const { tokens } = fields(jsonIn(readFileSync(path, 'utf8')));
+    const { tokens, trusted } = fields(jsonIn(readFileSync(path, 'utf8')));
     const valid = Object.entries(fields(tokens)).filter(([, token]) => 'access_token' in fields(token));
-    return new Map(valid as [url: string, StoredToken][]);
+    const urls = itemsOf(trusted).map(String);
+    return { tokens: new Map(valid as [url: string, StoredToken][]), trusted: new Set(urls) };
   } catch (error) {
     const code = codeOf(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return new Map();
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { tokens: new Map(), trusted: new Set() };
     throw new CommandFailure(`${path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
   }
 }
 
-function writeTokens(path: string, tokens: readonly (readonly [url: string, StoredToken])[]): void {
-  writePrivateFile(path, `${JSON.stringify({ tokens: Object.fromEntries(tokens) }, null, 2)}\n`);
+function writeCredentials(path: string, { tokens, trusted }: StoredCredentials): void {
+  const document = {
+    tokens: Object.fromEntries(tokens),
+    ...(trusted.size === 0 ? {} : { trusted: [...trusted] }),
+  };
+  writePrivateFile(path, `${JSON.stringify(document, null, 2)}\n`);
 }
 
 /** Also true for a time that cannot be read. */
@@ -63,6 +89,8 @@ function isExpired({ expires_at: expiresAt }: StoredToken, nowMs: number): boole
 export interface RequestCredentials {
   /** Headers of every request; none without credentials. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Awaited before the headers are sent; see `requireProof`. Absent where no proof is needed. */
+  prove?(timeoutMs?: number): Promise<void>;
   /** The reason of the failure when the gateway answers 401 with this detail. */
   refused(detail: string): string;
 }
@@ -70,18 +98,29 @@ export interface RequestCredentials {
 /** STAGEDOOR_API_KEY, else the token that `gateway login` got from exactly this URL. */
 export function requestCredentials(url: string, env: Terminal['env']): RequestCredentials {
   const { STAGEDOOR_API_KEY: key } = env;
+  const path = credentialsPath(env);
+  const needsProof = url.startsWith('http:') && !readCredentials(path).trusted.has(url);
   if (key) {
     if (/[^\x20-\x7e]/.test(key))
       throw new UsageError('STAGEDOOR_API_KEY contains characters that are not allowed in a header');
     return {
       headers: { 'X-API-Key': key },
+      ...(needsProof && {
+        prove: (timeoutMs?: number) => requireProof(url, provableKey(key), 'STAGEDOOR_API_KEY', timeoutMs),
+      }),
       refused: (detail) => `${url} rejects STAGEDOOR_API_KEY: ${detail}`,
     };
   }
-  const stored = findToken(credentialsPath(env), url);
+  const stored = findToken(path, url);
   const hasExpired = stored !== undefined && isExpired(stored, Date.now());
+  const isUsable = stored !== undefined && !hasExpired;
   return {
-    headers: stored === undefined || hasExpired ? {} : { Authorization: `Bearer ${stored.access_token}` },
+    headers: isUsable ? { Authorization: `Bearer ${stored.access_token}` } : {},
+    ...(isUsable &&
+      needsProof && {
+        prove: (timeoutMs?: number) =>
+          requireProof(url, provableToken(stored), `the login of ${stored.username}`, timeoutMs),
+      }),
     refused: () => {
       const { username = '<name>', expires_at: at } = stored ?? {};
       const lack = hasExpired
@@ -91,6 +130,10 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
       return `${lack}; run "${login}", or set STAGEDOOR_API_KEY`;
     },
   };
+}
+
+function provableToken({ proof_key_id: keyId, proof_secret: secret }: StoredToken) {
+  return keyId === undefined || secret === undefined ? undefined : { keyId, secret };
 }
 
 // --- environments.json beside the tokens, written by hand; `--env NAME` reads it:

@@ -5,11 +5,16 @@ import { codeOf, messageOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
+import { ProofUnavailable } from '../accounts/proof.ts';
+import { CommandFailure } from '../failures.ts';
 
 /** Longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */
 const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
 /** Waits between two attempts, in ms: the first, and the longest. */
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
+
+/** How long a proof of the gateway holds, in ms. */
+const PROVEN_MS = 5_000;
 
 /** The request may have reached the gateway: whether it took effect is unknown. */
 export class LostRequest extends Error {}
@@ -27,7 +32,8 @@ export interface LinkRequest {
 export class GatewayLink {
   readonly #endpoint: string;
   readonly #credentials: () => RequestCredentials;
-  #headers: RequestCredentials['headers'];
+  #current: RequestCredentials;
+  #provenAtMs = Number.NEGATIVE_INFINITY;
   readonly #log: (text: string) => void;
   readonly #awayMs: number;
   #isAway = false;
@@ -41,7 +47,7 @@ export class GatewayLink {
   ) {
     this.#endpoint = endpoint;
     this.#credentials = credentials;
-    this.#headers = credentials().headers;
+    this.#current = credentials();
     this.#log = log;
     this.#awayMs = awayMs;
   }
@@ -74,25 +80,40 @@ export class GatewayLink {
   }
 
   #hasOtherCredentials(): boolean {
-    const before = JSON.stringify(this.#headers);
-    this.#headers = this.#credentials().headers;
-    return JSON.stringify(this.#headers) !== before;
+    const before = JSON.stringify(this.#current.headers);
+    this.#current = this.#credentials();
+    this.#provenAtMs = Number.NEGATIVE_INFINITY;
+    return JSON.stringify(this.#current.headers) !== before;
+  }
+
+  /** Another program may listen at the address after the gateway ended: a proof holds only for a short time. */
+  async #prove(): Promise<void> {
+    if (this.#current.prove === undefined || performance.now() - this.#provenAtMs < PROVEN_MS) return;
+    await this.#current.prove();
+    this.#provenAtMs = performance.now();
   }
 
   /** The response, or the reason why the request was certainly not delivered. */
   async #try({ method, headers, body, signal, isRepeatable }: LinkRequest): Promise<Response | string> {
     try {
+      await this.#prove();
+    } catch (error) {
+      if (error instanceof CommandFailure && !(error instanceof ProofUnavailable)) throw error;
+      return codeOf(error) ?? messageOf(error);
+    }
+    try {
       const response = await fetch(this.#endpoint, {
         method,
         signal,
         redirect: 'error',
-        headers: { ...this.#headers, ...headers },
+        headers: { ...this.#current.headers, ...headers },
         ...(body === undefined ? {} : { body }),
       });
       if (this.#isAway) this.#log('the gateway is reachable again');
       this.#isAway = false;
       return response;
     } catch (error) {
+      this.#provenAtMs = Number.NEGATIVE_INFINITY;
       signal.throwIfAborted();
       const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
       const code = codeOf(cause) ?? messageOf(cause);

@@ -10,7 +10,8 @@ import {
   locationText,
   stepsOf,
 } from '../../connect/kind.ts';
-import { namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
+import { credentialsPath } from '../../templates/command-exposure.ts';
+import { namedEnvironment, requestCredentials, trustUrl } from '../accounts/credentials.ts';
 import { DEFAULT_URLS } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
@@ -32,7 +33,6 @@ export const connect: Command = {
       'Variable for the program; NAME without a value names a gateway of environments.json',
     '--key <key>':
       'Write this API key into the snippet, in place of STAGEDOOR_API_KEY; - reads standard input',
-    '--trust': 'Use the program that the gateway names, also if it is not in the local catalogue',
     '--verify':
       'Connect as the snippet does, list the tools and report them; exit code 1 when it does not work',
     '--write': "Show the changes to the client's own file, ask, and write it; a copy of the old file is kept",
@@ -41,6 +41,8 @@ export const connect: Command = {
     '--file <path>': "The client's file; default where the client keeps it",
     '--output <file>': 'Write the snippet to a file that only its owner can read',
     ...CLIENT_OPTIONS,
+    '--trust':
+      'Use the program that the gateway names, also if it is not in the local catalogue; send the key to this http URL without a proof, now and later',
   },
   examples: [
     'connect everything',
@@ -264,6 +266,7 @@ export const bridge: Command = {
     input.refuseBoth('env', 'url');
     const { env } = namedEnvironment(input.text('env'), terminal.env);
     const url = namedUrl(input.text('url'), env) ?? (await answeringUrl(terminal)) ?? DEFAULT_URLS[0];
+    if (input.has('trust')) trustUrl(credentialsPath(env), url);
     return runBridge(input.positional(0), url, { env, complain: terminal.complain });
   },
 };

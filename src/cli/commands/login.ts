@@ -5,7 +5,13 @@ import { isLoopback } from '../../config.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
-import { removeToken, type StoredToken, storeToken } from '../accounts/credentials.ts';
+import {
+  type RequestCredentials,
+  removeToken,
+  requestCredentials,
+  type StoredToken,
+  storeToken,
+} from '../accounts/credentials.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
@@ -31,14 +37,18 @@ export const login: Command = {
     const password = await readPassword(input, terminal, { question, isNew: false });
     const form = { username, password };
     const answer = fields(await gateway.request('/auth/login', { method: 'POST', form }));
-    const { access_token: token, expires_in: seconds } = answer;
+    const { access_token: token, expires_in: seconds, proof_key_id: keyId, proof_secret: secret } = answer;
     if (typeof token !== 'string' || typeof seconds !== 'number' || !(seconds > 0)) {
       throw new CommandFailure(`${gateway.url} answered the login without a token`);
     }
 
     const expiresAt = new Date(Date.now() + seconds * 1000).toISOString();
     const path = credentialsPath(terminal.env);
-    storeToken(path, gateway.url, { username, access_token: token, expires_at: expiresAt });
+    const proof =
+      typeof keyId === 'string' && typeof secret === 'string'
+        ? { proof_key_id: keyId, proof_secret: secret }
+        : {};
+    storeToken(path, gateway.url, { username, access_token: token, expires_at: expiresAt, ...proof });
     const done = { url: gateway.url, username, expires_at: expiresAt };
     const text = `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${path}`;
     printResult(input, terminal, done, text);
@@ -62,24 +72,33 @@ export const logout: Command = {
     const path = credentialsPath(terminal.env);
     const named = namedUrl(input.text('url'), terminal.env);
     const removed = (named === undefined ? usualUrls(terminal) : [named]).flatMap((url) => {
+      const credentials = requestCredentials(url, { ...terminal.env, STAGEDOOR_API_KEY: undefined });
       const token = removeToken(path, url);
-      return token === undefined ? [] : [{ url, token }];
+      return token === undefined ? [] : [{ url, token, credentials }];
     });
     const urls = removed.map(({ url }) => url);
     const text = urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`;
     printResult(input, terminal, { logged_out: urls }, text);
-    await Promise.all(removed.map(({ url, token }) => endToken(url, token, terminal)));
+    await Promise.all(removed.map((each) => endToken(each, terminal)));
     return 0;
   },
 };
 
+interface Removed {
+  readonly url: string;
+  readonly token: StoredToken;
+  readonly credentials: RequestCredentials;
+}
+
 /** The caller removes the token in any case. It is sent only to a gateway, not to any other program at the address. */
-async function endToken(url: string, token: StoredToken, terminal: Terminal): Promise<void> {
+async function endToken(
+  { url, token, credentials }: Removed,
+  terminal: Pick<Terminal, 'busy' | 'note'>,
+): Promise<void> {
   if (Date.parse(token.expires_at) <= Date.now()) return;
   try {
     if (!(await answerOfGateway(url))) throw new CommandFailure('no gateway answers');
-    const headers = { Authorization: `Bearer ${token.access_token}` };
-    const gateway = new Remote(url, { headers, refused: (why) => why }, terminal.busy);
+    const gateway = new Remote(url, credentials, terminal.busy);
     await gateway.request('/auth/logout', { method: 'POST', timeoutMs: SEEK_MS });
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;

@@ -12,7 +12,7 @@ import { lastWords } from '../../domain/text.ts';
 import { VERSION } from '../../domain/version.ts';
 import { TRANSPORTS } from '../../transports/index.ts';
 import { Reaper } from '../../transports/stdio/process-group.ts';
-import { requestCredentials } from '../accounts/credentials.ts';
+import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
 import { fields, listOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import { Remote } from '../remote.ts';
@@ -84,7 +84,8 @@ export async function verify(
 /** The same for a client of the HTTP API: lists the tools with one request. */
 export async function verifyApi(connection: Connection, env: Terminal['env']): Promise<Verification> {
   const beganAtMs = performance.now();
-  const credentials = { headers: headersOf(connection, env), refused: (why: string) => why };
+  const { headers, prove } = credentialsOf(connection, env);
+  const credentials = { headers, ...(prove && { prove }), refused: (why: string) => why };
   const gateway = new Remote(connection.url, credentials, (_, work) => work(() => {}));
   const path = `/mcp/${connection.template}/tools/list`;
   const answer = await gateway.request(path, { timeoutMs: VERIFY_MS });
@@ -98,7 +99,14 @@ function definitionOf(connection: Connection, env: Terminal['env']): InstanceDef
   const common = { ...ids, weight: 1, metadata: {}, source: 'api', createdAt: '', updatedAt: '' } as const;
   if (connection.transport === 'http') {
     const { transport, endpoint } = connection;
-    return { ...common, transport, endpoint, args: [], env: {}, headers: headersOf(connection, env) };
+    return {
+      ...common,
+      transport,
+      endpoint,
+      args: [],
+      env: {},
+      headers: credentialsOf(connection, env).headers,
+    };
   }
   const { transport, command, args, env: own } = connection;
   // A client passes on its whole environment.
@@ -106,6 +114,9 @@ function definitionOf(connection: Connection, env: Terminal['env']): InstanceDef
   return { ...common, transport, command, args, env: variables, headers: {} };
 }
 
-function headersOf({ key, url }: Pick<Connection, 'key' | 'url'>, env: Terminal['env']) {
-  return key === undefined ? {} : requestCredentials(url, env).headers;
+function credentialsOf(
+  { key, url }: Pick<Connection, 'key' | 'url'>,
+  env: Terminal['env'],
+): Pick<RequestCredentials, 'headers' | 'prove'> {
+  return key === undefined ? { headers: {} } : requestCredentials(url, env);
 }

@@ -1,0 +1,28 @@
+// The proof that a gateway knows a credential, as the gateway makes it and the command line checks it: before a client sends the credential
+// over plain HTTP, because another program on the machine may listen at the address of a gateway. Source: ADR 88.
+
+import { createHmac, timingSafeEqual } from 'node:crypto';
+
+/** The end of a connection at the gateway. */
+export interface Endpoint {
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * HMAC-SHA-256 over the nonce and the gateway's end of the connection, in hex. `secret`: the SHA-256 of an API key's secret, or what
+ * the login answered, in hex. An answer that was relayed from another address or port does not fit the client's connection.
+ */
+export function proofOf(secret: string, nonce: string, { address, port }: Endpoint): string {
+  const plain = address
+    .replace(/^::ffff:(?=\d+\.)/i, '')
+    .replace(/%.*$/, '')
+    .toLowerCase();
+  return createHmac('sha256', Buffer.from(secret, 'hex')).update(`${nonce}\n${plain}\n${port}`).digest('hex');
+}
+
+/** Compares in constant time. */
+export function isProof(found: unknown, wanted: string): boolean {
+  if (typeof found !== 'string' || found.length !== wanted.length) return false;
+  return timingSafeEqual(Buffer.from(found, 'latin1'), Buffer.from(wanted, 'latin1'));
+}

@@ -1,0 +1,86 @@
+// Makes a gateway prove that it knows a key or a token before a command sends it over plain HTTP. Source: ADR 88.
+
+import { hash, randomBytes } from 'node:crypto';
+import { request } from 'node:http';
+import { parseKey } from '../../auth/api-keys.ts';
+import { isProof, proofOf } from '../../auth/proof.ts';
+import { jsonIn } from '../../domain/json.ts';
+import { fields } from '../answers.ts';
+import { CommandFailure } from '../failures.ts';
+
+/** What the proof is about; undefined for a credential that no gateway can have issued, or a login of an earlier build. */
+export interface Provable {
+  readonly keyId: string;
+  /** In hex; see `proofOf`. */
+  readonly secret: string;
+}
+
+export function provableKey(key: string): Provable | undefined {
+  const parts = parseKey(key);
+  return parts && { keyId: parts.id, secret: hash('sha256', parts.secret) };
+}
+
+/** The gateway cannot answer now, so nothing was sent. */
+export class ProofUnavailable extends CommandFailure {}
+
+/** Longest wait for a proof, in ms. The gateway waits up to 16 s for a silent database. */
+const PROOF_MS = 20_000;
+const PROOF_BYTES = 65_536;
+
+/**
+ * Resolves when the gateway at this http URL has proved that it knows the secret. Throws CommandFailure when it has not, ProofUnavailable
+ * when it may later, and the error of the connection. `what`: the name of the credential in the message.
+ */
+export async function requireProof(
+  url: string,
+  provable: Provable | undefined,
+  what: string,
+  timeoutMs = PROOF_MS,
+): Promise<void> {
+  const failure = `${url} did not prove that it knows ${what}, which was not sent`;
+  const hint =
+    `another program may listen there, its port may be mapped, or ${what} is not valid there; ` +
+    'if you trust this address, repeat with --trust';
+  if (provable === undefined) throw new CommandFailure(`${failure}: ${hint}`);
+  const nonce = randomBytes(24).toString('base64url');
+  const { status, body, address, port } = await post(
+    `${url}/auth/proof`,
+    JSON.stringify({ key_id: provable.keyId, nonce }),
+    Math.min(timeoutMs, PROOF_MS),
+  );
+  if (status === 429 || status === 503)
+    throw new ProofUnavailable(`${failure}: it answers with status ${status}; try again later`);
+  const wanted = proofOf(provable.secret, nonce, { address, port });
+  if (status !== 200 || !isProof(fields(jsonIn(body)).proof, wanted))
+    throw new CommandFailure(`${failure}: ${hint}`);
+}
+
+interface Posted {
+  readonly status: number;
+  readonly body: string;
+  /** The other end of the connection. */
+  readonly address: string;
+  readonly port: number;
+}
+
+/** Not with fetch, which does not show the other end. */
+function post(url: string, text: string, timeoutMs: number): Promise<Posted> {
+  const { promise, resolve, reject } = Promise.withResolvers<Posted>();
+  const signal = AbortSignal.timeout(timeoutMs);
+  const headers = { 'Content-Type': 'application/json', 'Content-Length': Buffer.byteLength(text) };
+  const fail = (error: Error) => reject(signal.aborted ? signal.reason : error);
+  const sent = request(url, { method: 'POST', headers, agent: false, signal }, (response) => {
+    const { remoteAddress: address = '', remotePort: port = 0 } = response.socket;
+    let body = '';
+    response.setEncoding('utf8');
+    response.on('data', (chunk: string) => {
+      body += chunk;
+      if (body.length > PROOF_BYTES) response.destroy(new Error('the answer is too long'));
+    });
+    response.once('error', fail);
+    response.once('end', () => resolve({ status: response.statusCode ?? 0, body, address, port }));
+  });
+  sent.once('error', fail);
+  sent.end(text);
+  return promise;
+}
