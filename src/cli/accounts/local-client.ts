@@ -8,6 +8,7 @@ import { Passwords } from '../../auth/passwords.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { definedFields } from '../../domain/json.ts';
 import type { BytesReply } from '../../http/reply.ts';
+import type { HttpRequest } from '../../http/request.ts';
 import type { RawInput, Services } from '../../http/route.ts';
 import { apiKeyRoutes, userRoutes } from '../../http/routes/accounts.ts';
 import type { CommandInput } from '../command.ts';
@@ -61,6 +62,7 @@ export async function withLocalClient<T>(
           query: '',
           body: definedFields(Object(body)),
           principal: ANONYMOUS,
+          request: {} as HttpRequest, // it has no address
         };
         const services = { auth: { accounts } } as Services;
         const { bytes, trail } = (await route.run(input as RawInput, services)) as BytesReply;
