@@ -175,7 +175,8 @@ export function writtenFields(fields: object): Record<string, unknown> {
   const written: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields)) {
     const key = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-    written[key] = typeof value === 'number' ? Math.round(value * 1_000) / 1_000 : value;
+    written[key] =
+      typeof value === 'number' && !Number.isInteger(value) ? Math.round(value * 1_000) / 1_000 : value;
   }
   return written;
 }

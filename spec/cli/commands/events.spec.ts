@@ -40,7 +40,7 @@ test('shows the tool, caller, outcome and duration of a call', async () => {
   const { out } = await gateway.run('gateway events --type exchange.refused,exchange.finished');
   assert.match(
     out,
-    /^[^\n]+ exchange\.finished {2}calls\/one {2}call=1 {2}method=tools\/call {2}tool=echo {2}principal=user:1 {2}request_id=r-1 {2}attempt=1 {2}wait_ms=\S+ {2}outcome=result {2}duration_ms=[\d.]+$/m,
+    /^[^\n]+ exchange\.finished {2}calls\/one {2}call=\d+ {2}method=tools\/call {2}tool=echo {2}principal=user:1 {2}request_id=r-1 {2}attempt=1 {2}wait_ms=\S+ {2}outcome=result {2}duration_ms=[\d.]+$/m,
   );
 });
 

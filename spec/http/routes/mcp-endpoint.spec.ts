@@ -1,7 +1,6 @@
 // The routes of the MCP endpoint: their paths and their rate limit. Two tests use a fake endpoint; the real endpoint is tested
 // in spec/protocol and in the journeys.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
@@ -97,8 +96,9 @@ test('a message that is refused as invalid counts as one request, of either era'
 });
 
 test('a caller without requests left may send 60 messages a second; more are refused before the body is read', async () => {
-  mock.timers.enable({ apis: ['Date'], now: Date.now() });
-  const app = await startWithAccounts({ limits: { userHourlyLimit: 1, apiKeyHourlyLimit: 9 } });
+  let nowMs = 0;
+  const limits = { userHourlyLimit: 1, apiKeyHourlyLimit: 9 };
+  const app = await startWithAccounts({ limits, monotonicNow: () => nowMs });
   try {
     await app.serve('demo', 'one');
     const headers = await openSession(app, '/mcp/demo', { credentials: app.user });
@@ -120,10 +120,9 @@ test('a caller without requests left may send 60 messages a second; more are ref
     socket.write(head('POST /mcp/demo', { ...headers, 'content-length': '60000' }));
     assert.match(await readUntil(socket, 'RATE_LIMIT_EXCEEDED'), /^HTTP\/1.1 429 /);
     socket.destroy();
-    mock.timers.tick(1_000);
+    nowMs = 1_000;
     assert.is((await send(headers)).status, 202);
   } finally {
-    mock.timers.reset();
     await app.close();
   }
 });
