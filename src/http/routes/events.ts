@@ -34,14 +34,18 @@ export const eventRoutes: readonly Route[] = [
             description: `Several are separated by commas: ${SELECTABLE.join(', ')}`,
           }),
         ),
-        /** True: continues with new events. Default false: ends after the kept events. */
-        follow: Type.Optional(Type.Boolean()),
+        follow: Type.Optional(
+          Type.Boolean({
+            description:
+              'Continues with new events, which is the default; `false` ends after the kept events',
+          }),
+        ),
       }),
     },
     answers: {
       200: {
         description:
-          'The kept events and, with `follow`, new ones. `event` is the type, `data` a JSON object with `type`, `at` and the fields of ' +
+          'The kept events and, unless `follow` is `false`, new ones. `event` is the type, `data` a JSON object with `type`, `at` and the fields of ' +
           'that type; no event contains arguments or results. Without the scope `admin`: only calls and sessions of the caller. ' +
           '`gateway.sampled`, which is neither kept nor in a group, comes once a second while a reader follows it by its name: the load of the gateway, and ' +
           'of the templates and instances that changed since the previous one. ' +
@@ -53,7 +57,7 @@ export const eventRoutes: readonly Route[] = [
     },
     errors: ['QUEUE_FULL'],
     handler: ({ query, principal, request }, { events, samples }) => {
-      const { template, follow = false } = query;
+      const { template, follow = true } = query;
       const types = query.type === undefined ? undefined : typesIn(query.type);
       const isFollowing = follow && !request.isHead;
       const after = request.headers['last-event-id'];
