@@ -126,6 +126,7 @@ async function start(
   const storage = await openStorage(config, {
     migrations: 'apply',
     onNotice: (line) => log.info(line),
+    onWarning: (line) => log.warn(line),
     onRefusal: (reason, isFull) => log.error({ reason }, isFull ? FULL : 'a change of the database failed'),
   });
   const { store } = storage;

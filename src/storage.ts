@@ -22,7 +22,8 @@ export interface Storage {
   readonly protectedPaths: readonly ProtectedPath[];
 }
 
-export interface StorageOptions extends Pick<OpenStoreOptions, 'migrations' | 'onNotice' | 'onRefusal'> {
+export interface StorageOptions
+  extends Pick<OpenStoreOptions, 'migrations' | 'onNotice' | 'onWarning' | 'onRefusal'> {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 

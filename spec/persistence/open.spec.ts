@@ -7,6 +7,7 @@ import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
+import { definition } from '../helpers/failing-backend.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -45,6 +46,59 @@ test('reports once that it created a database, and nothing for an existing one',
   stores.push(await openStore('sqlite:///gatway.db', options), await openStore('sqlite://', options));
   await Promise.all(stores.map((store) => store.close()));
   assert.equal(notices, [`created the database "${folder('gatway.db')}"`]);
+});
+
+test('warns of a copy of an open file without its journal, and not of one with it', async () => {
+  const warnings: string[] = [];
+  const options = { ...apply(), onWarning: (line: string) => void warnings.push(line) };
+  const store = await openStore('sqlite:///gateway.db', options);
+  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+  await copyFile(folder('gateway.db'), folder('bare.db'));
+  for (const end of ['', '-wal']) await copyFile(folder(`gateway.db${end}`), folder(`whole.db${end}`));
+  await store.close();
+  await copyFile(folder('gateway.db'), folder('stopped.db'));
+  const whole = await openStore('sqlite:///whole.db', options);
+  const stopped = await openStore('sqlite:///stopped.db', options);
+  for (const copy of [whole, stopped]) assert.is((await copy.listTemplates()).length, 1);
+  assert.equal(warnings, []);
+  const bare = await openStore('sqlite:///bare.db', options);
+  assert.is(warnings.length, 1);
+  assert.match(String(warnings[0]), /bare\.db was not empty and had no tables: .*-wal/);
+  for (const copy of [whole, stopped, bare]) await copy.close();
+});
+
+test('tells an older build from a newer version', async () => {
+  for (const [name, words] of [
+    ['Migration20250101000000_first', 'was made by an older build before the first release'],
+    ['Migration29991231000000_later', 'was changed by a newer version'],
+  ] as const) {
+    const url = `sqlite:///${folder(`${name}.db`)}`;
+    await (await openStore(url, apply())).close();
+    const { connection, close } = await connect(url);
+    await connection.execute(`insert into stagedoor_migrations (name) values ('${name}')`);
+    await close();
+    assert.match(await failureOf(openStore(url, apply())), words);
+  }
+});
+
+test('names the table and the id of a damaged row in one line, without its values', async () => {
+  const url = `sqlite:///${folder('x.db')}`;
+  const store = await openStore(url, apply());
+  await store.saveTemplate({ name: 'demo', loadBalancer: {} });
+  await store.saveInstance(definition('one', { template: 'demo' }));
+  const { connection, close } = await connect(url);
+  await connection.execute(`update instances set metadata = '{"planted": tru'`);
+  await connection.execute(`update templates set load_balancer = 'planted'`);
+  await close();
+  for (const [read, row] of [
+    [store.listInstances(), '"demo/one" of the table instances'],
+    [store.listTemplates(), '"demo" of the table templates'],
+  ] as const) {
+    const message = await failureOf(read);
+    assert.match(message, `the row ${row} is damaged: `);
+    assert.not.match(message, /planted|\n/);
+  }
+  await store.close();
 });
 
 test('fails with DATABASE_UNAVAILABLE while its file is moved or replaced', async () => {

@@ -28,6 +28,8 @@ export interface OpenStoreOptions {
   readonly statementTimeoutMs?: number | undefined;
   /** Called with a line for the operator when the database was created, because its name may be a typing error. */
   readonly onNotice?: ((line: string) => void) | undefined;
+  /** Called with a line for the operator when the file is probably an incomplete copy. */
+  readonly onWarning?: ((line: string) => void) | undefined;
   /** Called with the code of the error, such as SQLITE_FULL, when a change fails and the one before did not; whether space is missing. */
   readonly onRefusal?: ((code: string, isFull: boolean) => void) | undefined;
 }
@@ -55,7 +57,8 @@ export async function openStore(url: string, options: OpenStoreOptions): Promise
     import('./orm-session.ts'),
   ]);
   const mayCreate = options.migrations === 'apply' || isInMemory(parsed);
-  const creation: Creation = { mayCreate, onNotice: options.onNotice };
+  const isBare = await isBareFile(parsed.description.file);
+  const creation: Creation = { mayCreate, isBare, onNotice: options.onNotice, onWarning: options.onWarning };
   const orm = await connected(parsed, timeoutMs, creation);
   try {
     await upToDate(parsed, orm, creation);
@@ -88,8 +91,19 @@ export async function migrationStatus(
   }
 }
 
-interface Creation extends Pick<OpenStoreOptions, 'onNotice'> {
+interface Creation extends Pick<OpenStoreOptions, 'onNotice' | 'onWarning'> {
   readonly mayCreate: boolean;
+  /** See isBareFile. */
+  readonly isBare?: boolean;
+}
+
+/** True for a SQLite file with contents and no journal beside it. To be asked before it is opened, which makes a journal. */
+async function isBareFile(file: string | undefined): Promise<boolean> {
+  if (file === undefined) return false;
+  const [stats, journal] = await Promise.all(
+    [file, `${file}-wal`].map((path) => stat(path).catch(() => undefined)),
+  );
+  return stats !== undefined && stats.size > 0 && journal === undefined;
 }
 
 async function connected(parsed: ParsedDatabaseUrl, timeoutMs: number, creation: Creation): Promise<Orm> {
@@ -179,7 +193,7 @@ function shellWord(path: string): string {
 }
 
 async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation): Promise<void> {
-  const { mayCreate, onNotice } = creation;
+  const { mayCreate, isBare, onNotice, onWarning } = creation;
   const { readMigrationStatus } = await import('./migrate.ts');
   const { database, description } = parsed;
   // The last process that closes a SQLite file locks it for a checkpoint.
@@ -191,14 +205,19 @@ async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation)
     if (!(await createDatabase(parsed, connectTo, onNotice))) throw thrown;
     return withTimeout(readMigrationStatus(database, orm), ANSWER_MS);
   });
-  refuseNewer(description.printable, status);
+  refuseUnknown(description.printable, status);
+  if (isBare && mayCreate && status.applied.length === 0)
+    onWarning?.(
+      `the database ${description.printable} was not empty and had no tables: a copy of the file of a running gateway lacks what is ` +
+        'in the file ending in -wal beside it; copy both, or stop the gateway first',
+    );
   if (status.pending.length === 0) return;
   if (!mayCreate) {
     const state = status.applied.length === 0 ? 'has no tables yet' : 'is older than this program';
     const advice = `run "${ownCommand('db migrate')}", or start the gateway once`;
     throw new StoreOpenError(`the database ${description.printable} ${state}: ${advice}`);
   }
-  refuseNewer(description.printable, await migrated(parsed, orm));
+  refuseUnknown(description.printable, await migrated(parsed, orm));
 }
 
 /** On separate connections, because the statements of the others have a time limit; SQLite has one connection and no limit. */
@@ -219,8 +238,24 @@ function isInMemory({ database, description }: ParsedDatabaseUrl): boolean {
   return database.isFile === true && description.file === undefined;
 }
 
-function refuseNewer(printable: string, { unknown }: MigrationStatus): void {
+/** True when the unknown migrations are older than those of this program: builds before a release replace them. */
+export function isOfOlderBuild({ applied, pending, unknown }: MigrationStatus): boolean {
+  const newest =
+    [...applied, ...pending]
+      .filter((name) => !unknown.includes(name))
+      .toSorted()
+      .at(-1) ?? '';
+  return unknown.length > 0 && unknown.every((name) => name < newest);
+}
+
+function refuseUnknown(printable: string, status: MigrationStatus): void {
+  const { unknown } = status;
   if (unknown.length === 0) return;
+  if (isOfOlderBuild(status))
+    throw new StoreOpenError(
+      `the database ${printable} was made by an older build before the first release (${unknown.at(-1)} is unknown here): ` +
+        'run that build and export its registry ("db export"), then move the database away',
+    );
   throw new StoreOpenError(
     `the database ${printable} was changed by a newer version (${unknown.at(-1)} is unknown here): ` +
       'run that version, or restore a backup from before',

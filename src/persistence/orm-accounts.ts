@@ -25,6 +25,7 @@ import {
 } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AccountStore } from './store.ts';
+import { readRow } from './store-errors.ts';
 
 /** Keys in one write, which a distant database must finish within the timeout of one operation. */
 const TOUCH_BATCH = 100;
@@ -86,7 +87,9 @@ export function ormAccounts(session: OrmSession): AccountStore {
       inBatches(ids, (where) =>
         session.run(async (em, { apiKeys }) => {
           const rows = em.createQueryBuilder(apiKeys).where(where).orderBy({ position: 'asc' });
-          return (await rows.execute('all')).map((row) => recordOf<ApiKey>(row));
+          return (await rows.execute('all')).map((row) =>
+            readRow('api_keys', row.id, () => recordOf<ApiKey>(row)),
+          );
         }),
       ),
     insertApiKey: (key) =>
@@ -182,7 +185,7 @@ function rowOfUser(user: User): Columns<UserRow> {
 }
 
 function userOf({ usernameKey: _, ...row }: UserRow): User {
-  return { ...recordOf<User>(row), isActive: row.isActive === 1 };
+  return readRow('users', row.id, () => ({ ...recordOf<User>(row), isActive: row.isActive === 1 }));
 }
 
 export function rowOfApiKey(key: ApiKey): Columns<ApiKeyRow> {

@@ -12,6 +12,7 @@ import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import type { SettingStore, Store } from './store.ts';
+import { readRow } from './store-errors.ts';
 
 /**
  * Lists are in the order of the first save; their rows are no entities, which take eight times as long. `kind` and `file`: see
@@ -32,7 +33,7 @@ export function ormStore(
     listTemplates: () =>
       session.run(async (em, { templates }) => {
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');
-        return rows.map((row) => recordOf<TemplateSettings>(row));
+        return rows.map((row) => readRow('templates', row.name, () => recordOf<TemplateSettings>(row)));
       }),
     saveTemplate: ({ name, loadBalancer: change }) =>
       session.change(async (em, { templates }, position) => {
@@ -184,6 +185,8 @@ function instanceOf(
   { target, env: _, headers: __, ...row }: InstanceRow,
   secrets: Pick<InstanceDefinition, 'env' | 'headers' | 'locked'>,
 ): InstanceDefinition {
-  const own = recordOf<Omit<InstanceDefinition, keyof Target | SecretField | 'locked'>>(row);
-  return { ...own, ...(fromDocument(target) as Target), ...secrets };
+  return readRow('instances', `${row.template}/${row.id}`, () => {
+    const own = recordOf<Omit<InstanceDefinition, keyof Target | SecretField | 'locked'>>(row);
+    return { ...own, ...(fromDocument(target) as Target), ...secrets };
+  });
 }

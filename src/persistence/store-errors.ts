@@ -19,6 +19,18 @@ export class DamagedFileError extends StoreOpenError {
   }
 }
 
+/** The record of a row. StoreOpenError with table and id when the row cannot be read; without its values, which may be secret. */
+export function readRow<T>(table: string, id: string, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    throw new StoreOpenError(
+      `the row ${JSON.stringify(id)} of the table ${table} is damaged: correct it, or delete it and register it again`,
+      { cause },
+    );
+  }
+}
+
 export const FULL = 'the database has no space left: its disk or its quota is full';
 
 /** A change was refused for lack of space. `code`: of the driver's error. */

@@ -126,6 +126,6 @@ export interface AuditBounds {
 export interface MigrationStatus {
   readonly applied: readonly string[];
   readonly pending: readonly string[];
-  /** Applied by a newer program. */
+  /** Applied by another program: see isOfOlderBuild. */
   readonly unknown: readonly string[];
 }

@@ -5,7 +5,13 @@ import type { Config } from '../../config.ts';
 import { asGatewayError, OperatorError, reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type DatabaseDescription, describeDatabase } from '../../persistence/database-url.ts';
-import { DamagedFileError, fileExposureOf, migrationStatus, StoreOpenError } from '../../persistence/open.ts';
+import {
+  DamagedFileError,
+  fileExposureOf,
+  isOfOlderBuild,
+  migrationStatus,
+  StoreOpenError,
+} from '../../persistence/open.ts';
 import type { MigrationStatus } from '../../persistence/store.ts';
 import { openStorage, type Storage } from '../../storage.ts';
 import { issueText } from '../answers.ts';
@@ -126,7 +132,9 @@ function reasonOfFailure(thrown: unknown): string {
 }
 
 /** The reason why a gateway of this version cannot start on the database as it is; undefined when it can. */
-function reasonAgainst({ pending, unknown }: MigrationStatus): string | undefined {
+function reasonAgainst(status: MigrationStatus): string | undefined {
+  const { pending, unknown } = status;
+  if (isOfOlderBuild(status)) return 'it was made by an older build before the first release';
   if (unknown.length > 0) return 'it was changed by a newer version';
   if (pending.length === 0) return undefined;
   return `migrations are pending: run "${ownCommand('db migrate')}", or start the gateway once`;

@@ -93,7 +93,7 @@ function databaseResult(
   const { pending = [], unknown = [] } = migrations ?? {};
   const failed = (advice: string | null) => fail(`${name}: ${reason}`, advice);
   if (!isReachable) return failed(kind === 'sqlite' ? null : 'start it, or correct its URL and its password');
-  if (unknown.length > 0) return failed('use the version of stagedoor that changed it, or a later one');
+  if (unknown.length > 0) return failed('use the version of stagedoor that changed it');
   if (pending.length === 0) return failed(`"${ownCommand('db status')}" says more`);
   const advice = `"${ownCommand('db migrate')}" applies them, and so does a start of the gateway`;
   return warn(`${name}: ${pending.length} migrations are pending`, advice);
