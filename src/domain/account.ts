@@ -72,8 +72,8 @@ export interface EndedToken {
 const MOST_ENDED = 100;
 
 /**
- * The ended tokens of a user and `token`; undefined when there are too many. Expired ones are dropped only to make room: while the
- * wall clock is wrong, a token that it takes for expired would be valid again afterwards.
+ * The ended tokens of a user with `token` added; undefined if that makes too many. Expired ones are dropped only to make room: a
+ * wrong clock may take a token for expired that is valid again once the clock is right.
  */
 export function withEndedToken(
   ended: readonly EndedToken[],

@@ -70,7 +70,7 @@ export function newestFirst(left: AuditEntry, right: AuditEntry): number {
   return left.id < right.id ? 1 : -1;
 }
 
-/** Most of a number of stored entries that one trim deletes for their age: the clock may be wrong. Source: ADR 95. */
+/** The most entries that one trim deletes for their age, of `stored` entries: the clock may be wrong. Source: ADR 95. */
 export function mostExpired(stored: number): number {
   return Math.max(1, Math.floor(stored / 10));
 }

@@ -70,7 +70,7 @@ export const CLIENT_CAPABILITIES: Readonly<Record<string, string>> = {
 
 const ASKABLE = Object.values(CLIENT_CAPABILITIES);
 
-/** True when a server may send requests to this client, which cannot be attributed to one client of a shared process. */
+/** True when a server may send requests to this client. In a shared process they cannot be attributed to one client. */
 export function acceptsServerRequests({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
   return ASKABLE.some((name) => capabilities[name] !== undefined);
 }

@@ -53,7 +53,7 @@ export function tooManyBodies(): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
-/** The messages without an answer of one caller, or of all callers, that wait for their backends use all the memory that they may. */
+/** Messages that wait for their backends and get no answer, of one caller or of all, use all the memory that they may. */
 export function tooManyMessages(): GatewayError {
   const message =
     'Too many messages are waiting for backends that do not read them; try again when some are sent.';
@@ -117,7 +117,7 @@ export function accountsNeedAllTemplates(): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
 }
 
-/** The end of refusals that depend on the address of the caller. */
+/** The last sentence of refusals that depend on the address of the caller. */
 export const BEHIND_A_PROXY =
   'Requests that a proxy forwards count as remote: turn authentication on, or send them to the gateway directly.';
 
@@ -140,7 +140,9 @@ export function rateLimitExceeded(hourlyLimit: number, retryAfterSeconds: number
   return new GatewayError('RATE_LIMIT_EXCEEDED', message, { retryAfterSeconds });
 }
 
-/** For a caller that has no request left in its hourly limit, and sends more messages that do not count than it then may. */
+/**
+ * The caller has used up its hourly limit, and sends messages that do not count, such as notifications, faster than it may then.
+ */
 export function tooManyFreeMessages(perSecond: number): GatewayError {
   const message = `Rate limit exceeded: no request is left this hour, and other messages are limited to ${perSecond} per second.`;
   return new GatewayError('RATE_LIMIT_EXCEEDED', message, retryAfter(1));
@@ -279,10 +281,10 @@ export function sessionShareLimit(most: number): GatewayError {
   return new GatewayError('SESSION_LIMIT', message);
 }
 
-/** What the clients of this caller, or of all callers, declared is kept and takes all memory for it (ADR 89). */
+/** The memory for what clients declare, and the gateway keeps, is full: that of this caller, or that of all callers (ADR 89). */
 export function declarationsTooLarge(code: 'SESSION_LIMIT' | 'QUEUE_FULL'): GatewayError {
   const message =
-    'The declared capabilities of clients take all the memory for them: end some sessions, subscriptions or calls, or declare fewer.';
+    'The memory for capabilities that clients declare is full: end some sessions, subscriptions or calls, or declare fewer capabilities.';
   return new GatewayError(code, message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
@@ -303,7 +305,7 @@ export function processLimit(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
-/** A call needs an answer of its client to a request of its server, and too many other calls, or those of its caller, wait for one. */
+/** A server asks the client of a call for input, while too many calls, in all or of this caller, already wait for such input. */
 export function parkedCallsFull(most: number): GatewayError {
   const message = `Too many calls (${most}) are waiting for client input.`;
   return new GatewayError('QUEUE_FULL', message, { delivered: 'unknown' });
@@ -371,7 +373,7 @@ export function callCutOff(delivered: Delivered = 'unknown'): GatewayError {
   return backendUnavailable('the gateway is shutting down', { delivered });
 }
 
-/** The reason when calls fail, or are not sent, because of the memory bound of incomplete answers. */
+/** The reason of calls that fail, or are not sent, because incomplete answers reached their memory bound. */
 export const ANSWERS_HOLD_TOO_MUCH = 'its incomplete answers reached their memory limit';
 
 /** The caller cancelled the opening of an instance or of a conversation. */

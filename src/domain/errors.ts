@@ -76,7 +76,7 @@ export function shuttingDown(): GatewayError {
   return new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down.', retryAfter(5));
 }
 
-/** Details of an error of a call that did not happen, and may succeed later. */
+/** Details of an error: the call or request was not carried out, and may succeed after this time. */
 export function retryAfter(retryAfterSeconds: number): ErrorDetails {
   return { delivered: 'no', retryAfterSeconds };
 }
@@ -176,7 +176,7 @@ export function atInstance(error: GatewayError, instanceId: string): GatewayErro
   return new GatewayError(error.code, error.message, { ...error.facts, instanceId });
 }
 
-/** The same error with unknown delivery. */
+/** The same error with `delivered: 'unknown'`. */
 export function perhapsDelivered({ code, message, facts }: GatewayError): GatewayError {
   const { retryAfterSeconds: _, ...others } = facts;
   return new GatewayError(code, message, { ...others, delivered: 'unknown' });

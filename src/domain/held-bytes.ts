@@ -111,7 +111,7 @@ export function memoryOf(values: number, characters: number): number {
   return 80 * values + 2 * characters;
 }
 
-/** Memory of a value that is kept; 0 if that is little, which the numbers of sessions, streams and instances bound. */
+/** Memory of a value that is kept; 0 for small values, which the limits of sessions, streams and instances bound. */
 export function keptBytes(value: unknown): number {
   const bytes = memoryOf(valuesIn(value, Number.POSITIVE_INFINITY), JSON.stringify(value).length);
   return bytes > UNCOUNTED_KEPT_BYTES ? bytes : 0;
@@ -270,8 +270,8 @@ export class OwnerShares extends OwnerAmounts {
 }
 
 /**
- * True when an owner that holds `held` stays within an equal part of `most` with one more. `owners`: how many owners share it,
- * this one included. If it does and everything is taken, another owner holds more than an equal part.
+ * True when an owner that holds `held` may have one more within an equal part of `most`. `owners`: how many owners share it,
+ * this one included. When it may and nothing is free, another owner holds more than an equal part.
  */
 export function isWithinEqualPart(held: number, owners: number, most: number): boolean {
   return (held + 1) * owners <= most;

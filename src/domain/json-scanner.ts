@@ -5,7 +5,7 @@
 
 import { type JsonFields, JsonText, parseExact } from './json.ts';
 
-/** Not found at that index. */
+/** The index that means: not found. */
 export const NONE = -1;
 
 const QUOTE = 0x22;

@@ -212,8 +212,8 @@ export function inspect(body: unknown): ValidationItem[] {
 }
 
 /**
- * The issues of numbers in a value that is kept: JSON.parse may have rounded a whole number beyond 2^53, and has made a larger one than
- * a double holds infinite. `value` can be written as JSON.
+ * The issues of numbers in a value that is kept: JSON.parse rounds whole numbers beyond 2^53, and turns numbers that no double
+ * holds into Infinity. `value` can be written as JSON.
  */
 export function inspectNumbers(value: unknown): ValidationItem[] {
   return inspectWith(value, (found) => {
@@ -287,7 +287,10 @@ export function pathTo(parent: string, member: string | number): string {
   return parent === '' ? member : `${parent}.${member}`;
 }
 
-/** One line per issue. `locate` returns the path of a field at the top level, by default its name; of the document without one. */
+/**
+ * One line per issue. `locate` returns the path of a field at the top level (default: its name), or that of the document when it
+ * gets no field.
+ */
 export function issueLines(
   items: readonly ValidationItem[],
   locate: (field?: string) => string = (field) => (field === undefined ? '' : pathTo('', field)),
