@@ -43,7 +43,10 @@ export class EventBus {
   }
 }
 
-/** The stream, whose directly subscribed listeners may throw. Operators get the plain stream. */
+/**
+ * The stream for listeners of other code: what a direct listener throws becomes a warning of the process and reaches no other
+ * listener. Operators subscribe as usual.
+ */
 export function isolateListeners<T>(source: Observable<T>): Observable<T> {
   const isolatedStream = new Observable<T>((subscriber) => source.subscribe(subscriber));
   const subscribe = isolatedStream.subscribe.bind(isolatedStream);

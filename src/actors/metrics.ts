@@ -321,7 +321,7 @@ function newInstanceCounts(): InstanceCounts {
   return { exchanges: new Map(), answeredMs: 0, restarts, probes, ejections: 0 };
 }
 
-/** A request fails by an error answer, without an answer, or without an instance for it. */
+/** Requests, and how many of them failed: by an error answer, without an answer, or because no instance could take them. */
 export function tallyOf(outcomes: Iterable<readonly [RequestOutcome, number]>): Tally {
   let [requests, failures] = [0, 0];
   for (const [outcome, count] of outcomes) {

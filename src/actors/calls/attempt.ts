@@ -33,7 +33,10 @@ export interface AttemptCaller {
   ended(attempt: Attempt, ending: ExchangeEnding): void;
 }
 
-/** Answered exactly once: by the events of a conversation, by a refusal, or not at all after the caller left. */
+/**
+ * One attempt of a call. It is answered exactly once, by the events of a conversation or by a refusal; not at all once the
+ * caller has left.
+ */
 export class Attempt implements Observer<ExchangeEvent> {
   readonly ref: InstanceRef;
   readonly plan: AttemptPlan;

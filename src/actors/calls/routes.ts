@@ -13,7 +13,7 @@ import type { ExchangeEnding } from './call-events.ts';
 import { isRepeatable } from './retry.ts';
 import type { QueueTarget } from './wait-queue.ts';
 
-/** Ids of the instances that are not tried again; undefined while there is none. */
+/** Ids of the instances that a call does not try again; undefined while there are none. */
 export type Tried = ReadonlySet<string> | undefined;
 
 export interface CallRoute {
@@ -45,7 +45,7 @@ export interface CallRoute {
   end?(): void;
 }
 
-/** Fixed before the call begins. */
+/** What is fixed before a call begins. */
 export interface CallInput {
   readonly group: Group;
   readonly request: ExchangeRequest;

@@ -23,7 +23,7 @@ import type { Lease } from '../instances/leases.ts';
 import { isNetworked } from '../stateless/stateless-routing.ts';
 import { Binding } from './bindings.ts';
 
-/** Of the sessions of a gateway. */
+/** What all sessions of a gateway share. */
 export interface SessionDeps extends Clock {
   readonly fleet: Pick<Fleet, 'group' | 'has' | 'hold' | 'release' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;

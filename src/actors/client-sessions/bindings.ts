@@ -17,7 +17,10 @@ export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {
   deliver(message: ServerMessage): void;
 }
 
-/** A dedicated conversation ends with the session, or with the last call after the session moved to another instance. */
+/**
+ * A session's use of one instance. Its dedicated conversation ends with the session, or with the last call after the session
+ * moved to another instance.
+ */
 export class Binding {
   readonly ref: InstanceRef;
   readonly peer: Peer;

@@ -88,7 +88,7 @@ export class CallCounter {
     this.#active.take(ownerId);
   }
 
-  /** Why no further reservation is possible for this owner; undefined when one is. */
+  /** The refusal of a further reservation of this owner; undefined while there is room. */
   reservationRefusal(ownerId: string): GatewayError | undefined {
     return parkingRefusal(this.#reservations, ownerId);
   }
@@ -102,7 +102,10 @@ export class CallCounter {
   }
 }
 
-/** Why no further call of this owner may wait for its client: LIMITS.parkedCalls do, or the owner's share of them. */
+/**
+ * The refusal of a further call of this owner that waits for its client: all places (LIMITS.parkedCalls), or the owner's share
+ * of them, are taken. Undefined while there is room.
+ */
 export function parkingRefusal(parked: OwnerShares, ownerId: string): GatewayError | undefined {
   if (parked.isShareFull(ownerId)) return parkedCallsFull(parked.share);
   return parked.isFull ? parkedCallsFull(LIMITS.parkedCalls) : undefined;

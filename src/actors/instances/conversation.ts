@@ -89,7 +89,10 @@ const conversationLogic: ActorLogic<
 /** Longest wait for the answer to `logging/setLevel`, in ms; the call continues without. */
 const LEVEL_MS = 5_000;
 
-/** Observes the end of its upstream itself, which saves an object in each of thousands of conversations. */
+/**
+ * A conversation of one or more clients with the backend of an instance. It observes the end of its upstream itself: that saves
+ * an object in each of thousands of conversations.
+ */
 export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;

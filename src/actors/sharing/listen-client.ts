@@ -29,7 +29,7 @@ class Listening extends Subscription {
   }
 }
 
-/** Its owner stops it. */
+/** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner stops it. */
 export class ListenClient {
   readonly #exchange: Upstream['exchange'];
   readonly #lists: readonly ListField[];

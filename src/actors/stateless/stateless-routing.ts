@@ -48,7 +48,8 @@ export function isNetworked({ transport }: Pick<InstanceDefinition, 'transport'>
 
 /**
  * True when one conversation may carry several calls at the same time. Over Streamable HTTP a question of the server comes in
- * the stream of its call; on the one stream of HTTP+SSE it names no call, so there must be nothing to ask.
+ * the stream of its call. On the one stream of HTTP+SSE a question names no call, so this is true only for clients that cannot
+ * be asked anything.
  */
 export function tellsCallsApart(
   definition: Pick<InstanceDefinition, 'transport'>,
