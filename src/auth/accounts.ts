@@ -19,7 +19,7 @@ export type NewUser = Pick<User, 'username' | 'email' | 'role'> & {
   readonly templates?: readonly string[] | null | undefined;
 };
 
-/** As UserChange. */
+/** A change of a user as an admin writes it, with a new password in plain text; else as in UserChange. */
 export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'templates' | 'isActive'> & {
   readonly password?: string | undefined;
 };

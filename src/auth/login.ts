@@ -43,7 +43,10 @@ export interface LoginOptions {
   proofSecretOf(tokenId: string): string;
 }
 
-/** INVALID_CREDENTIALS with the same message for all reasons, TOO_MANY_ATTEMPTS, DATABASE_UNAVAILABLE. */
+/**
+ * Checks a name and its password. Rejects with INVALID_CREDENTIALS, with the same message for all reasons, TOO_MANY_ATTEMPTS or
+ * DATABASE_UNAVAILABLE.
+ */
 export async function login(attempt: LoginAttempt, options: LoginOptions): Promise<IssuedToken> {
   const counted = options.throttle.countAttempt(attempt);
   let user: User;

@@ -13,7 +13,7 @@ import {
 
 export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'>;
 
-/** Admins have no hourly limit. */
+/** The principal of a user. Admins have no hourly limit. */
 export function userPrincipal(user: User, { userHourlyLimit }: HourlyLimits): Principal {
   return principal(
     { id: `user:${user.id}`, kind: 'user', name: user.username, userId: user.id },
@@ -86,8 +86,8 @@ export interface AccountStatus {
 }
 
 /**
- * Of a user, or of a key with its owner: a key never changes, but the permissions of its owner limit it. A change of password, role or
- * activity changes `credentialsChangedAt`.
+ * The status of a user, or of a key with its owner: a key never changes, but the permissions of its owner limit it. A change of
+ * password, role or activity changes `credentialsChangedAt`.
  */
 export function statusOf(owner: User | undefined, key?: ApiKey): AccountStatus {
   const endsAtMs = key?.expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(key.expiresAt);

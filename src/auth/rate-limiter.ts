@@ -7,7 +7,9 @@ import { LruMap } from '../domain/lru-map.ts';
 /** A fixed window that begins with the first request. Source: ADR 17. */
 export const WINDOW_SECONDS = 3_600;
 
-/** Messages in a second that are not counted as requests, of a principal that has no request left. Source: ADR 90. */
+/**
+ * Messages per second that a principal without a request left may send, of those that do not count as requests. Source: ADR 90.
+ */
 export const FREE_MESSAGES_PER_SECOND = 60;
 
 /** Most principals that are counted in memory. */

@@ -40,7 +40,10 @@ export async function localSecret(sources: {
   return checkedSecret(await ensureSecretFile(file, newSecret()), keyFile);
 }
 
-/** The secret of all gateways on a server database; without a database, of this process alone, with its tokens. DATABASE_UNAVAILABLE. */
+/**
+ * The secret that all gateways on one database server share; without a database, a secret of this process alone, whose tokens
+ * end with it. DATABASE_UNAVAILABLE.
+ */
 export async function sharedSecret({
   kind,
   settings,
@@ -88,7 +91,7 @@ export interface SecretFile {
   readonly hint: string;
 }
 
-/** The line; undefined without a file. ConfigError for a file that cannot be read, or that others can read. */
+/** The line in the file; undefined when there is no file. ConfigError for a file that cannot be read, or that others can read. */
 export async function readSecretFile({ path, what }: Omit<SecretFile, 'hint'>): Promise<string | undefined> {
   let file: FileHandle;
   try {
