@@ -133,7 +133,7 @@ export interface McpEndpoint {
 
 export type FaultListener = (error: unknown) => void;
 
-/** The listener without its own errors, which are dropped: it is called in the middle of answers. Default: no listener. */
+/** The listener, with the errors that it throws dropped: it is called in the middle of answers. Default: no listener. */
 export function nonThrowing(listener: FaultListener = () => {}): FaultListener {
   return (error) => {
     try {

@@ -18,7 +18,10 @@ export function headerOf(headers: RequestHeaders, name: string): string | undefi
 // MCP-Protocol-Version, Mcp-Method and Mcp-Name repeat fields of a modern body, so that intermediaries need not read it. A
 // server that reads both must refuse a difference. Source: MCP 2026-07-28 basic/transports/streamable-http#request-metadata.
 
-/** After checkSentHeaders. Throws the same when a header of a request is missing, or `Mcp-Name` differs from the body. */
+/**
+ * To be called after checkSentHeaders. Throws the same error when a header of a request is missing, or `Mcp-Name` differs from
+ * the body.
+ */
 export function checkMirroredHeaders(
   headers: RequestHeaders,
   { method, params }: { readonly method: string; readonly params: JsonFields },
@@ -38,7 +41,10 @@ export function checkMirroredHeaders(
   if (decoded !== name) throw headerMismatch('Mcp-Name', 'differs from the name in the body');
 }
 
-/** Throws RpcFailure, 400 with -32020, when revision or method differ from the body; a notification may have neither. */
+/**
+ * Throws RpcFailure, 400 with -32020, when the revision or the method in the headers differs from the body; a notification needs
+ * neither header.
+ */
 export function checkSentHeaders(
   headers: RequestHeaders,
   body: { readonly method: string; readonly protocolVersion: string },

@@ -15,7 +15,7 @@ const MOST_INSTANCES = 8;
 /** Longest id that is remembered, in characters. */
 export const LONGEST_TASK_ID = 1_024;
 
-/** Owner and path of a request. Without a template: all templates together. */
+/** The owner and the template of a request; without a template, the path of all templates. */
 export interface TaskScope {
   readonly owner: Pick<Owner, 'id'>;
   readonly template: string | undefined;

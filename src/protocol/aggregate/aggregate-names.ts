@@ -19,9 +19,9 @@ export interface OwnName {
 }
 
 /**
- * The aggregate name: up to 64 letters, digits, `_` and `-`, and another one for every other pair. `{template}__{name}` stays as it
- * is where that is possible. Every other one is mapped: its beginning, with `_` for other characters, then `_` and 16 digits of its
- * SHA-256. Both parts must be well-formed Unicode.
+ * The aggregate name: up to 64 letters, digits, `_` and `-`, and never the same for two pairs of template and name.
+ * `{template}__{name}` stays as it is where that is possible. Every other one is mapped: its beginning, with `_` for other
+ * characters, then `_` and 16 digits of its SHA-256. Both parts must be well-formed Unicode.
  */
 export function aggregateName({ template, name }: OwnName): string {
   const full = `${template}${SEPARATOR}${name}`;
@@ -42,7 +42,10 @@ export function mayBeMapped(aggregated: string): boolean {
   return LIKE_MAPPED.test(aggregated) && SAFE.test(aggregated);
 }
 
-/** False when no name of this template is mapped to the aggregate one, or, with its name, this one is not. Needs no hash. */
+/**
+ * False when the mapped name `aggregated` cannot belong to this template or, with a `name`, to that name of it. It compares
+ * beginnings only, so it needs no hash.
+ */
 export function mayBeFrom(aggregated: string, template: string, name = ''): boolean {
   const beginning = beginningOf(`${template}${SEPARATOR}${name}`);
   const mapped = aggregated.slice(0, -DIGITS - 1);

@@ -194,7 +194,7 @@ export class LegacyStream {
 
 const EVENT_ID = /^([a-z0-9-]{1,20})\.(\d{1,9})$/;
 
-/** Reads an event id; undefined for one that was never given. */
+/** Reads an event id; undefined for text that is no event id of this gateway. */
 export function positionOf(eventId: string): EventPosition | undefined {
   const [, key, number] = EVENT_ID.exec(eventId) ?? [];
   return key === undefined ? undefined : { key, number: Number(number) };
@@ -205,7 +205,7 @@ function tooLarge(id: JsonRpcId): string {
   return errorMessage(id, { code: RPC.internalError, message });
 }
 
-/** Where the bytes of a log count. */
+/** The memory that keeps the messages of a log, and the session to which they belong. */
 export interface LogDeps {
   readonly memory: EventMemory;
   readonly sessionId: string;

@@ -39,7 +39,10 @@ export function pathKey(
   return JSON.stringify([purpose, template ?? null, owner.id]);
 }
 
-/** A retry has the same key, which covers the arguments, but not `_meta`, state and responses. Not for the hot path. */
+/**
+ * A key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses. Not for the hot
+ * path.
+ */
 export function callKey(call: ModernCall): string {
   const { method, params } = call;
   const { name = null, uri = null, arguments: args = {} } = params;

@@ -21,7 +21,10 @@ export function discoverResult(peers: readonly Peer[]): JsonObject {
   };
 }
 
-/** For results: at the path of all templates, which may have thousands of peers, that of the gateway. */
+/**
+ * The server info in results: that of the servers; at the path of all templates, which may have thousands of peers, that of the
+ * gateway.
+ */
 export function infoFor({ backends, owner, template }: ModernCall): ServerInfo {
   return template === undefined ? GATEWAY_INFO : serverInfoOf(backends.peers(owner));
 }
