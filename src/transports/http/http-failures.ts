@@ -7,7 +7,10 @@ import { codeOf, GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
 
-/** `sent`: undici had begun to write. A refused connection is `unreachable`, every other failure `suspicious`. */
+/**
+ * The failure of a connection. `sent`: undici had begun to write. A refused connection is `unreachable`, every other failure
+ * `suspicious`.
+ */
 export function connectionFailed(error: Error, sent: boolean): GatewayError {
   if (error instanceof AddressDenied) {
     return backendUnavailable(error.message, { delivered: 'no', cause: error });
@@ -24,7 +27,10 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
   });
 }
 
-/** A status that is no success. After 4xx and redirects nothing was done; a 5xx may come after the work. */
+/**
+ * The failure of a call that was answered with a status other than success. After 4xx and redirects nothing was done; a 5xx may
+ * come after the work.
+ */
 export function answeredStatus(status: number): GatewayError {
   if (status < 400) {
     const reason = `answered ${status}, and redirects are not followed`;
@@ -34,7 +40,10 @@ export function answeredStatus(status: number): GatewayError {
   return backendUnavailable(`answered ${status}`, { delivered: 'unknown', suspicious: true });
 }
 
-/** A success without the answer. `detail` says what came instead: "answered with an empty body". */
+/**
+ * The failure of a call whose status is a success, but without an answer. `detail` says what came instead: "answered with an
+ * empty body".
+ */
 export function answerMissing(detail: string): GatewayError {
   return backendUnavailable(detail, { delivered: 'unknown', suspicious: true });
 }

@@ -32,8 +32,9 @@ export interface ChildOptions extends ProcessOptions, Pick<OpenOptions, 'reaper'
 }
 
 /**
- * A program that runs, or could not be started: `exited` says which. A stop reaches every process that it started, except those of
- * this machine that leave its group. When it exits by itself, the others are stopped, too.
+ * A program that was started; `exited` tells when and why it ended, or that it could not be started. A stop reaches every
+ * process that it started, except those of this machine that leave its group. When it exits by itself, the others are stopped,
+ * too.
  */
 export class Child {
   /**

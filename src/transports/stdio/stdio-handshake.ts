@@ -27,8 +27,9 @@ interface Probe {
 const PROBE_TIMEOUT_MS = 3_000;
 
 /**
- * Starts the program that all clients share and determines its era: modern if it speaks that. A program that exits with the probe
- * unanswered at its first failure is started once more, within the same time, without a probe. Rejects like `openOnPipe`.
+ * Starts the program that all clients share and determines its era: modern if it speaks that. If the first opening of an
+ * instance fails because the program exits instead of answering the probe, the program is started once more, within the same
+ * time, without a probe. Rejects like `openOnPipe`.
  */
 export async function openShared<C extends StdioChannel>(start: () => C, options: SharedOpening): Promise<C> {
   const { memory, handshakeTimeoutMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
