@@ -47,8 +47,8 @@ export function callerRefusalOf(principal: Principal, anyOf: readonly Scope[], t
 
 /**
  * Makes the check of a route that needs one of these scopes. It refuses a caller whose credentials are no longer valid or now
- * belong to another principal. On a route without a template it also refuses a caller whose rights are others now, because its
- * events were selected by them. While the database is unavailable, no caller is refused.
+ * belong to another principal. On a route without a template it also refuses a caller whose rights have changed, because its
+ * events were selected by the earlier ones. While the database is unavailable, no caller is refused.
  */
 export function callerCheck(anyOf: readonly Scope[], auth: Pick<Auth, 'authenticate'>): CallerCheck {
   return (context) => {

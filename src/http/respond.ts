@@ -6,7 +6,7 @@ import type { BytesReply } from './reply.ts';
 import type { HttpContext, RequestState } from './request.ts';
 import { limitReader } from './unread-answers.ts';
 
-/** Does nothing when an answer has begun or the connection is closed. */
+/** Writes the answer of a request. Does nothing when an answer has begun or the connection is closed. */
 export function respond({ res: response, state }: HttpContext, reply: BytesReply): void {
   if (response.headersSent || response.destroyed) return;
   if (reply.instanceId !== undefined) state.instanceId = reply.instanceId;

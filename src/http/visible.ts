@@ -29,7 +29,9 @@ export function requireTemplate(principal: Principal, template: string): void {
 
 type Percentiles = 'p50Ms' | 'p95Ms' | 'p99Ms';
 
-/** Percentiles are null for a viewer of some templates: they cannot be split by template. */
+/**
+ * The statistics that one viewer may see. Percentiles are null for a viewer of some templates: they cannot be split by template.
+ */
 export type VisibleStats = Omit<GatewayStats, Percentiles> & Readonly<Record<Percentiles, number | null>>;
 
 /**

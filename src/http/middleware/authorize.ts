@@ -50,8 +50,8 @@ export function authorize(
 }
 
 /**
- * One step for routes of the MCP endpoint, before the body is read: RATE_LIMIT_EXCEEDED for a caller without requests left that sends
- * many messages, though they may be free.
+ * One step for routes of the MCP endpoint, before the body is read: RATE_LIMIT_EXCEEDED for a caller without requests left that
+ * sends too many messages, even of kinds that do not count as requests.
  */
 export function freeMessages(limiter: Pick<RateLimiter, 'takeFree'>): RouteMiddleware {
   return ({ state: { principal = NO_PRINCIPAL } }, next) => {
