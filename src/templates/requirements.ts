@@ -23,8 +23,8 @@ export function uncheckedRequirements(requires: readonly string[]): string[] {
 type ProgramVariables = Readonly<Record<string, string>>;
 
 /**
- * The reason why a program may not be started, as a clause about the first unmet requirement; undefined when it may. `user`: the one
- * that programs run as; a program must not get more rights for the question about its version.
+ * The reason why a program may not be started, as a clause about the first unmet requirement; undefined when it may. `user`: the
+ * one that programs run as, which also runs the question about the version, so that a program gets no more rights for that.
  */
 export async function unmetRequirement(
   requires: readonly string[],
