@@ -11,7 +11,10 @@ const CHECK_MS = 3_600_000;
 /** Half the bound: of two nodes that differ by more than the bound, one differs from the database by more than this. */
 const WARNED_MS = LARGEST_SKEW_MS / 2;
 
-/** Does nothing for a database without a clock of its own. `now`: ms since 1970. */
+/**
+ * Warns when the clock of this node and that of the database differ, at the start and once an hour. Does nothing for a database
+ * without a clock of its own. `now`: ms since 1970.
+ */
 export function watchClockSkew(
   store: Pick<Store, 'serverTimeMs'>,
   log: Pick<Logger, 'warn'>,
