@@ -82,7 +82,9 @@ export interface ConfigFile {
   readonly entry: (connection: Connection) => Readonly<Record<string, unknown>>;
 }
 
-/** A step of the setup; a function makes one that is needed only when the key is in a variable, from the name of that. */
+/**
+ * A step of the setup. A function makes the step from the name of the variable with the key; it is used only when there is one.
+ */
 export type Step = string | ((variable: string) => string);
 
 export interface ConnectKind {
