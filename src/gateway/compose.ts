@@ -29,7 +29,7 @@ import { Sync } from './sync.ts';
 
 export type GatewayDeps = ReturnType<typeof composeGateway>;
 
-/** Starts nothing. The caller closes `events`. */
+/** Connects the parts of a gateway, and starts nothing. The caller closes `events`. */
 export function composeGateway(
   store: Store,
   options: GatewayOptions,

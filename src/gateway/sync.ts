@@ -22,7 +22,7 @@ import { catchUp } from '../registry/catch-up.ts';
 import type { Registry } from '../registry.ts';
 import { cameFrom, importContents, syncListing } from '../registry-sync.ts';
 
-/** Without `env` there are no sources. */
+/** What sync needs of a gateway. Without `env` there are no sources. */
 export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly registry: Registry;
   readonly definitions: ReadonlyMap<string, TemplateHints>;
