@@ -30,7 +30,8 @@ export interface ServerRequest {
   readonly kind: 'request';
   readonly method: string;
   readonly params: JsonObject;
-  readonly answer: (reply: ClientReply) => void;
+  /** `hold` counts the memory of the reply until the function that it returns is called, for a receiver that keeps the reply. */
+  readonly answer: (reply: ClientReply, hold?: () => () => void) => void;
 }
 
 /** A request of a server. `answered` gets the first answer of its client; further answers are dropped. */

@@ -42,9 +42,9 @@ function modern(
     run,
     /** The questions that the client got, oldest first. */
     questions: () => asked().map((event) => (event.kind === 'request' ? [event.method, event.params] : [])),
-    answer: (index: number, reply: Parameters<Extract<ExchangeEvent, { kind: 'request' }>['answer']>[0]) => {
+    answer: (index: number, ...reply: Parameters<Extract<ExchangeEvent, { kind: 'request' }>['answer']>) => {
       const event = asked()[index];
-      if (event?.kind === 'request') event.answer(reply);
+      if (event?.kind === 'request') event.answer(...reply);
     },
     /** The backend requires input. */
     require: (inputRequests: JsonObject | undefined, requestState?: string) =>
@@ -94,6 +94,31 @@ test('a question goes to the client, and its answer into the next round', () => 
   });
   session.last.result('{"done":true}');
   assert.equal(end(), { done: true });
+});
+
+test('the memory of replies is counted until the call ends', () => {
+  for (const isCancelled of [false, true]) {
+    const { run, session, require, answer } = modern();
+    let held = 0;
+    const hold = () => {
+      held += 1;
+      return () => {
+        held -= 1;
+      };
+    };
+    const call = run();
+    require({ a: QUESTION, b: QUESTION });
+    answer(0, { result: {} }, hold);
+    answer(0, { result: {} }, hold);
+    assert.is(held, 1);
+    if (isCancelled) call.unsubscribe();
+    else {
+      answer(1, { result: {} }, hold);
+      assert.is(held, 2);
+      session.last.result('{}');
+    }
+    assert.is(held, 0);
+  }
 });
 
 test('several questions are asked at once and answered together', () => {

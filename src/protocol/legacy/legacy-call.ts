@@ -139,8 +139,7 @@ const MOST_QUESTIONS = 256;
 /** Longest wait for the answer of a client: a person may have to read first. */
 const LONGEST_MS = 10 * 60_000;
 
-interface PendingQuestion {
-  readonly answer: (reply: ClientReply) => void;
+interface PendingQuestion extends Pick<ServerRequest, 'answer'> {
   /** The call that it belongs to; undefined when it came outside of any call. */
   readonly call: LegacyCall | undefined;
   readonly askedAtMs: number;
@@ -174,11 +173,11 @@ export class LegacyQuestions {
   }
 
   /** Passes an answer of the client on. An answer to an unknown or withdrawn question is dropped. */
-  answer(id: JsonRpcId, reply: ClientReply): void {
+  answer(id: JsonRpcId, ...reply: Parameters<ServerRequest['answer']>): void {
     const question = this.#waiting.get(id);
     if (question === undefined) return;
     this.#waiting.delete(id);
-    question.answer(reply);
+    question.answer(...reply);
   }
 
   /** Removes the questions of a call that is over, and returns their ids. */

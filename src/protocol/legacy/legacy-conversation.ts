@@ -4,12 +4,7 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
-import {
-  acceptsServerRequests,
-  type ClientReply,
-  type ServerMessage,
-  type ServerRequest,
-} from '../../domain/client.ts';
+import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
@@ -98,8 +93,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return this.#session.instanceId === undefined;
   }
 
-  reply(id: JsonRpcId, reply: ClientReply): void {
-    this.#questions?.answer(id, reply);
+  reply(id: JsonRpcId, ...reply: Parameters<ServerRequest['answer']>): void {
+    this.#questions?.answer(id, ...reply);
   }
 
   /** Opens the stream for messages outside of calls, or resumes that of `lastEventId`. RpcFailure: 409 for a second one, 400. */

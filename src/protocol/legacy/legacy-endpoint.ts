@@ -249,8 +249,8 @@ export class LegacyEndpoint {
     const post = conversation.post(reply, requests.length, revision);
     for (const message of messages) {
       if (message.kind === 'request') this.#begin(message, conversation, post, from);
-      else if (requests.length === 0) forward(message, conversation, session);
-      else forwardOrDrop(message, conversation, session);
+      else if (requests.length === 0) forward(message, conversation, from);
+      else forwardOrDrop(message, conversation, from);
     }
     if (requests.length === 0) reply.empty(202);
   }
@@ -296,10 +296,10 @@ function forwardOrDrop(...message: Parameters<typeof forward>): void {
 function forward(
   message: Exclude<McpMessage, ClientRequest>,
   conversation: LegacyConversation,
-  session: McpSession,
+  { session, request: { holdBody } }: SessionPost,
 ): void {
   if (message.kind === 'answer') {
-    conversation.reply(message.id, message.reply);
+    conversation.reply(message.id, message.reply, holdBody);
   } else if (message.method === 'notifications/cancelled') {
     const id = readId(message.params.requestId);
     if (id !== undefined) conversation.cancel(id, message.params.reason);

@@ -100,6 +100,7 @@ function askClient(
   return new Observable((subscriber) => {
     let isAsking = true;
     const replies = new Map<string, JsonValue>();
+    const held: (() => void)[] = [];
     // While an exchange is under way, the exchange itself reports the error.
     const reservation = session.reserve(answer, (error) => isAsking && subscriber.error(error));
     round.reservation?.leave();
@@ -124,18 +125,20 @@ function askClient(
       requests.size === 0
         ? setTimeout(repeat, PAUSE_MS)
         : setTimeout(fail, ROUND_MS, 'the client did not answer in time');
-    const take = (key: string, reply: ClientReply): void => {
+    const take = (key: string, reply: ClientReply, hold?: () => () => void): void => {
       if (!isAsking || subscriber.closed || replies.has(key)) return;
+      if (hold !== undefined) held.push(hold()); // until the call ends: each round repeats the replies
       if ('error' in reply) fail(reply.error.message);
       else if (replies.set(key, reply.result).size === requests.size) repeat();
     };
     for (const [key, asked] of requests) {
-      const event = { kind: 'request', ...asked, answer: (reply: ClientReply) => take(key, reply) } as const;
+      const event = { kind: 'request', ...asked, answer: take.bind(undefined, key) } as const;
       subscriber.next({ ...answer, event });
     }
     return () => {
       clearTimeout(timer);
       reservation.leave();
+      for (const release of held) release();
     };
   });
 }
