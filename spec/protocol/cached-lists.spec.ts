@@ -32,6 +32,7 @@ function caching(memory = new ListMemory()) {
     hasPeers: () => present.hasPeers,
     isThere: (id) => !gone.has(id),
     now: () => present.nowMs,
+    run: (task) => task(),
     memory,
   });
   const load = (): Observable<Answer> => {
@@ -162,7 +163,7 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
 test('sends at most one notice a second for a list that changes all the time, and one for the last change', () => {
   const changes$ = new Subject<ListField>();
   const received: string[] = [];
-  withListNotices(NEVER, changes$).subscribe(({ method }) => received.push(method));
+  withListNotices(NEVER, changes$, (task) => task()).subscribe(({ method }) => received.push(method));
   for (let atMs = 0; atMs < 10_000; atMs += 10) {
     changes$.next('tools');
     mock.timers.tick(10);
@@ -172,6 +173,21 @@ test('sends at most one notice a second for a list that changes all the time, an
   changes$.next('tools');
   mock.timers.tick(1_050);
   assert.ok(received.length > before);
+});
+
+test('notices for many clients are tasks, which a client that leaves meanwhile does not get', () => {
+  const changes$ = new Subject<ListField>();
+  const tasks: (() => void)[] = [];
+  const received: string[] = [];
+  const [first] = ['first', 'second'].map((client) =>
+    withListNotices(NEVER, changes$, (task) => tasks.push(task)).subscribe(() => received.push(client)),
+  );
+  changes$.next('tools');
+  mock.timers.tick(50);
+  assert.equal([received, tasks.length], [[], 2]);
+  first?.unsubscribe();
+  for (const task of tasks) task();
+  assert.equal(received, ['second']);
 });
 
 test('stores a list for half a minute, or for its own `ttlMs` of at most an hour', () => {

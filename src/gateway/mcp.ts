@@ -71,11 +71,13 @@ export class Mcp {
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, random }),
       now,
+      run: scheduler.run,
       memory: new ListMemory(),
     };
     this.#aggregate = new AggregateBackends({
       now,
       alarm,
+      run: scheduler.run,
       sessions: this.sessions,
       templates: () => fleet.templates,
       backendsOf: (template) => this.#of(template),

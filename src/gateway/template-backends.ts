@@ -10,6 +10,7 @@ import type { StatelessClients } from '../actors/stateless/stateless-clients.ts'
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
@@ -19,6 +20,7 @@ export interface BackendDeps {
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
   readonly now: () => number;
+  readonly run: TaskScheduler['run'];
   /** The stored lists of all templates. */
   readonly memory: ListMemory;
 }
@@ -40,6 +42,7 @@ export class TemplateBackends implements Backends {
       hasPeers: () => this.peers().length > 0,
       isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
       now: deps.now,
+      run: deps.run,
       memory: deps.memory,
     });
   }

@@ -17,7 +17,7 @@ import {
   map,
   merge,
   mergeMap,
-  type Observable,
+  Observable,
   of,
   Subject,
   type Subscription,
@@ -36,6 +36,7 @@ import { GatewayError, hasCode } from '../domain/errors.ts';
 import { type Answer, type ExchangeRequest, isFinal, parsedResult } from '../domain/exchange.ts';
 import { canonicalText, isJsonObject } from '../domain/json.ts';
 import { announcesChanges, changedList, type ListField, listOf, type Peer } from '../domain/mcp.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { shortKey } from './client-bounds.ts';
 import type { McpSession, SessionlessOptions } from './ports.ts';
 
@@ -82,6 +83,8 @@ export interface CachedListsOptions {
   readonly isThere: (instanceId: string) => boolean;
   /** Monotonic clock in ms. */
   readonly now: () => number;
+  /** Runs a task, in a later turn when many are due. */
+  readonly run: TaskScheduler['run'];
   /** Has the lists of all templates. */
   readonly memory: ListMemory;
 }
@@ -149,7 +152,7 @@ export class CachedLists {
   /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake. */
   withNotices(messages$: Observable<ServerMessage>, { capabilities }: Peer): Observable<ServerMessage> {
     const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
-    return withListNotices(messages$, changes$);
+    return withListNotices(messages$, changes$, this.#options.run);
   }
 
   /** Undefined for any other method, and for unknown parameters. `conversation`: when not every instance may answer. */
@@ -263,11 +266,13 @@ const THROTTLE_MS = 1_000;
 
 /**
  * The messages and a notice for each change; at most one notice of each list per THROTTLE_MS, and the last change always leads to
- * one. Notices have no params: those of a backend may be meant for another client. Completes with the messages.
+ * one. Notices have no params: those of a backend may be meant for another client. Completes with the messages. Each notice is a
+ * task for `run`, because thousands of clients may get it.
  */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
+  run: TaskScheduler['run'],
 ): Observable<M | ServerNotification> {
   return messages$.pipe(
     connect((shared$) =>
@@ -277,7 +282,7 @@ export function withListNotices<M extends ServerMessage>(
           const { key: list } = same$;
           if (list === undefined) return same$;
           const limited$ = same$.pipe(auditTime(AUDIT_MS), throttleTime(THROTTLE_MS, undefined, BOTH));
-          return limited$.pipe(map(() => listNotice(list)));
+          return limited$.pipe(mergeMap(() => inTask(listNotice(list), run)));
         }),
         takeUntil(shared$.pipe(ignoreElements(), endWith(true))),
       ),
@@ -286,3 +291,12 @@ export function withListNotices<M extends ServerMessage>(
 }
 
 const BOTH = { leading: true, trailing: true };
+
+function inTask<T>(value: T, run: TaskScheduler['run']): Observable<T> {
+  return new Observable((subscriber) => {
+    run(() => {
+      subscriber.next(value);
+      subscriber.complete();
+    });
+  });
+}

@@ -45,6 +45,7 @@ function setUp() {
     callTimeoutMs: () => 30_000,
     listChanges$,
     sessions,
+    run: (task) => task(),
     now: () => 0,
     alarm: () => () => {},
   });

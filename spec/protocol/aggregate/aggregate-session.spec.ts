@@ -39,6 +39,7 @@ function setUp(owner: Owner = ADA) {
     directory,
     backendsOf: of,
     listChanges$,
+    run: (task) => task(),
     now: () => Date.now(),
     alarm: alarmOf(untimedScheduler()),
     sessions: {

@@ -116,6 +116,7 @@ export class AggregateBackends implements Backends {
     return withListNotices(
       merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
       lists$,
+      this.#options.run,
     );
   }
 

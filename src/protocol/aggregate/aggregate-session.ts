@@ -33,6 +33,7 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListChange, Peer } from '../../domain/mcp.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession, Owner, SessionTable } from '../ports.ts';
@@ -46,6 +47,8 @@ const CONCURRENT_REPEATS = 16;
 const REOPEN_MS = 5_000;
 
 export interface AggregateSessionDeps extends Clock {
+  /** Runs a task, in a later turn when many are due. */
+  readonly run: TaskScheduler['run'];
   readonly sessions: SessionTable;
   readonly directory: AggregateDirectory;
   readonly backendsOf: (template: string) => Backends;
@@ -115,7 +118,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       filter(({ template }) => mayUse(this.#owner, template)),
       map(({ list }) => list),
     );
-    return withListNotices(messages$, listChanges$).pipe(takeUntil(this.ended$));
+    return withListNotices(messages$, listChanges$, this.#deps.run).pipe(takeUntil(this.ended$));
   }
 
   get opening(): Promise<void> | undefined {
