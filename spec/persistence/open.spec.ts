@@ -89,10 +89,14 @@ test('names the table and the id of a damaged row in one line, without its value
   const { connection, close } = await connect(url);
   await connection.execute(`update instances set metadata = '{"planted": tru'`);
   await connection.execute(`update templates set load_balancer = 'planted'`);
+  await connection.execute(`insert into settings (name, value) values ('known', 'planted')`);
+  await connection.execute(`insert into audit_call_blocks (id, calls, entries) values ('b1', 1, '{planted')`);
   await close();
   for (const [read, row] of [
     [store.listInstances(), '"demo/one" of the table instances'],
     [store.listTemplates(), '"demo" of the table templates'],
+    [store.settings.read('known'), '"known" of the table settings'],
+    [store.audit.list({ limit: 1 }), '"b1" of the table audit_call_blocks'],
   ] as const) {
     const message = await failureOf(read);
     assert.match(message, `the row ${row} is damaged: `);

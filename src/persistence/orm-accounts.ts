@@ -162,7 +162,9 @@ async function endedTokensOf(
 ): Promise<EndedToken[] | undefined> {
   const row = await em.findOne(settings, { name: endedName(userId) });
   // Written by `endToken`.
-  return row === null ? undefined : (fromDocument(row.value) as EndedToken[]);
+  return row === null
+    ? undefined
+    : readRow('settings', row.name, () => fromDocument(row.value) as EndedToken[]);
 }
 
 /** As `isActiveAdmin`. */

@@ -10,6 +10,7 @@ import {
   CALL_ACTION,
   type CallBlock,
   CallBlockWriter,
+  type CallEntry,
   entriesOf,
   idAt,
   isMatch,
@@ -31,6 +32,7 @@ import {
 } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import type { AuditBounds, AuditPage, AuditStore } from './store.ts';
+import { readRow } from './store-errors.ts';
 
 /** Rows that one operation deletes. */
 const BATCH = 500;
@@ -131,7 +133,7 @@ export class OrmAudit implements AuditStore {
     for (let top = before === undefined ? undefined : idAt(timeOf(before) + BLOCK_MS + 1); ; ) {
       const blocks = await this.#session.run((em, tables) => newestBlocks(em, tables, between(from, top)));
       const matching = blocks.filter(({ entries }) => texts.every((text) => entries.includes(text)));
-      for (const entry of matching.flatMap(entriesOf))
+      for (const entry of matching.flatMap(callsOf))
         if (entry.id < (before ?? LAST) && entry.id >= (from ?? '') && isMatch(entry, filter))
           found.push(entry);
       found.sort(newestFirst);
@@ -221,6 +223,10 @@ function changeOf(row: AuditRow): AuditEntry {
   return { actorName: '', subject: '', ...recordOf<Omit<AuditEntry, 'actorName' | 'subject' | 'call'>>(row) };
 }
 
+function callsOf(block: Pick<CallBlock, 'id' | 'entries'>): CallEntry[] {
+  return readRow(CALL_BLOCKS, block.id, () => entriesOf(block));
+}
+
 /** The newest blocks with those ids: about CALL_WINDOW calls. */
 async function newestBlocks(
   em: SqlEntityManager,
@@ -292,7 +298,7 @@ async function shortenBlock(
   const [block] = await em.findAll(callBlocks, { where: ids, orderBy: { id: 'asc' }, limit: 1 });
   if (block === undefined || block.calls <= deleted) return;
   const writer = new CallBlockWriter();
-  for (const entry of entriesOf(block).slice(deleted)) writer.add(entry);
+  for (const entry of callsOf(block).slice(deleted)) writer.add(entry);
   writer.end();
   const [{ id, calls, entries }] = writer.finished as [CallBlock];
   await em.nativeUpdate(callBlocks, { id }, { calls, entries: documentOf(entries) });

@@ -144,14 +144,15 @@ function ormSettings(session: OrmSession): SettingStore {
       session.run(async (em, { settings }) => {
         const row = await em.findOne(settings, { name });
         // Written by `exchange`.
-        return row === null ? undefined : (fromDocument(row.value) as string);
+        return row === null ? undefined : readRow('settings', name, () => fromDocument(row.value) as string);
       }),
     exchange: (name, before, after) =>
       session.write(async (em, { settings }) => {
         // Locks an existing row until the end of the transaction.
         await em.nativeUpdate(settings, { name }, { name });
         const row = await em.findOne(settings, { name });
-        if ((row === null ? undefined : fromDocument(row.value)) !== before) return false;
+        const stored = row === null ? undefined : readRow('settings', name, () => fromDocument(row.value));
+        if (stored !== before) return false;
         try {
           if (after === undefined) await em.nativeDelete(settings, { name });
           else if (row !== null) await em.nativeUpdate(settings, { name }, { value: toDocument(after) });

@@ -25,7 +25,7 @@ export function readRow<T>(table: string, id: string, read: () => T): T {
     return read();
   } catch (cause) {
     throw new StoreOpenError(
-      `the row ${JSON.stringify(id)} of the table ${table} is damaged: correct it, or delete it and register it again`,
+      `the row ${JSON.stringify(id)} of the table ${table} is damaged: correct it, or delete it`,
       { cause },
     );
   }
