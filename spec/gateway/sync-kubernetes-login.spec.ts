@@ -163,7 +163,7 @@ test('reports in one line why a program gives no credential', async () => {
       /^\S+: its login program "no-such-program" was not found: Get it at example\.org$/,
     ],
     [{ command: 'no-such-program' }, '', /was not found: install it, or correct the PATH of the gateway$/],
-    [{ interactiveMode: 'Always' }, '', /^kubernetes: \S+: its login program "\S+" asks questions/],
+    [{ interactiveMode: 'Always' }, '', /^kubernetes: \S+: its login program "\S+" is interactive/],
     [{ apiVersion: 'client.authentication.k8s.io/v1alpha1' }, '', /field exec of its user is not valid/],
     [{ args: [1] }, '', /field exec of its user is not valid/],
     [

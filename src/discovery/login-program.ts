@@ -74,7 +74,9 @@ export class LoginProgram implements Login {
         'the field exec of its user is not valid: it needs a command and the apiVersion client.authentication.k8s.io/v1 or v1beta1',
       );
     if (exec.interactiveMode === 'Always')
-      throw this.#error(`its login program "${exec.command}" asks questions, which nobody could answer here`);
+      throw this.#error(
+        `its login program "${exec.command}" is interactive (interactiveMode: Always), and nobody can answer its questions here`,
+      );
     this.#exec = exec;
   }
 

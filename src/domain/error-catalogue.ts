@@ -321,7 +321,9 @@ export function listenLimit(most: number, isShare: boolean): GatewayError {
 
 /** Too many readers of the events of the gateway; `isShare`: of this caller. */
 export function eventStreamLimit(most: number, isShare: boolean): GatewayError {
-  const message = `Limit of ${most} event streams${isShare ? ' per caller' : ''} reached.`;
+  const message = isShare
+    ? `This caller has too many open event streams (${most}).`
+    : `Too many event streams are open (${most}).`;
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 

@@ -182,7 +182,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'gauge',
     name: 'stagedoor_registry_current',
-    help: '0 after a change of another node could not be read, until it was, else 1',
+    help: '0 while a change of another node cannot be read, else 1',
     labels: [],
     read: ({ traffic }) => [[{}, Number(traffic.isRegistryCurrent)]],
   },

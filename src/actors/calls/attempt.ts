@@ -219,5 +219,5 @@ export function callVerdictOf({ outcome, error }: ExchangeEnding): CallVerdict {
 }
 
 const TOO_MANY_WAIT: ClientReply = {
-  error: { code: RPC.internalError, message: 'Too many calls wait for an answer of their client.' },
+  error: { code: RPC.internalError, message: 'Too many calls are waiting for client input.' },
 };

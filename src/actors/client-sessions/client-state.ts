@@ -73,7 +73,8 @@ export class ClientState {
   plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
-    if (typeof value !== 'string') return refusalPlan(request, 'A string is missing in its params.');
+    if (typeof value !== 'string')
+      return refusalPlan(request, `${method === SET_LEVEL ? 'level' : 'uri'} must be a string.`);
     if (method === SUBSCRIBE) return this.#subscribe(request, value, binding);
     const set = (): undefined => {
       if (method === SET_LEVEL) this.level = value;

@@ -302,5 +302,5 @@ function withoutClient(upstream: Upstream, request: ExchangeRequest): Observable
 
 /** Only backends with dedicated conversations are asked for one: a backend of another era has replaced it. */
 function refuse(): never {
-  throw backendUnavailable('it speaks another era now', { delivered: 'no' });
+  throw backendUnavailable('it now speaks another era of the protocol', { delivered: 'no' });
 }

@@ -66,7 +66,7 @@ interface BetterSqlite {
 }
 
 function betterSqlite(client: unknown): BetterSqlite {
-  if (!isBetterSqlite(client)) throw new TypeError('the driver of SQLite is another one');
+  if (!isBetterSqlite(client)) throw new TypeError('the driver of SQLite is not better-sqlite3');
   return client;
 }
 

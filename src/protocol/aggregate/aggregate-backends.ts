@@ -75,7 +75,7 @@ export class AggregateBackends implements Backends {
     const session = sessions.findAny(id);
     if (!(session instanceof AggregateSession)) return undefined;
     if (session.ownerId === owner.id && !session.isAllowedFor(owner)) {
-      void session.close('its owner may use other templates now');
+      void session.close('the templates that its owner may use have changed');
       return undefined;
     }
     sessions.used(session);

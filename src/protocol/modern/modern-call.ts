@@ -85,7 +85,7 @@ export function readEnvelope(params: JsonFields): Envelope {
   if (logLevel !== undefined && !isLogLevel(logLevel)) throw badField(META.logLevel, logLevel, 'a log level');
   if (isProfileTooLarge(capabilities, clientInfo)) {
     const most = `${MOST_PROFILE_VALUES} values or ${MOST_PROFILE_UNITS} characters`;
-    const problem = `has with ${META.clientInfo} more than ${most}`;
+    const problem = `has, together with ${META.clientInfo}, more than ${most}`;
     throw badEnvelope(META.clientCapabilities, problem);
   }
   const profile = { protocolVersion, capabilities, clientInfo };

@@ -76,7 +76,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#over) return;
     this.#end();
-    this.#controller?.abort(new Error('the gateway needs the answer no longer'));
+    this.#controller?.abort(new Error('the gateway no longer needs the answer'));
   }
 
   /** The rest of the answer is not needed. Aborts it only after LIMITS.backgroundMs: if it ends before, the connection is kept. */
