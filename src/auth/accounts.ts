@@ -47,6 +47,8 @@ export interface AccountsOptions {
   readonly now: () => number;
   /** Called with the principal id of a key, or of a user, whose keys it concerns, too, after each change that voids verifications. */
   readonly onChange?: (principalId: string) => void;
+  /** Called with the id of each new key. */
+  readonly onKeyCreated?: (id: string) => void;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
   /** Writes the times of use of keys, before a list of keys is read. */
@@ -140,6 +142,7 @@ export class Accounts {
       createdAt: new Date(nowMs).toISOString(),
     };
     await this.#store.insertApiKey(apiKey);
+    this.#options.onKeyCreated?.(id);
     return { apiKey: viewOf(apiKey, owner, nowMs), key };
   }
 

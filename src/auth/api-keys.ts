@@ -16,8 +16,13 @@ export function newKey(): { readonly key: string; readonly id: string; readonly 
   return { key: `sd_${id}_${secret}`, id, secretHash: hashOf(secret) };
 }
 
+export interface KeyParts {
+  readonly id: string;
+  readonly secret: string;
+}
+
 /** Undefined for text of another format. */
-export function parseKey(key: string): { readonly id: string; readonly secret: string } | undefined {
+export function parseKey(key: string): KeyParts | undefined {
   const [, id, secret] = PATTERN.exec(key) ?? [];
   return id === undefined || secret === undefined ? undefined : { id, secret };
 }

@@ -10,7 +10,7 @@ import type { Store } from '../persistence/store.ts';
 import { Accounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
 import { AuditLog } from './audit.ts';
-import { Authenticator, type Credentials } from './authenticator.ts';
+import { type AddressOf, Authenticator, type Credentials } from './authenticator.ts';
 import { GatewayProofs, type ProofRequest } from './gateway-proof.ts';
 import { type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
 import { Passwords } from './passwords.ts';
@@ -50,6 +50,7 @@ export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>
 }
 
 const monotonic = (): number => performance.now();
+const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
 export type Auth = ReturnType<typeof authOf>;
 
@@ -83,6 +84,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
         authenticator.invalidate(principalId);
         revalidator.changed(principalId);
       },
+      onKeyCreated: (id) => authenticator.keyCreated(id),
       onAdminPasswordChanged: options.onAdminPasswordChanged,
       flushKeyUse: () => keyUse.flush(),
     }),
@@ -103,10 +105,13 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     /**
      * The principal of these credentials; without a promise when they are cached, which is the hot path.
      * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not
-     * verified before the database became unavailable.
+     * verified before the database became unavailable; TOO_MANY_ATTEMPTS while too many unknown keys are looked up.
      */
-    authenticate: (credentials: Credentials): Principal | Promise<Principal> =>
-      isEnabled ? authenticator.authenticate(credentials) : ANONYMOUS,
+    authenticate: (
+      credentials: Credentials,
+      address: AddressOf = UNKNOWN_ADDRESS,
+    ): Principal | Promise<Principal> =>
+      isEnabled ? authenticator.authenticate(credentials, address) : ANONYMOUS,
     /**
      * Checks the principals with open sessions or streams, whose ids `open` returns, every 2 s and when accounts changed. Only stale
      * entries are queried. Does nothing while authentication is off.

@@ -4,11 +4,12 @@
 import { hash } from 'node:crypto';
 import type { Principal } from '../domain/account.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
-import { databaseUnavailable, hasCode } from '../domain/errors.ts';
+import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import { isSecretOf, type KeyUse, parseKey } from './api-keys.ts';
+import { isSecretOf, type KeyParts, type KeyUse, parseKey } from './api-keys.ts';
+import { KeyLookups, WRONG_KEY } from './key-lookups.ts';
 import {
   type AccountStatus,
   type HourlyLimits,
@@ -22,6 +23,15 @@ import type { Tokens } from './tokens.ts';
 /** Longest credential, in characters: tokens have about 400, API keys 63. */
 const LONGEST_CREDENTIAL = 4_096;
 const SCHEME = 'bearer ';
+
+/** Gives the address of the client; called only for credentials that are not cached. */
+export type AddressOf = () => string;
+
+interface Refused {
+  readonly epoch: number;
+  readonly atMs: number;
+  readonly message: string;
+}
 
 /** The two headers as received. */
 export interface Credentials {
@@ -58,12 +68,12 @@ export interface AuthenticatorOptions {
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
 }
 
-/** The same text for unknown, revoked and wrong keys, so that it does not reveal which ids exist. */
-const WRONG_KEY = 'The API key is not valid';
-
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #cache = new CredentialCache<CachedIdentity>();
+  /** Credentials that were refused, until an account changes. */
+  readonly #refused = new LruMap<Refused>(ENTRIES);
+  readonly #lookups: KeyLookups;
   /** One query per credential; all requests with it wait for the same query. */
   readonly #pending = new Map<string, Promise<Principal>>();
   /** Number of changes: an answer to a query that began before a change may be older than the change. */
@@ -71,17 +81,24 @@ export class Authenticator {
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
+    this.#lookups = new KeyLookups(options.accounts, options.monotonicNow);
   }
 
   /** See Auth.authenticate. */
-  authenticate({ authorization, apiKey }: Credentials): Principal | Promise<Principal> {
+  authenticate({ authorization, apiKey }: Credentials, address: AddressOf): Principal | Promise<Principal> {
     if (apiKey === undefined) {
       if (authorization === undefined) throw authenticationRequired();
-      return this.#principalOf(bearerOf(authorization));
+      return this.#principalOf(bearerOf(authorization), address);
     }
     const key = keyOf(apiKey);
-    if (authorization === undefined) return this.#principalOf(key);
-    return this.#samePrincipal(bearerOf(authorization), key);
+    if (authorization === undefined) return this.#principalOf(key, address);
+    return this.#samePrincipal(bearerOf(authorization), key, address);
+  }
+
+  /** A key was created on this node: it is valid at once. */
+  keyCreated(id: string): void {
+    this.#discardQueries();
+    this.#lookups.created(id);
   }
 
   /** An account changed on this node: its credentials, and those of a user's keys, are verified again at their next use. */
@@ -113,46 +130,60 @@ export class Authenticator {
   onStoreChange(change: StoreChange): boolean {
     const isChange = this.#cache.onStoreChange(change, this.#options.monotonicNow());
     if (isChange) this.#discardQueries();
+    // Without the database the answer is DATABASE_UNAVAILABLE: a refused key may have been created meanwhile.
+    if (change === 'away') this.#refused.clear();
     return isChange;
   }
 
-  async #samePrincipal(token: string, key: string): Promise<Principal> {
+  async #samePrincipal(token: string, key: string, address: AddressOf): Promise<Principal> {
     // One after the other: the second may throw at once, and the rejection of the first would stop the process.
-    const byToken = await this.#principalOf(token);
-    const byKey = await this.#principalOf(key);
+    const byToken = await this.#principalOf(token, address);
+    const byKey = await this.#principalOf(key, address);
     if (byToken.id !== byKey.id)
       throw invalidCredentials('The headers Authorization and X-API-Key belong to different callers');
     return byToken;
   }
 
-  #principalOf(credential: string): Principal | Promise<Principal> {
+  #principalOf(credential: string, address: AddressOf): Principal | Promise<Principal> {
     const digest = hash('sha256', credential, 'base64');
     const cached = this.#cache.entries.get(digest);
-    if (cached === undefined) return this.#verifyOnce(digest, credential, undefined);
     const { now, monotonicNow } = this.#options;
+    if (cached === undefined) {
+      const refused = this.#refused.get(digest);
+      const isRefused =
+        refused?.epoch === this.#epoch && monotonicNow() - refused.atMs < LONGEST_UNCHECKED_MS;
+      if (isRefused) throw invalidCredentials(refused.message);
+      return this.#verifyOnce(digest, () => this.#verify(digest, credential, undefined, address()));
+    }
     if (now() >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
     const freshness = this.#cache.freshnessOf(cached, monotonicNow());
-    if (freshness === 'stale') return this.#verifyOnce(digest, credential, cached);
+    if (freshness === 'stale')
+      return this.#verifyOnce(digest, () => this.#verify(digest, credential, cached, address()));
     if (freshness === 'expired') throw databaseUnavailable(undefined);
     return this.#use(cached);
   }
 
-  #verifyOnce(digest: string, credential: string, before: CachedIdentity | undefined): Promise<Principal> {
+  #verifyOnce(digest: string, verify: () => Promise<Principal>): Promise<Principal> {
     const pending = this.#pending.get(digest);
     if (pending !== undefined) return pending;
-    const verifying = this.#verify(digest, credential, before).finally(() => {
+    const verifying = verify().finally(() => {
       if (this.#pending.get(digest) === verifying) this.#pending.delete(digest);
     });
     this.#pending.set(digest, verifying);
     return verifying;
   }
 
-  async #verify(digest: string, credential: string, before: CachedIdentity | undefined): Promise<Principal> {
+  async #verify(
+    digest: string,
+    credential: string,
+    before: CachedIdentity | undefined,
+    address: string,
+  ): Promise<Principal> {
     const epoch = this.#epoch;
     const verifiedAtMs = this.#options.monotonicNow();
     try {
       const identity = await (isKey(credential)
-        ? this.#verifyKey(credential)
+        ? this.#verifyKey(credential, before, address)
         : this.#verifyToken(credential));
       const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined };
       // The accounts changed meanwhile: only the waiting requests use the answer, and the next request verifies again.
@@ -163,6 +194,10 @@ export class Authenticator {
     } catch (error) {
       if (!hasCode(error, 'DATABASE_UNAVAILABLE')) {
         this.#cache.entries.delete(digest);
+        // An answer to a query that began before a change says nothing about the time after it.
+        const { code, message } = asGatewayError(error);
+        if (code === 'INVALID_CREDENTIALS' && epoch === this.#epoch)
+          this.#refused.set(digest, { epoch, atMs: verifiedAtMs, message });
         throw error;
       }
       const nowMs = this.#options.monotonicNow();
@@ -185,12 +220,18 @@ export class Authenticator {
     return { principal, expiresAtMs, status: statusOf(user) };
   }
 
-  async #verifyKey(text: string): Promise<Identity> {
-    const { accounts } = this.#options;
+  /** A key that was verified before does not wait behind unknown ones. */
+  async #verifyKey(text: string, before: CachedIdentity | undefined, address: string): Promise<Identity> {
     const parts = parseKey(text);
     if (parts === undefined) throw invalidCredentials(WRONG_KEY);
-    const [key] = await accounts.findApiKeys([parts.id]);
-    if (key === undefined || !isSecretOf(parts.secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
+    const verification = () => this.#identityOf(parts);
+    return before === undefined ? this.#lookups.verify(parts.id, address, verification) : verification();
+  }
+
+  async #identityOf({ id, secret }: KeyParts): Promise<Identity> {
+    const { accounts } = this.#options;
+    const [key] = await accounts.findApiKeys([id]);
+    if (key === undefined || !isSecretOf(secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
     const [owner] = key.ownerId === undefined ? [] : await accounts.findUsers([key.ownerId]);
     const status = statusOf(owner, key);
     if (status.endsAtMs <= this.#options.now()) throw keyExpired();

@@ -4,7 +4,7 @@ import { createHmac } from 'node:crypto';
 import { tooManyProofs } from '../domain/error-catalogue.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import { networkOf } from './login.ts';
+import { networkOf } from './network-of.ts';
 import { type Endpoint, proofOf } from './proof.ts';
 import { WindowCounter } from './rate-limiter.ts';
 

@@ -2,13 +2,13 @@
 // same work as a wrong password.
 
 import { hash } from 'node:crypto';
-import { isIPv6 } from 'node:net';
 import { Check } from 'typebox/schema';
 import { type User, Username, usernameKey } from '../domain/account.ts';
 import { invalidCredentials, tooManyAttempts } from '../domain/error-catalogue.ts';
 import { type GatewayError, hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
+import { networkOf } from './network-of.ts';
 import type { Passwords } from './passwords.ts';
 import { WindowCounter } from './rate-limiter.ts';
 import type { Tokens } from './tokens.ts';
@@ -166,20 +166,4 @@ function counted(counter: WindowCounter, key: string, nowMs: number, limit: numb
   return count > limit
     ? { waitMs: endsInMs, giveBack: () => {} }
     : { waitMs: 0, giveBack: () => counter.giveBack(key, nowMs + endsInMs) };
-}
-
-/** The /64 network of an IPv6 address: an owner of one address has the whole network. */
-export function networkOf(address: string): string {
-  const [plain = ''] = address.split('%');
-  if (!isIPv6(plain)) return plain;
-  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
-  if (mapped !== undefined) return mapped;
-  const [head = '', rest] = plain.toLowerCase().split('::');
-  const first = head === '' ? [] : head.split(':');
-  const last = rest?.split(':') ?? [];
-  const gap = rest === undefined ? 0 : 8 - first.length - last.length;
-  return [...first, ...Array<string>(Math.max(0, gap)).fill('0'), ...last]
-    .slice(0, 4)
-    .map((group) => group.replace(/^0+(?=.)/, ''))
-    .join(':');
 }

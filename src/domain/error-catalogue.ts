@@ -158,6 +158,11 @@ export function tooManyProofs(retryAfterSeconds: number): GatewayError {
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
 }
 
+export function tooManyKeys(retryAfterSeconds: number): GatewayError {
+  const message = 'Too many API keys are being looked up at once; try again later.';
+  return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });
+}
+
 export function tooManyPasswords(retryAfterSeconds: number): GatewayError {
   const message = 'Too many passwords are being checked at once; try again later.';
   return new GatewayError('TOO_MANY_ATTEMPTS', message, { retryAfterSeconds });

@@ -105,7 +105,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     compose([
       ...trail(route),
       ...localAccounts(route, auth.isEnabled, proxies),
-      authorize(route, auth),
+      authorize(route, auth, proxies),
       ...(route.speaks === 'json-rpc'
         ? [knownPath(route, gateway), rpcErrors(log), freeMessages(auth.limiter)]
         : []),
@@ -131,7 +131,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   app.use(hostOriginCheck({ ...options, proxies }));
   app.use(plainCalls(rows));
   app.use(router.routes());
-  app.use(unmatched(router, auth));
+  app.use(unmatched(router, auth, proxies));
   const listener = listenerOf(app, log);
   return {
     metrics,

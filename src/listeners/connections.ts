@@ -4,7 +4,7 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { networkOf } from '../auth/login.ts';
+import { networkOf } from '../auth/network-of.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
 

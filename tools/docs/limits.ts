@@ -93,6 +93,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '10; 60',
       '`429`, see [accounts](../guides/accounts.md#rate-limits)',
     ],
+    [
+      'API keys that are looked up for the first time, at the same time; that wait',
+      '8; 1,000',
+      '`429` for the largest share',
+    ],
     ['Passwords that are hashed at the same time; that wait', '2; 20', '`429` for the largest share'],
     ['Messages in one batch (revision 2025-03-26 only)', count(LIMITS.batchMessages), '`400`'],
     [

@@ -30,8 +30,10 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
   };
   const limiter = new RateLimiter({ now: () => 1_800_000_000_000, monotonicNow: () => 0 }, shared);
   const known: KnownCaller = { limiter, authenticate: async () => ADA };
-  const app = await startRoute('/:template', authorize({ scope: 'tools:call' }, known), (context) =>
-    respond(context, json(200, {})),
+  const app = await startRoute(
+    '/:template',
+    authorize({ scope: 'tools:call' }, known, { address: () => undefined }),
+    (context) => respond(context, json(200, {})),
   );
   for (const [path, status, remaining] of [
     ['/demo', 200, '1'],
@@ -56,7 +58,7 @@ test('calls the next step synchronously when the credentials are cached and the 
   const app = await startRoute(
     '/:template',
     (context, next) => {
-      const entered = authorize({ scope: 'tools:call' }, known)(context, next);
+      const entered = authorize({ scope: 'tools:call' }, known, { address: () => undefined })(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;
     },

@@ -28,6 +28,7 @@ import type { Route } from '../route.ts';
 export function authorize(
   route: Pick<Route, 'scope' | 'speaks' | 'isFree'>,
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
+  proxies: Pick<Proxies, 'address'>,
 ): RouteMiddleware {
   if (route.scope === 'open') return (_context, next) => next();
   const anyOf = [route.scope].flat();
@@ -36,7 +37,8 @@ export function authorize(
   return (context, next) => {
     const { state, params } = context;
     state.isPrivate = true;
-    return whenKnown(auth.authenticate(credentialsOf(context)), (principal) => {
+    const address = () => proxies.address(context.req) ?? 'unknown';
+    return whenKnown(auth.authenticate(credentialsOf(context), address), (principal) => {
       state.principal = principal;
       state.check = check;
       if (!isCountedHere) state.rateLimit = auth.limiter.peek(principal);

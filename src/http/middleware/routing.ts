@@ -103,6 +103,7 @@ export function knownPath(
 export function unmatched(
   router: Pick<Router, 'match'>,
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
+  proxies: Pick<Proxies, 'address'>,
 ): HttpMiddleware {
   return async (context) => {
     const { method, path, state } = context;
@@ -113,7 +114,8 @@ export function unmatched(
       return;
     }
     try {
-      state.rateLimit = auth.limiter.peek(await auth.authenticate(credentialsOf(context)));
+      const address = () => proxies.address(context.req) ?? 'unknown';
+      state.rateLimit = auth.limiter.peek(await auth.authenticate(credentialsOf(context), address));
       state.isPrivate = state.rateLimit !== undefined;
     } catch {
       // Without a known caller there is no window.

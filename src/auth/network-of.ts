@@ -1,0 +1,19 @@
+// The network by which attempts of a client are counted.
+
+import { isIPv6 } from 'node:net';
+
+/** The /64 network of an IPv6 address: an owner of one address has the whole network. */
+export function networkOf(address: string): string {
+  const [plain = ''] = address.split('%');
+  if (!isIPv6(plain)) return plain;
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(plain)?.[1];
+  if (mapped !== undefined) return mapped;
+  const [head = '', rest] = plain.toLowerCase().split('::');
+  const first = head === '' ? [] : head.split(':');
+  const last = rest?.split(':') ?? [];
+  const gap = rest === undefined ? 0 : 8 - first.length - last.length;
+  return [...first, ...Array<string>(Math.max(0, gap)).fill('0'), ...last]
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, ''))
+    .join(':');
+}
