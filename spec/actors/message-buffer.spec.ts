@@ -35,6 +35,15 @@ test('the buffer drops a message that is too large, and keeps the others', () =>
   assert.equal([kept.takeAll(), dropped], [[0], [1]]);
 });
 
+test('the buffer counts the memory of values, not only the bytes of their JSON', () => {
+  const { kept, dropped } = recordingBuffer();
+  const values = LIMITS.undeliveredBytes / 80;
+  kept.put(0, { list: Array(Math.floor(values / 2)).fill({}) });
+  kept.put(1, { list: Array(Math.floor(values)).fill({}) });
+  kept.put(2, { list: Array(Math.floor(values / 2)).fill({}) });
+  assert.equal([kept.takeAll(), dropped], [[2], [1, 0]]);
+});
+
 test('the buffer drops a message that is nested too deeply to be written', () => {
   const { kept, dropped } = recordingBuffer();
   let deep: JsonObject = {};

@@ -7,6 +7,7 @@ import { ParkedCalls } from '../../src/actors/parked-calls.ts';
 import type { ClientQuestion, ClientReply } from '../../src/domain/client.ts';
 import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
+import { HeldBytes } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
@@ -80,6 +81,37 @@ test('a call without questions is passed on and not parked', () => {
   progress(1);
   backend.last.result('done');
   assert.equal([client.received, calls.size], [[1, 'done', 'end'], 0]);
+});
+
+test('questions and results that wait for clients are bounded in bytes, per owner', () => {
+  const held = new HeldBytes({ totalBytes: 100_000, ownerBytes: 50_000 });
+  calls = new ParkedCalls(untimedScheduler(), held);
+  const asking = (values: number) => {
+    const client = new Client(calls.follow(ANN, CALL, answers()));
+    const exchange = backend.last;
+    exchange.ask('elicitation/create', { list: Array(values).fill({}) });
+    mock.timers.tick(5);
+    return { client, exchange };
+  };
+  const [first, second] = [asking(300), asking(100)];
+  assert.equal(
+    [first.client.received, second.client.received, calls.size],
+    [
+      ...[
+        ['elicitation/create', 'end'],
+        ['elicitation/create', 'end'],
+      ],
+      2,
+    ],
+  );
+  const third = asking(300);
+  assert.equal([first.exchange.isCancelled, second.exchange.isCancelled, calls.size], [true, false, 2]);
+  third.exchange.result('x'.repeat(35_000));
+  assert.ok(held.bytes >= 35_000);
+  const tooLarge = asking(1_000);
+  assert.equal([tooLarge.client.received, held.bytes], [['BACKEND_UNAVAILABLE'], 0]);
+  calls.close();
+  assert.is(held.bytes, 0);
 });
 
 test('asks the client, and continues with its answer', () => {

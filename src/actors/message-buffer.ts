@@ -1,6 +1,7 @@
 // Buffers the latest messages of a backend while its client does not listen, bounded in number and size.
 
-import type { JsonObject } from '../domain/json.ts';
+import { memoryOf } from '../domain/held-bytes.ts';
+import { type JsonObject, valuesIn } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 
 export class MessageBuffer<T> {
@@ -38,10 +39,11 @@ export class MessageBuffer<T> {
   }
 }
 
-/** Roughly the size as JSON. Params nested too deeply to be serialized could not be delivered either. */
+/** Roughly the size as JSON, or in memory if that is more. Params nested too deeply to be serialized could not be delivered either. */
 function sizeOf(params: JsonObject): number {
   try {
-    return JSON.stringify(params).length;
+    const { length } = JSON.stringify(params);
+    return Math.max(length, memoryOf(valuesIn(params, length), 0));
   } catch {
     return Number.POSITIVE_INFINITY;
   }

@@ -11,8 +11,9 @@ import type { ClientQuestion, ClientReply, ServerRequest } from '../domain/clien
 import { type Alarm, alarmOf } from '../domain/clock.ts';
 import { backendUnavailable, callCutOff } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
-import { type Answer, isFinal } from '../domain/exchange.ts';
-import { OwnerShares } from '../domain/held-bytes.ts';
+import { type Answer, type FinalEvent, isFinal } from '../domain/exchange.ts';
+import { HeldBytes, type Holding, memoryOf, OwnerShares } from '../domain/held-bytes.ts';
+import { type JsonObject, valuesIn } from '../domain/json.ts';
 import { RPC } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -33,10 +34,12 @@ export class ParkedCalls {
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
   /** Calls whose exchange has ended, until their clients return. */
   readonly #ended = new OwnerShares(LIMITS.parkedCalls);
+  readonly #held: HeldBytes;
 
-  /** `scheduler`: spreads the end of many calls. */
-  constructor(scheduler = new TaskScheduler()) {
+  /** `scheduler`: spreads the end of many calls. `held` counts their open questions and results. */
+  constructor(scheduler = new TaskScheduler(), held = new HeldBytes(UNBOUNDED)) {
     this.#scheduler = scheduler;
+    this.#held = held;
     this.#alarm = alarmOf(scheduler);
   }
 
@@ -126,7 +129,8 @@ export class ParkedCalls {
       shares = this.#ended;
       shares.take(owner.id);
     };
-    const input = { id, ownerId: owner.id, call, source, ended, gone, alarm: this.#alarm };
+    const hold = (cut: () => void) => this.#held.hold(owner.id, cut);
+    const input = { id, ownerId: owner.id, call, source, ended, gone, hold, alarm: this.#alarm };
     const parked = new ParkedCall(input, subscriber);
     this.#calls.set(id, parked);
     shares.take(owner.id);
@@ -141,6 +145,8 @@ export class ParkedCalls {
     ended.find((parked) => !isShareFull || parked.ownerId === ownerId)?.cancel();
   }
 }
+
+const UNBOUNDED = { totalBytes: Number.POSITIVE_INFINITY, ownerBytes: Number.POSITIVE_INFINITY };
 
 type CallSubscriber = Subscriber<Answer | ClientQuestion>;
 
@@ -161,6 +167,8 @@ interface ParkedCallInput {
   /** The exchange. */
   readonly source: Subscription;
   readonly alarm: Alarm;
+  /** Counts its memory; `cut` is called when others need it. */
+  readonly hold: (cut: () => void) => Holding;
   /** The exchange has ended while the client was away. */
   readonly ended: () => void;
   /** The call is over. Idempotent. */
@@ -180,9 +188,13 @@ class ParkedCall {
   #end: ((subscriber: CallSubscriber) => void) | undefined;
   #subscriber: CallSubscriber | undefined;
   #isOver = false;
+  readonly #holding: Holding;
+  /** Memory of the open questions. */
+  #questionBytes = 0;
 
   constructor(input: ParkedCallInput, subscriber: CallSubscriber) {
     this.#input = input;
+    this.#holding = input.hold(() => this.end(backendUnavailable(TOO_LARGE, { delivered: 'unknown' })));
     this.#subscriber = subscriber;
   }
 
@@ -198,7 +210,8 @@ class ParkedCall {
   next(answer: Answer): void {
     this.#instanceId = answer.instanceId;
     if (answer.event.kind === 'request') this.#addQuestion(answer.event);
-    else if (isFinal(answer.event)) this.#finish((subscriber) => subscriber.next(answer));
+    else if (isFinal(answer.event))
+      this.#finish((subscriber) => subscriber.next(answer), sizeOf(answer.event));
     else if (this.#subscriber !== undefined) this.#subscriber.next(answer);
     else this.#buffered.put(answer, 'params' in answer.event ? answer.event.params : {});
   }
@@ -258,7 +271,8 @@ class ParkedCall {
     }
     this.#lastKey += 1;
     this.#open.set(`request-${this.#lastKey}`, request);
-    this.#gather();
+    this.#questionBytes += paramsBytes(request.params);
+    if (this.#holding.set(this.#questionBytes)) this.#gather();
   }
 
   #answerQuestions(replies: ReadonlyMap<string, ClientReply>): void {
@@ -266,8 +280,10 @@ class ParkedCall {
       const reply = replies.get(key);
       if (reply === undefined) continue;
       this.#open.delete(key);
+      this.#questionBytes -= paramsBytes(request.params);
       request.answer(reply);
     }
+    if (!this.#holding.set(this.#questionBytes)) return;
     if (this.#open.size > 0) this.#gather();
   }
 
@@ -294,16 +310,18 @@ class ParkedCall {
   #refuseQuestions(): void {
     for (const request of this.#open.values()) request.answer(NO_REPLY);
     this.#open.clear();
+    this.#questionBytes = 0;
   }
 
   /** The exchange has ended: its open questions need no reply. */
-  #finish(end: (subscriber: CallSubscriber) => void): void {
+  #finish(end: (subscriber: CallSubscriber) => void, bytes = 0): void {
     if (this.#isOver || this.#end !== undefined) return;
     this.#refuseQuestions();
     if (this.#subscriber !== undefined) this.#deliverEnd(this.#subscriber, end);
     else {
       this.#input.ended();
       this.#end = end;
+      this.#holding.set(bytes);
     }
   }
 
@@ -318,6 +336,18 @@ class ParkedCall {
   #dispose(): void {
     this.#buffered.takeAll();
     this.#endWait();
+    this.#holding.release();
     this.#input.gone();
   }
+}
+
+const TOO_LARGE = 'the questions and results for absent clients reached their memory limit';
+
+function paramsBytes(params: JsonObject): number {
+  return memoryOf(valuesIn(params, Number.POSITIVE_INFINITY), JSON.stringify(params).length);
+}
+
+function sizeOf(event: FinalEvent): number {
+  if (event.kind === 'result') return event.result.bytes.length;
+  return JSON.stringify(event.error).length;
 }

@@ -55,6 +55,7 @@ export function composeGateway(
   const bufferedBytes = bounds.unreadAnswers.totalBytes / 2;
   const heldAnswers = new HeldBytes(bounds.backendAnswers, now);
   const declarations = new ByteBudget(bounds.declarations);
+  const heldQuestions = new HeldBytes(bounds.parkedCalls, now);
   const requestBytes = new ByteBudget(options.requestBounds ?? bounds.requests);
   const reaper = new Reaper();
   const isDenied = addressesIn(deniedNetworks);
@@ -82,7 +83,7 @@ export function composeGateway(
   const trace = () => tracing.spans?.embeddedTrace();
   const deps = { fleet, budget: new RetryBudget(now), now, alarm, scheduler, emit, isAccepting, trace };
   const dispatcher = new Dispatcher(deps);
-  const mcp = new Mcp({ ...deps, ...options, bufferedBytes, declarations, dispatcher });
+  const mcp = new Mcp({ ...deps, ...options, bufferedBytes, declarations, heldQuestions, dispatcher });
   const metrics = new Metrics(events$, (template) => fleet.has(template));
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ opener, registry, now, alarm });

@@ -14,7 +14,7 @@ import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
 import type { Clock } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
-import type { ByteBudget } from '../domain/held-bytes.ts';
+import type { ByteBudget, HeldBytes } from '../domain/held-bytes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
@@ -41,6 +41,8 @@ export interface McpDeps
   readonly bufferedBytes?: number | undefined;
   /** Counts what clients declared as long as it is kept. The owner is the principal. */
   readonly declarations: ByteBudget;
+  /** Counts questions and results of parked calls. Default: they are not bounded. */
+  readonly heldQuestions?: HeldBytes | undefined;
 }
 
 /** The endpoint, and everything that clients have open through it. Its creator closes it. */
@@ -62,7 +64,7 @@ export class Mcp {
     const { max: maxSessions, idleMs, share } = sessions;
     this.#deps = deps;
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
-    this.#parked = new ParkedCalls(scheduler);
+    this.#parked = new ParkedCalls(scheduler, deps.heldQuestions);
     const pool = new StatelessPool(declarations, scheduler);
     this.#pool = pool;
     this.#actors = {

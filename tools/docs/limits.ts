@@ -133,6 +133,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`QUEUE_FULL`',
     ],
     [
+      'Questions and results that such calls hold',
+      'a sixteenth of the memory, or 64 MiB; per caller a quarter of that, or 64 MiB',
+      '`BACKEND_UNAVAILABLE`',
+    ],
+    [
       'Calls that wait for an answer from a session, per instance of revision 2026-07-28',
       count(LIMITS.parkedCalls),
       '`QUEUE_FULL`',
