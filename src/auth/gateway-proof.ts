@@ -14,8 +14,8 @@ export interface ProofRequest {
   readonly nonce: string;
 }
 
-/** A command of the command line asks once. */
-const PER_ADDRESS_AND_MINUTE = 600;
+/** A command, and each bridge of a machine that is in use, asks once a second. */
+const PER_ADDRESS_AND_MINUTE = 3_000;
 const COUNTED_ADDRESSES = 20_000;
 /** Most queries at the same time, and most known secrets. */
 const MOST_QUERIES = 8;

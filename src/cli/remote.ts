@@ -7,6 +7,7 @@ import { ownCommand } from '../domain/version.ts';
 import { credentialsPath } from '../templates/command-exposure.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials, trustUrl } from './accounts/credentials.ts';
+import { PROVEN_MS } from './accounts/proof.ts';
 import { type Fields, fields, issueText, listOf } from './answers.ts';
 import { DEFAULT_URLS, usualUrls } from './background/daemon-files.ts';
 import type { CommandInput, OptionTable } from './command.ts';
@@ -106,7 +107,7 @@ export class Remote {
   readonly url: string;
   readonly #credentials: RequestCredentials;
   readonly #busy: Terminal['busy'];
-  #proven: Promise<void> | undefined;
+  #provenAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(url: string, credentials: RequestCredentials, busy: Terminal['busy']) {
     this.url = url;
@@ -138,6 +139,7 @@ export class Remote {
         });
         return { response, text: await response.text() };
       } catch (error) {
+        this.#provenAtMs = Number.NEGATIVE_INFINITY;
         throw unreachable(this.url, timeoutMs, error, method);
       }
     });
@@ -162,6 +164,7 @@ export class Remote {
   ): Promise<void> {
     const address = this.#addressOf(path);
     const silence = new AbortController();
+    this.#provenAtMs = Number.NEGATIVE_INFINITY; // often the stream before ended with the gateway
     await this.#prove();
     const timer = setTimeout(() => silence.abort(), SILENCE_MS);
     const headers = {
@@ -196,6 +199,7 @@ export class Remote {
         if (!reader.push(Buffer.from(chunk))) throw new Error('an event is too long');
       }
     } catch (error) {
+      this.#provenAtMs = Number.NEGATIVE_INFINITY;
       if (error instanceof CommandFailure) throw error;
       if (signal?.aborted) return;
       if (!hasBegun && !silence.signal.aborted) throw unreachable(this.url, SILENCE_MS, error, method);
@@ -205,14 +209,16 @@ export class Remote {
     }
   }
 
-  /** Once, before the first request with credentials. A command is short: the gateway is not replaced meanwhile. */
-  #prove(timeoutMs = ANSWER_MS): Promise<void> | undefined {
+  /** Before a request with credentials. */
+  async #prove(timeoutMs = ANSWER_MS): Promise<void> {
     const { prove } = this.#credentials;
-    this.#proven ??= prove?.(timeoutMs).catch((error: unknown) => {
-      this.#proven = undefined;
+    if (prove === undefined || performance.now() - this.#provenAtMs < PROVEN_MS) return;
+    try {
+      await prove(timeoutMs);
+    } catch (error) {
       throw error instanceof CommandFailure ? error : unreachable(this.url, timeoutMs, error, 'GET');
-    });
-    return this.#proven;
+    }
+    this.#provenAtMs = performance.now();
   }
 
   /** Throws UsageError for a name that would address another route. */

@@ -4,13 +4,24 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { requestCredentials } from '../../../src/cli/accounts/credentials.ts';
 import { GatewayLink } from '../../../src/cli/bridge/gateway-link.ts';
+import { CommandFailure } from '../../../src/cli/failures.ts';
+import { findGateway } from '../../../src/cli/remote.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { rejects } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADMIN_PASSWORD, gatewayFor, HANDLER, runAtTerminal, serverFor } from './against-gateway.ts';
+import { recordingTerminal } from '../recording-terminal.ts';
+import {
+  ADMIN_PASSWORD,
+  gatewayFor,
+  HANDLER,
+  runAtTerminal,
+  serverFor,
+  startGateway,
+} from './against-gateway.ts';
 
 const test = suite('a program at the address of a gateway');
 const folder = folderOfEach(test);
@@ -154,6 +165,44 @@ test('gets no key from the bridge', async () => {
   assert.equal(between.secrets, []);
   assert.not.equal((await send(gateway.url)).status, 401);
   between.close();
+});
+
+test('gets no key a second after the gateway that was there before has ended', async () => {
+  const other = await startGateway({ withAccounts: true });
+  const env = { XDG_CONFIG_HOME: folder(), STAGEDOOR_API_KEY: await other.newKey('admin') };
+  const terminal = recordingTerminal({ env, folder: folder() });
+  const remote = await findGateway(other.url, terminal);
+  const link = new GatewayLink(
+    `${other.url}/mcp/x`,
+    () => requestCredentials(other.url, env),
+    () => {},
+    50,
+  );
+  const ask = { method: 'POST', headers: {}, body: '{}', isRepeatable: false } as const;
+  await remote?.request('/servers');
+  await link.send({ ...ask, signal: AbortSignal.timeout(5_000) });
+  await other.close();
+  const secrets: unknown[] = [];
+  await serve(
+    (incoming, response) => {
+      secrets.push(...secretsOf(incoming));
+      response.end('{}');
+    },
+    Number(new URL(other.url).port),
+  );
+  const now = mock.method(performance, 'now', () => Number.MAX_SAFE_INTEGER);
+  try {
+    await rejects(remote?.request('/servers') ?? Promise.resolve(), CommandFailure, /did not prove/);
+    await rejects(
+      remote?.follow('/events', {}, () => {}) ?? Promise.resolve(),
+      CommandFailure,
+      /did not prove/,
+    );
+    await rejects(link.send({ ...ask, signal: AbortSignal.timeout(5_000) }), CommandFailure, /did not prove/);
+  } finally {
+    now.mock.restore();
+  }
+  assert.equal(secrets, []);
 });
 
 test('gets the key with --trust, and from then on without, until a logout', async () => {

@@ -23,6 +23,9 @@ export function provableKey(key: string): Provable | undefined {
 /** The gateway cannot answer now, so nothing was sent. */
 export class ProofUnavailable extends CommandFailure {}
 
+/** How long a proof holds, in ms: after the gateway ended, another program may listen at its address. A broken connection ends it. */
+export const PROVEN_MS = 1_000;
+
 /** Longest wait for a proof, in ms. The gateway waits up to 16 s for a silent database. */
 const PROOF_MS = 20_000;
 const PROOF_BYTES = 65_536;

@@ -5,16 +5,13 @@ import { codeOf, messageOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import type { RequestCredentials } from '../accounts/credentials.ts';
-import { ProofUnavailable } from '../accounts/proof.ts';
+import { PROVEN_MS, ProofUnavailable } from '../accounts/proof.ts';
 import { CommandFailure } from '../failures.ts';
 
 /** Longest wait for an unreachable gateway, and for one that answers 503 without having acted, in ms. */
 const [AWAY_MS, BUSY_MS] = [60_000, 10_000];
 /** Waits between two attempts, in ms: the first, and the longest. */
 const [FIRST_WAIT_MS, LONGEST_WAIT_MS] = [100, 2_000];
-
-/** How long a proof of the gateway holds, in ms. */
-const PROVEN_MS = 5_000;
 
 /** The request may have reached the gateway: whether it took effect is unknown. */
 export class LostRequest extends Error {}
@@ -86,9 +83,11 @@ export class GatewayLink {
     return JSON.stringify(this.#current.headers) !== before;
   }
 
-  /** Another program may listen at the address after the gateway ended: a proof holds only for a short time. */
-  async #prove(): Promise<void> {
-    if (this.#current.prove === undefined || performance.now() - this.#provenAtMs < PROVEN_MS) return;
+  /** A GET opens a stream, often because the one before ended with the gateway. */
+  async #prove(method: LinkRequest['method']): Promise<void> {
+    const isProven = method !== 'GET' && performance.now() - this.#provenAtMs < PROVEN_MS;
+    if (this.#current.prove === undefined || isProven) return;
+    this.#provenAtMs = Number.NEGATIVE_INFINITY;
     await this.#current.prove();
     this.#provenAtMs = performance.now();
   }
@@ -96,7 +95,7 @@ export class GatewayLink {
   /** The response, or the reason why the request was certainly not delivered. */
   async #try({ method, headers, body, signal, isRepeatable }: LinkRequest): Promise<Response | string> {
     try {
-      await this.#prove();
+      await this.#prove(method);
     } catch (error) {
       if (error instanceof CommandFailure && !(error instanceof ProofUnavailable)) throw error;
       return codeOf(error) ?? messageOf(error);
