@@ -66,6 +66,7 @@ export function loadConfig(input: SourcesInput): Config {
   const keys = ALL_SETTINGS.map(({ key }) => key);
   const sources = new Sources(input, keys, errors);
   const { listeners, rows, portsDefaulted, warnings } = resolveListeners(sources, errors);
+  const earlier: string[] = [];
   const { host: _host, port: _port, ...table } = SETTINGS;
   const { nodeId, ...values } = readAll(table, read);
   const config: Config = {
@@ -75,7 +76,7 @@ export function loadConfig(input: SourcesInput): Config {
     portsDefaulted,
     folder: input.cwd,
     files: sources.files,
-    warnings: [...warnings, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
+    warnings: [...warnings, ...earlier, ...unknownVariables(input.env ?? {}, ALL_SETTINGS)],
     rows,
   };
   errors.check();
@@ -93,6 +94,12 @@ export function loadConfig(input: SourcesInput): Config {
     return errors.attempt(() => {
       const found = sources.find(row);
       const value = readFound(row, found);
+      if (found !== undefined && row.kind.isEarlier?.(found.raw) === true) {
+        const shown = row.kind.show(value);
+        earlier.push(
+          `${found.source}: ${shorten(found.raw)} is read as "${shown}"; write "${shown}" instead`,
+        );
+      }
       rows.push(rowOf(row, value, found));
       return value;
     }, row.default);

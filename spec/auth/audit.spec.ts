@@ -20,7 +20,9 @@ const entry = (subject: string): Omit<AuditEntry, 'id' | 'at'> => ({
   status: 201,
 });
 
-const SETTINGS = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
+const SETTINGS: AuditSettings = {
+  ...{ recordsCalls: true, callArguments: 'digest', keptCalls: 1_000, keptDays: 0 },
+};
 const call = (tool: string): NewCall => ({
   ...{ actor: 'user:1', actorName: 'ada', action: CALL_ACTION, subject: '/mcp/demo', status: 200 },
   call: { template: 'demo', tool, outcome: 'result', durationMs: 3, attempts: 1 },
@@ -61,7 +63,7 @@ test('yields between two chunks; entries that are recorded meanwhile wait for th
 });
 
 test('writes calls in blocks: full blocks at once, others after a second; no block spans more than ten seconds', async () => {
-  const { audit, appended, clock } = made({ ...SETTINGS, storesArguments: true });
+  const { audit, appended, clock } = made({ ...SETTINGS, callArguments: 'full' });
   for (let index = 0; index < 2_010; index += 1) audit.recordCall(call('echo'), undefined);
   await pass();
   assert.equal(appended, [2_000]);
@@ -229,24 +231,25 @@ test('deletes by age on a server only when its clock agrees within 60 s, and ans
   );
 });
 
-test('digests the arguments of a call as they were sent, and stores them only if configured', async () => {
+test('records of the arguments of a call nothing, their digest as they were sent, or their beginning', async () => {
   const text = '{"b":1, "a":"é"}';
   const sha256 = createHash('sha256').update(text).digest('hex');
-  for (const storesArguments of [false, true]) {
-    const { audit } = made({ ...SETTINGS, storesArguments });
+  for (const callArguments of ['none', 'digest', 'full'] as const) {
+    const { audit } = made({ ...SETTINGS, callArguments });
     const forms = [JsonText.ofText(text), JsonText.ofBytes(Buffer.from(text)), undefined];
     for (const form of forms) audit.recordCall(call('echo'), form);
-    const stored = storesArguments ? { arguments: text } : {};
+    const stored = callArguments === 'full' ? { arguments: text } : {};
+    const kept = callArguments === 'none' ? {} : { digest: sha256, ...stored };
     assert.equal(
       (await audit.list({ limit: 5, action: 'tools/call' })).map((each) => each.call).reverse(),
-      [{ digest: sha256, ...stored }, { digest: sha256, ...stored }, {}].map((more) => ({
+      [kept, kept, {}].map((more) => ({
         ...call('echo').call,
         ...more,
       })),
     );
     audit.recordCall(call('echo'), JsonText.ofText(JSON.stringify('x'.repeat(100_000))));
     const [long] = await audit.list({ limit: 1 });
-    assert.is(long?.call?.arguments?.length, storesArguments ? 4_096 : undefined);
+    assert.is(long?.call?.arguments?.length, callArguments === 'full' ? 4_096 : undefined);
     await audit.close();
   }
 });

@@ -164,4 +164,28 @@ test('warns of variables with the prefix GATEWAY_ only if they nearly match a se
   ]);
 });
 
+for (const [written, value] of [
+  ['true', 'full'],
+  ['false', 'digest'],
+] as const) {
+  test(`audit.arguments: ${written} is read as ${value}, with one warning`, () => {
+    const { audit, warnings } = load({ env: { GATEWAY_AUDIT_ARGUMENTS: written } });
+    assert.is(audit.callArguments, value);
+    assert.equal(warnings, [
+      `GATEWAY_AUDIT_ARGUMENTS: "${written}" is read as "${value}"; write "${value}" instead`,
+    ]);
+    const file = load({ files: { 'gateway.yaml': `audit:\n  arguments: ${written}\n` } });
+    assert.is(file.audit.callArguments, value);
+    assert.is(file.warnings.length, 1);
+  });
+}
+
+test('audit.arguments is none, unless set', () => {
+  assert.is(load({}).audit.callArguments, 'none');
+  for (const value of ['none', 'digest', 'full']) {
+    const { audit, warnings } = load({ flags: { 'audit-arguments': value } });
+    assert.equal([audit.callArguments, warnings], [value, []]);
+  }
+});
+
 test.run();

@@ -5,7 +5,12 @@ import { NEVER } from 'rxjs';
 import { type Auth, authOf } from '../../src/auth/auth.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 
-export const CHANGES_ONLY = { recordsCalls: false, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
+export const CHANGES_ONLY = {
+  recordsCalls: false,
+  callArguments: 'digest' as const,
+  keptCalls: 1_000,
+  keptDays: 0,
+};
 
 /** Every caller is the anonymous admin. Accounts exist in memory only. */
 export function anonymousAuth(): Auth {

@@ -15,7 +15,7 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('the calls and sessions of others');
 const app = appFor(test, () =>
   startWithAccounts({
-    auditSettings: { recordsCalls: true, storesArguments: true, keptCalls: 1_000, keptDays: 1 },
+    auditSettings: { recordsCalls: true, callArguments: 'full', keptCalls: 1_000, keptDays: 1 },
     consoleFolder: new URL('none/', import.meta.url),
   }),
 );

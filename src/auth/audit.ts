@@ -101,7 +101,7 @@ export class AuditLog {
     this.#flusher.later();
   }
 
-  /** Records a call. The digest of its arguments is made after this turn of the event loop. */
+  /** Records a call. The digest of its arguments, if configured, is made after this turn of the event loop. */
   recordCall(entry: NewCall, callArguments: JsonFields[string]): void {
     if (!this.#options.settings.recordsCalls) return;
     if (this.#isClosed || this.#waitingCalls >= BUFFER_ENTRIES) {
@@ -110,7 +110,9 @@ export class AuditLog {
     }
     this.#waitingCalls += 1;
     const { id, at } = this.#stamp();
-    this.#undigested.push({ id, at, entry, source: sourceOf(callArguments) });
+    const { callArguments: recorded } = this.#options.settings;
+    const source = recorded === 'none' ? undefined : sourceOf(callArguments);
+    this.#undigested.push({ id, at, entry, source });
     if (this.#undigested.length === 1) setImmediate(() => this.#digest(DIGESTED_BYTES));
   }
 
@@ -147,7 +149,7 @@ export class AuditLog {
       if (bytes >= mostBytes) break;
       bytes += next.source?.length ?? 0;
       done += 1;
-      if (this.#calls.add(entryOfCall(next, this.#options.settings.storesArguments)))
+      if (this.#calls.add(entryOfCall(next, this.#options.settings.callArguments === 'full')))
         void this.#flusher.now();
       else this.#flusher.later();
     }

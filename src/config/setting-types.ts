@@ -78,6 +78,8 @@ export interface SettingType<T> {
   show(value: T): string;
   /** Writes a value without its secret parts. Default: a secret is hidden as a whole. */
   mask?(value: T): string;
+  /** True for a form of earlier builds: it is read, with a warning. Default: none. */
+  isEarlier?(raw: unknown): boolean;
   /** True when the value contains something that must not be on a command line. Default: false. */
   holdsSecret?(value: T): boolean;
 }
@@ -217,6 +219,23 @@ export function choice<W extends string>(
       return words.find((known) => known === word) ?? new Map(Object.entries(aliases)).get(word);
     },
     show: String,
+  };
+}
+
+/** One of a few words, for a setting that was true or false before. */
+export function choiceForSwitch<W extends string>(
+  words: readonly W[],
+  earlier: { readonly on: W; readonly off: W },
+): SettingType<W> {
+  const word = choice(words);
+  return {
+    ...word,
+    read: (raw, folder) => {
+      const isOn = boolean.read(raw, folder);
+      if (isOn === undefined) return word.read(raw, folder);
+      return isOn ? earlier.on : earlier.off;
+    },
+    isEarlier: (raw) => boolean.read(raw, '') !== undefined,
   };
 }
 

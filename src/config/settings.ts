@@ -15,6 +15,9 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 
 const MOST_REQUESTS = 1_000_000_000;
 
+/** Of the calls in the audit log. Source: ADR 99. */
+const AUDITED_ARGUMENTS = ['none', 'digest', 'full'] as const;
+
 export const SETTINGS = {
   host: setting({
     key: 'host',
@@ -273,11 +276,11 @@ export const SETTINGS = {
       default: true,
       doc: 'Whether each tool call is recorded in the audit log. See docs/guides/observability.md.',
     }),
-    storesArguments: setting({
+    callArguments: setting({
       key: 'audit.arguments',
-      kind: types.boolean,
-      default: false,
-      doc: `Whether the audit log records the first ${LIMITS.auditArgumentUnits} characters of the arguments, which may be secret, besides their SHA-256.`,
+      kind: types.choiceForSwitch(AUDITED_ARGUMENTS, { on: 'full', off: 'digest' }),
+      default: 'none',
+      doc: `What the audit log records of arguments, which may be secret: none, digest (their SHA-256), or full (also their first ${LIMITS.auditArgumentUnits} characters).`,
     }),
     keptCalls: setting({
       key: 'audit.max_calls',

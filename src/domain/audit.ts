@@ -37,7 +37,7 @@ export interface AuditedCall {
   readonly attempts: number;
   /** SHA-256 of the received arguments, hexadecimal; absent without arguments. */
   readonly digest?: string | undefined;
-  /** The beginning of the arguments, if the setting audit.arguments is on. */
+  /** The beginning of the arguments, if the setting audit.arguments is `full`. */
   readonly arguments?: string | undefined;
 }
 

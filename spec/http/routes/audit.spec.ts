@@ -14,7 +14,7 @@ const test = suite('the audit log over HTTP');
 /** An entry, with its call. */
 type Line = Json & { readonly call: Json | null };
 
-const auditSettings = { recordsCalls: true, storesArguments: false, keptCalls: 1_000, keptDays: 0 };
+const auditSettings = { recordsCalls: true, callArguments: 'digest' as const, keptCalls: 1_000, keptDays: 0 };
 const app = appFor(test, () => startWithAccounts({ auditSettings }), 'each');
 test.before.each(() => app.serve('demo', 'one'));
 

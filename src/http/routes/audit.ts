@@ -20,7 +20,7 @@ const CallRecord = Type.Object({
   attempts: integer(1),
   /** SHA-256 of the arguments as they were received. */
   arguments_sha256: nullableText(),
-  /** The beginning of the arguments, if the setting audit.arguments is on. */
+  /** The beginning of the arguments, if the setting audit.arguments is `full`. */
   arguments: nullableText(),
 });
 
