@@ -19,6 +19,7 @@ import {
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
+import { passTurns, untimedScheduler } from '../helpers/turns.ts';
 
 const test = suite('change feed');
 const UPDATED = 'notifications/resources/updated';
@@ -33,7 +34,8 @@ simulateTime(test, () => {
   listChanged$ = new Subject();
   const { pool, fleet } = harness;
   const instances = (template: string) => fleet.instances(template);
-  feed = new ChangeFeed({ fleet: { instances, listChanged$ }, pool, random: () => 0.5 });
+  const scheduler = untimedScheduler(Number.POSITIVE_INFINITY);
+  feed = new ChangeFeed({ fleet: { instances, listChanged$ }, pool, scheduler, random: () => 0.5 });
 });
 test.after.each(() => harness.close());
 
@@ -46,6 +48,21 @@ test('emits changes of lists, and opens no conversation for that', async () => {
   assert.equal(client.received, ['notifications/tools/list_changed', resources, resources]);
   await settled();
   assert.equal([harness.upstreams('a').length, listens(instance).length], [0, 0]);
+});
+
+test('many clients follow an instance over several turns of the event loop', async () => {
+  const { pool, fleet } = harness;
+  feed = new ChangeFeed({ fleet, pool, scheduler: untimedScheduler(5), random: () => 0.5 });
+  const program = await add('a', STDIO, UPDATES);
+  const clients = Array.from({ length: 40 }, (_, n) => new Client({ uris: [`x:${n}`] }));
+  const counts = [subscribed(program).length];
+  for (let turn = 0; turn < 40; turn += 1) {
+    await passTurns(1);
+    counts.push(subscribed(program).length);
+  }
+  const rises = counts.slice(1).map((count, turn) => count - (counts[turn] ?? 0));
+  assert.equal([counts.at(-1), Math.max(...rises) <= 5], [40, true], `${counts}`);
+  for (const client of clients) client.leave();
 });
 
 test('subscribes once per resource at a shared program, and unsubscribes after the last client', async () => {

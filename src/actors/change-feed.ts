@@ -3,8 +3,8 @@
 
 import {
   catchError,
+  concatMap,
   defer,
-  distinctUntilChanged,
   EMPTY,
   endWith,
   filter,
@@ -14,7 +14,7 @@ import {
   map,
   merge,
   mergeMap,
-  type Observable,
+  Observable,
   repeat,
   switchMap,
   takeUntil,
@@ -23,6 +23,7 @@ import {
 import { type ClientProfile, listNotice, type ServerNotification } from '../domain/client.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { announcesUpdates, type Peer, type WantedChanges } from '../domain/mcp.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { backOffMs } from './back-off.ts';
 import type { Fleet } from './fleet.ts';
 import type { InstanceRef } from './instances/instance-ref.ts';
@@ -33,6 +34,7 @@ import { isNetworked } from './stateless/stateless-routing.ts';
 export interface ChangeFeedDeps {
   readonly fleet: Pick<Fleet, 'instances' | 'listChanged$'>;
   readonly pool: StatelessPool;
+  readonly scheduler: Pick<TaskScheduler, 'run'>;
   /** Returns [0, 1): spreads the reconnections of clients. */
   readonly random: () => number;
 }
@@ -68,15 +70,38 @@ export class ChangeFeed {
 
   #instanceMessages(template: string, client: ChangeSubscriber): Observable<ServerNotification> {
     return this.#deps.fleet.instances(template).pipe(
+      mergeMap((ref) => this.#inTask(ref)),
       mergeMap((ref) =>
-        ref.state$.pipe(
-          map(() => ref.peer),
-          distinctUntilChanged(),
+        this.#peersOf(ref).pipe(
           // The subscriptions of the previous session ended with it.
           switchMap((peer) => (peer === undefined ? EMPTY : this.#messagesOf(ref, peer, client))),
         ),
       ),
     );
+  }
+
+  /** The backend of each session of the instance; undefined at the end of one. */
+  #peersOf(ref: InstanceRef): Observable<Peer | undefined> {
+    const peers$ = new Observable<Peer | undefined>((subscriber) => {
+      let known: Peer | undefined;
+      return ref.watch(() => {
+        const { peer, state } = ref;
+        if (peer !== known) subscriber.next(peer);
+        known = peer;
+        if (state === 'stopped') subscriber.complete();
+      });
+    });
+    return peers$.pipe(concatMap((peer) => this.#inTask(peer)));
+  }
+
+  /** Emits the value in a task: thousands of clients may follow the same instance. */
+  #inTask<T>(value: T): Observable<T> {
+    return new Observable((subscriber) => {
+      this.#deps.scheduler.run(() => {
+        subscriber.next(value);
+        subscriber.complete();
+      });
+    });
   }
 
   #messagesOf(ref: InstanceRef, peer: Peer, client: ChangeSubscriber): Observable<ServerNotification> {

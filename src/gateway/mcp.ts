@@ -71,7 +71,7 @@ export class Mcp {
       fleet,
       sessions: this.sessions,
       stateless: new StatelessClients({ ...deps, pool }),
-      feed: new ChangeFeed({ fleet, pool, random }),
+      feed: new ChangeFeed({ fleet, pool, scheduler, random }),
       now,
       run: scheduler.run,
       memory: new ListMemory(),

@@ -91,7 +91,9 @@ export class ListenStreams {
     send('notifications/subscriptions/acknowledged', { notifications: shown });
     const isGranting = Object.keys(shown).length > 0;
     const changes$ = isGranting ? backends.changes(owner, profile, wanted) : EMPTY;
-    listening.add(changes$.subscribe({ next: forward, complete: finish }));
+    const { run } = this.#scheduler;
+    const next = (message: ServerNotification) => run(() => forward(message)); // thousands of streams may get it
+    listening.add(changes$.subscribe({ next, complete: () => run(finish) }));
   }
 
   /** Ends them all, with their answers. */
