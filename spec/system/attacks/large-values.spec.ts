@@ -162,11 +162,11 @@ for (const [index, name] of Object.keys(LISTS).entries()) {
       const { url = '' } = lists[index] ?? {};
       const instance = JSON.stringify({ template_name: 'tried', endpoint: url });
       // Reading such a list takes a tenth of a second of the processor.
-      const few = { times: 12, atOnce: 6 };
+      const few = { times: 12, atOnce: 3 };
       await attack('REST', [{ path: `/mcp/${name}/tools/list` }], few);
       await attack('MCP', [modern(name, 'tools/list')], few);
       await attack('all templates', [modern(undefined, 'tools/list')], few);
-      await attack('connection tests', [{ path: '/gateway/test', body: instance }], { times: 12, atOnce: 4 });
+      await attack('connection tests', [{ path: '/gateway/test', body: instance }], { times: 12, atOnce: 2 });
       for (let copy = 0; copy < COPIES; copy += 1)
         await register(harness.admin, name, [{ id: `${name}-${copy}`, endpoint: url }]);
     }),
