@@ -164,7 +164,7 @@ test('lists the headers of an answer: rate limit unless the route is open, insta
   assert.equal(headersOf('GET /auth/me'), pointers('X-Request-ID', ...LIMITED));
   const instance = pointers('X-Request-ID', 'X-Instance-ID', ...LIMITED);
   assert.equal(headersOf('GET /mcp/{template}/prompts/list'), instance);
-  const total = { description: 'Number of all servers', schema: { type: 'string' } };
+  const total = { description: 'Number of all records', schema: { type: 'string' } };
   assert.equal(headersOf('GET /servers')['X-Total-Count'], total);
 });
 

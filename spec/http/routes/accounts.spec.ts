@@ -16,6 +16,7 @@ const app = appFor(test, () => startWithAccounts());
 test.before(() => app.serve('demo', 'one'));
 
 const ask = (method: string, path: string, body?: unknown) => app.as(app.admin, method, path, { body });
+const listOf = (text: string): Record<string, unknown>[] => JSON.parse(text);
 const create = async (over: object) =>
   ask('POST', '/auth/users', { username: 'x', email: 'x@localhost', password: PASSWORD, ...over });
 
@@ -146,6 +147,30 @@ test('show an API key once', async () => {
   const record = (await listed()).find((one) => one.id === id);
   assert.equal(record, { id, created_at, ...rest });
   assert.not.match(JSON.stringify(await listed()), new RegExp(String(key).slice(-43)));
+});
+
+test('list users and API keys in pages, each once, even if the last one of a page is deleted meanwhile', async () => {
+  for (const name of ['p1', 'p2', 'p3', 'p4'])
+    await ask('POST', '/auth/api-keys', { name, permissions: ['tools:call'] });
+  for (const path of ['/auth/users', '/auth/api-keys']) {
+    const all = listOf((await ask('GET', path)).text).map(({ id }) => id);
+    const seen: unknown[] = [];
+    let cursor: string | null = '';
+    for (let pages = 0; cursor !== null && pages < 100; pages += 1) {
+      const query: string = cursor === '' ? '?limit=2' : `?limit=2&cursor=${encodeURIComponent(cursor)}`;
+      const { text, headers } = await ask('GET', `${path}${query}`);
+      assert.is(
+        headers.get('x-total-count'),
+        String(all.length - (pages === 0 || path === '/auth/users' ? 0 : 1)),
+      );
+      const ids = listOf(text).map(({ id }) => id);
+      seen.push(...ids);
+      cursor = headers.get('x-next-cursor');
+      if (pages === 0 && path === '/auth/api-keys') await ask('DELETE', `${path}/${ids.at(-1)}`);
+    }
+    assert.equal(seen, all);
+    assert.is((await ask('GET', `${path}?limit=0`)).outcome, '422 VALIDATION_ERROR');
+  }
 });
 
 test('create API keys that are accepted in either header until they are revoked', async () => {

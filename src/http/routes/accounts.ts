@@ -18,6 +18,7 @@ import {
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../caller-check.ts';
+import { PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
 import { json, located, noContent } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { ApiKeyParams, defineRoute, type Route, UserParams } from '../route.ts';
@@ -36,6 +37,14 @@ import {
 } from '../schemas.ts';
 
 const CONSOLE_HEADER = 'X-Stagedoor-Console';
+
+const BY_CREATION =
+  'In the order of their creation: all, or one page of `limit`; see `X-Total-Count` and `X-Next-Cursor`';
+
+/** As sorted text. */
+function creationOf({ createdAt, id }: Pick<User, 'createdAt' | 'id'>): string {
+  return `${createdAt}.${id}`;
+}
 
 /** Longer text cannot be a name or a password, and is not hashed. */
 const loginText = (example: string) => Type.String({ minLength: 1, maxLength: 1_024, examples: [example] });
@@ -228,8 +237,10 @@ export const userRoutes: readonly Route[] = [
   defineRoute('GET', '/auth/users', {
     summary: 'List all users',
     scope: 'admin',
-    answers: { 200: { description: 'In the order of their creation', body: Type.Array(UserRecord) } },
-    handler: async (_input, { auth }) => json(200, (await auth.accounts.users()).map(userRecord)),
+    request: { query: closed(PAGE_QUERY) },
+    answers: { 200: { description: BY_CREATION, body: Type.Array(UserRecord), headers: PAGE_HEADERS } },
+    handler: async ({ query }, { auth }) =>
+      pagedList(await auth.accounts.users(), query, creationOf, userRecord),
   }),
   defineRoute('POST', '/auth/users', {
     summary: 'Create a user',
@@ -346,8 +357,10 @@ export const apiKeyRoutes: readonly Route[] = [
   defineRoute('GET', '/auth/api-keys', {
     summary: 'List all API keys',
     scope: 'admin',
-    answers: { 200: { description: 'In the order of their creation', body: Type.Array(ApiKeyRecord) } },
-    handler: async (_input, { auth }) => json(200, (await auth.accounts.apiKeys()).map(apiKeyRecord)),
+    request: { query: closed(PAGE_QUERY) },
+    answers: { 200: { description: BY_CREATION, body: Type.Array(ApiKeyRecord), headers: PAGE_HEADERS } },
+    handler: async ({ query }, { auth }) =>
+      pagedList(await auth.accounts.apiKeys(), query, ({ apiKey }) => creationOf(apiKey), apiKeyRecord),
   }),
   defineRoute('POST', '/auth/api-keys', {
     summary: 'Create an API key, which only this answer contains',

@@ -11,9 +11,10 @@ import { LIMITS } from '../../domain/limits.ts';
 import { TemplateId } from '../../domain/template.ts';
 import type { Server } from '../../gateway-types.ts';
 import { resultReply } from '../exchange-reply.ts';
+import { PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, ServerParams } from '../route.ts';
-import { anyObject, closed, LOCATION, number, PageLimit, pageOf, rounded, text } from '../schemas.ts';
+import { anyObject, closed, LOCATION, number, rounded, text } from '../schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
 import { InstanceHealth, instanceHealth } from './health.ts';
@@ -28,9 +29,7 @@ const NewServerBody = closed({
 
 const ListQuery = closed({
   include_health: Type.Optional(Type.Boolean()),
-  limit: PageLimit,
-  /** `X-Next-Cursor` of the page before. */
-  cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+  ...PAGE_QUERY,
 });
 
 const idOf = ({ definition }: Server): string => definition.serverId;
@@ -46,28 +45,15 @@ export const serverRoutes: readonly Route[] = [
       200: {
         description: 'All servers, or one page of `limit`; see `X-Total-Count` and `X-Next-Cursor`',
         body: Type.Array(ListedServer),
-        headers: {
-          'X-Total-Count': 'Number of all servers',
-          'X-Next-Cursor': 'Send it as `cursor` for the next page; absent on the last one',
-        },
+        headers: PAGE_HEADERS,
       },
     },
     handler: ({ query, principal }, { gateway }) => {
-      const { include_health: includesHealth = false, limit, cursor = '' } = query;
-      const servers = visibleServers(gateway, principal);
-      const rest = servers
-        .filter((server) => idOf(server) > cursor)
-        .sort((left, right) => (idOf(left) < idOf(right) ? -1 : 1));
-      const { page, nextCursor } = pageOf(rest, limit, idOf);
-      const records = page.map((server) => ({
+      const { include_health: includesHealth = false } = query;
+      return pagedList(visibleServers(gateway, principal), query, idOf, (server) => ({
         ...instanceRecord(server, principal),
         ...(includesHealth && { health: instanceHealth(server, principal) }),
       }));
-      const headers = [
-        ...['X-Total-Count', String(servers.length)],
-        ...(nextCursor === null ? [] : ['X-Next-Cursor', nextCursor]),
-      ];
-      return json(200, records, { headers });
     },
   }),
   defineRoute('POST', '/servers', {

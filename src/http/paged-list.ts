@@ -1,0 +1,34 @@
+// Lists whose answer is an array: the whole list, or with `limit` one page of it, whose headers tell the rest.
+
+import Type from 'typebox';
+import { json, type Reply } from './reply.ts';
+import { PageLimit, pageOf } from './schemas.ts';
+
+export const PAGE_QUERY = {
+  limit: PageLimit,
+  /** `X-Next-Cursor` of the page before. */
+  cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 300 })),
+};
+
+export const PAGE_HEADERS: Readonly<Record<string, string>> = {
+  'X-Total-Count': 'Number of all records',
+  'X-Next-Cursor': 'Send it as `cursor` for the next page; absent on the last one',
+};
+
+/** `keyOf`: unique; the list is sorted by it, and it is the cursor, which stays valid when its record is deleted. */
+export function pagedList<T>(
+  items: readonly T[],
+  { limit, cursor = '' }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
+  keyOf: (item: T) => string,
+  recordOf: (item: T) => object,
+): Reply {
+  const rest = items
+    .filter((item) => keyOf(item) > cursor)
+    .sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
+  const { page, nextCursor } = pageOf(rest, limit, keyOf);
+  const headers = [
+    ...['X-Total-Count', String(items.length)],
+    ...(nextCursor === null ? [] : ['X-Next-Cursor', nextCursor]),
+  ];
+  return json(200, page.map(recordOf), { headers });
+}
