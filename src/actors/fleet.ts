@@ -47,7 +47,7 @@ export class Fleet {
   readonly #byServerId = new Map<string, Member>();
   /** Instances that leave and may have calls, and crashed ones; each with the end of its backend. */
   readonly #ending = new Map<InstanceRef, Promise<void>>();
-  /** Hot, no replay: lists that changed; `resources` includes resource templates. Completes when the fleet has closed. */
+  /** Hot, no replay: lists that changed; `resources` includes resource templates. Its creator completes it after `close`. */
   readonly listChanged$ = new Subject<ListChange>();
   /** Hot, no replay: names of deleted templates that nothing uses any more. */
   readonly forgotten$ = new Subject<string>();
@@ -239,7 +239,6 @@ export class Fleet {
     await Promise.all(this.#ending.values());
     await scheduler.each(this.#groups.values(), (group) => group.close());
     this.root.stop();
-    this.listChanged$.complete();
   }
 
   /** Starts the actor of an instance under the supervisor of its template. */
