@@ -173,7 +173,6 @@ async function start(
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
-  auth.watchSessions(() => gateway.openCallers());
   const app = createApp(gateway, {
     ...config,
     auth,
@@ -187,6 +186,7 @@ async function start(
     log,
   });
   metrics = app.metrics;
+  auth.watchSessions(() => new Set([...gateway.openCallers(), ...app.openCallers()]));
   options.signal?.throwIfAborted();
   options.onGateway?.(gateway);
   const problems: string[] = [];

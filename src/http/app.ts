@@ -26,6 +26,7 @@ import { type BodyCosts, body } from './middleware/body.ts';
 import { errors, refuse, requestId, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { handle, knownPath, plainCalls, unmatched } from './middleware/routing.ts';
+import { OpenRequests } from './open-requests.ts';
 import { createProxies } from './proxies.ts';
 import { bytes, json } from './reply.ts';
 import type { ReportListener, RequestState, RouteMiddleware } from './request.ts';
@@ -58,6 +59,8 @@ export interface HttpApp {
   readonly metrics: Pick<Prometheus, 'text'>;
   /** Ends every open event stream, which would keep the server open; streams of REST calls end with an error event. */
   closeStreams(): void;
+  /** Ids of the principals whose requests wait for their answers. */
+  openCallers(): ReadonlySet<string>;
 }
 
 /** Diagnostics channel: every request of every app of the process, published before the answer. */
@@ -68,6 +71,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const { log, auth, mcp, allowedCommands, settings, maxBodyBytes } = options;
   const proxies = createProxies(options.trustedProxies);
   const streams = new EventStreams(options);
+  const open = new OpenRequests(auth.changed$);
   const formBytes = Math.min(maxBodyBytes, HTTP_LIMITS.formBytes);
   const costs = {
     held: new HeldBodies(gateway.requestBytes),
@@ -114,7 +118,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       ...(route.request.body === undefined
         ? []
         : [readers[route.speaks === 'json-rpc' ? 'bytes' : (route.reader ?? 'koa-body')]]),
-      handle(route, services, proxies, streams, onReport),
+      handle(route, services, { proxies, streams, open, onReport }),
     ]);
   const rows = ROUTES.map((route) => ({ route, steps: unlessTemplate(route, gateway, stepsOf(route)) }));
   const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
@@ -140,6 +144,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
       listener(request, response);
     },
     closeStreams: () => streams.close(),
+    openCallers: () => open.callers,
   };
 }
 

@@ -20,7 +20,7 @@ import { HTTP_LIMITS } from './limits.ts';
 /** The error for a caller that is not authorized; undefined for one that is. */
 export type Refusal = GatewayError | undefined;
 
-interface CheckedRequest extends CredentialedRequest {
+export interface CheckedRequest extends CredentialedRequest {
   readonly state: CredentialedRequest['state'] & {
     readonly principal?: Principal;
     readonly template?: string | undefined;

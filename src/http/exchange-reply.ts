@@ -25,7 +25,8 @@ type Exchanger = Pick<Gateway, 'exchange' | 'errorOf'>;
 /**
  * Sends one request to an instance of the template. Answers with the MCP result and the id of the instance; with
  * `Accept: text/event-stream`, with the events `progress`, `log` and `notification`, and `result` at the end. A JSON-RPC
- * error becomes an error of the gateway (`errorOf`). When the client disconnects, the call is cancelled at the backend.
+ * error becomes an error of the gateway (`errorOf`). When the client disconnects or loses the permission, the call is cancelled at
+ * the backend.
  */
 export function exchangeReply(
   gateway: Exchanger,
@@ -38,7 +39,7 @@ export function exchangeReply(
   const answers$ = gateway.exchange(template, exchangeOf(withLogLevel(request), client, tracker)).pipe(
     tap({
       next: ({ event }) => isFinal(event) && tracker.ended(event),
-      error: (thrown: unknown) => tracker.ended(failed(thrown)),
+      error: (thrown: unknown) => tracker.ended(endOf(thrown)),
       unsubscribe: () => tracker.ended({ kind: 'cancelled' }),
     }),
   );
@@ -80,15 +81,15 @@ export function resultReply(
             .then(reject);
       },
       error: (thrown: unknown) => {
-        tracker.ended(failed(thrown));
+        tracker.ended(endOf(thrown));
         reject(thrown);
       },
     });
-    client.onGone(() => {
+    client.onLost((reason) => {
       subscription.unsubscribe();
-      tracker.ended({ kind: 'cancelled' });
-      reject(new ClientGone());
-    });
+      tracker.ended(endOf(reason));
+      reject(reason);
+    }, template);
   });
 }
 
@@ -104,7 +105,8 @@ function exchangeOf(request: ExchangeRequest, client: HttpRequest, tracker: Trac
   return { ...request, tracker, requestId, caller };
 }
 
-function failed(thrown: unknown): CallEnd {
+function endOf(thrown: unknown): CallEnd {
+  if (thrown instanceof ClientGone) return { kind: 'cancelled' };
   return { kind: 'failed', code: asGatewayError(thrown).code };
 }
 
@@ -130,7 +132,7 @@ const EVENT_NAMES: ReadonlyMap<string, string> = new Map([
 /** Reports do not contain lists. */
 const NO_RESULT = JsonText.ofValue({});
 
-/** All items of a list and the instance that returned them. Rejects with ClientGone when the client disconnects, which cancels the call. */
+/** All items of a list and the instance that returned them. Rejects with the reason of `signal`, which cancels the call. */
 export async function gatherList(
   gateway: Pick<Gateway, 'list'>,
   template: string,
@@ -144,7 +146,7 @@ export async function gatherList(
     tracker.ended({ kind: 'result', result: NO_RESULT });
     return list;
   } catch (thrown) {
-    tracker.ended(signal.aborted ? { kind: 'cancelled' } : failed(thrown));
-    throw signal.aborted ? new ClientGone() : thrown;
+    tracker.ended(endOf(thrown));
+    throw thrown;
   }
 }

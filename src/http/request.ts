@@ -31,6 +31,7 @@ import {
   isOwnHost,
 } from './caller-check.ts';
 import { HTTP_LIMITS } from './limits.ts';
+import type { OpenRequest, OpenRequests } from './open-requests.ts';
 import type { Proxies } from './proxies.ts';
 
 export interface RequestState extends CountedRequest, McpLog {
@@ -87,12 +88,14 @@ export type ReportListener = (report: HttpCallReport, context: HttpContext) => v
 export class HttpRequest {
   readonly #context: HttpContext;
   readonly #proxies: Proxies;
+  readonly #open: OpenRequests;
   readonly #onReport: ReportListener | undefined;
   #leaving: AbortController | undefined;
 
-  constructor(context: HttpContext, proxies: Proxies, onReport?: ReportListener) {
+  constructor(context: HttpContext, proxies: Proxies, open: OpenRequests, onReport?: ReportListener) {
     this.#context = context;
     this.#proxies = proxies;
+    this.#open = open;
     this.#onReport = onReport;
   }
 
@@ -199,12 +202,12 @@ export class HttpRequest {
     return heldBody && (() => heldBody.keep());
   }
 
-  /** Aborts when the client disconnects before the answer is complete. Created on first use. */
+  /** Aborts with the reason of `onLost`. Created on first use. */
   get signal(): AbortSignal {
     if (this.#leaving === undefined) {
       const leaving = new AbortController();
       this.#leaving = leaving;
-      this.onGone(() => leaving.abort());
+      this.onLost((reason) => leaving.abort(reason));
     }
     return this.#leaving.signal;
   }
@@ -218,9 +221,23 @@ export class HttpRequest {
     );
   }
 
-  /** Calls back when the client disconnects before the answer is complete; cheaper than `signal`. */
-  onGone(listener: () => void): void {
-    whenGone(this.#context.res, listener);
+  /**
+   * Calls back before the answer is complete: with ClientGone when the client disconnects, with the refusal when its caller may no
+   * longer make the request or use the template. Cheaper than `signal`. Default: the template of the path.
+   */
+  onLost(listener: (reason: Error) => void, template = this.#context.state.template): void {
+    const { res: response } = this.#context;
+    const request: OpenRequest = { context: this.#context, template, end: listener };
+    const close = (): void => {
+      this.#open.delete(request);
+      if (!response.writableFinished) listener(new ClientGone());
+    };
+    if (response.destroyed) {
+      close();
+      return;
+    }
+    this.#open.add(request);
+    response.on('close', close);
   }
 }
 

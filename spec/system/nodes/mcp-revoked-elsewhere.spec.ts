@@ -1,9 +1,10 @@
 // Two nodes on one SQLite file: when a key is revoked on one node, the other node soon closes its sessions, streams and dedicated
-// processes. Other clients are not affected. Accounts, and keys that expire: spec/auth/session-revalidator.spec.ts.
+// processes, and ends its calls over REST. Other clients are not affected. Accounts, and keys that expire: spec/auth/session-revalidator.spec.ts.
 
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
-import { field, newKey } from '../../helpers/caller.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
+import { caller, field, newKey } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { LegacyClient, ModernClient } from '../../helpers/mcp-client.ts';
@@ -63,6 +64,20 @@ test('a revoked key loses its sessions, processes, streams and waiting calls at 
   assert.is((await askOnce(b, '/mcp/far', client, 'tools/list')).status, 401);
   assert.is((await bystander.ask('tools/list')).status, 200);
   assert.is(await bystander.close(), 200);
+});
+
+test('a REST call of a revoked key ends at the other node', async () => {
+  const program = { command: process.execPath, args: [stdioServerPath] };
+  await register(b.admin, 'slow', [{ id: 'slow', ...program }]);
+  const { id, headers } = await newKey(a.admin, 'calls');
+  const call = caller(b.url, headers);
+  assert.is((await call('POST /mcp/slow/tools/call', { name: 'name' })).status, 200);
+  const held = call('POST /mcp/slow/tools/call', { name: 'sleep', arguments: { ms: 60_000 } });
+  await becomes(async () => field(await b.admin('GET /gateway/stats'), 'active_connections'), 1);
+  assert.is((await a.admin(`DELETE /auth/api-keys/${id}`)).status, 204);
+  const { status, tookMs } = await held;
+  assert.is(status, 401);
+  assert.ok(tookMs < endedWithinMs + 5_000, `it took ${tookMs} ms`);
 });
 
 test.run();

@@ -8,6 +8,7 @@ import { methodNotAllowed, routeNotFound } from '../../domain/error-catalogue.ts
 import type { Gateway } from '../../gateway.ts';
 import { credentialsOf, whenKnown } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
+import type { OpenRequests } from '../open-requests.ts';
 import type { Proxies } from '../proxies.ts';
 import { noContent, type Reply } from '../reply.ts';
 import {
@@ -45,29 +46,33 @@ export function plainCalls(
 const OF_TEMPLATE = '/mcp/:template';
 const PLAIN_PATH = /^\/mcp\/([a-z][a-z0-9-]*)(\/[a-z/]+)?$/;
 
+interface HandleOptions {
+  readonly proxies: Proxies;
+  readonly streams: EventStreams;
+  readonly open: OpenRequests;
+  readonly onReport: ReportListener;
+}
+
 export function handle(
   route: Route,
   services: Services,
-  proxies: Proxies,
-  streams: EventStreams,
-  onReport?: ReportListener,
+  { proxies, streams, open, onReport }: HandleOptions,
 ): RouteMiddleware {
   return (context) => {
     context.state.route = route.path;
-    const reply = route.run(inputOf(context, proxies, onReport), services);
+    const reply = route.run(inputOf(context, new HttpRequest(context, proxies, open, onReport)), services);
     return whenKnown(reply, (value) => write(context, value, streams));
   };
 }
 
 /** Moves the body out of the state, so that its memory can be freed while the handler waits. */
-function inputOf(context: RouteContext, proxies: Proxies, onReport: ReportListener | undefined): RawInput {
+function inputOf(context: RouteContext, request: HttpRequest): RawInput {
   const { state, params } = context;
   const query = context.req.url?.includes('?') === true ? context.querystring : '';
   state.template = params.template;
   const { body, bodyFields, principal = NO_PRINCIPAL } = state;
   state.body = undefined;
   state.bodyFields = undefined;
-  const request = new HttpRequest(context, proxies, onReport);
   return { params, query, body, bodyFields, request, principal };
 }
 

@@ -127,6 +127,7 @@ export const registrationRoutes: readonly Route[] = [
       const { durationMs: duration_ms, ...outcome } = await services.gateway
         .testConnection(wanted.template, instance, { signal: request.signal })
         .catch(rethrown(wanted.locate));
+      request.signal.throwIfAborted();
       if (outcome.isOk) {
         const { era, server, tools } = outcome;
         return json(200, { ok: true, era, ...(server && { server }), tools, duration_ms });

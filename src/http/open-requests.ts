@@ -1,0 +1,53 @@
+// Requests that wait for their answer. When the account of a caller has changed, its requests are authorized again, and those that it
+// may no longer make are ended. Event streams are checked in sse/event-stream.ts. Source: ADR 35.
+
+import type { Observable } from 'rxjs';
+import { type Linked, LinkedSet } from '../domain/call-map.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
+import type { CallerCheck, CheckedRequest } from './caller-check.ts';
+
+export interface OpenRequest extends Linked {
+  readonly context: CheckedRequest & { readonly state: { readonly check?: CallerCheck } };
+  /** The caller must be allowed to use it; undefined for a request of no single template. */
+  readonly template: string | undefined;
+  /** Cancels the work for the request, and answers it with this error. */
+  readonly end: (reason: Error) => void;
+}
+
+export class OpenRequests {
+  readonly #requests = new LinkedSet<OpenRequest>();
+  /** Spreads the checks of many requests of one caller. */
+  readonly #scheduler = new TaskScheduler();
+
+  /** `changed$`: ids of principals that may have lost permissions. Subscribes until it completes. */
+  constructor(changed$: Observable<string>) {
+    changed$.subscribe((callerId) => {
+      const theirs = this.#requests.values().filter(({ context }) => idOf(context) === callerId);
+      void this.#scheduler.each(theirs, (request) => this.#check(request));
+    });
+  }
+
+  /** Ids of the principals whose requests are open. */
+  get callers(): ReadonlySet<string> {
+    return new Set(this.#requests.values().flatMap(({ context }) => idOf(context) ?? []));
+  }
+
+  add(request: OpenRequest): void {
+    this.#requests.add(request);
+  }
+
+  delete(request: OpenRequest): void {
+    this.#requests.delete(request);
+  }
+
+  /** Never rejects. */
+  async #check(request: OpenRequest): Promise<void> {
+    const { context, template, end } = request;
+    const refusal = await context.state.check?.({ req: context.req, state: { ...context.state, template } });
+    if (refusal !== undefined && this.#requests.delete(request)) end(refusal);
+  }
+}
+
+function idOf({ state }: CheckedRequest): string | undefined {
+  return state.principal?.id;
+}
