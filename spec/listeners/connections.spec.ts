@@ -158,4 +158,22 @@ test('the discarded rest of a refused body counts as headers at most', async () 
   assert.equal([refused.closed, slow.closed], [false, false]);
 });
 
+test('headers count as long as the body of a refused request is incomplete', async () => {
+  const { client, connections, open } = await start({ unfinishedBytes: 2 * HEADERS });
+  const large = POST.replace('Host', `X-Large: ${'x'.repeat(15_000)}\r\nHost`);
+  const refused: Socket[] = [];
+  while (refused.length < 3) {
+    refused.push(await client(large));
+    open.at(-1)?.writeHead(413).end();
+  }
+  for (let turns = 0; turns < 50; turns += 1) await turn();
+  connections.cutUnfinished();
+  const [oldest, ...others] = refused;
+  if (oldest !== undefined) await untilClosed(oldest);
+  assert.equal(
+    others.map(({ closed }) => closed),
+    [false, false],
+  );
+});
+
 test.run();

@@ -40,7 +40,7 @@ interface Connection {
   hasFinished: boolean;
   /** Bytes received before the current request. */
   startBytes: number;
-  readonly onAnswered: () => void;
+  readonly onAnswered: (request: Pick<IncomingMessage, 'complete'>) => void;
 }
 
 export class Connections {
@@ -64,11 +64,11 @@ export class Connections {
     const others = isTrusted ? undefined : (this.#ofNetwork.get(network) ?? new Set());
     const connection: Connection = {
       ...{ socket, network, others, requests: 0, unknown: undefined, hasFinished: false, startBytes: 0 },
-      onAnswered: () => {
+      onAnswered: ({ complete }) => {
         connection.requests -= 1;
         connection.unknown = undefined;
         connection.hasFinished = true;
-        connection.startBytes = socket.bytesRead;
+        if (complete) connection.startBytes = socket.bytesRead;
         if (this.#all.delete(socket)) this.#all.set(socket, connection);
         if (others?.delete(connection)) others.add(connection);
       },
@@ -83,11 +83,11 @@ export class Connections {
   }
 
   /** Counts a request whose headers are complete, until its answer ends. */
-  begin({ socket }: IncomingMessage, response: ServerResponse): void {
-    const connection = this.#all.get(socket);
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    const connection = this.#all.get(request.socket);
     if (connection === undefined) return;
     connection.requests += 1;
-    response.once('close', connection.onAnswered);
+    response.once('close', () => connection.onAnswered(request));
   }
 
   /** The caller of this request is unknown: its bytes count as unfinished until its body is complete. */
@@ -127,8 +127,8 @@ function isInProgress({ requests, unknown }: Connection): boolean {
 }
 
 /**
- * The bytes of what is not complete. After an answer they may be the rest of a refused body, which is discarded, so that they count as
- * headers at most.
+ * The bytes of what is not complete. After an answer they may belong to a refused body, which is discarded, but the headers of its
+ * request stay in memory until it is complete.
  */
 function unfinishedBytesOf(connection: Connection, headerBytes: number): number {
   if (isInProgress(connection)) return 0;
