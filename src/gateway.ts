@@ -89,6 +89,8 @@ export class Gateway {
   readonly #requests = new Requests((...exchange) => this.exchange(...exchange));
   readonly #graceMs: number;
   #phase: GatewayPhase = 'starting';
+  /** True before a stop: `isReady` is false, so that load balancers send requests elsewhere; all are served until `close`. */
+  isLeaving = false;
   /** The instances that were loaded at the start, until `isReady`. */
   #opening: readonly InstanceRef[] = [];
   #openingUntilMs = 0;
@@ -126,7 +128,7 @@ export class Gateway {
   get isReady(): boolean {
     const isOver = performance.now() > this.#openingUntilMs;
     if (isOver || this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
-    return this.#phase === 'running' && this.#opening.length === 0;
+    return this.#phase === 'running' && !this.isLeaving && this.#opening.length === 0;
   }
 
   /**

@@ -41,6 +41,8 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   readonly warnings: readonly string[];
   readonly gateway: Gateway;
   readonly auth: Auth;
+  /** Readiness fails from now on and connections are closed after their next answer; everything is served until `close`. */
+  announceClose(): void;
   /**
    * Ends in order: readiness fails, new calls are refused, calls in flight finish within the grace time,
    * children stop, event streams end, connections close, the database closes. Idempotent.
@@ -243,6 +245,10 @@ async function start(
     ],
     gateway,
     auth,
+    announceClose: () => {
+      gateway.isLeaving = true;
+      listeners.drain();
+    },
     close: () => {
       closed ??= close();
       return closed;

@@ -31,6 +31,22 @@ test('treats a later signal as urgent, with its exit code', async () => {
   }
 });
 
+test('a signal during the wait ends the wait, and the next one is urgent', async () => {
+  const { source, stop, clock } = listen();
+  source.emit('SIGTERM', 'SIGTERM');
+  const waited = stop.wait(60_000);
+  source.emit('SIGTERM', 'SIGTERM');
+  assert.is(await isPending(waited), true);
+  clock.nowMs += LIMITS.sameSignalMs;
+  source.emit('SIGTERM', 'SIGTERM');
+  await waited;
+  source.emit('SIGTERM', 'SIGTERM');
+  assert.is(await isPending(stop.urgent), true);
+  clock.nowMs += LIMITS.sameSignalMs;
+  source.emit('SIGTERM', 'SIGTERM');
+  assert.is(await stop.urgent, 143);
+});
+
 test('reports up to 100 uncaught errors, and requests the stop at the first', async () => {
   const { source, stop, errors } = listen();
   const [one, two] = [new Error('one'), new Error('two')];

@@ -75,6 +75,13 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
       options.onReady?.(server);
       if (isDemo) demo = (await import('./demo.ts')).openDemo(server, terminal);
       const { cause, exitCode } = await runUntilStopped(demo, stop.first);
+      const delayMs = exitCode === 0 && !starting.signal.aborted ? config.shutdownDelayMs : 0;
+      if (delayMs > 0) {
+        server.announceClose();
+        const serving = `not ready from now on, and serving for ${delayMs / 1000} s more`;
+        terminal.print(`stopping after ${cause}: ${serving}; a second signal ends this wait`);
+        await stop.wait(delayMs);
+      }
       const finishing = `calls in flight have ${config.graceMs / 1000} s to finish`;
       if (!starting.signal.aborted)
         terminal.print(`stopping after ${cause}: ${finishing}; a second signal stops at once`);

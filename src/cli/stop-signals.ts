@@ -25,20 +25,29 @@ const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 
 /**
  * `first` resolves with the first signal or uncaught error, `urgent` with the exit code when a further signal demands an immediate
- * end: 130 for SIGINT, 143 for SIGTERM. `dispose` returns the signals to Node. A signal within LIMITS.sameSignalMs of the first is
- * the same Ctrl-C, delivered by the terminal and by npm.
+ * end: 130 for SIGINT, 143 for SIGTERM. `wait` resolves after the time, or at a further signal, which is not
+ * urgent then. `dispose` returns the signals to Node. A signal within LIMITS.sameSignalMs of the last one is the same Ctrl-C, delivered
+ * by the terminal and by npm.
  */
 export function listenForStop(onError: (error: unknown) => void, options: StopOptions = {}) {
   const { source = process, now = () => performance.now() } = options;
   const { hasTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor)) } = options;
   const first = Promise.withResolvers<StopReason>();
   const urgent = Promise.withResolvers<number>();
-  let firstSignalAtMs: number | undefined;
+  let signalAtMs: number | undefined;
+  let delay: AbortController | undefined;
 
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (firstSignalAtMs === undefined) firstSignalAtMs = now();
-    else if (now() - firstSignalAtMs >= LIMITS.sameSignalMs) urgent.resolve(128 + constants.signals[signal]);
+    if (signalAtMs !== undefined && now() - signalAtMs < LIMITS.sameSignalMs) return;
+    if (signalAtMs !== undefined && delay === undefined) urgent.resolve(128 + constants.signals[signal]);
+    signalAtMs = now();
+    delay?.abort();
     first.resolve({ cause: signal, exitCode: 0 });
+  };
+  const wait = async (ms: number): Promise<void> => {
+    delay = new AbortController();
+    await pause(ms, delay.signal);
+    delay = undefined;
   };
   // Without a listener a hangup ends Node, even under nohup. Without a terminal, none can have been closed.
   const onHangup = (signal: NodeJS.Signals): void => {
@@ -65,7 +74,7 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
   const dispose = (): void => {
     for (const [event, listener] of listeners) source.off(event, listener);
   };
-  return { first: first.promise, urgent: urgent.promise, dispose };
+  return { first: first.promise, urgent: urgent.promise, wait, dispose };
 }
 
 /**

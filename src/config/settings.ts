@@ -165,6 +165,12 @@ export const SETTINGS = {
     default: LIMITS.graceMs,
     doc: 'Time that calls in flight have to finish when the gateway stops.',
   }),
+  shutdownDelayMs: setting({
+    key: 'shutdown.delay',
+    kind: types.seconds(0, 600),
+    default: 0,
+    doc: 'Time between the signal that stops the gateway and the stop: `/readyz` answers 503, everything else is served. A second signal ends it.',
+  }),
   corsOrigins: setting({
     key: 'cors_origins',
     kind: types.list(types.originOrAll),

@@ -141,6 +141,17 @@ test('report alive, and ready until the gateway closes and refuses calls', async
   assert.is((await ask('/livez')).status, 200);
 });
 
+test('are not ready after the announcement of a stop, while calls are served', async () => {
+  const leaving = await startApp();
+  leaving.gateway.isLeaving = true;
+  const { outcome, body } = await leaving.ask('GET', '/readyz');
+  assert.equal([outcome, body.status], ['503 SHUTTING_DOWN', 'shutting down']);
+  const call = await leaving.ask('POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
+  assert.is(call.outcome, '404 TEMPLATE_NOT_FOUND');
+  assert.is((await leaving.ask('GET', '/health')).status, 200);
+  await leaving.close();
+});
+
 test('become ready when each stored instance has opened or failed, or after five seconds', async () => {
   const store = new MemoryStore();
   const earlier = await createGateway({ store });

@@ -13,7 +13,7 @@ export interface Daemon {
   readonly url: string;
   readonly words: readonly string[];
   readonly folder: string;
-  /** Longest time for its calls in flight when it is stopped, in ms. */
+  /** Longest time that it serves and finishes calls after a signal to stop, in ms. */
   readonly graceMs: number;
 }
 

@@ -48,7 +48,7 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
           url,
           words: process.argv.slice(2),
           folder: terminal.folder,
-          graceMs: config.graceMs,
+          graceMs: config.graceMs + config.shutdownDelayMs,
         });
         send({ kind: 'ready', url });
         isReady = true;

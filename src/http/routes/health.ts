@@ -182,7 +182,8 @@ export const livenessRoutes: readonly Route[] = [
     errors: ['SHUTTING_DOWN', 'NO_HEALTHY_INSTANCE'],
     handler: ({ request }, { gateway }) => {
       if (gateway.isReady) return json(200, { status: 'ready' });
-      if (gateway.phase === 'closing') return refusal('shutting down', shuttingDown(), request.id);
+      if (gateway.isLeaving || gateway.phase === 'closing')
+        return refusal('shutting down', shuttingDown(), request.id);
       return startingReply(request.id);
     },
   }),
