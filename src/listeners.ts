@@ -1,7 +1,7 @@
 // Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config.ts decides the addresses.
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { Config, ListenAddress } from './config.ts';
 import { hostAndPort, localUrl } from './domain/endpoint.ts';
 import { OperatorError } from './domain/errors.ts';
@@ -23,7 +23,8 @@ export interface Listeners {
   readonly warnings: readonly string[];
   /** Each connection is closed after its next answer. New ones are accepted until `close`. */
   drain(): void;
-  /** Accepts no more connections. Closes idle ones now and the others after their answer, or after `timeoutMs` in any case. */
+  /** Accepts no more connections. Closes those that have been idle for 500 ms, and the others after their next
+   *  answer, or after `timeoutMs` in any case. */
   close(timeoutMs: number): Promise<void>;
 }
 
@@ -133,7 +134,7 @@ function listenerOn(
     if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
     else scheduler.run(() => begin(request, response));
   });
-  server.on('connection', (socket) => connections.add(socket));
+  server.on('connection', (socket) => connections.add(socket, server));
   // Node silently drops headers over this count: one more than allowed shows that there were too many.
   server.maxHeadersCount = LIMITS.requestHeaders + 1;
   const closed = new Promise((resolve) => server.once('close', resolve));
@@ -167,13 +168,14 @@ function listenerOn(
     /** Resolves when it is closed and its last connection has ended. */
     close: async (timeoutMs: number) => {
       isDraining = true;
-      server.close();
-      // A kept-alive connection becomes idle after its answer; Node does not check that again by itself.
-      const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+      // Not server.close(), which closes idle connections at once.
+      NetServer.prototype.close.call(server);
+      const sweep = setInterval(() => connections.closeIdle(server), SWEEP_MS);
       const cut = setTimeout(() => server.closeAllConnections(), timeoutMs);
       await closed;
       clearInterval(sweep);
       clearTimeout(cut);
+      server.close(); // ends its own interval
     },
   };
 }

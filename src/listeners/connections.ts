@@ -2,7 +2,7 @@
 // requests of unknown callers they may hold. Over a bound the oldest connection without a finished request is closed, then
 // the oldest idle one; never one with a request in progress. Source: ADR 91.
 
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '../auth/network-of.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -28,8 +28,12 @@ const DEFAULT_CONNECTIONS: ConnectionBounds = {
   trustedProxies: [],
 };
 
+/** See `closeIdle`. */
+const IDLE_MS = 500;
+
 interface Connection {
   readonly socket: Socket;
+  readonly server: Server;
   readonly network: string;
   /** All of its network; undefined for a trusted proxy. */
   readonly others: Set<Connection> | undefined;
@@ -40,6 +44,8 @@ interface Connection {
   hasFinished: boolean;
   /** Bytes received before the current request. */
   startBytes: number;
+  /** Since its arrival or its last answer, on a monotonic clock. */
+  idleSinceMs: number;
   readonly onAnswered: (request: Pick<IncomingMessage, 'complete'>) => void;
 }
 
@@ -56,18 +62,20 @@ export class Connections {
   }
 
   /** Counts a new connection until it ends. Over a bound another one is closed, or this one when all others are in use. */
-  add(socket: Socket): void {
+  add(socket: Socket, server: Server): void {
     const address = socket.remoteAddress ?? '';
     const { perAddress, total, trustedProxies } = this.bounds;
     const network = networkOf(address);
     const isTrusted = trustedProxies.length > 0 && this.#isTrusted(address);
     const others = isTrusted ? undefined : (this.#ofNetwork.get(network) ?? new Set());
     const connection: Connection = {
-      ...{ socket, network, others, requests: 0, unknown: undefined, hasFinished: false, startBytes: 0 },
+      ...{ socket, server, network, others, requests: 0, unknown: undefined, hasFinished: false },
+      ...{ startBytes: 0, idleSinceMs: performance.now() },
       onAnswered: ({ complete }) => {
         connection.requests -= 1;
         connection.unknown = undefined;
         connection.hasFinished = true;
+        connection.idleSinceMs = performance.now();
         if (complete) connection.startBytes = socket.bytesRead;
         if (this.#all.delete(socket)) this.#all.set(socket, connection);
         if (others?.delete(connection)) others.add(connection);
@@ -107,6 +115,19 @@ export class Connections {
       if (bytes > 0) this.#close(connection);
       excess -= bytes;
       if (excess <= 0) return;
+    }
+  }
+
+  /**
+   * Closes the connections of a port that have had no request for 500 ms. A client may be about to use one that had a request just now:
+   * it would be reset.
+   */
+  closeIdle(server: Server): void {
+    const sinceMs = performance.now() - IDLE_MS;
+    for (const connection of this.#all.values()) {
+      const { socket, requests, startBytes, idleSinceMs } = connection;
+      const isIdle = requests === 0 && socket.bytesRead === startBytes && idleSinceMs <= sinceMs;
+      if (isIdle && connection.server === server) this.#close(connection);
     }
   }
 
