@@ -252,6 +252,20 @@ test('a resumed call fails when the calls of its owner are ended, or the gateway
   }
 });
 
+test('once calls are dismissed, those that wait end, and others when they would begin to wait', async () => {
+  const waiting = park('elicitation/create');
+  const asking = new Client(calls.follow(ANN, CALL, answers()));
+  backend.last.ask('elicitation/create');
+  const running = new Client(calls.follow(ANN, CALL, answers()));
+  await calls.dismiss();
+  assert.is(calls.resume(waiting.id, ANN, CALL, new Map()), undefined);
+  mock.timers.tick(5);
+  assert.equal(asking.received, ['BACKEND_UNAVAILABLE']);
+  backend.last.ask('sampling/createMessage');
+  mock.timers.tick(5);
+  assert.equal([running.received, calls.size], [['BACKEND_UNAVAILABLE'], 0]);
+});
+
 test('a call whose client leaves at the first kept notification ends, and its replies are not sent', () => {
   const first = park('roots/list');
   progress(1);

@@ -35,6 +35,7 @@ export class ParkedCalls {
   /** Calls whose exchange has ended, until their clients return. */
   readonly #ended = new OwnerShares(LIMITS.parkedCalls);
   readonly #held: HeldBytes;
+  #isDismissed = false;
 
   /** `scheduler`: spreads the end of many calls. `held` counts their open questions and results. */
   constructor(scheduler = new TaskScheduler(), held = new HeldBytes(UNBOUNDED)) {
@@ -106,8 +107,9 @@ export class ParkedCalls {
     return this.#scheduler.each(theirs, (parked) => parked.end(error));
   }
 
-  /** Ends all calls that wait for their client; resumed ones continue. */
+  /** Ends all calls that wait for their client, and from now on each that would begin to. Resumed ones continue until then. */
   dismiss(): Promise<void> {
+    this.#isDismissed = true;
     return this.#scheduler.each([...this.#calls.values()], (parked) => {
       if (parked.isWaiting) parked.cancel();
     });
@@ -130,7 +132,8 @@ export class ParkedCalls {
       shares.take(owner.id);
     };
     const hold = (cut: () => void) => this.#held.hold(owner.id, cut);
-    const input = { id, ownerId: owner.id, call, source, ended, gone, hold, alarm: this.#alarm };
+    const isRefused = () => this.#isDismissed;
+    const input = { id, ownerId: owner.id, call, source, isRefused, ended, gone, hold, alarm: this.#alarm };
     const parked = new ParkedCall(input, subscriber);
     this.#calls.set(id, parked);
     shares.take(owner.id);
@@ -169,6 +172,8 @@ interface ParkedCallInput {
   readonly alarm: Alarm;
   /** Counts its memory; `cut` is called when others need it. */
   readonly hold: (cut: () => void) => Holding;
+  /** True when no call may wait for its client any more. */
+  readonly isRefused: () => boolean;
   /** The exchange has ended while the client was away. */
   readonly ended: () => void;
   /** The call is over. Idempotent. */
@@ -299,6 +304,10 @@ class ParkedCall {
 
   /** Sends the questions to the client, ends its request, and waits for its return. */
   #park(): void {
+    if (this.#input.isRefused()) {
+      this.end(callCutOff());
+      return;
+    }
     const subscriber = this.#subscriber;
     this.#subscriber = undefined;
     this.#disarm = this.#input.alarm(LIMITS.parkedCallMs, () => this.cancel());
