@@ -16,6 +16,7 @@ export function fakeMcp(): McpEndpoint & { readonly requests: readonly McpReques
       if (sseConnection !== undefined) reply.empty(202);
       else reply.json(200, '{"jsonrpc":"2.0","id":1,"result":{}}');
     },
+    dismiss: async () => {},
     close: async () => {},
   };
 }

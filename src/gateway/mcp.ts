@@ -117,8 +117,8 @@ export class Mcp {
   /** Ends everything that clients have open: calls in flight have the grace time, streams end. Resolves when all is closed. */
   async close(graceMs: number): Promise<void> {
     this.#subscriptions.unsubscribe();
-    // A client could not answer a parked call any more: the gateway refuses new requests.
-    const dismissed = this.#parked.dismiss();
+    // Nobody could answer a parked call any more, because the gateway refuses new requests, nor a client without a connection.
+    const dismissed = Promise.all([this.#parked.dismiss(), this.endpoint.dismiss()]);
     // Independent of the rest: a program that does not end must not delay the answers of clients.
     const closing = this.#untilIdle(graceMs).then(() =>
       Promise.all([this.#parked.close(), this.endpoint.close(), this.#pool.close()]),

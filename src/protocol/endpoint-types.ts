@@ -127,6 +127,8 @@ export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler'>;
 /** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */
 export interface McpEndpoint {
   handle(request: McpRequest, reply: McpReply): void | Promise<void>;
+  /** For a stop: ends the calls that only wait for the answer of a client without a connection. */
+  dismiss(): Promise<void>;
   /** Ends every open stream. Resolves when all have ended. */
   close(): Promise<void>;
 }

@@ -52,6 +52,10 @@ export class Endpoint implements McpEndpoint {
     return this.#legacy.delete(request, reply, backends);
   }
 
+  dismiss(): Promise<void> {
+    return this.#legacy.dismiss();
+  }
+
   async close(): Promise<void> {
     await Promise.all([this.#legacy.close(), this.#modern.close()]);
     await this.#sse.close(); // its streams carry the last answers of the legacy endpoint

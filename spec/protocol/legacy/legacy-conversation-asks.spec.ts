@@ -91,6 +91,18 @@ test('a question is not written to a lost stream that cannot be resumed', () => 
   assert.equal(listen().reply.events.methods, ['elicitation/create']);
 });
 
+test('at a stop questions of a client without a connection fail, and those of a connected one wait', async () => {
+  const { call, session, endpoint } = legacyHarness(ASKABLE);
+  const { reply } = call(0);
+  session.last.ask('elicitation/create');
+  await endpoint.dismiss();
+  assert.equal(session.last.replies, []);
+  reply.lose();
+  await endpoint.dismiss();
+  const error = { code: -32603, message: 'The client did not answer in time.' };
+  assert.equal(session.last.replies, [{ error }]);
+});
+
 test('64 messages wait; further notifications are dropped, and questions refused', () => {
   const { call, listen, session } = legacyHarness(ASKABLE);
   session.isShared = false;

@@ -161,9 +161,18 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return !(this.#messages || this.#streams?.size || this.#listener?.hasWaiting);
   }
 
+  /** For a stop: answers the questions with an error unless a stream of its client has a connection: nobody would answer them. */
+  dismiss(): void {
+    if (!this.#isConnected)
+      this.#questions?.expire(Number.POSITIVE_INFINITY, (id, call) => this.#cancelQuestion(id, call));
+  }
+
+  get #isConnected(): boolean {
+    return this.#listener?.isLive === true || [...this.#calls.values()].some(({ post }) => post.isLive);
+  }
+
   #checkClient(nowMs: number): void {
-    const isConnected = this.#listener?.isLive || [...this.#calls.values()].some(({ post }) => post.isLive);
-    if (isConnected || this.#calls.size === 0) {
+    if (this.#isConnected || this.#calls.size === 0) {
       this.clientSeen();
       return;
     }

@@ -75,6 +75,7 @@ export class LegacyEndpoint {
   /** Clients see the numbers in ids of events and of questions. */
   readonly #opaque = new OpaqueNumbers();
   #lastNumber = 0;
+  #isDismissed = false;
   #sweeper: NodeJS.Timeout | undefined;
   #isSweeping = false;
 
@@ -138,6 +139,12 @@ export class LegacyEndpoint {
     this.#end(session.id, perhapsDelivered(sessionNotFound()));
   }
 
+  /** Ends the calls that only wait for a client without a connection, now and whenever a sweep finds one. */
+  dismiss(): Promise<void> {
+    this.#isDismissed = true;
+    return this.#scheduler.each([...this.#conversations.values()], (each) => each.dismiss());
+  }
+
   /** Ends every open stream, and answers every call under way with BACKEND_UNAVAILABLE. */
   close(): Promise<void> {
     clearInterval(this.#sweeper);
@@ -170,6 +177,7 @@ export class LegacyEndpoint {
     try {
       for (const [id, conversation] of [...this.#conversations]) {
         const isPresent = this.#conversations.get(id) === conversation;
+        if (this.#isDismissed) conversation.dismiss();
         if (isPresent && conversation.sweep(this.#deps.now())) this.#conversations.delete(id);
         yield;
       }
