@@ -87,7 +87,7 @@ export interface Route {
   readonly speaks?: 'json-rpc';
   /** True for a route that the rate limit does not count: a caller over its limit may still log out. */
   readonly isFree?: boolean;
-  /** False for a route that changes nothing, though its scope and method are those of changes. */
+  /** False for a route that changes nothing here, though its method is not GET. Every other one is recorded in the audit log. */
   readonly isAudited?: false;
   /** The route does not match while a template of this name exists, whose route has the same path. */
   readonly unlessTemplate?: string;

@@ -29,7 +29,7 @@ export function auditTrail(
   audit: Pick<AuditLog, 'record'>,
   proxies: Pick<Proxies, 'address'>,
   now: () => number = () => performance.now(),
-): (route: Pick<Route, 'method' | 'path' | 'scope' | 'isAudited'>) => RouteMiddleware[] {
+): (route: Pick<Route, 'method' | 'path' | 'isAudited'>) => RouteMiddleware[] {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
   const most = HTTP_LIMITS.recordedRefusalsPerMinute;
   const record = (action: string, { state, path, req }: HttpContext, status: number): void => {
@@ -50,8 +50,7 @@ export function auditTrail(
   };
 
   return (route) => {
-    const changes = [route.scope].flat().some((one) => one !== 'tools:call' && one !== 'gateway:read');
-    if (route.method === 'GET' || !changes || route.isAudited === false) return []; // calls to backends change nothing here
+    if (route.method === 'GET' || route.isAudited === false) return [];
     const action = `${route.method} ${route.path}`;
     const step: RouteMiddleware = async (context, next) => {
       try {

@@ -105,7 +105,11 @@ const INITIALIZED = {
 /** The id that the path of the `endpoint` event carries. */
 const SseQuery = Type.Object({ sessionId: Type.Optional(Type.String()) });
 
-const COMMON = { scope: 'tools:call', speaks: 'json-rpc' } as const satisfies Partial<Route>;
+const COMMON = {
+  scope: 'tools:call',
+  speaks: 'json-rpc',
+  isAudited: false,
+} as const satisfies Partial<Route>;
 
 const streamableRoutes: readonly Route[] = ENDPOINTS.flatMap(([path, named, what]) => {
   // Messages of HTTP+SSE for all templates use this path, because `messages` may be a template.

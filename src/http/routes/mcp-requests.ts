@@ -150,6 +150,7 @@ function requestRoute(
   return defineRoute('POST', `/mcp/:template/${method}`, {
     summary,
     scope: 'tools:call',
+    isAudited: false,
     reader: 'direct',
     request: { params: TemplateParams, body: route.body },
     answers: {

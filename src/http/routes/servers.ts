@@ -127,6 +127,7 @@ export const serverToolRoutes: readonly Route[] = [
   defineRoute('POST', '/tools/call', {
     summary: 'Call a tool of one server',
     scope: 'tools:call',
+    isAudited: false,
     reader: 'direct',
     request: { body: CallServerToolBody },
     answers: { 200: { description: 'The MCP result, and how long it took', body: ServerToolResult } },
