@@ -123,6 +123,8 @@ export interface ClientStats {
 export interface ConnectionTestOptions {
   /** Stops the test. */
   readonly signal?: AbortSignal;
+  /** Id of the calling principal, whose share of the tests bounds it. Default: none; all tests may be its own. */
+  readonly caller?: string;
 }
 
 /** How a connection test ended. `stderr`: the last lines of its program, if it has one. */

@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import { alarmOf } from '../../src/domain/clock.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
+import { definedFields } from '../../src/domain/json.ts';
 import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
 import type { Open, Transport } from '../../src/transports/transport.ts';
 import { pass, settled } from '../helpers/failing-backend.ts';
@@ -21,7 +22,8 @@ function testsWith(open: Open) {
   const draft = async () => ({ id: 'draft' }) as InstanceDefinition;
   const clock = { now: () => Date.now(), alarm: alarmOf(untimedScheduler()) };
   const tests = new ConnectionTests({ opener: () => open, registry: { draft }, ...clock });
-  return { tests, run: () => tests.run('demo', { endpoint: 'x' }, {}) };
+  const run = (caller?: string) => tests.run('demo', { endpoint: 'x' }, definedFields({ caller }));
+  return { tests, run };
 }
 
 test('end after 10 s although the opening continues, and close a transport that opens late', async () => {
@@ -57,6 +59,22 @@ test('are limited in number, until their transports are closed', async () => {
   for (const transport of opened) transport.finishClosing();
   await settled();
   assert.is(await endOf(run()), 'done');
+});
+
+test('are shared between callers: each may run half of them', async () => {
+  const opened: ScriptedTransport[] = [];
+  const { run } = testsWith(async () => {
+    const transport = Object.assign(new ScriptedTransport(), { closesSlowly: true });
+    opened.push(transport);
+    return transport;
+  });
+  const ended = ['greedy', 'greedy', 'greedy', 'other', 'other', 'third'].map((caller) => endOf(run(caller)));
+  const refused = 'QUEUE_FULL';
+  assert.equal(await Promise.all(ended), ['done', 'done', refused, 'done', 'done', refused]);
+  opened[0]?.finishClosing();
+  await settled();
+  assert.is(await endOf(run('greedy')), 'done', 'a refused test holds nothing');
+  assert.is(await endOf(run('greedy')), refused);
 });
 
 test('are refused and stopped when the gateway closes', async () => {

@@ -228,8 +228,11 @@ export function commandExposes(reason: string): GatewayError {
   return new GatewayError('COMMAND_NOT_ALLOWED', reason, { status: 400 });
 }
 
-export function tooManyTests(): GatewayError {
-  const message = 'Too many connection tests are running; wait until one has ended.';
+/** `isShare`: of this caller. */
+export function tooManyTests(most: number, isShare: boolean): GatewayError {
+  const message = isShare
+    ? `This caller has too many running connection tests (${most}); wait until one has ended.`
+    : `Too many connection tests are running (${most}); wait until one has ended.`;
   return new GatewayError('QUEUE_FULL', message, retryAfter(5));
 }
 

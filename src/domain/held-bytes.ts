@@ -246,11 +246,11 @@ export class OwnerShares extends OwnerAmounts {
   readonly share: number;
   readonly #most: number;
 
-  /** Of `most` in all, each owner may hold `part`, above 0 and up to 1; LIMITS.ownerShareLeast if that is more. */
-  constructor(most: number, part: number = LIMITS.ownerShare) {
+  /** Of `most` in all, each owner may hold `part`, above 0 and up to 1; `least` if that is more. */
+  constructor(most: number, part: number = LIMITS.ownerShare, least: number = LIMITS.ownerShareLeast) {
     super();
     const share = Math.floor(Math.round(most * part * 1e6) / 1e6); // 100 * 0.29 is 28.999…
-    this.share = Math.min(most, Math.max(LIMITS.ownerShareLeast, share));
+    this.share = Math.min(most, Math.max(least, share));
     this.#most = most;
   }
 

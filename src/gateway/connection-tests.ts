@@ -3,9 +3,11 @@
 
 import { once } from 'node:events';
 import { listTools } from '../actors/instances/session.ts';
+import { ANONYMOUS } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { backendTimeout, openingCancelled, tooManyTests } from '../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, shuttingDown } from '../domain/errors.ts';
+import { OwnerShares } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
 import type { Registry } from '../registry.ts';
@@ -13,8 +15,8 @@ import type { Open, Transport, TransportDiagnostics } from '../transports/transp
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;
-/** Concurrent tests, including those that are being closed. */
-const AT_ONCE = 4;
+/** Concurrent tests, including those that are being closed, and the part of them that one caller may run. */
+export const TESTS = { atOnce: 4, share: 0.5 } as const;
 
 export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly opener: (definition: InstanceDefinition) => Open;
@@ -25,6 +27,7 @@ export class ConnectionTests {
   readonly #deps: ConnectionTestDeps;
   /** The end of each. */
   readonly #running = new Set<Promise<unknown>>();
+  readonly #shares = new OwnerShares(TESTS.atOnce, TESTS.share, 1);
   readonly #closing = new AbortController();
 
   constructor(deps: ConnectionTestDeps) {
@@ -33,20 +36,26 @@ export class ConnectionTests {
 
   /**
    * Resolves within TEST_MS, also for an instance that cannot be opened. Rejects like a registration for input that may not be
-   * registered; QUEUE_FULL when too many tests run, SHUTTING_DOWN.
+   * registered; QUEUE_FULL when too many tests run, in all or of this caller, SHUTTING_DOWN.
    */
   async run(
     template: string,
     { id: _, ...input }: InstanceInput, // a new id, so that it is no instance that exists
-    options: ConnectionTestOptions,
+    { signal, caller = ANONYMOUS.id }: ConnectionTestOptions,
   ): Promise<ConnectionOutcome> {
+    const shares = this.#shares;
     if (this.#closing.signal.aborted) throw shuttingDown();
-    if (this.#running.size >= AT_ONCE) throw tooManyTests();
+    if (shares.isShareFull(caller)) throw tooManyTests(shares.share, true);
+    if (shares.isFull) throw tooManyTests(TESTS.atOnce, false);
+    shares.take(caller);
     const drafted = this.#deps.registry.draft(template, input);
-    const tried = drafted.then((definition) => this.#open(definition, options.signal));
+    const tried = drafted.then((definition) => this.#open(definition, signal));
     const ended = tried.then(({ closed }) => closed).catch(() => undefined); // the caller gets the error
     this.#running.add(ended);
-    void ended.then(() => this.#running.delete(ended));
+    void ended.then(() => {
+      this.#running.delete(ended);
+      shares.release(caller);
+    });
     return (await tried).outcome;
   }
 

@@ -8,6 +8,7 @@ import {
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/opener.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { TIMEOUTS } from '../../src/listeners.ts';
@@ -286,6 +287,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `Definitions of instances that take over ${bytes(UNCOUNTED_KEPT_BYTES)} of memory, all together`,
       bytes(LIMITS.definitionsBytes),
       '`400`, `REGISTRY_FULL`',
+    ],
+    [
+      'Connection tests (`POST /gateway/test`) that run at the same time',
+      `${TESTS.atOnce}; per caller ${100 * TESTS.share} %`,
+      queueFull,
     ],
     ['`?wait=` of a registration', `${HTTP_LIMITS.registrationWaitSeconds} s`, invalid],
     ['Records on one page of a listing', count(HTTP_LIMITS.pageRecords), invalid],

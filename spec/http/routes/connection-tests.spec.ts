@@ -1,5 +1,6 @@
 // POST /gateway/test: real servers and programs, the rules of a registration, and nothing left behind.
 
+import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -74,6 +75,23 @@ test('end the program when the caller disconnects', async () => {
   leaving.abort();
   await asked;
   await becomes(() => isRunning(pid), false);
+});
+
+test('are shared between callers', async () => {
+  const keyOf = () => app.key(['gateway:write', 'admin']);
+  const [greedy, other] = [await keyOf(), await keyOf()];
+  const leaving = new AbortController();
+  const files = ['first', 'second'].map((name) => join(folder, name));
+  const running = files.map((file) => {
+    const body = { template_name: 'new', ...noted(file, 'setInterval(() => {}, 1000)') };
+    return endOf(app.as(greedy, 'POST', '/gateway/test', { body, signal: leaving.signal }));
+  });
+  await becomes(() => files.every((file) => existsSync(file)), true);
+  const far = { template_name: 'new', endpoint: 'http://127.0.0.1:1/mcp' };
+  assert.is((await tryOut(far, greedy)).outcome, '429 QUEUE_FULL');
+  assert.is((await tryOut(far, other)).outcome, '200 BACKEND_UNAVAILABLE');
+  leaving.abort();
+  await Promise.all(running);
 });
 
 test('follow the rules of a registration', async () => {

@@ -125,7 +125,7 @@ export const registrationRoutes: readonly Route[] = [
       requireTemplate(principal, wanted.template);
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { durationMs: duration_ms, ...outcome } = await services.gateway
-        .testConnection(wanted.template, instance, { signal: request.signal })
+        .testConnection(wanted.template, instance, { signal: request.signal, caller: principal.id })
         .catch(rethrown(wanted.locate));
       request.signal.throwIfAborted();
       if (outcome.isOk) {
