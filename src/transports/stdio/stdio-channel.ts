@@ -197,6 +197,7 @@ class StdioCall implements OutgoingLine, Unsubscribable {
   /** Also called after every other end of the exchange; cancels it only if it is still pending. */
   unsubscribe(): void {
     if (!this.#channel.forget(this.#exchange) || this.#outbox.remove(this)) return;
+    this.#outbox.noteEnded(this);
     this.#channel.cancelOnBackend(this.#exchange);
   }
 }
@@ -227,8 +228,10 @@ type Write = (text: string, done: (error?: Error | null) => void) => void;
 export class Outbox {
   readonly #write: Write;
   readonly #budget: ByteBudget | undefined;
-  /** Amounts of the batch that is being written: a call may have ended before the child reads it. */
-  #writing: { readonly ownerId: string; readonly bytes: number }[] = [];
+  /** The batch that is being written. */
+  #writing: OutgoingLine[] = [];
+  /** What is counted of it. */
+  #counted: { readonly ownerId: string; readonly bytes: number }[] = [];
   readonly #waiting = new LinkedSet<OutgoingLine>();
   #waitingCharacters = 0;
   #state: 'idle' | 'busy' | 'closed' = 'idle';
@@ -266,6 +269,11 @@ export class Outbox {
     return true;
   }
 
+  /** The call of a line has ended, and with it the count of its body, perhaps before the child has read the line. */
+  noteEnded(line: OutgoingLine): void {
+    if (this.#writing.includes(line)) this.#countWritten(line);
+  }
+
   close(): void {
     this.#state = 'closed';
     for (const line of this.#waiting.values()) this.#count(line, -1);
@@ -294,8 +302,16 @@ export class Outbox {
   }
 
   #releaseWritten(): void {
-    for (const { ownerId, bytes } of this.#writing) this.#budget?.add(ownerId, -bytes);
+    for (const { ownerId, bytes } of this.#counted) this.#budget?.add(ownerId, -bytes);
+    this.#counted = [];
     this.#writing = [];
+  }
+
+  #countWritten({ ownerId, line }: OutgoingLine): void {
+    const bytes = line.length;
+    if (bytes <= UNCOUNTED_BYTES || this.#budget === undefined) return;
+    this.#budget.add(ownerId, bytes);
+    this.#counted.push({ ownerId, bytes });
   }
 
   /** The next lines, about BATCH_CHARACTERS at most: lines that were not written are not lost when the child exits. */
@@ -304,11 +320,8 @@ export class Outbox {
     for (let line = this.#waiting.first; line !== undefined; line = this.#waiting.first) {
       this.remove(line);
       line.onWritten();
-      const bytes = line.line.length;
-      if (bytes > UNCOUNTED_BYTES && this.#budget !== undefined) {
-        this.#budget.add(line.ownerId, bytes);
-        this.#writing.push({ ownerId: line.ownerId, bytes });
-      }
+      this.#writing.push(line);
+      if (line.waitingBytes > 0) this.#countWritten(line);
       batch += `${line.line}\n`;
       if (batch.length >= BATCH_CHARACTERS) break;
     }
