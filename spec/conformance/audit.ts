@@ -202,4 +202,5 @@ const full: AuditEntry = {
   status: 204,
   address: '2001:db8::1',
   requestId: 'request-1',
+  suppressed: 2_000_000_000,
 };

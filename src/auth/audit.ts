@@ -5,14 +5,22 @@ import { hash, randomBytes } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Logger } from 'pino';
 import type { Config } from '../config.ts';
-import { type AuditEntry, type AuditedCall, CallBlockWriter, type CallEntry, idAt } from '../domain/audit.ts';
+import {
+  type AuditEntry,
+  type AuditedCall,
+  CallBlockWriter,
+  type CallEntry,
+  idAt,
+  type NewEntry,
+} from '../domain/audit.ts';
 import { isoTimes, LARGEST_SKEW_MS, steadiness } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
-import { type JsonFields, JsonText } from '../domain/json.ts';
+import { definedFields, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
 import { type AuditPage, type AuditStore, MOST_APPENDED, type Store } from '../persistence/store.ts';
 import { Flusher } from './flusher.ts';
+import { SuppressedRequests } from './suppressed-requests.ts';
 
 /** Entries are written at this age, or when a whole block of calls waits. */
 const FLUSH_MS = 1_000;
@@ -29,8 +37,6 @@ const TRIM_MS = 3_600_000;
 /** Bytes of arguments that are digested in one turn of the event loop: about 1 ms. */
 const DIGESTED_BYTES = 1_000_000;
 const DAY_MS = 86_400_000;
-
-type NewEntry = Omit<AuditEntry, 'id' | 'at'>;
 
 export type NewCall = Omit<CallEntry, 'id' | 'at'>;
 
@@ -65,6 +71,7 @@ export class AuditLog {
   readonly #flusher = new Flusher(FLUSH_MS, () => this.#write());
   #undigested: Undigested[] = [];
   #changes: AuditEntry[] = [];
+  readonly #suppressed = new SuppressedRequests();
   readonly #calls = new CallBlockWriter();
   /** Calls that are not written yet, digested or not. */
   #waitingCalls = 0;
@@ -91,14 +98,19 @@ export class AuditLog {
     return this.#options.settings.recordsCalls;
   }
 
-  /** Records a change or a login. */
+  /** Records a change or a login, with the number of suppressed requests before it. */
   record(entry: NewEntry): void {
     if (this.#isClosed || this.#changes.length >= BUFFER_ENTRIES) {
       this.#drop();
       return;
     }
-    this.#changes.push(entryOf(entry, this.#stamp()));
+    this.#addChanges(this.#suppressed.takeWith(entry));
     this.#flusher.later();
+  }
+
+  /** Counts a request of an unknown caller that gets no entry: the next entry of this action and address has the number, or one at close. */
+  suppress(entry: NewEntry): void {
+    this.#suppressed.add(entry);
   }
 
   /** Records a call. The digest of its arguments, if configured, is made after this turn of the event loop. */
@@ -129,12 +141,18 @@ export class AuditLog {
    * which took longer than the stop has no entry.
    */
   async close(): Promise<void> {
+    this.#addChanges(this.#suppressed.takeAll());
     this.#digest();
     this.#calls.end();
     await this.#flusher.close();
     this.#isClosed = true;
     const lost = this.#changes.length + this.#waitingCalls + this.#dropped;
     if (lost > 0) this.#options.log.warn({ entries: lost }, 'entries of the audit log were lost');
+  }
+
+  #addChanges(entries: readonly NewEntry[]): void {
+    for (const { suppressed, ...entry } of entries)
+      this.#changes.push({ ...entryOf(entry, this.#stamp()), ...definedFields({ suppressed }) });
   }
 
   #stamp(): Stamp {

@@ -20,9 +20,14 @@ export interface AuditEntry {
   readonly status: number;
   readonly address?: string | undefined;
   readonly requestId?: string | undefined;
+  /** Requests of unknown callers with this action from this address that have no entry of their own; absent when there are none. */
+  readonly suppressed?: number | undefined;
   /** Set for the call of a tool, whose `action` is CALL_ACTION. */
   readonly call?: AuditedCall;
 }
+
+/** An entry before it is recorded. */
+export type NewEntry = Omit<AuditEntry, 'id' | 'at'>;
 
 export const CALL_ACTION = 'tools/call';
 

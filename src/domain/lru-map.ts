@@ -2,10 +2,18 @@
 
 import { LRUCache } from 'lru-cache';
 
-/** Holds at most `most` entries; the least recently used one makes room, and reading one is using it. */
+/**
+ * Holds at most `most` entries; the least recently used one makes room, and reading one is using it. `onEvicted` gets the entry that
+ * made room.
+ */
 export class LruMap<V extends NonNullable<unknown>> extends LRUCache<string, V> {
-  constructor(most: number) {
+  constructor(most: number, onEvicted?: (value: V) => void) {
     // Not `max`, which would reserve memory for all entries at once: 1 MB for 50,000.
-    super({ maxSize: most, sizeCalculation: () => 1 });
+    super({
+      ...{ maxSize: most, sizeCalculation: () => 1 },
+      ...(onEvicted === undefined
+        ? {}
+        : { dispose: (value: V, _: string, reason) => reason === 'evict' && onEvicted(value) }),
+    });
   }
 }

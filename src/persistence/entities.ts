@@ -115,6 +115,7 @@ export function tablesFor(kind: DatabaseKind) {
         status: number(),
         address: text().nullable(),
         requestId: text().nullable(),
+        suppressed: number().nullable(),
       },
     }),
     /** The audit log: calls of tools. They are many, so a row holds those that are close in time. Source: ADR 82. */

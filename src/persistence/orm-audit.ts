@@ -215,7 +215,7 @@ function nth(number: number, order: 'asc' | 'desc') {
 
 /** The texts fit: AuditLog cuts them to LIMITS.auditTextUnits. */
 function rowOfChange({ call: _, ...change }: AuditEntry): Columns<AuditRow> {
-  return columnsOf({ address: undefined, requestId: undefined, ...change });
+  return columnsOf({ address: undefined, requestId: undefined, suppressed: undefined, ...change });
 }
 
 /** Oracle stores an empty text as null. */

@@ -100,6 +100,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       '`429` for the largest share',
     ],
     ['Passwords that are hashed at the same time; that wait', '2; 20', '`429` for the largest share'],
+    [
+      'Wrong logins, and changes without credentials, in the audit log in a minute; addresses counted apart',
+      `${count(HTTP_LIMITS.recordedRefusalsPerMinute)}; 1,000`,
+      'counted in `suppressed` of the next entry, or of one at a stop',
+    ],
     ['Messages in one batch (revision 2025-03-26 only)', count(LIMITS.batchMessages), '`400`'],
     [
       'Tool arguments that the gateway repeats in headers',

@@ -23,7 +23,12 @@ const ADA: Principal = { ...ANONYMOUS, id: 'user:1', kind: 'user', name: 'ada' }
 /** An app with one recorded route; `work` runs behind the audit trail. */
 async function serve(work: (state: { principal?: Principal; trail?: Trail }) => void, now = () => 0) {
   const entries: Entry[] = [];
-  const trail = auditTrail({ record: (entry) => entries.push(entry) }, { address: () => '192.0.2.7' }, now);
+  const suppressed: Entry[] = [];
+  const audit = {
+    record: (entry: Entry) => entries.push(entry),
+    suppress: (entry: Entry) => suppressed.push(entry),
+  };
+  const trail = auditTrail(audit, { address: () => '192.0.2.7' }, now);
   const route = { method: 'POST', path: '/servers/:server_id', scope: 'gateway:write' } as const;
   const app = await startRoute('/servers/:server_id', ...trail(route), (context) => {
     work(context.state);
@@ -34,7 +39,7 @@ async function serve(work: (state: { principal?: Principal; trail?: Trail }) => 
     for (let time = 0; time < times; time += 1) await app.ask('POST', '/servers/one');
     return entries.length;
   };
-  return { ...app, entries, ask };
+  return { ...app, entries, suppressed, ask };
 }
 
 const MOST = HTTP_LIMITS.recordedRefusalsPerMinute;
@@ -63,6 +68,11 @@ test('limits the entries of unknown callers per minute, not those of known calle
   assert.is(await app.ask(MOST + 5), MOST);
   nowMs = 59_999;
   assert.is(await app.ask(1), MOST);
+  const { action, address, status } = app.suppressed.at(-1) as Entry;
+  assert.equal(
+    [app.suppressed.length, action, address, status],
+    [6, 'POST /servers/:server_id', '192.0.2.7', 200],
+  );
   principal = ADA;
   assert.is(await app.ask(3), MOST + 3);
   principal = undefined;
@@ -82,6 +92,7 @@ test('limits the refusals of one caller per minute, not its changes, and records
   assert.is(await app.ask(MOST + 5), MOST);
   error = rateLimitExceeded(1_000, 60);
   assert.is(await app.ask(3), MOST);
+  assert.equal(app.suppressed, []);
   error = undefined;
   assert.is(await app.ask(3), MOST + 3);
   error = insufficientPermissions(['admin']);
@@ -91,7 +102,7 @@ test('limits the refusals of one caller per minute, not its changes, and records
 });
 
 test('covers exactly the routes that change something, logins and logouts', () => {
-  const trail = auditTrail({ record: () => {} }, { address: () => undefined });
+  const trail = auditTrail({ record: () => {}, suppress: () => {} }, { address: () => undefined });
   assert.equal(
     ROUTES.filter((route) => trail(route).length > 0)
       .map(({ method, path }) => `${method} ${path}`)

@@ -2,6 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
+import { HTTP_LIMITS } from '../../../src/http/limits.ts';
 import type { Json } from '../../fixtures/wire.ts';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
@@ -56,6 +57,25 @@ test('lists changes, logins and refusals with their actor, newest first, without
   assert.is(entries.at(-1)?.request_id, 'r1');
   assert.match(String(entries.at(-1)?.address), /127\.0\.0\.1$/);
   assert.not.match(JSON.stringify(entries), new RegExp(`planted-secret|${String(key.body.key).slice(-43)}`));
+});
+
+test('wrong logins beyond the recorded ones are counted in the next entry of a login', async () => {
+  const login = (username: string, password: string) =>
+    app.ask('POST', '/auth/login', { body: { username, password } });
+  for (let count = 0; count < HTTP_LIMITS.recordedRefusalsPerMinute + 7; count += 1)
+    await login('eve', 'wrong');
+  await login('ada', PASSWORD);
+  await login('ada', PASSWORD);
+  const entries = await entriesOf();
+  assert.equal(
+    entries.slice(0, 3).map((one) => [one.actor_name, one.suppressed]),
+    [
+      ['ada', undefined],
+      ['ada', 7],
+      ['unknown', undefined],
+    ],
+  );
+  assert.is(entries.length, HTTP_LIMITS.recordedRefusalsPerMinute + 2);
 });
 
 test('comes in pages', async () => {

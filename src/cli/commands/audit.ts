@@ -61,4 +61,5 @@ const COLUMNS: Columns<Fields> = {
   STATUS: 'status',
   OUTCOME: ({ call }) => fields(call).outcome,
   MS: ({ call }) => fields(call).duration_ms,
+  SUPPRESSED: 'suppressed',
 };

@@ -23,10 +23,11 @@ const COUNTED_CALLERS = 10_000;
 /**
  * Makes the steps of one app: one step or none for a route. They come first, so that refusals are recorded, too. The log keeps a
  * bounded number of entries, and no caller may evict those of others: a caller's refusals are recorded up to a number per minute, with
- * all unauthenticated callers counted as one, and requests over the rate limit are not recorded. `now` is monotonic, in ms.
+ * all unauthenticated callers counted as one, and requests over the rate limit are not recorded. Those of unauthenticated callers that
+ * are not recorded are counted. `now` is monotonic, in ms.
  */
 export function auditTrail(
-  audit: Pick<AuditLog, 'record'>,
+  audit: Pick<AuditLog, 'record' | 'suppress'>,
   proxies: Pick<Proxies, 'address'>,
   now: () => number = () => performance.now(),
 ): (route: Pick<Route, 'method' | 'path' | 'isAudited'>) => RouteMiddleware[] {
@@ -37,8 +38,9 @@ export function auditTrail(
     const actor = trail?.actor ?? principal;
     if (status === TOO_MANY_REQUESTS && actor !== UNKNOWN) return;
     const isLimited = actor === UNKNOWN || status >= 400;
-    if (isLimited && refusals.add(actor.id, now(), 1, most).count > most) return;
-    audit.record({
+    const isOver = isLimited && refusals.add(actor.id, now(), 1, most).count > most;
+    if (isOver && actor !== UNKNOWN) return;
+    const entry = {
       actor: actor.id,
       actorName: actor.name,
       action,
@@ -46,7 +48,9 @@ export function auditTrail(
       status,
       address: proxies.address(req),
       requestId,
-    });
+    };
+    if (isOver) audit.suppress(entry);
+    else audit.record(entry);
   };
 
   return (route) => {

@@ -3,6 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { type AuditEntry, type AuditedCall, idAt } from '../../domain/audit.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
+import { definedFields } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { timestampOf } from '../../domain/text.ts';
 import { json } from '../reply.ts';
@@ -35,13 +36,17 @@ const AuditRecord = named('AuditEntry', {
   status: integer(200),
   address: nullableText('127.0.0.1'),
   request_id: nullableText('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
+  /** Requests without valid credentials, of this action from this address, that were not recorded one by one; absent when there are none. */
+  suppressed: Type.Optional(integer(12)),
   call: nullable(CallRecord),
 });
 
 function auditRecord(entry: AuditEntry): Static<typeof AuditRecord> {
-  const { id, at, actor, actorName, action, subject, status, address = null, requestId = null, call } = entry;
+  const { id, at, actor, actorName, action, subject, status, address = null, requestId = null } = entry;
+  const { suppressed, call } = entry;
   return {
     ...{ id, at, actor, actor_name: actorName, action, subject, status, address, request_id: requestId },
+    ...definedFields({ suppressed }),
     call: call === undefined ? null : callRecord(call),
   };
 }

@@ -6,7 +6,7 @@ export const migrations: Migrations = {
   Migration20261123074917_first: [
     'create table `api_keys` (`id` text not null primary key, `name` text not null, `position` bigint not null, `permissions` text not null, `templates` text null, `expires_at` datetime null, `owner_id` text null, `secret_hash` text not null, `created_at` datetime not null, `last_used_at` datetime null);',
     'create index `api_keys_owner_id_index` on `api_keys` (`owner_id`);',
-    'create table `audit_log` (`id` text not null primary key, `at` datetime not null, `actor` text not null, `actor_name` text null, `action` text not null, `subject` text null, `status` integer not null, `address` text null, `request_id` text null);',
+    'create table `audit_log` (`id` text not null primary key, `at` datetime not null, `actor` text not null, `actor_name` text null, `action` text not null, `subject` text null, `status` integer not null, `address` text null, `request_id` text null, `suppressed` integer null);',
     'create table `audit_call_blocks` (`id` text not null primary key, `calls` integer not null, `entries` text not null);',
     'create table `instances` (`template` text not null, `id` text not null, `server_id` text not null, `position` bigint not null, `transport` text not null, `weight` integer not null, `source` text not null, `node_id` text null, `fingerprint` text null, `target` text not null, `env` text null, `headers` text null, `metadata` text not null, `created_at` datetime not null, `updated_at` datetime not null, primary key (`template`, `id`));',
     'create unique index `instances_server_id_unique` on `instances` (`server_id`);',

@@ -1,7 +1,7 @@
 // The audit log, for admins: changes, sign-ins and calls of tools, with filters in the address of the page.
 
 import { useMemo } from 'preact/hooks';
-import { clock, day, milliseconds } from '../format.ts';
+import { clock, day, milliseconds, plural } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
 import { DetailRow } from '../parts/detail-row.tsx';
 import { Dialog } from '../parts/dialog.tsx';
@@ -25,6 +25,7 @@ interface Entry {
   readonly status: number;
   readonly address: string | null;
   readonly request_id: string | null;
+  readonly suppressed?: number;
   readonly call: {
     readonly template: string;
     readonly tool: string;
@@ -196,7 +197,7 @@ function EntryOutcome({ entry: { call, status } }: { readonly entry: Entry }) {
 }
 
 function EntryDrawer({ entry }: { readonly entry: Entry }) {
-  const { at, actor, actor_name, action, subject, status, address, request_id, call } = entry;
+  const { at, actor, actor_name, action, subject, status, address, request_id, suppressed, call } = entry;
   return (
     <Dialog title={call?.tool ?? action} onClose={() => setParams({ entry: undefined })} isDrawer>
       <div class="actions">
@@ -214,6 +215,7 @@ function EntryDrawer({ entry }: { readonly entry: Entry }) {
         <DetailRow name="Action">{action}</DetailRow>
         <DetailRow name="Subject">{subject}</DetailRow>
         <DetailRow name="Status">{status === 0 ? 'made on the database, without HTTP' : status}</DetailRow>
+        {suppressed !== undefined && <DetailRow name="Suppressed">{plural(suppressed, 'request')}</DetailRow>}
         {call !== null && (
           <>
             <DetailRow name="Template">
