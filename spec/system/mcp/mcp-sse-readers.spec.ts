@@ -59,7 +59,7 @@ test('that do not read are disconnected, and lose their session, their calls and
   slow.socket.pause();
   const before = bufferBytes();
   await answerLarge(1);
-  await until(async () => (await slow.post(call(3, 'name'))).status === 503, 'too much of it waits');
+  await until(async () => (await slow.post(call(3, 'name'))).status === 429, 'too much of it waits');
   assert.ok(bufferBytes() - before > LARGE / 2, 'it waits in memory');
   await other.post(call(1, 'name'));
   assert.ok((await other.answer(1)).result);
