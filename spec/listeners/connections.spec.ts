@@ -118,10 +118,22 @@ test('IPv4 and IPv4-mapped addresses are one; a trusted proxy has no limit of it
 
 test('the limit of all addresses counts trusted proxies', async () => {
   const { client } = await start({ total: 2, trustedProxies: ['127.0.0.0/8'] });
-  const first = await client();
+  const first = await client(PARTIAL);
   await client(GET);
   await client(GET);
   await untilClosed(first);
+});
+
+test('over the limit of all addresses one that has just arrived is kept, and an idle one is closed', async () => {
+  const { client } = await start({ total: 3 });
+  const idle = [await client(GET), await client(GET), await client(GET)];
+  const arrived = await client();
+  await untilClosed(idle[0] as Socket);
+  const next = await client(GET);
+  await untilClosed(idle[1] as Socket);
+  assert.equal([arrived.closed, next.closed, idle[2]?.closed], [false, false, false]);
+  arrived.write(GET);
+  await readUntil(arrived, 'hello');
 });
 
 test('unfinished headers and bodies of unknown callers are bounded in sum, oldest first', async () => {

@@ -28,7 +28,7 @@ const DEFAULT_CONNECTIONS: ConnectionBounds = {
   trustedProxies: [],
 };
 
-/** See `closeIdle`. */
+/** See `closeIdle` and `oldestOf`. */
 const IDLE_MS = 500;
 
 interface Connection {
@@ -87,7 +87,8 @@ export class Connections {
       this.#ofNetwork.set(network, others.add(connection));
       if (others.size > perAddress) this.#close(oldestOf(others, connection));
     }
-    if (this.#all.size > total) this.#close(oldestOf(this.#all.values(), connection));
+    if (this.#all.size > total)
+      this.#close(oldestOf(this.#all.values(), connection, performance.now() - IDLE_MS));
   }
 
   /** Counts a request whose headers are complete, until its answer ends. */
@@ -158,13 +159,23 @@ function unfinishedBytesOf(connection: Connection, headerBytes: number): number 
   return requests > 0 ? received : Math.min(received, headerBytes);
 }
 
-/** The one to close for `added`, which it is when all others are in use. */
-function oldestOf(connections: Iterable<Connection>, added: Connection): Connection {
+/**
+ * The one to close for `added`, which it is when all others are in use. One that arrived after `newSinceMs` and of which nothing was
+ * read comes after the idle ones: its request may have arrived, too.
+ */
+function oldestOf(
+  connections: Iterable<Connection>,
+  added: Connection,
+  newSinceMs = Number.POSITIVE_INFINITY,
+): Connection {
   let idle: Connection | undefined;
+  let unread: Connection | undefined;
   for (const connection of connections) {
     if (connection === added || isInProgress(connection)) continue;
-    if (!connection.hasFinished || connection.socket.bytesRead > connection.startBytes) return connection;
-    idle ??= connection;
+    const { hasFinished, socket, startBytes, idleSinceMs } = connection;
+    if (!hasFinished && socket.bytesRead === 0 && idleSinceMs > newSinceMs) unread ??= connection;
+    else if (!hasFinished || socket.bytesRead > startBytes) return connection;
+    else idle ??= connection;
   }
-  return idle ?? added;
+  return idle ?? unread ?? added;
 }
