@@ -111,7 +111,8 @@ function listenerOn(
   { connections, timeouts }: Required<ListenOptions>,
   scheduler: TaskScheduler,
 ) {
-  let isDraining = false;
+  /** On a monotonic clock. */
+  let drainingSinceMs: number | undefined;
   const { headerBytes } = connections.bounds;
   const limits = {
     maxHeaderSize: headerBytes,
@@ -122,7 +123,7 @@ function listenerOn(
   };
   const begin: RequestListener = (request, response) => {
     if (response.destroyed) return; // its client disconnected while it waited
-    if (isDraining) response.setHeader('Connection', 'close');
+    if (drainingSinceMs !== undefined) response.setHeader('Connection', 'close');
     if (request.rawHeaders.length > 2 * LIMITS.requestHeaders) refuseHeaders(response, 431);
     else if (hasSeveralHosts(request) || !TARGET.test(request.url ?? '')) refuseHeaders(response, 400);
     else serve(request, response);
@@ -163,14 +164,15 @@ function listenerOn(
       return this.url === `http://${bound}` ? this.url : `${bound} (${this.url} here)`;
     },
     drain: () => {
-      isDraining = true;
+      drainingSinceMs ??= performance.now();
     },
     /** Resolves when it is closed and its last connection has ended. */
     close: async (timeoutMs: number) => {
-      isDraining = true;
+      drainingSinceMs ??= performance.now();
+      const sinceMs = drainingSinceMs;
       // Not server.close(), which closes idle connections at once.
       NetServer.prototype.close.call(server);
-      const sweep = setInterval(() => connections.closeIdle(server), SWEEP_MS);
+      const sweep = setInterval(() => connections.closeIdle(server, sinceMs), SWEEP_MS);
       const cut = setTimeout(() => server.closeAllConnections(), timeoutMs);
       await closed;
       clearInterval(sweep);

@@ -120,11 +120,12 @@ export class Connections {
   }
 
   /**
-   * Closes the connections of a port that have had no request for 500 ms. A client may be about to use one that had a request just now:
-   * it would be reset.
+   * Closes the connections of a port that have had no request for 500 ms, nor since `drainingSinceMs`. A client may be about to use one
+   * that had a request just now, and turns to older ones when those that it used are closed: they would be reset.
    */
-  closeIdle(server: Server): void {
+  closeIdle(server: Server, drainingSinceMs: number): void {
     const sinceMs = performance.now() - IDLE_MS;
+    if (drainingSinceMs > sinceMs) return;
     for (const connection of this.#all.values()) {
       const { socket, requests, startBytes, idleSinceMs } = connection;
       const isIdle = requests === 0 && socket.bytesRead === startBytes && idleSinceMs <= sinceMs;
