@@ -146,6 +146,7 @@ class StallBench {
         environment: {
           GATEWAY_AUTH_ENABLED: 'false',
           GATEWAY_AUDIT_CALLS: 'false',
+          GATEWAY_MAX_CONNECTIONS_PER_ADDRESS: '10000',
           LAG_FILE: this.#path('lag'),
           MCP_GATEWAY_REGISTRY_FILE: this.#path('registry.json'),
         },
