@@ -439,7 +439,7 @@ export class Gateway {
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.backgroundMs))));
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
-    fleet.listChanged$.complete(); // now: it would end thousands of streams in one turn
+    fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
     this.#events.close();
   }
 }

@@ -15,16 +15,15 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'X-Next-Cursor': 'Send it as `cursor` for the next page; absent on the last one',
 };
 
-/** `keyOf`: unique; the list is sorted by it, and it is the cursor, which stays valid when its record is deleted. */
+/** `keyOf`: unique, the cursor, which stays valid when its record is deleted: in the order of the items, except those of the same time. */
 export function pagedList<T>(
   items: readonly T[],
   { limit, cursor = '' }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
   keyOf: (item: T) => string,
   recordOf: (item: T) => object,
 ): Reply {
-  const rest = items
-    .filter((item) => keyOf(item) > cursor)
-    .sort((left, right) => (keyOf(left) < keyOf(right) ? -1 : 1));
+  const last = items.findIndex((item) => keyOf(item) === cursor);
+  const rest = last >= 0 ? items.slice(last + 1) : items.filter((item) => keyOf(item) > cursor);
   const { page, nextCursor } = pageOf(rest, limit, keyOf);
   const headers = [
     ...['X-Total-Count', String(items.length)],

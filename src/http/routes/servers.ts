@@ -50,7 +50,10 @@ export const serverRoutes: readonly Route[] = [
     },
     handler: ({ query, principal }, { gateway }) => {
       const { include_health: includesHealth = false } = query;
-      return pagedList(visibleServers(gateway, principal), query, idOf, (server) => ({
+      const servers = visibleServers(gateway, principal).sort((left, right) =>
+        idOf(left) < idOf(right) ? -1 : 1,
+      );
+      return pagedList(servers, query, idOf, (server) => ({
         ...instanceRecord(server, principal),
         ...(includesHealth && { health: instanceHealth(server, principal) }),
       }));
