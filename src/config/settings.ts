@@ -360,7 +360,7 @@ export const SETTINGS = {
     flag: 'allowed-commands',
     kind: types.commandPatterns,
     default: [],
-    doc: 'Commands that may be registered without the scope `admin`: lists of words. `*name` stands for any one word; whoever can register it chooses, for example, the folder that a file server serves.',
+    doc: 'Commands that may be registered without the scope `admin`: lists of words. `*name` stands for any one word; the caller that registers it chooses, for example, the folder that a file server serves.',
   }),
   /** undefined: PASS_ENV. */
   passEnv: setting<readonly string[] | undefined>({

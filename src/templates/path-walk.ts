@@ -66,7 +66,7 @@ function partsOf(path: string): string[] {
 }
 
 async function look(path: string): Promise<Entry> {
-  const stats = await lstat(path, { bigint: true }).catch(() => undefined); // does not exist, or nobody may look
+  const stats = await lstat(path, { bigint: true }).catch(() => undefined); // it does not exist, or this user may not see it
   if (stats === undefined) return { path, identity: undefined };
   const identity = `${stats.dev}:${stats.ino}`;
   const target = stats.isSymbolicLink() ? await readlink(path).catch(() => undefined) : undefined; // removed since
