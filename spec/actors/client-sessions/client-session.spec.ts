@@ -25,6 +25,7 @@ import {
 } from '../../helpers/failing-backend.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
+import { passTurns } from '../../helpers/turns.ts';
 
 const test = suite('client session');
 let harness = new Harness();
@@ -424,6 +425,25 @@ test('leaves no subscription behind when its caller left before the answer', asy
   harness.backend('a').open[0]?.result({});
   await settled();
   assert.is(harness.subscribed, 0);
+});
+
+test('gets an update that many sessions share in one of several turns, unless it stops listening', async () => {
+  harness.close();
+  harness = new Harness({ perTurn: 2 });
+  await harness.add('a', { peer: FULL });
+  const listeners: ReturnType<typeof listenTo>[] = [];
+  for (let count = 0; count < 5; count += 1) {
+    const session = await harness.openSession();
+    await resultOf(ask(session, subscribe('x:1')));
+    listeners.push(listenTo(session));
+  }
+  await settled();
+  harness.backend('a').sendNotification('notifications/resources/updated', { uri: 'x:1' });
+  const received = () => listeners.map(({ messages }) => messages.length);
+  assert.equal(received(), [1, 1, 0, 0, 0]);
+  listeners[3]?.subscription.unsubscribe();
+  await passTurns(3);
+  assert.equal(received(), [1, 1, 1, 0, 1]);
 });
 
 test.run();

@@ -332,12 +332,24 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     });
   }
 
+  /** Gets the messages of a shared conversation in tasks: thousands of sessions may get the same one. */
+  get #sharing(): SessionSubscriber {
+    const { run } = this.#supervisor.deps.scheduler;
+    const session = this;
+    return {
+      get uris() {
+        return session.uris;
+      },
+      deliver: (message) => run(() => session.deliver(message)),
+    };
+  }
+
   /** Listens at this binding instead of the previous one. */
   #listenAt(binding: Binding): void {
     this.#listening?.unsubscribe();
     const subscription = new Subscription();
     this.#listening = subscription;
-    subscription.add(binding.listen(this));
+    subscription.add(binding.listen(binding.feed === undefined ? this : this.#sharing));
     const rebind = () => this.isListened && this.#sessionBinding.requestBinding(false);
     // Deferred, because all listeners of an instance lose it at the same time.
     const check = (): void => {
