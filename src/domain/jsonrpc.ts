@@ -53,6 +53,9 @@ export const RPC = {
   unsupportedVersion: -32022,
 } as const;
 
+/** The answer to a method that the era of the conversation does not have. */
+export const METHOD_NOT_FOUND: JsonRpcError = { code: RPC.methodNotFound, message: 'Method not found' };
+
 /** A message of a backend. `id` is null in an error about a message that the backend could not read. */
 export type BackendMessage =
   | { readonly kind: 'result'; readonly id: JsonRpcId; readonly result: JsonText }

@@ -106,6 +106,31 @@ export function isRepeatableTool(tool: Tool | undefined): boolean {
   return tool?.annotations?.readOnlyHint === true || tool?.annotations?.idempotentHint === true;
 }
 
+/**
+ * True for a method that only the other of the two eras has: no backend gets it in a conversation of this one, because some end
+ * when they do. A bare backend counts as legacy.
+ */
+export function isOfOtherEra(method: string, era: Era): boolean {
+  return (era === 'modern' ? LEGACY_METHODS : MODERN_METHODS).has(method);
+}
+
+const LEGACY_METHODS: ReadonlySet<string> = new Set([
+  'initialize',
+  'ping',
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+  // Source: SEP-2663. A list of tasks would show those of all callers.
+  'tasks/list',
+  'tasks/result',
+]);
+
+const MODERN_METHODS: ReadonlySet<string> = new Set([
+  'server/discover',
+  'subscriptions/listen',
+  'tasks/update',
+]);
+
 /** The list that a method returns, if any. */
 export function listOf(method: string): ListField | undefined {
   return METHODS[method]?.list;

@@ -9,6 +9,7 @@ import { GatewayError } from '../domain/errors.ts';
 import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { LruMap } from '../domain/lru-map.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
@@ -17,7 +18,7 @@ import { unmetRequirement } from '../templates/requirements.ts';
 import { TRANSPORTS } from '../transports/index.ts';
 import { environmentOf } from '../transports/stdio/child-process.ts';
 import { StartQueue } from '../transports/stdio/start-queue.ts';
-import type { Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
+import type { CommandMemory, Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
 
 export interface OpenerOptions
   extends Pick<
@@ -46,10 +47,18 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
     maxHoldMs: PROGRAM_STARTS.holdMs,
     scheduler: options.scheduler,
   });
+  const commands = new LruMap<CommandMemory>(COMMANDS_REMEMBERED);
+  const commandMemory = ({ command, args, workingDir, container }: InstanceDefinition) => {
+    if (command === undefined) return undefined;
+    const key = JSON.stringify([command, args, workingDir, container]);
+    const known = commands.get(key) ?? {};
+    commands.set(key, known);
+    return known;
+  };
   return (definition) => {
     const { template, command, container } = definition;
     const answers = heldAnswers?.of(definition.serverId);
-    const memory: OpeningMemory = {};
+    const memory: OpeningMemory = { command: commandMemory(definition) };
     const open: Open = async (signal, opener) => {
       const launched = await launch(definition, protectedPaths, options);
       try {
@@ -64,6 +73,9 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
     return (signal, opener) => starts.take({ ownerId: template, signal, start: () => open(signal, opener) });
   };
 }
+
+/** Commands whose behaviour is remembered; the least recently registered one is forgotten. */
+const COMMANDS_REMEMBERED = 4_096;
 
 /**
  * Programs that start at the same time: more would leave the gateway itself no processor when it starts a thousand. A program that

@@ -12,7 +12,7 @@ import { backendUnavailable, notWritable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { type ExchangeRequest, type FinalEvent, parsedResult } from '../domain/exchange.ts';
 import { isFields, isJsonObject, type JsonObject, type JsonText, type JsonValue } from '../domain/json.ts';
-import { type JsonRpcError, RPC, requestText } from '../domain/jsonrpc.ts';
+import { type JsonRpcError, METHOD_NOT_FOUND, RPC, requestText } from '../domain/jsonrpc.ts';
 import type { Era, Peer, ServerInfo } from '../domain/mcp.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
@@ -256,7 +256,7 @@ export function gatewayReplyTo(
   return isDeclared ? 'ask' : REFUSED;
 }
 
-export const REFUSED: ClientReply = { error: { code: RPC.methodNotFound, message: 'Method not found' } };
+export const REFUSED: ClientReply = { error: METHOD_NOT_FOUND };
 
 /** For this time after the first call of another caller, a message may still belong to an earlier call. */
 const MIXED_MS = 60_000;

@@ -140,6 +140,14 @@ export interface OpeningMemory {
    * opening with it failed. Undefined: no opening has failed since the probe was answered.
    */
   skipsProbe?: boolean | undefined;
+  /** What is known of the command, also from other instances. Default: nothing. */
+  readonly command?: CommandMemory | undefined;
+}
+
+/** What running a command has shown. */
+export interface CommandMemory {
+  /** Programs of it end when a request is cancelled, so they get no cancellation any more. Source: ADR 119. */
+  endsWhenCancelled?: boolean;
 }
 
 /** A backend that is a function: it gets the request, and returns the result or throws a value like `JsonRpcError`. */

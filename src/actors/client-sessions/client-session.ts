@@ -2,7 +2,7 @@
 // session-binding.ts has its binding, client-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
-import { AsyncSubject, Observable, Subject, Subscription } from 'rxjs';
+import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
 import { backendUnavailable, callCutOff, sessionLost } from '../../domain/error-catalogue.ts';
@@ -11,12 +11,14 @@ import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { isCustomNotice, listOf, type Peer } from '../../domain/mcp.ts';
+import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
+import { isCustomNotice, isOfOtherEra, listOf, type Peer } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';
 import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
+import { setsClientState } from './client-state.ts';
 import { type BoundSession, SessionBinding } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
 
@@ -131,8 +133,13 @@ export class ClientSession implements BoundSession, SessionSubscriber {
    * healthy, and with BACKEND_TIMEOUT when binding took too long: the next request tries again.
    */
   exchange(request: ExchangeRequest): Observable<Answer> {
+    const { method } = request;
+    if (isOfOtherEra(method, this.peer.era) && !setsClientState(method)) {
+      const { id: instanceId, serverId } = this.instance;
+      return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
+    }
     const lists = this.#lists;
-    if (lists === undefined || listOf(request.method) === undefined) return this.#nextRound(request);
+    if (lists === undefined || listOf(method) === undefined) return this.#nextRound(request);
     return lists.exchangeIn(this, request, () => this.#nextRound(request));
   }
 

@@ -13,6 +13,7 @@ import {
   parsedResult,
 } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
+import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listOf, type Peer } from '../../domain/mcp.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
@@ -154,6 +155,7 @@ class StatelessRoute implements CallRoute {
     const routing = this.#routingTo(ref);
     const { request } = this.#input;
     if (routing === 'direct') return { request };
+    if (routing === 'unknown') return { request, answer: of({ kind: 'error', error: METHOD_NOT_FOUND }) };
     if (routing === 'refused') return { request, answer: of(NO_TASKS) };
     if (routing === 'shared') return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
     return this.#dedicated(ref, tried);

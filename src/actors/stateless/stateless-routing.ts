@@ -6,15 +6,16 @@ import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/ex
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { includesLevel, isLogLevel, LOG, listOf, META, withoutMeta } from '../../domain/mcp.ts';
+import { includesLevel, isLogLevel, isOfOtherEra, LOG, listOf, META, withoutMeta } from '../../domain/mcp.ts';
 import type { SessionSharing } from '../../domain/policy.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
 /**
  * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`: in the same
- * conversation, in legacy form. `dedicated`: in a conversation of the caller's owner. `refused`: not at all.
+ * conversation, in legacy form. `dedicated`: in a conversation of the caller's owner. `refused`: not at all; `unknown`: nor
+ * this, because the era of the backend does not have the method.
  */
-export type Routing = 'direct' | 'shared' | 'dedicated' | 'refused';
+export type Routing = 'direct' | 'shared' | 'dedicated' | 'refused' | 'unknown';
 
 export interface RoutingInput {
   readonly sharing: SessionSharing;
@@ -35,6 +36,7 @@ export function routingTo(
   input: RoutingInput,
 ): Routing {
   const peer = present ?? lastPeer;
+  if (peer !== undefined && isOfOtherEra(input.request.method, peer.era)) return 'unknown';
   if (peer === undefined || peer.era === 'modern') return 'direct';
   if (peer.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'shared';
   if (isNetworked(definition)) return 'dedicated';

@@ -8,7 +8,8 @@ import { alarmOf } from '../../domain/clock.ts';
 import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
 import { hasCode, perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
-import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
+import { type JsonRpcError, type JsonRpcId, METHOD_NOT_FOUND, RPC, readId } from '../../domain/jsonrpc.ts';
+import { isOfOtherEra } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import {
   badReferenceIn,
@@ -42,7 +43,7 @@ import {
   resultMessage,
   rpcFailureOf,
 } from '../rpc.ts';
-import type { TaskMemory } from '../task-memory.ts';
+import { isTaskMethod, type TaskMemory } from '../task-memory.ts';
 import { type ConversationDeps, LegacyConversation } from './legacy-conversation.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
@@ -263,7 +264,7 @@ export class LegacyEndpoint {
     if (requests.length === 0) reply.empty(202);
   }
 
-  /** Starts a request; answers `ping`, and bad cursors, URIs and ids of tasks here. Source: MCP 2025-11-25 basic/utilities/ping. */
+  /** Starts a request; answers `ping`, and what `refusalOf` refuses, here. Source: MCP 2025-11-25 basic/utilities/ping. */
   #begin(
     message: ClientRequest,
     conversation: LegacyConversation,
@@ -275,9 +276,8 @@ export class LegacyEndpoint {
       post.answer(resultMessage(id, NOTHING), id);
       return;
     }
-    const problem = badReferenceIn(method, params);
-    if (problem !== undefined) {
-      const error = { code: RPC.invalidParams, message: `Invalid params: ${problem}` };
+    const error = refusalOf(method, params);
+    if (error !== undefined) {
       noteError(post.log, error.code);
       post.answer(errorMessage(id, error), id);
       return;
@@ -290,6 +290,15 @@ export class LegacyEndpoint {
     const answers$ = exchangeWithTasks(asked, from, this.#tasks);
     conversation.begin(id, post, holdingBody(answers$, from.request), report);
   }
+}
+
+/** Bad cursors, URIs and ids of tasks, and methods of the modern era; its tasks are left to the backend of the session. */
+function refusalOf(method: string, params: JsonFields | undefined): JsonRpcError | undefined {
+  if (isOfOtherEra(method, 'legacy') && !isTaskMethod(method)) return METHOD_NOT_FOUND;
+  const problem = badReferenceIn(method, params);
+  return problem === undefined
+    ? undefined
+    : { code: RPC.invalidParams, message: `Invalid params: ${problem}` };
 }
 
 /** For a batch with requests, whose answers cannot report that there is no memory for its other messages. */

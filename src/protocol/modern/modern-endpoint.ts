@@ -7,8 +7,8 @@ import { alarmOf } from '../../domain/clock.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
-import { hasRounds, META } from '../../domain/mcp.ts';
+import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
+import { hasRounds, isOfOtherEra, META } from '../../domain/mcp.ts';
 import { badReferenceIn } from '../client-bounds.ts';
 import type { ClientNotification, ClientRequest } from '../client-message.ts';
 import {
@@ -94,8 +94,8 @@ export class ModernEndpoint {
     checkSentHeaders(headers, { method, protocolVersion });
     checkVersion(protocolVersion);
     checkMirroredHeaders(headers, { method, params });
-    if (REMOVED.has(method))
-      throw new RpcFailure(404, { code: RPC.methodNotFound, message: 'Method not found' });
+    // A backend of the legacy era would answer them, a modern server must not.
+    if (isOfOtherEra(method, 'modern')) throw new RpcFailure(404, METHOD_NOT_FOUND);
     const problem = badReferenceIn(method, params);
     if (problem !== undefined) throw invalidParams(`Invalid params: ${problem}`);
     return { id, method, params, envelope, owner, template, backends };
@@ -150,15 +150,3 @@ export class ModernEndpoint {
 /** The refusal of answers to a call that is not parked here, although the state is valid. */
 const CALL_NOT_HERE =
   'No call waits for these answers on this node: it has continued or ended, or it waits on another node.';
-
-/** Methods of the legacy era only: a backend of that era would answer them, a modern server must not. */
-const REMOVED: ReadonlySet<string> = new Set([
-  'initialize',
-  'ping',
-  'logging/setLevel',
-  'resources/subscribe',
-  'resources/unsubscribe',
-  // Source: SEP-2663. A list of tasks would show those of all callers.
-  'tasks/list',
-  'tasks/result',
-]);

@@ -23,18 +23,26 @@ import {
   type PendingExchange,
 } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
-import { CLOSED_BY_GATEWAY, type Closed, type OpenOptions, type TransportDiagnostics } from '../transport.ts';
+import {
+  CLOSED_BY_GATEWAY,
+  type Closed,
+  type CommandMemory,
+  type OpenOptions,
+  type TransportDiagnostics,
+} from '../transport.ts';
 import { Child, type ChildOptions } from './child.ts';
 import type { Program } from './child-process.ts';
 import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from './line-decoder.ts';
 
 export interface ChannelOptions
   extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'runInContainer'>,
-    Pick<OpenOptions, 'answers' | 'waitingBytes'> {
+    Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'memory'>> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
 }
 
+/** A program that ends within this time after a cancellation has ended because of it. Source: ADR 119. */
+const FATAL_CANCELLATION_MS = 2_000;
 /** Longest notification of a client: a few of them must not fill the outbox. */
 const MAX_NOTIFICATION_CHARACTERS = 1024 * 1024;
 
@@ -46,17 +54,21 @@ export class StdioChannel extends Channel {
   readonly #child: Child;
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
+  readonly #command: CommandMemory;
+  /** When the last cancellation was sent, on the monotonic clock. */
+  #cancelledAtMs = Number.NEGATIVE_INFINITY;
   #unmatchedLines = 0;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
 
   constructor(
     program: Program,
-    { isDedicated = false, answers, waitingBytes, ...options }: ChannelOptions = {},
+    { isDedicated = false, answers, waitingBytes, memory, ...options }: ChannelOptions = {},
   ) {
     super(isDedicated ? ANY_CLIENT : undefined);
     this.isIndependent = isDedicated;
     this.#answers = answers;
+    this.#command = memory?.command ?? {};
     const listener: LineListener = {
       onLine: (line) => this.#receive(line),
       onOversize: (line) => this.#receiveOversize(line),
@@ -68,6 +80,7 @@ export class StdioChannel extends Channel {
     this.#outbox = new Outbox((text, done) => this.#child.write(text, done), waitingBytes);
     void this.#child.exited.then((reason) => {
       decoder.close();
+      this.#noteFailure();
       this.end({ reason: this.#fault ?? reason, expected: false });
     });
   }
@@ -103,6 +116,10 @@ export class StdioChannel extends Channel {
   }
 
   notify(method: string, params: JsonObject, ownerId = this.ownerId): void {
+    if (method === CANCELLED) {
+      if (this.#command.endsWhenCancelled === true) return;
+      this.#cancelledAtMs = performance.now();
+    }
     const line = lineOf({ jsonrpc: '2.0', method, params }, ownerId);
     if (line.line.length > MAX_NOTIFICATION_CHARACTERS) return;
     const isRefusable = method !== CANCELLED && method !== INITIALIZED;
@@ -159,9 +176,16 @@ export class StdioChannel extends Channel {
     );
   }
 
+  /** The program has failed by itself, or the gateway has ended it. */
+  #noteFailure(): void {
+    const isRecent = performance.now() - this.#cancelledAtMs < FATAL_CANCELLATION_MS;
+    if (isRecent && this.isUsable) this.#command.endsWhenCancelled = true;
+  }
+
   /** The child closed a pipe and still runs. Until it is stopped it may answer what it has read. */
   #pipeClosed(fault: string): void {
     if (!this.isUsable) return;
+    this.#noteFailure();
     this.#fault = fault;
     this.#outbox.close();
     this.failAll(({ delivered }) =>
