@@ -95,15 +95,14 @@ test('does not cache other requests, or lists with unknown parameters', () => {
   assert.is(loads.length, 4);
 });
 
-test('serves sessions that share a conversation, and passes on requests of other sessions', () => {
+test('serves sessions that share a conversation', () => {
   const { loads, askIn, answer } = caching();
-  const session = { profile: PROFILE, ownerId: 'ada', peer: PEER, isShared: true };
+  const session = { profile: PROFILE, ownerId: 'ada', peer: PEER };
   askIn(session);
   answer({ tools: [] });
   assert.equal([askIn(session).received, loads.length], [[{ tools: [] }], 1]);
-  for (let turn = 0; turn < 2; turn += 1) askIn({ ...session, isShared: false });
   askIn({ ...session, peer: { ...PEER } });
-  assert.is(loads.length, 4);
+  assert.is(loads.length, 2);
 });
 
 test('serves a stale list for ten minutes when no instance answers, and none when none is or was connected', () => {

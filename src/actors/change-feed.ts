@@ -111,7 +111,7 @@ export class ChangeFeed {
       return isWanted ? this.#updatesForStateless(ref, client) : EMPTY;
     const updates$ = isWanted ? updatesOf(ref.feed, uris) : EMPTY;
     if (peer.era === 'modern') return updates$;
-    const processes$ = this.#deps.pool.ofOwner(ref, client.owner);
+    const processes$ = this.#deps.pool.of(ref, client);
     return merge(updates$, processes$.pipe(mergeMap(({ feed }) => feed?.messages(uris) ?? EMPTY)));
   }
 

@@ -2,7 +2,7 @@
 
 import type { GatewayError } from './errors.ts';
 import { keptBytes } from './held-bytes.ts';
-import type { JsonObject, JsonValue } from './json.ts';
+import { isJsonObject, type JsonObject, type JsonValue } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 import { LIST_NOTICES, type ListField } from './mcp.ts';
 
@@ -74,6 +74,21 @@ const ASKABLE = Object.values(CLIENT_CAPABILITIES);
 /** True when a server may send requests to this client. In a shared process they cannot be attributed to one client. */
 export function acceptsServerRequests({ capabilities }: Pick<ClientProfile, 'capabilities'>): boolean {
   return ASKABLE.some((name) => capabilities[name] !== undefined);
+}
+
+/**
+ * The declarations that let a server ask nothing, but on which its tools may depend: `extensions`, such as MCP Apps, and
+ * `experimental`. Undefined for a client that declares none. Source: ADR 104.
+ */
+export function extensionsOf({ capabilities }: Pick<ClientProfile, 'capabilities'>): JsonObject | undefined {
+  const { extensions, experimental } = capabilities;
+  if (extensions === undefined && experimental === undefined) return undefined;
+  const declared = Object.entries({ extensions, experimental }).filter(([, value]) => isFilled(value));
+  return declared.length === 0 ? undefined : (Object.fromEntries(declared) as JsonObject);
+}
+
+function isFilled(value: JsonValue | undefined): boolean {
+  return isJsonObject(value) && Object.keys(value).length > 0;
 }
 
 export interface ClientQuestion {

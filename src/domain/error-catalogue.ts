@@ -313,6 +313,12 @@ export function processLimit(most: number): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
 }
 
+/** Each of the processes for clients that declare extensions has a call in flight. */
+export function extensionProcessLimit(): GatewayError {
+  const message = `The instance runs a process for each of ${LIMITS.extensionProcesses} sets of extensions that clients declare, and all have calls in flight.`;
+  return new GatewayError('QUEUE_FULL', message, retryAfter(ASK_AGAIN_SECONDS));
+}
+
 /** A server asks the client of a call for input, while too many calls, in all or of this caller, already wait for such input. */
 export function parkedCallsFull(most: number): GatewayError {
   const message = `Too many calls (${most}) are waiting for client input.`;

@@ -65,6 +65,10 @@ export const LIMITS = {
   /** Processes of one instance that serve single clients, and started processes that wait for the next client. */
   isolatedProcesses: 64,
   warmProcesses: 1,
+  /** Processes of one instance that clients with equal `extensions` and `experimental` share, within isolatedProcesses; and the
+   *  time after which one ends that no session and no call uses. Source: ADR 104. */
+  extensionProcesses: 8,
+  extensionIdleMs: 10 * 60_000,
   /** Idle time after which a conversation for clients without a session is closed. */
   statelessIdleMs: 60_000,
   /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and the longest

@@ -12,7 +12,7 @@ export type StrategyName = (typeof STRATEGY_NAMES)[number];
 
 /**
  * Whether MCP sessions share the processes of a template. `auto`: unless the client accepts requests or sets a log level, which
- * cannot be attributed to one client of a shared process.
+ * cannot be attributed to one client of a shared process; clients that declare extensions share with their like (ADR 104).
  */
 export const SESSION_SHARING = ['auto', 'shared', 'isolated'] as const;
 export type SessionSharing = (typeof SESSION_SHARING)[number];

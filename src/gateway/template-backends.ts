@@ -1,7 +1,7 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
 // src/actors owns sessions, stateless clients and changes.
 
-import { filter, map, type Observable } from 'rxjs';
+import { filter, map, type Observable, tap } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
@@ -9,7 +9,7 @@ import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
-import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
+import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
@@ -74,7 +74,9 @@ export class TemplateBackends implements Backends {
   }
 
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
-    return this.#deps.feed.changes(this.#template, owner, profile, wanted);
+    // A process that not all clients share announces its changes only here.
+    const note = ({ method }: ServerNotification) => this.#lists.noteChange(changedList(method));
+    return this.#deps.feed.changes(this.#template, owner, profile, wanted).pipe(tap(note));
   }
 
   /** As an instance that gets calls lists it, if there is one: the lists of other instances may be older. */

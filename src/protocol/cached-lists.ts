@@ -107,7 +107,7 @@ export class CachedLists {
     this.#options = options;
     this.#watch = options.listChanged$.subscribe((list) => {
       if (!options.hasPeers()) this.#timesWithoutPeers += 1; // the next server may be another one
-      this.#changes.set(list, this.#changesOf(list) + 1);
+      this.noteChange(list);
       this.#changed.next(list);
     });
   }
@@ -115,6 +115,11 @@ export class CachedLists {
   close(): void {
     this.#watch.unsubscribe();
     this.#changed.complete();
+  }
+
+  /** Stored lists of this kind are no longer fresh. */
+  noteChange(list: ListField | undefined): void {
+    if (list !== undefined) this.#changes.set(list, this.#changesOf(list) + 1);
   }
 
   /** One request of a client without a session, from the cache or by `load`. */
@@ -128,15 +133,14 @@ export class CachedLists {
   }
 
   /**
-   * One list request in a session. The cache is per conversation: a session could not call the tools that only other instances list.
-   * A load that began in another session may end with that session: then this one loads the list itself.
+   * One list request in a session that shares the conversation of its instance. The cache is per conversation: a session could not
+   * call the tools that only other instances list. A load that began in another session may end with that session: then this one loads the list itself.
    */
   exchangeIn(
-    { profile, ownerId, peer, isShared }: Pick<McpSession, 'profile' | 'ownerId' | 'peer' | 'isShared'>,
+    { profile, ownerId, peer }: Pick<McpSession, 'profile' | 'ownerId' | 'peer'>,
     request: ExchangeRequest,
     load: () => Observable<Answer>,
   ): Observable<Answer> {
-    if (!isShared) return load();
     const id = this.#peerIds.get(peer) ?? randomUUID();
     this.#peerIds.set(peer, id);
     const key = this.#listKeyOf(request, `session of ${ownerId}`, profile, ` of ${id}`);

@@ -81,10 +81,15 @@ export interface Transport extends Upstream {
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
    * Undefined when the backend has no such conversations: a bare one, and over HTTP a modern one that refuses `initialize`,
    * which is tried once. The new conversation is legacy if the backend speaks that era, whatever the era of the transport.
-   * Rejects like opening the transport. `ownerId`: the owner of the conversation; default: ANONYMOUS. The caller bounds the number
-   * of conversations.
+   * Rejects like opening the transport. `ownerId`: the owner of the conversation; default: ANONYMOUS. `isShared`: several clients
+   * use it, and none of them can be asked anything; only over stdio. The caller bounds the number of conversations.
    */
-  openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string): Promise<Upstream | undefined>;
+  openUpstream(
+    profile: ClientProfile,
+    signal: AbortSignal,
+    ownerId?: string,
+    isShared?: boolean,
+  ): Promise<Upstream | undefined>;
 }
 
 /** Options of an opening besides the definition. */

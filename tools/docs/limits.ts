@@ -199,7 +199,13 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       queueFull,
     ],
     [
-      'The same, while a limit of sessions or dedicated processes is reached',
+      'Processes of one instance for clients with equal extensions',
+      `${LIMITS.extensionProcesses}, within \`sessions.max_processes\``,
+      'the one whose last call is longest ago ends; `QUEUE_FULL` if all have calls in flight',
+    ],
+    ['The same, without a session and without a call', minutes(LIMITS.extensionIdleMs), 'it ends'],
+    [
+      'A session or dedicated process of an absent client, while a limit of them is reached',
       minutes(LIMITS.sessionAwayMs),
       'it ends when another client needs its slot',
     ],

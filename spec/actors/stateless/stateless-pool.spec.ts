@@ -121,7 +121,7 @@ test('emits the conversations of one owner with one instance, present and future
   const { conversation } = pool.lease(one, guest('ann'));
   await settled();
   const received: Conversation[] = [];
-  const subscription = pool.ofOwner(one, { id: 'ann' }).subscribe((known) => received.push(known));
+  const subscription = pool.of(one, guest('ann')).subscribe((known) => received.push(known));
   const next = pool.lease(one, guest('ann'));
   pool.lease(one, guest('bob'));
   pool.lease(other, guest('ann'));

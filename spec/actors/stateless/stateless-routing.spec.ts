@@ -17,7 +17,19 @@ import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('stateless routing');
-type Client = 'quiet' | 'askable' | 'logging' | 'listing' | 'tools' | 'same tools' | 'task';
+type Client =
+  | 'quiet'
+  | 'askable'
+  | 'logging'
+  | 'listing'
+  | 'tools'
+  | 'same tools'
+  | 'task'
+  | 'apps'
+  | 'apps listing'
+  | 'askable apps'
+  | 'apps logging'
+  | 'empty';
 const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, Routing][] = [
   ['modern', 'http', 'isolated', 'askable', 'direct'],
   ['none', 'http', 'auto', 'askable', 'direct'],
@@ -41,6 +53,16 @@ const rows: readonly [Era | 'none', TransportKind, SessionSharing, Client, Routi
   ['legacy', 'http', 'shared', 'task', 'dedicated'],
   ['legacy', 'in-process', 'shared', 'task', 'shared'],
   ['modern', 'stdio', 'shared', 'task', 'direct'],
+  ['legacy', 'stdio', 'auto', 'apps', 'extended'],
+  ['legacy', 'stdio', 'auto', 'apps listing', 'extended'],
+  ['legacy', 'stdio', 'auto', 'askable apps', 'dedicated'],
+  ['legacy', 'stdio', 'auto', 'apps logging', 'dedicated'],
+  ['legacy', 'stdio', 'auto', 'empty', 'shared'],
+  ['legacy', 'stdio', 'shared', 'apps', 'shared'],
+  ['legacy', 'stdio', 'isolated', 'apps', 'dedicated'],
+  ['legacy', 'http', 'auto', 'apps', 'dedicated'],
+  ['legacy', 'in-process', 'auto', 'apps', 'shared'],
+  ['modern', 'stdio', 'auto', 'apps', 'direct'],
 ];
 const METHOD_OF: Readonly<Record<Client, string>> = {
   quiet: 'tools/call',
@@ -50,17 +72,31 @@ const METHOD_OF: Readonly<Record<Client, string>> = {
   tools: 'tools/list',
   'same tools': 'tools/list',
   task: 'tasks/get',
+  apps: 'tools/call',
+  'apps listing': 'resources/list',
+  'askable apps': 'tools/list',
+  'apps logging': 'tools/call',
+  empty: 'tools/call',
 };
+const QUIET: readonly Client[] = ['quiet', 'logging', 'task'];
+const APPS = { extensions: { 'io.modelcontextprotocol/ui': {} } };
+
+function profileOf(client: Client) {
+  if (QUIET.includes(client)) return modernProfile();
+  if (client === 'empty') return modernProfile({ extensions: {}, experimental: {} });
+  if (client === 'askable apps') return modernProfile({ ...ASKABLE.capabilities, experimental: { a: {} } });
+  return client.startsWith('apps') ? modernProfile(APPS) : ASKABLE;
+}
 
 for (const [era, transport, sharing, client, way] of rows) {
   test(`is ${way}: ${era}, ${transport}, ${sharing}, ${client}`, () => {
     const peer = era === 'none' ? undefined : { ...PEER, era };
     const input = {
       sharing,
-      profile: ['quiet', 'logging', 'task'].includes(client) ? modernProfile() : ASKABLE,
+      profile: profileOf(client),
       request: { method: METHOD_OF[client] },
-      logLevel: client === 'logging' || client === 'listing' ? 'info' : undefined,
-      hasEqualTools: client === 'same tools',
+      logLevel: ['logging', 'listing', 'apps logging'].includes(client) ? 'info' : undefined,
+      hasEqualTools: client === 'same tools' || client === 'askable apps',
     };
     const found = routingTo({ peer, lastPeer: undefined, definition: definition('a', { transport }) }, input);
     assert.is(found, way);

@@ -7,6 +7,7 @@ import type { Answer } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import type { Client } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
@@ -127,6 +128,10 @@ test('values count in that limit, not only the bytes of their JSON', async () =>
 
 /** The items that are accepted of these pages, and the requests for them. */
 async function crawled(...pages: Answer[]) {
+  return crawledFor(CLIENT, ...pages);
+}
+
+async function crawledFor(client: Client, ...pages: Answer[]) {
   const { fast, lists } = setUp();
   const { exchange } = fast;
   fast.exchange = (request, options) => {
@@ -135,7 +140,7 @@ async function crawled(...pages: Answer[]) {
     assert.ok(page);
     return of(page);
   };
-  const [gathered] = await lists.gather('tools', ['fast'], CLIENT);
+  const [gathered] = await lists.gather('tools', ['fast'], client);
   return { names: gathered?.items.map(({ name }) => name), asked: fast.asked };
 }
 
@@ -151,6 +156,17 @@ test('follows the pages of one instance', async () => {
     { method: 'tools/list', instanceId: undefined },
     { method: 'tools/list', params: { cursor: '' }, instanceId: 'b' },
   ]);
+});
+
+test('declares the capabilities of the client, on which the list of a modern server may depend', async () => {
+  const capabilities = { extensions: { 'io.modelcontextprotocol/ui': {} } };
+  const client = { ...CLIENT, profile: { ...CLIENT.profile, capabilities } };
+  const { asked } = await crawledFor(client, page({ name: '1' }), last({ name: '2' }));
+  const _meta = { 'io.modelcontextprotocol/clientCapabilities': capabilities };
+  assert.equal(
+    asked.map(({ params }) => params),
+    [{ _meta }, { _meta, cursor: 'more' }],
+  );
 });
 
 test('omits items that are nested deeper than 128 levels, and items that are not objects', async () => {

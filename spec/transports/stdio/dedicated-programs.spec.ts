@@ -33,6 +33,15 @@ test('starts no warm program before the first opening', async () => {
   assert.equal([started.length, pool.warm], [1 + LIMITS.warmProcesses, LIMITS.warmProcesses]);
 });
 
+test('a program for several clients is no warm one, and leads to none', async () => {
+  const { started, pool, open } = make();
+  await open('ann', true);
+  assert.equal([started.length, pool.warm], [1, 0]);
+  await open('ann');
+  await open('bo', true);
+  assert.equal([started.length, pool.warm], [4, 1]);
+});
+
 test('ends a warm program that is not used in time, and no program in use', async () => {
   const { started, pool, open } = make();
   await open();
@@ -186,8 +195,12 @@ function make({ room, mayBeModern = false, onRequest = answered }: Setup = {}) {
     scheduler: new TaskScheduler(),
     room,
   });
-  const open = (ownerId: string = ANONYMOUS.id) =>
-    pool.open(noCapability, new AbortController().signal, ownerId, mayBeModern);
+  const open = (ownerId: string = ANONYMOUS.id, isShared = false) =>
+    pool.open({
+      profile: noCapability,
+      signal: new AbortController().signal,
+      ...{ ownerId, mayBeModern, isShared },
+    });
   const behave = (next: OnRequest) => {
     behaviour = next;
   };

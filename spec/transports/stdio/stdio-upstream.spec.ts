@@ -41,6 +41,20 @@ test('each conversation is a separate process', () =>
     assert.is(transport.pid, undefined);
   }));
 
+test('a program that several clients share is opened with their declarations, and may ask nothing', () =>
+  withStdio(fixture(), async (transport) => {
+    const capabilities = { extensions: { 'com.example/a': {} } };
+    const profile = { ...PROFILE, capabilities };
+    const upstream = await transport.openUpstream(profile, new AbortController().signal, 'ann', true);
+    assert.ok(upstream);
+    assert.equal(JSON.parse(await answerTo(upstream, 'client')).declared.capabilities, capabilities);
+    const asked = await see(upstream.exchange(ask('roots/list', {})));
+    const found = JSON.parse(textOf(asked.events.at(-1)));
+    assert.equal([asked.events.map(({ kind }) => kind), found.error.code], [['result'], -32601]);
+    await transport.close();
+    assert.is(await answerTo(upstream, 'pid'), String(upstream.pid));
+  }));
+
 test('messages$ emits questions and log lines when several exchanges are under way', () =>
   withStdio(fixture(), async (transport) => {
     const upstream = await open(transport);

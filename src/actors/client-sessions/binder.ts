@@ -1,6 +1,6 @@
 // Finds a binding for a session: at the instance that the strategy chooses, and after a failure at the next one.
 
-import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
+import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import { type Clock, SLOW_MS } from '../../domain/clock.ts';
 import { notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../../domain/errors.ts';
@@ -17,7 +17,7 @@ import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { RetryBudget } from '../calls/retry.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
-import type { LeaseHolder } from '../instances/conversation.ts';
+import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { isNetworked } from '../stateless/stateless-routing.ts';
@@ -115,7 +115,7 @@ export class Binder {
     }
     const binding = new Binding(ref, upstream.peer, leased);
     try {
-      await needs.restoreState?.(upstream, signal);
+      if (!binding.isShared) await needs.restoreState?.(upstream, signal);
       signal.throwIfAborted();
       if (!binding.isIntact) throw notConnected();
     } catch (thrown) {
@@ -146,6 +146,7 @@ export class Binder {
       const isLegacy = era !== undefined && era !== 'modern';
       this.#keepsDedicated.set(peer, isLegacy); // before the others continue
       if (isLegacy) return leased;
+      leased.conversation.retire();
       leased.release();
       return undefined;
     };
@@ -250,12 +251,11 @@ class BindingSearch {
 }
 
 /** Of an open conversation; without upstream where the backend keeps none. Rejects like the opening; aborting ends the lease. */
-async function lease(
-  ref: InstanceRef,
-  { ownerId, profile, holder }: SessionNeeds,
-  signal: AbortSignal,
-): Promise<Lease> {
-  const leased = ref.lease({ owner: { id: ownerId }, profile, holder });
+async function lease(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Lease> {
+  const { ownerId, profile, holder } = needs;
+  const extensions = isShareable(ref, needs) ? extensionsOf(profile) : undefined;
+  const shared = extensions === undefined ? {} : sharedBy(extensions);
+  const leased = ref.lease({ owner: { id: ownerId }, profile, holder, ...shared });
   signal.addEventListener('abort', leased.release, { once: true });
   try {
     await leased.conversation.opening;
@@ -269,7 +269,7 @@ async function lease(
  * Whether a session needs a dedicated conversation. Over HTTP always: legacy backends have sessions there, and a modern one may
  * speak both eras. Over a pipe when the template requires it, or when a legacy backend may send messages or requests that cannot
  * be attributed to one client of a shared process; a modern program may speak both eras, and send requests only in the legacy
- * one. Bare backends know no clients. Source: ADR 24, ADR 48.
+ * one. A client that declares extensions shares one with its like. Bare backends know no clients. Source: ADR 24, ADR 48, ADR 104.
  */
 function needsDedicated(
   ref: InstanceRef,
@@ -279,7 +279,19 @@ function needsDedicated(
 ): boolean {
   if (era === 'bare') return false;
   if (isNetworked(ref.definition) || isIsolated(ref, policy)) return true;
-  return policy.session === 'auto' && (acceptsServerRequests(profile) || (era === 'legacy' && asksForLog));
+  if (policy.session !== 'auto') return false;
+  return (
+    acceptsServerRequests(profile) || extensionsOf(profile) !== undefined || (era === 'legacy' && asksForLog)
+  );
+}
+
+/** True when clients with the same extensions may share the process of the session. */
+function isShareable(
+  { definition: { transport } }: InstanceRef,
+  { group, profile, asksForLog }: SessionNeeds,
+) {
+  const isAuto = TRANSPORT_TRAITS[transport].hasProcesses && group.policy.session === 'auto';
+  return isAuto && !asksForLog && !acceptsServerRequests(profile);
 }
 
 /** True where the template requires a dedicated process, in whichever era. */

@@ -1,5 +1,5 @@
-// The binding of a session to its instance: a conversation that is leased for the session (dedicated), or that of the instance,
-// which sessions share. binder.ts chooses.
+// The binding of a session to its instance: a conversation that is leased for the session (dedicated), or one that sessions share:
+// that of the instance, or of a process for clients with equal extensions. binder.ts chooses.
 
 import type { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
@@ -24,8 +24,10 @@ export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {
 export class Binding {
   readonly ref: InstanceRef;
   readonly peer: Peer;
-  /** The dedicated conversation; undefined while the session shares that of the instance. */
+  /** The leased conversation; undefined while the session shares that of the instance. */
   readonly upstream: Upstream | undefined;
+  /** Other sessions use the same conversation. */
+  readonly isShared: boolean;
   /** The messages and subscriptions of a shared conversation, or of a modern one; undefined for other dedicated ones. */
   readonly feed: Feed | undefined;
   readonly #lease: Lease | undefined;
@@ -38,13 +40,19 @@ export class Binding {
     this.peer = peer;
     this.#lease = lease;
     this.upstream = lease?.conversation.upstream;
+    this.isShared = lease?.conversation.isShared ?? true;
     if (lease === undefined) this.feed = ref.feed;
-    else if (peer.era === 'modern') this.feed = lease.conversation.feed;
+    else if (peer.era === 'modern' || this.isShared) this.feed = lease.conversation.feed;
     else if (!isNetworked(ref.definition)) {
       // A legacy process sends messages at any time; the stream of an HTTP backend is open only for a listener.
       this.#buffer = new MessageBuffer(refuseQuestion);
       this.#receive();
     }
+  }
+
+  /** True when its process ended for clients with other extensions: the session needs another one only for its next request. */
+  get isReplaced(): boolean {
+    return this.#lease?.conversation.isReplaced === true;
   }
 
   /** False once the conversation is over: the backend's state of the session is lost. */
@@ -91,7 +99,8 @@ export class Binding {
 
   /** The session is over: a dedicated conversation is closed now. Resolves when nothing is left; never rejects. */
   async close(): Promise<void> {
-    await this.#lease?.conversation.close();
+    if (this.isShared) this.#lease?.release();
+    else await this.#lease?.conversation.close();
   }
 
   #receive(): Subscription | undefined {

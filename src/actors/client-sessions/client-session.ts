@@ -24,9 +24,9 @@ import { SessionRoute } from './session-route.ts';
 
 /** The lists of a template in memory, for its sessions: CachedLists in src/protocol. */
 export interface SessionLists {
-  /** One list request of the session, from memory or by `load`. `isShared`: it travels in the instance's own conversation. */
+  /** One list request of a session that shares the instance's own conversation, from memory or by `load`. */
   exchangeIn(
-    session: Pick<ClientSession, 'profile' | 'ownerId' | 'peer' | 'isShared'>,
+    session: Pick<ClientSession, 'profile' | 'ownerId' | 'peer'>,
     request: ExchangeRequest,
     load: () => Observable<Answer>,
   ): Observable<Answer>;
@@ -119,9 +119,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   isAt(instanceId: string): boolean {
     return this.instanceId === instanceId;
   }
-  /** True while its requests travel in the instance's own conversation. */
   get isShared(): boolean {
-    return this.#binding.upstream === undefined;
+    return this.#binding.isShared;
   }
   /** The last level of `logging/setLevel`, which legacy-over-modern.ts adds to each request to a modern backend. */
   get logLevel(): string | undefined {
@@ -139,7 +138,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
     }
     const lists = this.#lists;
-    if (lists === undefined || listOf(method) === undefined) return this.#nextRound(request);
+    const isListed = listOf(method) !== undefined && this.#binding.upstream === undefined;
+    if (lists === undefined || !isListed) return this.#nextRound(request);
     return lists.exchangeIn(this, request, () => this.#nextRound(request));
   }
 
@@ -187,7 +187,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     this.used();
     const { binding } = this.#sessionBinding;
     if (binding?.isIntact !== true) return;
-    if (binding.upstream !== undefined) forwardNotification(binding.upstream, method, params);
+    if (binding.upstream !== undefined && !binding.isShared)
+      forwardNotification(binding.upstream, method, params);
     else if (this.#calls.size === 1 && this.#calls.first?.binding === binding)
       forwardShared(binding, method, params, this.ownerId);
   }
@@ -360,7 +361,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     const rebind = () => this.isListened && this.#sessionBinding.requestBinding(false);
     // Deferred, because all listeners of an instance lose it at the same time.
     const check = (): void => {
-      if (isGone(binding)) this.#supervisor.deps.scheduler.run(rebind);
+      if (isGone(binding) && !binding.isReplaced) this.#supervisor.deps.scheduler.run(rebind);
     };
     subscription.add(binding.ref.watch(check));
     subscription.add(binding.upstream?.closed$.subscribe(check));
@@ -396,7 +397,8 @@ export function forwardNotification(upstream: Upstream, method: string, params: 
  * call of that client is the only one there, so that the program cannot attribute it to another client. Messages of the program
  * follow the same rule (transports/channel.ts).
  */
-function forwardShared({ ref }: Binding, method: string, params: JsonObject, ownerId: string): void {
+function forwardShared(binding: Binding, method: string, params: JsonObject, ownerId: string): void {
+  const { ref, upstream } = binding;
   if (isCustomNotice(method) && TRANSPORT_TRAITS[ref.definition.transport].hasProcesses && ref.inFlight === 1)
-    ref.notify(method, params, ownerId);
+    (upstream ?? ref).notify(method, params, ownerId);
 }

@@ -45,7 +45,7 @@ export function setsClientState(method: string): boolean {
 export function asksForLog({ method }: ExchangeRequest, binding: Binding): boolean {
   return (
     method === SET_LEVEL &&
-    binding.upstream === undefined &&
+    binding.isShared &&
     binding.peer.era === 'legacy' &&
     binding.peer.capabilities.logging !== undefined
   );
@@ -172,7 +172,7 @@ function share(uri: string, { peer, feed }: Binding): SharedSubscription | undef
 
 /** In a dedicated conversation the backend keeps the state of the client. */
 function hasOwnState(binding: Binding): binding is Binding & { readonly upstream: Upstream } {
-  return binding.upstream !== undefined && keepsState(binding.upstream);
+  return binding.upstream !== undefined && !binding.isShared && keepsState(binding.upstream);
 }
 
 /** A modern backend gets the state with each request, also where clients share its process. */

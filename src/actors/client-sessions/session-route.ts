@@ -293,6 +293,6 @@ class SecondBindings {
 }
 
 /** True for a task at a backend that cannot tell its clients apart. */
-function isMixedTask(request: ExchangeRequest, { upstream, peer }: Binding): boolean {
-  return isAboutTask(request) && upstream === undefined && peer.era === 'legacy';
+function isMixedTask(request: ExchangeRequest, { isShared, peer }: Binding): boolean {
+  return isAboutTask(request) && isShared && peer.era === 'legacy';
 }

@@ -10,8 +10,10 @@ import type { ClientProfile, ClientReply } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { includesLevel } from '../../domain/mcp.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import type { CallUpstream, Closed, Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
@@ -25,17 +27,33 @@ export interface LeaseHolder {
 }
 
 export interface LeaseRequest {
+  /** Of a shared conversation: the owner that needs it first, which counts it. */
   readonly owner: { readonly id: string };
   /** The client as the backend is to see it. */
   readonly profile: ClientProfile;
   /** Only one lease at a time may use the conversation. Default true. */
   readonly isExclusive?: boolean;
+  /** All owners may use the conversation; see `sharedBy`. Default false. */
+  readonly isShared?: boolean;
   /** Default: a call, which is always present. */
   readonly holder?: LeaseHolder | undefined;
   /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
   readonly carrierOf?: ((upstream: Upstream) => CallUpstream) | undefined;
+}
+
+/**
+ * The lease of a process that clients with these extensions share, whichever owner they have. The process is opened with nothing
+ * else of them. Source: ADR 104.
+ */
+export function sharedBy(extensions: JsonObject) {
+  return {
+    profile: { protocolVersion: LEGACY_VERSIONS[0], capabilities: extensions, clientInfo: {} },
+    isExclusive: false,
+    isShared: true,
+    idleMs: LIMITS.extensionIdleMs,
+  } satisfies Partial<LeaseRequest>;
 }
 
 export interface ConversationHost extends Clock {
@@ -97,6 +115,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly ownerId: string;
   readonly key: string | undefined;
   readonly isExclusive: boolean;
+  readonly isShared: boolean;
   readonly holder: LeaseHolder | undefined;
   /** Settles like `open`; BACKEND_UNAVAILABLE when it was closed meanwhile. */
   readonly opening: Promise<Upstream | undefined>;
@@ -113,22 +132,27 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   carrier: CallUpstream | undefined;
   #feed: Feed | undefined;
   #leases = 0;
+  /** Those of sessions: a session keeps its lease between its calls. */
+  #sessions = 0;
   usedAtMs: number;
   #isRetired = false;
   /** True from its end on, though something may be left of it; not before its calls have got the error of their conversation. */
   isOver = false;
+  /** It ended because another one needed its place. */
+  isReplaced = false;
   #isGone = false;
   #disarm: (() => void) | undefined;
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
 
   constructor(host: ConversationHost, { request, key, open, listener }: ConversationInput) {
-    const { owner, isExclusive = true, holder, idleMs = 0, carrierOf } = request;
+    const { owner, isExclusive = true, isShared = false, holder, idleMs = 0, carrierOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;
     this.key = key;
     this.isExclusive = isExclusive;
-    this.holder = holder;
+    this.isShared = isShared;
+    this.holder = isShared ? undefined : holder; // it has more than one
     this.gone = promise;
     this.#resolveGone = resolve;
     this.#clock = host;
@@ -167,16 +191,23 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   get isIdle(): boolean {
     return this.#leases === 0;
   }
+  /** Open, and without a call: only sessions that are not calling would lose it. */
+  get isQuiet(): boolean {
+    return this.upstream !== undefined && this.#leases === this.#sessions;
+  }
   get isFree(): boolean {
     return !this.#isRetired && (!this.isExclusive || this.isIdle);
   }
 
-  acquire(): void {
+  /** `isSession`: for a session, which uses it only while it calls. */
+  acquire(isSession = false): void {
     this.#leases += 1;
+    if (isSession) this.#sessions += 1;
   }
 
-  release(): void {
+  release(isSession = false): void {
     this.#leases -= 1;
+    if (isSession) this.#sessions -= 1;
     this.usedAtMs = this.#clock.now();
     if (this.isIdle && (this.#isRetired || this.#idleMs === 0)) void this.close();
   }

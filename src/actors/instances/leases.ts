@@ -1,9 +1,16 @@
 // The conversations of clients with one instance: assigns them to leases, bounds their number in all and per owner, and emits their
-// events. A legacy session holds an exclusive lease; a call without a session holds one while it lasts (ADR 69).
+// events. A legacy session holds an exclusive lease; a call without a session holds one while it lasts (ADR 69). Clients that declare
+// equal extensions, and cannot be asked anything, share a process (ADR 104).
 
 import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
-import { dedicatedShareLimit, notConnected, processLimit, queueFull } from '../../domain/error-catalogue.ts';
+import {
+  dedicatedShareLimit,
+  extensionProcessLimit,
+  notConnected,
+  processLimit,
+  queueFull,
+} from '../../domain/error-catalogue.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
@@ -75,9 +82,10 @@ export class Leases implements ConversationListener {
     const known = alike.find(({ isFree }) => isFree);
     const conversation = known ?? this.#open(request, key);
     let isHeld = true;
-    conversation.acquire();
+    const isSession = request.holder !== undefined;
+    conversation.acquire(isSession);
     const release = (): void => {
-      if (isHeld) conversation.release();
+      if (isHeld) conversation.release(isSession);
       isHeld = false;
     };
     return { conversation, isNew: known === undefined, release };
@@ -112,11 +120,11 @@ export class Leases implements ConversationListener {
   // -----------------------------------------------------------------------------------------------------------------
 
   #open(request: LeaseRequest, key: string | undefined): Conversation {
-    const { owner, profile, idleMs = 0 } = request;
+    const { owner, idleMs = 0 } = request;
     const isCounted = this.#isPipe || idleMs > 0;
     const before = isCounted ? this.#makeRoom(request) : undefined;
     if (isCounted) this.#shares.take(owner.id);
-    const open = (signal: AbortSignal) => this.#openAfter(before, owner.id, profile, signal);
+    const open = (signal: AbortSignal) => this.#openAfter(before, request, signal);
     const conversation = new Conversation(this.#options, { request, key, open, listener: this });
     if (isCounted) this.#counted.add(conversation);
     if (key !== undefined) this.#byKey.set(key, (this.#byKey.get(key) ?? new Set()).add(conversation));
@@ -126,34 +134,34 @@ export class Leases implements ConversationListener {
   /** The signal does not shorten the wait for `before`: the bound holds at any time. */
   async #openAfter(
     before: Promise<void> | undefined,
-    ownerId: string,
-    profile: ClientProfile,
+    { owner, profile, isShared }: LeaseRequest,
     signal: AbortSignal,
   ): Promise<Upstream | undefined> {
     if (before !== undefined) await before;
     const link = this.#options.link();
     if (link === undefined) throw notConnected();
     try {
-      return await link.openUpstream(profile, signal, ownerId);
+      return await link.openUpstream(profile, signal, owner.id, isShared);
     } catch (thrown) {
       const { code } = asGatewayError(thrown);
       const failure = { code, reason: reasonOf(thrown) };
       if (!signal.aborted)
-        this.#options.emit({ type: 'upstream.failed', ...this.#eventFor(ownerId), ...failure });
+        this.#options.emit({ type: 'upstream.failed', ...this.#eventFor(owner.id), ...failure });
       throw thrown;
     }
   }
 
   /** QUEUE_FULL. The end of the process that makes room; undefined when there is room. */
-  #makeRoom({ owner }: LeaseRequest): Promise<void> | undefined {
+  #makeRoom({ owner, isShared }: LeaseRequest): Promise<void> | undefined {
     const isFull = this.#shares.isShareFull(owner.id);
-    if (!isFull && this.#counted.size < this.#most) return undefined;
-    const ofOwner = isFull ? owner.id : undefined;
-    const spare = this.#spareOf(ofOwner);
+    const least = isShared ? this.#leastUsed(owner.id) : undefined;
+    if (least === undefined && !isFull && this.#counted.size < this.#most) return undefined;
+    const spare = least ?? this.#spareOf(isFull ? owner.id : undefined);
     if (spare !== undefined && this.#replaced.size < this.#most) {
       // Frees its capacity at once; but a new process waits for the end of the old one.
       this.#uncount(spare);
       this.#replaced.add(spare);
+      spare.isReplaced = true;
       void spare.holder?.close('its client was away, and another one needed its process');
       const gone = spare.close();
       return this.#isPipe ? gone : undefined;
@@ -174,6 +182,21 @@ export class Leases implements ConversationListener {
     );
   }
 
+  /**
+   * The shared process that ends for another one, when there are LIMITS.extensionProcesses: the one whose last call is longest
+   * ago; of those that this owner needed first, if that are half of them. QUEUE_FULL when all have calls in flight.
+   */
+  #leastUsed(ownerId: string): Conversation | undefined {
+    const shared = [...this.#counted].filter(({ isShared }) => isShared);
+    if (shared.length < LIMITS.extensionProcesses) return undefined;
+    const own = shared.filter((each) => each.ownerId === ownerId);
+    const candidates = own.length * 2 < shared.length ? shared : own;
+    const quiet = candidates.filter(({ isQuiet }) => isQuiet);
+    const [least] = quiet.toSorted((a, b) => a.usedAtMs - b.usedAtMs);
+    if (least === undefined) throw extensionProcessLimit();
+    return least;
+  }
+
   #uncount(conversation: Conversation): void {
     if (this.#counted.delete(conversation)) this.#shares.release(conversation.ownerId);
   }
@@ -185,9 +208,11 @@ export class Leases implements ConversationListener {
 }
 
 /** Equal for leases that may use the same conversation; undefined for a lease that shares none. */
-function conversationKeyOf({ owner, profile, isExclusive, idleMs }: LeaseRequest): string | undefined {
+export function conversationKeyOf(request: LeaseRequest): string | undefined {
+  const { owner, profile, isExclusive, isShared, idleMs } = request;
   if (idleMs === undefined) return undefined;
-  return JSON.stringify([owner.id, capabilitiesKey(profile), isExclusive === true]);
+  const whose = isShared === true ? null : owner.id;
+  return JSON.stringify([whose, capabilitiesKey(profile), isExclusive === true]);
 }
 
 /** A short text, which is equal for equal capabilities. */

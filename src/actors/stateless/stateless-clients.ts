@@ -2,7 +2,7 @@
 // the owner, leased after the choice (stateless-pool.ts). stateless-routing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
-import type { ClientProfile } from '../../domain/client.ts';
+import { type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -132,7 +132,7 @@ class StatelessRoute implements CallRoute {
       if (bound !== undefined) return undefined; // its leased conversation cannot be used
     }
     // An independent conversation does not depend on the state of the instance.
-    if (bound !== undefined && this.#routingTo(bound) === 'dedicated')
+    if (bound !== undefined && isLeased(this.#routingTo(bound)))
       return tried?.has(bound.id) ? undefined : bound;
     return this.#unleased.next(tried);
   }
@@ -147,7 +147,7 @@ class StatelessRoute implements CallRoute {
 
   mayBeSecond(ref: InstanceRef): boolean {
     const routing = this.#routingTo(ref);
-    if (routing !== 'dedicated') return routing !== 'refused';
+    if (!isLeased(routing)) return routing !== 'refused';
     return isNetworked(ref.definition) && this.#isOpen(ref);
   }
 
@@ -158,7 +158,7 @@ class StatelessRoute implements CallRoute {
     if (routing === 'unknown') return { request, answer: of({ kind: 'error', error: METHOD_NOT_FOUND }) };
     if (routing === 'refused') return { request, answer: of(NO_TASKS) };
     if (routing === 'shared') return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
-    return this.#dedicated(ref, tried);
+    return this.#leased(ref, tried, routing === 'extended');
   }
 
   end(): void {
@@ -184,8 +184,8 @@ class StatelessRoute implements CallRoute {
     });
   }
 
-  #dedicated(ref: InstanceRef, tried: Tried): AttemptPlan {
-    const held = this.#held?.ref === ref ? this.#held : this.#hold(ref);
+  #leased(ref: InstanceRef, tried: Tried, isExtended: boolean): AttemptPlan {
+    const held = this.#held?.ref === ref ? this.#held : this.#hold(ref, isExtended);
     const { upstream } = held;
     const request = this.#legacyRequest;
     // Whether the bound instance takes the call depends on the conversation.
@@ -202,9 +202,13 @@ class StatelessRoute implements CallRoute {
     };
   }
 
-  #hold(ref: InstanceRef): HeldLease {
+  #hold(ref: InstanceRef, isExtended = false): HeldLease {
     const { deps, client } = this.#input;
-    const lease = deps.pool.lease(ref, client);
+    const extensions = isExtended ? extensionsOf(client.profile) : undefined;
+    const lease =
+      extensions === undefined
+        ? deps.pool.lease(ref, client)
+        : deps.pool.leaseShared(ref, client.owner, extensions);
     const { conversation } = lease;
     const isReady = this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel);
     this.#held = { ref, lease, upstream: isReady ? conversation.carrier : undefined };
@@ -264,7 +268,8 @@ class StatelessRoute implements CallRoute {
       event.answer(NO_SUBSCRIBER);
       return false;
     }
-    if (list === 'tools') equalToolLists.learn(ref, client.profile, event);
+    if (list === 'tools' && extensionsOf(client.profile) === undefined)
+      equalToolLists.learn(ref, client.profile, event);
     return true;
   }
 
@@ -278,6 +283,11 @@ class StatelessRoute implements CallRoute {
     this.#leasedAt = this.#routeTo(held.ref);
     return 'reopen';
   }
+}
+
+/** True for a conversation that was leased, which may continue without the session of the instance. */
+function isLeased(routing: Routing): boolean {
+  return routing === 'dedicated' || routing === 'extended';
 }
 
 async function ready({ conversation }: StatelessLease, logLevel: string | undefined): Promise<void> {

@@ -1,10 +1,12 @@
-// Leases of conversations with legacy instances for clients without a session. They are never shared between owners, nor between
-// clients with different capabilities. instances/leases.ts bounds their number and idle time.
+// Leases of conversations with legacy instances for clients without a session. They are never shared between clients with different
+// capabilities, nor between owners, except in a process for clients with equal extensions. instances/leases.ts bounds their number
+// and idle time.
 
 import { catchError, defer, EMPTY, filter, from, map, merge, mergeMap, Observable, Subject } from 'rxjs';
 import {
   acceptsServerRequests,
   type ClientProfile,
+  extensionsOf,
   profileBytes,
   type ServerMessage,
 } from '../../domain/client.ts';
@@ -12,13 +14,14 @@ import { declarationsTooLarge } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
+import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isCustomNotice, LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { CallUpstream, Upstream } from '../../transports/transport.ts';
-import { type Conversation, NO_SUBSCRIBER } from '../instances/conversation.ts';
+import { type Conversation, NO_SUBSCRIBER, sharedBy } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { Lease } from '../instances/leases.ts';
+import { conversationKeyOf, type Lease } from '../instances/leases.ts';
 import { tellsCallsApart } from './stateless-routing.ts';
 
 export interface StatelessClient {
@@ -50,7 +53,11 @@ export class StatelessPool {
   }
 
   get owners(): readonly string[] {
-    return [...this.#pooled.keys()].map(({ ownerId }) => ownerId);
+    return this.#owned.map(({ ownerId }) => ownerId);
+  }
+
+  get #owned(): readonly Conversation[] {
+    return [...this.#pooled.keys()].filter(({ isShared }) => !isShared);
   }
 
   /**
@@ -93,10 +100,30 @@ export class StatelessPool {
     };
   }
 
-  /** Cold: the open conversations of that owner with the instance, present and future ones. */
-  ofOwner(instance: LeasingInstance, owner: StatelessClient['owner']): Observable<Conversation> {
+  /** Leases the conversation that clients with these extensions share. QUEUE_FULL like Leases.lease, and SHUTTING_DOWN. */
+  leaseShared(
+    instance: LeasingInstance,
+    owner: StatelessClient['owner'],
+    extensions: JsonObject,
+  ): StatelessLease {
+    if (this.#isClosed) throw shuttingDown();
+    const lease = instance.lease({ owner, ...sharedBy(extensions) });
+    const { conversation } = lease;
+    if (!this.#pooled.has(conversation)) {
+      this.#pooled.set(conversation, instance);
+      void conversation.gone.then(() => this.#pooled.delete(conversation));
+      this.#added.next(conversation);
+    }
+    return lease;
+  }
+
+  /** Cold: the open conversations that calls of that client with the instance use, present and future ones. */
+  of(instance: LeasingInstance, { owner, profile }: StatelessClient): Observable<Conversation> {
+    const extensions = extensionsOf(profile);
+    const sharedKey = extensions && conversationKeyOf({ owner, ...sharedBy(extensions) });
     return defer(() => merge([...this.#pooled.keys()], this.#added)).pipe(
-      filter((each) => each.ownerId === owner.id && this.#pooled.get(each) === instance),
+      filter(({ isShared, key, ownerId }) => (isShared ? key === sharedKey : ownerId === owner.id)),
+      filter((each) => this.#pooled.get(each) === instance),
       mergeMap((each) =>
         from(each.opened).pipe(
           map(() => each),
@@ -108,7 +135,7 @@ export class StatelessPool {
 
   /** Ends all conversations of an owner, and their calls. Resolves when nothing is left of them. */
   async endOf(ownerId: string): Promise<void> {
-    const theirs = [...this.#pooled.keys()].filter((conversation) => conversation.ownerId === ownerId);
+    const theirs = this.#owned.filter((conversation) => conversation.ownerId === ownerId);
     await this.#scheduler.each(theirs, (conversation) => conversation.close());
   }
 

@@ -1,7 +1,7 @@
 // How a call of a stateless client travels to an instance: the conversation, the form of a modern request for a legacy backend,
 // and the log messages that reach the client. stateless-clients.ts applies these rules.
 
-import { acceptsServerRequests, type ClientProfile } from '../../domain/client.ts';
+import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -12,10 +12,10 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 
 /**
  * `direct`: unchanged in the conversation of the instance; the backend tells callers apart by request. `shared`: in the same
- * conversation, in legacy form. `dedicated`: in a conversation of the caller's owner. `refused`: not at all; `unknown`: nor
- * this, because the era of the backend does not have the method.
+ * conversation, in legacy form. `extended`: in one that clients with equal extensions share. `dedicated`: in a conversation of the
+ * caller's owner. `refused`: not at all; `unknown`: nor this, because the era of the backend does not have the method.
  */
-export type Routing = 'direct' | 'shared' | 'dedicated' | 'refused' | 'unknown';
+export type Routing = 'direct' | 'shared' | 'extended' | 'dedicated' | 'refused' | 'unknown';
 
 export interface RoutingInput {
   readonly sharing: SessionSharing;
@@ -64,16 +64,27 @@ export function tellsCallsApart(
 /**
  * A dedicated process for messages that could not be attributed on a shared pipe, unless the template lets clients share it all
  * the same. During a list request a backend asks no client; but the listed tools may depend on the capabilities of the client,
- * which only a dedicated process knows. Source: ADR 49.
+ * which only a dedicated process knows. A client with extensions never shares with clients that declare none: its tools may have
+ * the same names and other contents. Source: ADR 49, ADR 104.
  */
-function routingOverPipe({ sharing, profile, request, logLevel, hasEqualTools }: RoutingInput): Routing {
+function routingOverPipe(input: RoutingInput): Routing {
+  const { sharing, profile, request } = input;
   if (sharing === 'isolated') return 'dedicated';
   if (isAboutTask(request)) return sharing === 'auto' ? 'dedicated' : 'refused';
   if (sharing === 'shared') return 'shared';
+  const isExtended = extensionsOf(profile) !== undefined;
+  if (needsOwnProcess(input, isExtended)) return 'dedicated';
+  return isExtended ? 'extended' : 'shared';
+}
+
+function needsOwnProcess(
+  { profile, request, logLevel, hasEqualTools }: RoutingInput,
+  isExtended: boolean,
+): boolean {
   const list = listOf(request.method);
-  if (list === 'tools') return acceptsServerRequests(profile) && !hasEqualTools ? 'dedicated' : 'shared';
-  if (list !== undefined) return 'shared';
-  return acceptsServerRequests(profile) || logLevel !== undefined ? 'dedicated' : 'shared';
+  const isAskable = acceptsServerRequests(profile);
+  if (list === undefined) return isAskable || logLevel !== undefined;
+  return isAskable && (isExtended || (list === 'tools' && !hasEqualTools));
 }
 
 /** Keys of `_meta` that only the modern era defines; all others belong to the caller and are kept. */

@@ -7,7 +7,7 @@ import { type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/
 import { memoryOf } from '../../domain/held-bytes.ts';
 import { canonicalText, isDeeper, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { LIST_METHODS, type ListChange, type ListField } from '../../domain/mcp.ts';
+import { LIST_METHODS, type ListChange, type ListField, META } from '../../domain/mcp.ts';
 import { ListMemory } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
@@ -122,7 +122,8 @@ interface Crawled {
 async function crawlList(list: ListField, backends: Backends, client: Client): Promise<Crawled> {
   const items: JsonObject[] = [];
   let [jsonBytes, values] = [0, 0];
-  let request: ExchangeRequest = { method: LIST_METHODS[list] };
+  const declared = declarationsOf(client);
+  let request: ExchangeRequest = { method: LIST_METHODS[list], ...(declared && { params: declared }) };
   let instanceId: string | undefined;
   for (let pages = 0; pages < LIMITS.listPages && items.length < LIMITS.listItems; pages += 1) {
     const { event, ...from } = await firstValueFrom(
@@ -137,10 +138,16 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
     if (values > LIMITS.parsedValues) break;
     for (const item of itemsIn(value, list)) items.push(item);
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
-    request = { method: LIST_METHODS[list], params: { cursor: value.nextCursor } };
+    request = { method: LIST_METHODS[list], params: { ...declared, cursor: value.nextCursor } };
     instanceId = from.instanceId;
   }
   return { items, bytes: memoryOf(values, jsonBytes) };
+}
+
+/** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
+function declarationsOf({ profile: { capabilities } }: Client): JsonObject | undefined {
+  if (Object.keys(capabilities).length === 0) return undefined;
+  return { _meta: { [META.clientCapabilities]: capabilities } };
 }
 
 function itemsIn(page: unknown, list: ListField): readonly JsonObject[] {

@@ -1,10 +1,11 @@
-// The programs that one instance dedicates to single clients: a bounded number starts at a time, and a few are started in advance.
+// The programs that one instance dedicates to single clients, or to clients with equal extensions: a bounded number starts at a time, and a few are started in advance.
 // The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Channel } from '../channel.ts';
+import type { HandshakeOptions } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';
 import { StartQueue } from './start-queue.ts';
 import { openOnPipe } from './stdio-handshake.ts';
@@ -19,16 +20,24 @@ export const STARTS_PER_OWNER = 3;
 
 type DedicatedProgramsOptions = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'>;
 
+interface DedicatedOpening extends Pick<HandshakeOptions, 'mayBeModern'> {
+  readonly profile: ClientProfile;
+  readonly signal: AbortSignal;
+  readonly ownerId?: string | undefined;
+  /** Several clients use it; see Transport.openUpstream. Default false. */
+  readonly isShared?: boolean | undefined;
+}
+
 /** The dedicated programs of one instance. None is started before the first opening, because most instances never need one. */
 export class DedicatedPrograms {
-  readonly #start: () => Channel;
+  readonly #start: (isDedicated: boolean) => Channel;
   readonly #options: DedicatedProgramsOptions;
   readonly #queue: StartQueue;
   /** Unused programs, until they have ended, each with the timer that stops it. */
   readonly #unused = new Map<Channel, NodeJS.Timeout>();
   #isClosed = false;
 
-  constructor(start: () => Channel, options: DedicatedProgramsOptions) {
+  constructor(start: (isDedicated: boolean) => Channel, options: DedicatedProgramsOptions) {
     const { handshakeTimeoutMs, scheduler } = options;
     this.#start = start;
     this.#options = options;
@@ -49,23 +58,23 @@ export class DedicatedPrograms {
    * Opens a program in the legacy era, or, if `mayBeModern`, in the modern one when it speaks no other. The caller ends it. Rejects
    * like the handshake and StartQueue.take, and with BACKEND_UNAVAILABLE after `close`.
    */
-  async open(
-    profile: ClientProfile,
-    signal: AbortSignal,
-    ownerId: string | undefined,
-    mayBeModern: boolean,
-  ): Promise<Channel> {
+  async open({ ownerId, isShared = false, ...opening }: DedicatedOpening): Promise<Channel> {
     const start = async (): Promise<Channel> => {
       if (this.#isClosed) throw backendUnavailable('closed by the gateway', { delivered: 'no' });
-      const [channel = this.#start()] = this.#usable;
-      this.#forget(channel);
-      channel.ownerId = ownerId ?? channel.ownerId;
-      await openOnPipe(channel, { ...this.#options, profile, mayBeModern, signal });
+      const channel = isShared ? this.#start(false) : this.#takeUnused();
+      if (!isShared) channel.ownerId = ownerId ?? channel.ownerId;
+      await openOnPipe(channel, { ...this.#options, ...opening });
       return channel;
     };
-    const opened = await this.#queue.take({ ownerId, signal, start });
-    this.#refill();
+    const opened = await this.#queue.take({ ownerId, signal: opening.signal, start });
+    if (!isShared) this.#refill(); // further clients with these extensions need no process
     return opened;
+  }
+
+  #takeUnused(): Channel {
+    const [channel = this.#start(true)] = this.#usable;
+    this.#forget(channel);
+    return channel;
   }
 
   /** Stops the unused programs; no other is started. Resolves when they have ended. */
@@ -86,7 +95,7 @@ export class DedicatedPrograms {
       this.#queue.starting + this.#queue.waiting === 0 &&
       this.warm < Math.min(LIMITS.warmProcesses, room())
     ) {
-      const channel = this.#start();
+      const channel = this.#start(true);
       this.#unused.set(
         channel,
         setTimeout(() => this.#stop(channel), WARM_IDLE_MS),

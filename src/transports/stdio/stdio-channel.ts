@@ -39,6 +39,8 @@ export interface ChannelOptions
     Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'memory'>> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
+  /** As in Upstream. Default: like `isDedicated`. */
+  readonly isIndependent?: boolean;
 }
 
 /** A program that ends within this time after a cancellation has ended because of it. Source: ADR 119. */
@@ -63,10 +65,10 @@ export class StdioChannel extends Channel {
 
   constructor(
     program: Program,
-    { isDedicated = false, answers, waitingBytes, memory, ...options }: ChannelOptions = {},
+    { isDedicated = false, isIndependent, answers, waitingBytes, memory, ...options }: ChannelOptions = {},
   ) {
     super(isDedicated ? ANY_CLIENT : undefined);
-    this.isIndependent = isDedicated;
+    this.isIndependent = isIndependent ?? isDedicated;
     this.#answers = answers;
     this.#command = memory?.command ?? {};
     const listener: LineListener = {

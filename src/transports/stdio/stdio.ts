@@ -1,5 +1,5 @@
 // Transport to a program that speaks MCP on its standard input and output, and to the programs that the instance dedicates to single
-// clients (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the program child.ts.
+// clients, or to clients with equal extensions (dedicated-programs.ts). The pipe is stdio-channel.ts, the handshake stdio-handshake.ts, the program child.ts.
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
@@ -34,14 +34,16 @@ class StdioTransport extends StdioChannel implements Transport {
 
   constructor(program: Program, options: StdioOptions) {
     super(program, options);
-    const start = () => new StdioChannel(program, { ...options, isDedicated: true });
+    const start = (isDedicated: boolean) =>
+      new StdioChannel(program, { ...options, isDedicated, isIndependent: true });
     this.#dedicated = new DedicatedPrograms(start, options);
   }
 
   /** The new conversation is independent, and legacy if the program speaks that. The caller bounds their number. */
-  async openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
+  async openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string, isShared?: boolean) {
     const { era } = this.peer;
-    return era === 'bare' ? undefined : this.#dedicated.open(profile, signal, ownerId, era === 'modern');
+    if (era === 'bare') return undefined;
+    return this.#dedicated.open({ profile, signal, ownerId, isShared, mayBeModern: era === 'modern' });
   }
 
   override async close(): Promise<void> {
