@@ -1,6 +1,8 @@
 // The fields of one entry of a registry document, their names, and the problems of invalid entries.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import { readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
 import * as assert from 'uvu/assert';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
 import { InstanceRecord } from '../../src/http/routes/instances.ts';
@@ -9,8 +11,10 @@ import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry entry');
 
+const variables = { TOKEN: 's3cret', TWO: 'a "b', EMPTY: '', GATEWAY_SECRET_KEY: 'own' };
+
 function read(value: unknown, key?: string) {
-  return readEntry({ value, path: 'here', template: 'demo', key });
+  return readEntry({ value, path: 'here', template: 'demo', key, variables });
 }
 
 /** The input of an entry that is used without a problem. */
@@ -191,6 +195,83 @@ test('has a fingerprint of the meaning of the entry, not of its notation', () =>
   assert.is.not(written, print({ id: 'one', url: 'http://h', metadata: { a: 2, b: { c: 2, d: 3 } } }));
   const stored = '7d0a846df3b80b77372d108a4acc2ddcfd9c3180d2497593f3955b37f431058f';
   assert.is(print({ url: 'http://127.0.0.1:1', command: [] }), stored, 'as an earlier version stored it');
+});
+
+test('fills in the placeholders of MCP clients from its environment, each within its word', () => {
+  const table: readonly (readonly [written: object, read: object])[] = [
+    [{ url: 'http://h/${env:TOKEN}' }, { endpoint: 'http://h/s3cret' }],
+    [
+      { url: 'http://h', headers: { A: 'Bearer ${TOKEN}' } },
+      { endpoint: 'http://h', headers: { A: 'Bearer s3cret' } },
+    ],
+    [
+      { command: 'run', args: [], env: { A: '${NONE:-b}', B: '${EMPTY:-c}', C: '${EMPTY}' } },
+      { command: 'run', args: [], env_vars: { A: 'b', B: 'c', C: '' } },
+    ],
+    [{ command: 'run ${TWO} x' }, { command: 'run', args: ['a "b', 'x'] }],
+    [{ command: ['${TOKEN}', '-c', '$${TOKEN}'] }, { command: 's3cret', args: ['-c', '${TOKEN}'] }],
+    [
+      { command: 'run', args: ['${userHome}'] },
+      { command: 'run', args: [homedir()] },
+    ],
+    // The shell fills in its own variables.
+    [
+      { command: '/bin/sh', args: ['-ec', 'for f in *; do run ${f} ${env:TOKEN}; done', '${f}'] },
+      { command: '/bin/sh', args: ['-ec', 'for f in *; do run ${f} s3cret; done', '${f}'] },
+    ],
+  ];
+  for (const [written, expected] of table)
+    assert.equal(inputOf({ id: 'a', ...written }), { id: 'a', ...expected });
+});
+
+test('refuses an entry with a placeholder that cannot be filled in, and shows no value', () => {
+  const table: readonly (readonly [text: string, problem: RegExp])[] = [
+    ['${input:token}', /^here\.env\.A: "\$\{input:token\}" asks a person; write \$\{env:NAME\} instead$/],
+    [
+      '${env:NONE}',
+      /^here\.env\.A: "\$\{env:NONE\}" cannot be filled in, because the gateway has no variable NONE$/,
+    ],
+    ['${workspaceFolder}/x', /the gateway has no variable workspaceFolder$/],
+    [
+      '${command:pick}',
+      /^here\.env\.A: "\$\{command:pick\}" cannot be filled in; "\$\$\{" writes it literally$/,
+    ],
+    ['${A:-${TOKEN}}', /^here\.env\.A: "\$\{" cannot be filled in/],
+    ['${env:GATEWAY_SECRET_KEY}', /is a setting of the gateway, which no server gets$/],
+  ];
+  for (const [text, problem] of table) {
+    const { entry, isDisabled, problems } = read({ id: 'a', command: 'run', env: { A: text } });
+    assert.equal([entry, isDisabled, problems.length], [undefined, undefined, 1]);
+    assert.match(problems[0] ?? '', problem);
+  }
+  for (const place of [{ command: 'sh', args: ['-c', '${input:x}'] }, { url: 'http://h/${input:x}' }])
+    assert.match(read({ id: 'a', ...place }).problems.join(), /asks a person/);
+});
+
+test('reads no disabled entry', () => {
+  const server = { command: 'run ${input:x}', colour: 'red' };
+  for (const off of [{ disabled: true }, { enabled: false }, { config: { disabled: true } }])
+    assert.equal(read({ ...server, ...off }), { isDisabled: true, problems: [] });
+  assert.equal(inputOf({ id: 'a', command: 'run', disabled: false, enabled: true }), {
+    id: 'a',
+    command: 'run',
+  });
+  assert.equal(read({ id: 'a', command: 'run', disabled: 'true' }), {
+    problems: ['here.disabled: must be true or false'],
+  });
+});
+
+test('refuses an entry that leaves tools out, because the gateway would serve them', () => {
+  const line = 'the gateway serves all tools of a server; the entry is used when this field is removed';
+  for (const [field, value] of Object.entries({
+    disabledTools: ['a'],
+    exclude_tools: ['a'],
+    enabledTools: [],
+    tools: ['a'],
+  }))
+    assert.equal(read({ id: 'a', command: 'run', [field]: value }).problems, [`here.${field}: ${line}`]);
+  for (const unlimited of [{ disabledTools: [] }, { tools: ['*'] }, { disabledTools: null }])
+    assert.equal(inputOf({ id: 'a', command: 'run', ...unlimited }), { id: 'a', command: 'run' });
 });
 
 test.run();

@@ -1,4 +1,5 @@
 // Registry documents: their four shapes as docs/guides/registry-file.md shows them, and invalid documents.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -154,6 +155,8 @@ test('reports whether invalid entries were dropped', async () => {
     [{ servers: 'none' }, true],
     [{ templates: [] }, true],
     [{ mcpServers: { '***': { command: 'run' } } }, true],
+    [{ mcpServers: { a: { command: 'run', disabled: true } }, inputs: [] }, false],
+    [{ mcpServers: { a: { command: 'run', env: { A: '${input:x}' } } } }, true],
   ];
   for (const [document, isPartial] of table) {
     const text = JSON.stringify(document);

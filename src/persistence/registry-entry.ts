@@ -2,6 +2,7 @@
 // tools. registry-file.ts finds the entries in a document.
 
 import { hash } from 'node:crypto';
+import type { Variables } from '../domain/command.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { type InstanceInput, instanceIdOf } from '../domain/instance.ts';
 import { canonicalText, isJsonObject, type JsonObject } from '../domain/json.ts';
@@ -12,6 +13,7 @@ import {
   type RegistrationContext,
 } from '../domain/registration.ts';
 import { issueLines, pathTo } from '../domain/validation.ts';
+import { withoutPlaceholders } from './entry-placeholders.ts';
 
 export interface RegistryEntry {
   readonly template: string;
@@ -29,6 +31,8 @@ export interface EntrySource {
   readonly path: string;
   readonly template: string;
   readonly key: string | undefined;
+  /** For placeholders: the environment of this program. */
+  readonly variables: Variables;
 }
 
 /** The names of each field; the first one that is present is used. Source: docs/guides/registry-file.md. */
@@ -64,29 +68,57 @@ const OTHER_NAMES: readonly string[] = [
   ...['consecutive_failures', 'sessions', 'own_processes', 'warnings', 'container'],
 ];
 
+/** Lists of MCP clients that leave tools out, or name those that are left. A gateway serves all tools, and must not serve these. */
+const LEFT_OUT_TOOLS = ['disabledTools', 'disabled_tools', 'excludeTools', 'exclude_tools', 'blockedTools'];
+const LEFT_TOOLS = [
+  'enabledTools',
+  'enabled_tools',
+  'includeTools',
+  'allowedTools',
+  'allowed_tools',
+  'tools',
+];
+const SWITCHES = ['disabled', 'enabled'];
+
 /** Replaces a secret in records of the API; see http/routes/instances.ts. */
 const MASK = '***';
 
 /**
- * Reads an entry; `entry` is undefined when it is unusable. `problems` also name fields without effect. A
+ * Reads an entry; `entry` is undefined when it is unusable, or disabled. `problems` also name fields without effect. A
  * registration of `entry.input` does not fail for reasons in the input alone.
  */
-export function readEntry(source: EntrySource): { entry?: RegistryEntry; problems: string[] } {
-  const { value, path, template, key } = source;
+export function readEntry(source: EntrySource): {
+  entry?: RegistryEntry;
+  isDisabled?: boolean;
+  problems: string[];
+} {
+  const { value, path, template, key, variables } = source;
   if (!isJsonObject(value)) return { problems: [`${path}: must be an object`] };
   const owner = value.template_name ?? value.template ?? template;
   if (owner !== template) return { problems: [`${path}: says that it belongs to another template`] };
   // Its command is a program of the container, not of this machine.
   if (typeof value.container === 'string')
     return { problems: [`${path}: runs in a container; register it with sync`] };
+  const written = collect(value, path);
+  const refusals = [...SWITCHES, ...LEFT_OUT_TOOLS, ...LEFT_TOOLS].flatMap((name) =>
+    refusalOf(name, written),
+  );
+  if (refusals.length > 0) return { problems: refusals };
+  if (written.get('disabled')?.value === true || written.get('enabled')?.value === false)
+    return { isDisabled: true, problems: [] };
   const problems: string[] = [];
-  const fields = collect(value, path, problems);
+  const fields = fieldsOf(written, problems);
   if (key !== undefined && !fields.has('id')) fields.set('id', { value: key, path });
   removeUnused(fields, problems);
 
   const locate = (field?: string): string =>
     field === undefined ? path : (fields.get(field)?.path ?? pathTo(path, field));
-  const translated = translate(fields);
+  const { filled: translated, problems: unfilled } = withoutPlaceholders(
+    translate(fields),
+    variables,
+    locate,
+  );
+  if (unfilled.length > 0) return { problems: [...problems, ...unfilled] };
   let input: InstanceInput;
   try {
     input = checkedInput(translated, instanceShape, ['body']);
@@ -96,16 +128,16 @@ export function readEntry(source: EntrySource): { entry?: RegistryEntry; problem
   } catch (thrown) {
     if (!(thrown instanceof GatewayError)) throw thrown;
     const { items } = thrown.facts;
-    const refusals = items === undefined ? [`${path}: ${thrown.message}`] : issueLines(items, locate);
-    return { problems: [...problems, ...refusals] };
+    const issues = items === undefined ? [`${path}: ${thrown.message}`] : issueLines(items, locate);
+    return { problems: [...problems, ...issues] };
   }
 
   // Not of the copy, which has no undefined fields, and dates as text: instances in the database have these fingerprints.
   const fingerprint = hash('sha256', canonicalText({ template, input: translated }));
   const id = input.id ?? instanceIdOf(template, fingerprint);
   const { server_id } = value;
-  const written = typeof server_id === 'string' ? { serverId: server_id } : {};
-  return { entry: { template, input: { ...input, id }, fingerprint, ...written }, problems };
+  const exported = typeof server_id === 'string' ? { serverId: server_id } : {};
+  return { entry: { template, input: { ...input, id }, fingerprint, ...exported }, problems };
 }
 
 /** For the rules about several fields; the definition itself is not used. */
@@ -122,7 +154,8 @@ interface EntryValue {
   readonly path: string;
 }
 
-function collect(entry: JsonObject, path: string, problems: string[]): Map<string, EntryValue> {
+/** All fields as written, those of `config` included. */
+function collect(entry: JsonObject, path: string): ReadonlyMap<string, EntryValue> {
   const written = new Map<string, EntryValue>();
   const config = isJsonObject(entry.config) ? entry.config : {};
   for (const [section, sectionPath] of [
@@ -133,6 +166,22 @@ function collect(entry: JsonObject, path: string, problems: string[]): Map<strin
       if (value !== null) written.set(name, { value, path: pathTo(sectionPath, name) });
     }
   }
+  return written;
+}
+
+/** Why a field makes the entry unusable: it would be served in another way than it says. */
+function refusalOf(name: string, written: ReadonlyMap<string, EntryValue>): string[] {
+  const { value, path } = written.get(name) ?? {};
+  if (value === undefined) return [];
+  if (SWITCHES.includes(name)) return typeof value === 'boolean' ? [] : [`${path}: must be true or false`];
+  const isEmpty = Array.isArray(value) && value.length === 0;
+  const isAll = value === '*' || (Array.isArray(value) && value.includes('*'));
+  if (LEFT_OUT_TOOLS.includes(name) ? isEmpty : isAll) return [];
+  return [`${path}: the gateway serves all tools of a server; the entry is used when this field is removed`];
+}
+
+/** The values by the names of a registration. */
+function fieldsOf(written: ReadonlyMap<string, EntryValue>, problems: string[]): Map<string, EntryValue> {
   const fields = new Map<string, EntryValue>();
   for (const [field, names] of Object.entries(FIELD_NAMES)) {
     const [first, ...others] = names.filter((name) => written.has(name));
@@ -143,7 +192,10 @@ function collect(entry: JsonObject, path: string, problems: string[]): Map<strin
       problems.push(`${written.get(name)?.path}: has no effect, because "${first}" is given`);
     }
   }
-  const known = [...Object.values(FIELD_NAMES).flat(), ...OTHER_NAMES];
+  const known = [
+    ...Object.values(FIELD_NAMES).flat(),
+    ...[OTHER_NAMES, SWITCHES, LEFT_OUT_TOOLS, LEFT_TOOLS].flat(),
+  ];
   for (const [name, { path }] of written) {
     if (!known.includes(name)) problems.push(`${path}: unknown field`);
   }

@@ -2,6 +2,7 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
+import type { Variables } from '../domain/command.ts';
 import { codeOf, messageOf, OperatorError } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -24,7 +25,8 @@ export class RegistryFileError extends OperatorError {
   override readonly name = 'RegistryFileError';
 }
 
-const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats'];
+/** `inputs`: the questions of a client; an entry that uses one is refused. */
+const SECTIONS = ['templates', 'servers', 'mcpServers', 'last_updated', 'gateway', 'stats', 'inputs'];
 const MAIN_SECTIONS = ['templates', 'servers', 'mcpServers'];
 /** Characters of a template's name. */
 const LONGEST_NAME = 128;
@@ -48,10 +50,14 @@ export async function readRegistryFile(path: string): Promise<RegistryContents> 
 
 /**
  * Parses a registry document in any of its four shapes; `name` is the file's, for its extension and for errors.
- * Throws RegistryFileError for text that is neither JSON nor YAML, or that has neither `templates` nor servers.
+ * `variables` fill in its placeholders. Throws RegistryFileError for text that is neither JSON nor YAML, or that has neither `templates` nor servers.
  * See docs/guides/registry-file.md.
  */
-export async function parseRegistryDocument(text: string, name: string): Promise<RegistryContents> {
+export async function parseRegistryDocument(
+  text: string,
+  name: string,
+  variables: Variables = process.env,
+): Promise<RegistryContents> {
   const document = (await parse(text, name)) ?? {};
   const isRegistry = isJsonObject(document) && MAIN_SECTIONS.some((section) => section in document);
   if (!isJsonObject(document) || (!isRegistry && Object.keys(document).length > 0)) {
@@ -61,7 +67,9 @@ export async function parseRegistryDocument(text: string, name: string): Promise
   }
   const contents: Contents = { templates: [], entries: [], problems: [], isPartial: false };
   // In several turns of the event loop: a document may have thousands of entries.
-  await new TaskScheduler().each(entriesIn(document, contents), (source) => addEntry(source, contents));
+  await new TaskScheduler().each(entriesIn(document, contents), (source) =>
+    addEntry({ ...source, variables }, contents),
+  );
   for (const section of Object.keys(document)) {
     if (!SECTIONS.includes(section)) contents.problems.push(`${pathTo('', section)}: unknown field`);
   }
@@ -78,22 +86,21 @@ interface Contents {
   isPartial: boolean;
 }
 
+type Located = Omit<EntrySource, 'variables'>;
+
 function refuse(contents: Contents, problem: string): void {
   contents.problems.push(problem);
   contents.isPartial = true;
 }
 
 /** The entries of all sections, in their order. Reports what else is wrong. */
-function* entriesIn(
-  { templates, servers, mcpServers }: JsonObject,
-  contents: Contents,
-): Generator<EntrySource> {
+function* entriesIn({ templates, servers, mcpServers }: JsonObject, contents: Contents): Generator<Located> {
   yield* entriesOfTemplates(templates, contents);
   yield* entriesOfServers(servers, contents);
   yield* entriesOfClients(mcpServers, contents);
 }
 
-function* entriesOfTemplates(section: unknown, contents: Contents): Generator<EntrySource> {
+function* entriesOfTemplates(section: unknown, contents: Contents): Generator<Located> {
   const problem = 'templates: must be an object with one section per template';
   for (const [name, template] of entriesOf(section, problem, contents)) {
     const path = pathTo('templates', name);
@@ -108,7 +115,7 @@ function* entriesOfTemplate(
   template: JsonObject,
   path: string,
   contents: Contents,
-): Generator<EntrySource> {
+): Generator<Located> {
   const settings = readLoadBalancer(template.load_balancer, pathTo(path, 'load_balancer'), contents.problems);
   contents.templates.push({ name, loadBalancer: settings });
   for (const item of itemsOf(template.instances, pathTo(path, 'instances'), contents))
@@ -121,7 +128,7 @@ function* entriesOfTemplate(
 }
 
 /** Reads servers. The template of a server defaults to its key, which is the name for clients. */
-function* entriesOfServers(section: unknown, contents: Contents): Generator<EntrySource> {
+function* entriesOfServers(section: unknown, contents: Contents): Generator<Located> {
   for (const { key, value, path } of itemsOf(section, 'servers', contents)) {
     const written = isJsonObject(value) ? (value.template_name ?? value.template ?? key) : key;
     if (typeof written !== 'string') refuse(contents, `${path}: "template_name" is missing`);
@@ -132,7 +139,7 @@ function* entriesOfServers(section: unknown, contents: Contents): Generator<Entr
 }
 
 /** Reads servers in the format of MCP clients: each is a template with one instance, both with the name of the server. */
-function* entriesOfClients(section: unknown, contents: Contents): Generator<EntrySource> {
+function* entriesOfClients(section: unknown, contents: Contents): Generator<Located> {
   for (const [name, value] of entriesOf(section, 'mcpServers: must be an object by name', contents)) {
     const path = pathTo('mcpServers', name);
     const template = isTemplateId(name) ? name : slugOf(name);
@@ -161,13 +168,13 @@ function slugOf(name: string): string {
 }
 
 function addEntry(source: EntrySource, contents: Contents): void {
-  const { entry, problems } = readEntry(source);
+  const { entry, isDisabled = false, problems } = readEntry(source);
   contents.problems.push(...problems);
-  if (entry === undefined) contents.isPartial = true;
+  if (entry === undefined) contents.isPartial ||= !isDisabled;
   else contents.entries.push({ ...entry, path: source.path });
 }
 
-function itemsOf(section: unknown, path: string, contents: Contents): Omit<EntrySource, 'template'>[] {
+function itemsOf(section: unknown, path: string, contents: Contents): Omit<Located, 'template'>[] {
   if (Array.isArray(section))
     return section.map((value, index) => ({ key: undefined, value, path: pathTo(path, index) }));
   const entries = entriesOf(section, `${path}: must be a list, or an object by id`, contents);

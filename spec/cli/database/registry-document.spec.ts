@@ -1,4 +1,5 @@
 // Exports and imports of a registry: cases that the commands do not show. The commands: spec/cli/commands/database.spec.ts.
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders
 
 import * as assert from 'uvu/assert';
 import { importDocument, registryDocument } from '../../../src/cli/database/registry-document.ts';
@@ -45,6 +46,19 @@ test('imports over instances of the same id, keeps their server ids, and changes
     timeout: 9,
     max_retries: 5,
   });
+});
+
+test('texts that look like placeholders survive an export and an import', async () => {
+  const store = new MemoryStore();
+  const text = '$${A} ${env:B} ${input:c}';
+  await store.saveInstance(
+    definition('one', { transport: 'stdio', command: 'sh', args: ['-c', text], env: { T: text } }),
+  );
+  const { document } = registryDocument([], await store.listInstances(), { withSecrets: true });
+  const copy = new MemoryStore();
+  assert.equal((await take(copy, document)).problems, []);
+  const [read] = await copy.listInstances();
+  assert.equal([read?.args, read?.env], [['-c', text], { T: text }]);
 });
 
 test('keeps every server id when an export is imported into another store', async () => {

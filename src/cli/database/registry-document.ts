@@ -7,6 +7,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields } from '../../domain/json.ts';
 import { defineInstance } from '../../domain/registration.ts';
 import type { TemplateSettings } from '../../domain/template.ts';
+import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store } from '../../persistence/store.ts';
 import { exposureOf, type ProtectedPath, protectedDatabase } from '../../templates/command-exposure.ts';
@@ -54,17 +55,25 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     id,
     server_id: instance.serverId === id ? undefined : instance.serverId,
     transport,
-    endpoint,
-    command,
+    endpoint: escaped(endpoint),
+    command: escaped(command),
     // Always written with a command: without `args` an import would split the command into words.
-    args: command === undefined ? undefined : args,
-    working_dir: workingDir,
+    args: command === undefined ? undefined : args.map(escapePlaceholders),
+    working_dir: escaped(workingDir),
     force,
-    env_vars: withSecrets && !isEmpty(env) ? env : undefined,
-    headers: withSecrets && !isEmpty(headers) ? headers : undefined,
+    env_vars: withSecrets && !isEmpty(env) ? allEscaped(env) : undefined,
+    headers: withSecrets && !isEmpty(headers) ? allEscaped(headers) : undefined,
     weight,
     metadata: isEmpty(metadata) ? undefined : metadata,
   });
+}
+
+function escaped(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : escapePlaceholders(text);
+}
+
+function allEscaped(texts: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, escapePlaceholders(text)]));
 }
 
 function isEmpty(value: object): boolean {
