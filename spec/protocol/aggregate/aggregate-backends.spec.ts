@@ -68,6 +68,64 @@ test('always announces lists, and logging if a template of the caller has it', (
   assert.equal(aggregated.peers(ADA)[0]?.greeting.serverInfo, GATEWAY_INFO);
 });
 
+test('announces tasks, extensions and experimental features, united over the templates of the caller', () => {
+  const { a, b, aggregated } = setUp();
+  const ui = 'io.modelcontextprotocol/ui';
+  const tasks = { list: {}, cancel: {}, requests: { tools: { call: {} } } };
+  const extensions = { [ui]: { mimeTypes: ['text/html'] }, 'com.example/a': {} };
+  a.peer = { ...a.peer, capabilities: { tools: {}, tasks, extensions, experimental: { x: { n: 1 } } } };
+  const others = { [ui]: { mimeTypes: ['text/html', 'text/x'] }, 'com.example/b': { deep: { y: true } } };
+  const experimental = { x: { n: 2, m: 3 } };
+  b.peer = {
+    ...b.peer,
+    era: 'modern',
+    capabilities: { tasks: { requests: { other: {} } }, extensions: others, experimental },
+  };
+  const [peer] = aggregated.peers(ADA);
+  assert.equal(peer?.capabilities, {
+    tools: { listChanged: true },
+    prompts: { listChanged: true },
+    resources: { subscribe: true, listChanged: true },
+    tasks: { cancel: {}, requests: { tools: { call: {} } } },
+    extensions: {
+      [ui]: { mimeTypes: ['text/html', 'text/x'] },
+      'com.example/a': {},
+      'com.example/b': { deep: { y: true } },
+    },
+    experimental: { x: { n: 1, m: 3 } },
+  });
+  assert.equal(peer?.greeting.capabilities, peer?.capabilities);
+  assert.is(aggregated.peers(ADA)[0], peer, 'sessions share it');
+});
+
+test('leaves out of a capability what would make it too large', () => {
+  const { a, b, aggregated } = setUp();
+  const many = Object.fromEntries(Array.from({ length: 900 }, (_, n) => [`com.example/${n}`, {}]));
+  a.peer = { ...a.peer, capabilities: { extensions: many } };
+  b.peer = { ...b.peer, capabilities: { extensions: { ...many, ...mapKeys(many, 'x') } } };
+  assert.equal(aggregated.peers(ADA)[0]?.capabilities.extensions, many);
+});
+
+test('merges instructions under the names of their templates', () => {
+  const { a, b, aggregated } = setUp();
+  const instructions = () => aggregated.peers(ADA)[0]?.greeting.instructions;
+  assert.is(instructions(), undefined);
+  b.peer = { ...b.peer, greeting: { instructions: 'Ask twice.\nThen act.' } };
+  const introduction = 'The names of tools and prompts begin with the name of their server and `__`.';
+  assert.is(instructions(), `${introduction}\n\n## b\n\nAsk twice.\nThen act.`);
+  a.peer = { ...a.peer, greeting: { instructions: 'Be kind.' } };
+  assert.match(String(instructions()), '## a\n\nBe kind.\n\n## b\n\nAsk twice.');
+  const ofB = aggregated.peers({ id: 'key:1', templates: new Set(['b']) });
+  assert.not.match(String(ofB[0]?.greeting.instructions), 'Be kind.');
+  a.peer = { ...a.peer, greeting: { instructions: 'x'.repeat(64 * 1024) } };
+  const said = String(instructions());
+  assert.match(said, 'The instructions of these servers are too long: b.');
+  assert.is(said.length < 66_000, true);
+  for (const odd of [7, null, '', ' \n'])
+    for (const backends of [a, b]) backends.peer = { ...backends.peer, greeting: { instructions: odd } };
+  assert.is(instructions(), undefined);
+});
+
 test('sends a request to its template, with the name that the template knows', async () => {
   const { ask, a, b } = setUp();
   const rest = { arguments: { name: 'a__x' }, _meta: { progressToken: 1 } };
@@ -241,3 +299,7 @@ test('a session ends when its own owner may use other templates', async () => {
 });
 
 test.run();
+
+function mapKeys(object: JsonObject, suffix: string): JsonObject {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [`${key}${suffix}`, value]));
+}

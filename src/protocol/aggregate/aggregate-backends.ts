@@ -20,7 +20,7 @@ import {
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import {
   LEGACY_VERSIONS,
   type ListChange,
@@ -28,15 +28,18 @@ import {
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
-import { GATEWAY_INFO } from '../../domain/version.ts';
 import { withListNotices } from '../cached-lists.ts';
+import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
+import { aggregateGreeting } from './aggregate-greeting.ts';
 import { AggregateLists } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
 
+/** Greetings that sessions share; callers with equal permissions have the same. */
+const PEERS_REMEMBERED = 100;
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 
@@ -50,6 +53,7 @@ export class AggregateBackends implements Backends {
   readonly #directory: AggregateDirectory;
   readonly #changes$: Observable<ListChange>;
   readonly #sessionDeps: AggregateSessionDeps;
+  readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
 
   constructor(options: AggregateOptions) {
     this.#options = options;
@@ -164,24 +168,22 @@ export class AggregateBackends implements Backends {
     return this.#options.templates().filter((template) => mayUse(owner, template));
   }
 
-  /** Always announces lists and their changes, since templates come and go; completions and logging only if a template has them. */
+  /** One object for equal greetings: each session keeps it. */
   #peer(owner: Owner): Peer {
-    const { backendsOf } = this.#options;
-    const peers = this.#templates(owner).flatMap((template) => backendsOf(template).peers(owner));
-    const offers = (name: string) => peers.some(({ capabilities }) => capabilities[name] !== undefined);
-    const capabilities: JsonObject = {
-      tools: { listChanged: true },
-      prompts: { listChanged: true },
-      resources: { subscribe: true, listChanged: true },
-    };
-    if (offers('completions')) capabilities.completions = {};
-    if (offers('logging')) capabilities.logging = {};
-    return {
+    const templates = this.#templates(owner);
+    const peersOf = (template: string) => this.#options.backendsOf(template).peers(owner);
+    const greeting = aggregateGreeting(templates.map((template) => ({ template, peers: peersOf(template) })));
+    const key = shortKey(JSON.stringify(greeting));
+    const { capabilities, serverInfo } = greeting;
+    const protocolVersion = LEGACY_VERSIONS[0];
+    const peer = this.#peers.get(key) ?? {
       era: 'legacy',
-      protocolVersion: LEGACY_VERSIONS[0],
-      serverInfo: GATEWAY_INFO,
+      protocolVersion,
+      serverInfo,
       capabilities,
-      greeting: { capabilities, serverInfo: GATEWAY_INFO },
+      greeting,
     };
+    this.#peers.set(key, peer);
+    return peer;
   }
 }

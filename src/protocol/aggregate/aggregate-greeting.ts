@@ -1,0 +1,99 @@
+// The handshake result of all templates as one server: what they can do, united, and their instructions, each under the name of its
+// template. Source: ADR 105.
+
+import { isJsonObject, type JsonObject, type JsonValue, valuesIn } from '../../domain/json.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { GATEWAY_INFO } from '../../domain/version.ts';
+
+/** A template, and the handshake results of its instances. */
+export interface TemplatePeers {
+  readonly template: string;
+  readonly peers: readonly Peer[];
+}
+
+/** Most characters of all instructions, and most values, keys included, of one united capability. */
+const MOST_INSTRUCTIONS = 64 * 1024;
+const MOST_VALUES = 2_000;
+const INTRODUCTION = 'The names of tools and prompts begin with the name of their server and `__`.';
+
+/** Always announces lists and their changes, since templates come and go; everything else if an instance has it. */
+export function aggregateGreeting(templates: readonly TemplatePeers[]) {
+  const instructions = instructionsOf(templates);
+  return {
+    capabilities: capabilitiesOf(templates.flatMap(({ peers }) => peers)),
+    serverInfo: GATEWAY_INFO,
+    ...(instructions === undefined ? {} : { instructions }),
+  };
+}
+
+function capabilitiesOf(peers: readonly Peer[]): JsonObject {
+  const offers = (name: string) => peers.some(({ capabilities }) => capabilities[name] !== undefined);
+  const legacy = peers.filter(({ era }) => era === 'legacy');
+  // A list of all tasks is not carried: each template has its own cursors.
+  const { list: _, ...tasks } = united(legacy, 'tasks') ?? {};
+  const [extensions, experimental] = [united(peers, 'extensions'), united(peers, 'experimental')];
+  return {
+    tools: { listChanged: true },
+    prompts: { listChanged: true },
+    resources: { subscribe: true, listChanged: true },
+    ...(offers('completions') && { completions: {} }),
+    ...(offers('logging') && { logging: {} }),
+    ...(Object.keys(tasks).length > 0 && { tasks }),
+    ...(extensions !== undefined && { extensions }),
+    ...(experimental !== undefined && { experimental }),
+  };
+}
+
+/** A capability with the fields that any peer has in it. One that would be too large is left out. */
+function united(peers: readonly Peer[], name: string): JsonObject | undefined {
+  const known = new Set<string>();
+  let all: JsonObject | undefined;
+  for (const { capabilities } of peers) {
+    const own = capabilities[name];
+    if (!isJsonObject(own) || known.size === known.add(JSON.stringify(own)).size) continue;
+    const next: JsonObject = all === undefined ? own : inEither(all, own);
+    if (valuesIn(next, MOST_VALUES) <= MOST_VALUES) all = next;
+  }
+  return all;
+}
+
+function inEither(a: JsonObject, b: JsonObject): JsonObject {
+  const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return Object.fromEntries([...keys].map((key) => [key, either(ownOf(a, key), ownOf(b, key))]));
+}
+
+function ownOf(object: JsonObject, key: string): JsonValue | undefined {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+/** Objects and lists are united; of other values the first one counts. */
+function either(a: JsonValue | undefined, b: JsonValue | undefined): JsonValue {
+  if (isJsonObject(a) && isJsonObject(b)) return inEither(a, b);
+  if (Array.isArray(a) && Array.isArray(b)) {
+    const texts = new Set(a.map((value) => JSON.stringify(value)));
+    return [...a, ...b.filter((value) => !texts.has(JSON.stringify(value)))];
+  }
+  return a ?? b ?? null;
+}
+
+/** Those of a template are the first that an instance of it has. They are given as a whole, or named as left out. */
+function instructionsOf(templates: readonly TemplatePeers[]): string | undefined {
+  const sections = [INTRODUCTION];
+  const omitted: string[] = [];
+  let characters = 0;
+  for (const { template, peers } of templates) {
+    const own = peers.map(({ greeting }) => greeting.instructions).find(isText);
+    if (own === undefined) continue;
+    const isShown = characters + own.length <= MOST_INSTRUCTIONS;
+    characters += isShown ? own.length : 0;
+    if (isShown) sections.push(`## ${template}\n\n${own}`);
+    else omitted.push(template);
+  }
+  if (omitted.length > 0)
+    sections.push(`The instructions of these servers are too long: ${omitted.join(', ')}.`);
+  return sections.length > 1 ? sections.join('\n\n') : undefined;
+}
+
+function isText(value: unknown): value is string {
+  return typeof value === 'string' && value.trim() !== '';
+}
