@@ -1,7 +1,7 @@
 // The headers that the input schema of a tool declares with x-mcp-header, and their values.
 
 import * as assert from 'uvu/assert';
-import type { JsonObject } from '../../src/domain/json.ts';
+import { type JsonFields, type JsonObject, JsonText, parseExact } from '../../src/domain/json.ts';
 import { declaredBy, headerBytes, paramHeaders } from '../../src/domain/param-headers.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -20,7 +20,7 @@ const schema = schemaWith({
   deep: { type: 'object', properties: { er: { type: 'string', 'x-mcp-header': 'Deep-Er' } } },
 });
 
-function headersOf(inputSchema: unknown, args: unknown) {
+function headersOf(inputSchema: unknown, args: JsonFields[string]) {
   return paramHeaders(declaredBy(inputSchema).declarations, args);
 }
 
@@ -83,6 +83,20 @@ test('are found in a schema that contains itself, which is valid without any', (
   assert.equal(declaredBy(loop), { declarations: [], fault: undefined });
   loop.properties = { self: loop, a: declared };
   assert.match(declaredBy(loop).fault ?? '', 'two arguments');
+});
+
+test('are found in arguments that are kept as text as in those that are parsed', () => {
+  for (const args of [
+    '{"region":"a","size":1,"dry":true,"deep":{"er":"b"}}',
+    '{ "deep" : {"er":"b","x":[{"er":"c"}]} , "region":"a","region":"\\u0062" }',
+    '{"\\u0072egion":"}{","size":9007199254740993,"dry":{}}',
+    '{"region":null,"size":-0,"deep":[],"x":"\\"size\\":2"}',
+    '{}',
+    '[{"region":"a"}]',
+  ]) {
+    const exact = parseExact(args) as JsonObject;
+    assert.equal(headersOf(schema, JsonText.ofText(args)), headersOf(schema, exact), args);
+  }
 });
 
 test('count as bytes with names, values and separators', () => {

@@ -11,6 +11,8 @@ export interface BadBody {
   readonly outcome: string;
   /** For 422: location and type of the first issue. */
   readonly issue?: string;
+  /** A call may have it: arguments belong to its caller. */
+  readonly isValidInCall?: true;
 }
 
 /** The body limit in these specs, in bytes. */
@@ -24,11 +26,14 @@ export const BAD_BODIES: readonly BadBody[] = [
   unacceptable('an escaped NUL in a value', '{"name":"a\\u0000b"}', 'body.name string_unicode'),
   unacceptable('a bare NUL in a value', '{"name":"a\0b"}', 'body string_unicode'),
   unacceptable('a lone high surrogate', '{"name":"\\ud800"}', 'body.name string_unicode'),
-  unacceptable(
-    'a lone low surrogate in a list',
-    '{"name":"x","arguments":{"a":[1,"\\udc00"]}}',
-    'body.arguments.a.1 string_unicode',
-  ),
+  {
+    ...unacceptable(
+      'a lone low surrogate in a list',
+      '{"name":"x","arguments":{"a":[1,"\\udc00"]}}',
+      'body.arguments.a.1 string_unicode',
+    ),
+    isValidInCall: true,
+  },
   unacceptable('lists nested too deeply', `${'['.repeat(500)}${']'.repeat(500)}`, 'body value_error'),
   unacceptable('objects nested too deeply', `${'{"a":'.repeat(129)}1${'}'.repeat(129)}`, 'body value_error'),
   {

@@ -119,7 +119,8 @@ function badParameter(target: Target, chosen: Parameter, components: unknown, di
 function badBodyValue(target: Target, body: NonNullable<Target['body']>, components: unknown, dice: Dice) {
   const value = mutated(body.example, dice);
   const text = JSON.stringify(value) ?? 'null';
-  if (isClean(JSON.parse(text)) && accepts(body.schema, JSON.parse(text), components)) return;
+  const named = CALLS.test(target.path) ? namesIn(JSON.parse(text)) : JSON.parse(text);
+  if (isClean(named) && accepts(body.schema, JSON.parse(text), components)) return;
   return {
     flaw: `body ${text.slice(0, 200)}`,
     target: exampleTarget(target),
@@ -222,6 +223,15 @@ function mutated(value: unknown, dice: Dice): unknown {
         entries.map(([key, child]) => [key, key === name ? mutated(child, dice) : child]),
       );
   }
+}
+
+/** Routes that pass on what their callers write, except names. */
+const CALLS = /\/(?:tools\/call|resources\/read|prompts\/get|completion\/complete)$/;
+
+function namesIn(body: unknown): unknown {
+  return typeof body === 'object' && body !== null && !Array.isArray(body)
+    ? Object.fromEntries(Object.entries(body).filter(([, value]) => typeof value === 'string'))
+    : body;
 }
 
 function isClean(value: unknown): boolean {

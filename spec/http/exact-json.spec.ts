@@ -80,6 +80,7 @@ const NUMBERS = fc.oneof(
 );
 const STRINGS = fc.oneof(
   fc.string({ unit: 'grapheme' }).map((text) => JSON.stringify(text)),
+  fc.constantFrom('"\\u0000"', '"\\ud800"', '"x\\udc00y"'), // no characters, but programs write them
   fc.constantFrom('"\\u00e9"', '"\\/"', '"\\ud83d\\ude00"', '"\\\\\\""', '"}{\\"]["'),
 );
 const JSON_TEXTS = fc.letrec<{ value: string; list: string; object: string }>((tie) => ({
@@ -110,6 +111,8 @@ const PLAIN = [
   '{"a":"\\u0041\\/"}',
   '{ "a" : [ 1 , 2 ] }',
   '{"a":"é€😀","b":""}',
+  `{"embedding":[${Array(150_000).fill('0.5')}]}`,
+  `{"rows":[${Array(60_000).fill('{"a":{}}')}]}`,
   ...[300, 500, 4_000, 16_200, 16_384, 70_000].flatMap((length) => [
     `{"a":"${'x'.repeat(length)}","n":[9007199254740993,{"b":"\\""}]}`,
     `{"a":"é${'x'.repeat(length)}","n":[9007199254740993,{"b":"\\""}]}`,
@@ -154,6 +157,33 @@ for (const { what, way, isMcp } of WAYS) {
     }
   });
 }
+
+test('takes null for an absent field, where the field is optional', async () => {
+  const sent = async (answer: Promise<Answer>) => arrived((await answer).text);
+  const [session, { headers, body }] = [
+    await openSession(app, '/mcp/stdio-legacy'),
+    modern('tools/call', {}),
+  ];
+  const meta = JSON.stringify(body.params._meta).slice(1, -1);
+  const servers = app.gateway.servers().map(({ definition }) => definition);
+  for (const template of TEMPLATES) {
+    const id = servers.find((server) => server.template === template)?.serverId;
+    const call = '{"name":"raw","arguments":null,"_meta":null}';
+    assert.not.match(await sent(post(`/mcp/${template}/tools/call`, call)), /null/);
+    const byId = `{"server_id":"${id}","tool_name":"raw","arguments":null}`;
+    assert.match(await sent(post('/tools/call', byId)), '"arguments":{}');
+    const params = `{"name":"raw","task":null,"cursor":null,"_meta":{${meta},"progressToken":null}}`;
+    const request = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params}}`;
+    assert.not.match(await sent(post(`/mcp/${template}`, request, headers)), /"(?:task|cursor)"/);
+  }
+  const withNull = async (method: string, rest: string) => {
+    const text = `{"jsonrpc":"2.0","method":"${method}","params":null${rest}}`;
+    return (await post('/mcp/stdio-legacy', text, session)).status;
+  };
+  assert.is(await withNull('tools/list', ',"id":1'), 200);
+  assert.is(await withNull('ping', ',"id":2'), 200);
+  assert.is(await withNull('notifications/initialized', ',"id":null'), 202);
+});
 
 test('refuses equal ids above 2^53 in one batch, and tells unequal ones apart', async () => {
   const path = '/mcp/stdio-legacy';

@@ -85,14 +85,18 @@ test('a cursor or URI has at most 8 KiB of UTF-8', () => {
 
 /** Status and code of the refusal. */
 function refusal(body: string | Buffer): string {
+  const failure = failureOf(body);
+  return failure === undefined ? 'read' : `${failure.status} ${failure.error.code}`;
+}
+
+function failureOf(body: string | Buffer): RpcFailure | undefined {
   try {
     readBody(Buffer.from(body));
+    return undefined;
   } catch (thrown) {
-    if (!(thrown instanceof RpcFailure)) throw thrown;
-    assert.is(thrown.id, null);
-    return `${thrown.status} ${thrown.error.code}`;
+    if (thrown instanceof RpcFailure) return thrown;
+    throw thrown;
   }
-  return 'read';
 }
 
 test('accepts exactly what JSON.parse accepts', () => {
@@ -137,17 +141,39 @@ test('refuses more values than the limit with 422, keys included', () => {
   assert.is(refusal(`{${keys}}`), '422 -32600');
 });
 
-test('refuses NUL characters and lone surrogates at any depth, and accepts text that only looks like them', () => {
-  for (const bad of ['{"a":["\\u0000"]}', '{"\\ud800":1}', '["\\uDFFFx"]', '"\\ud83d\\ud83d"']) {
-    assert.throws(
-      () => readBody(Buffer.from(bad)),
-      (error: RpcFailure) => error.status === 400 && error.error.code === -32600,
-      bad,
-    );
-  }
-  for (const good of ['"\\ud83d\\ude00"', '"\\\\u0000"', '{"a":"\\u0001"}']) {
-    assert.equal(readBody(Buffer.from(good)), JSON.parse(good));
-  }
+test('does not count the arguments of a request, which are not parsed', () => {
+  const many = `[${Array(LIMITS.bodyValues + 1).fill(0)}]`;
+  const message = (params: string, id = ',"id":1') => `{"method":"tools/call","params":${params}${id}}`;
+  const idOf = (body: string) => failureOf(body)?.id;
+  assert.is(failureOf(message(`{"name":"x","arguments":${many}}`)), undefined);
+  assert.is(failureOf(message(`{"name":"x","arguments":{"arguments":${many}}}`)), undefined);
+  assert.is(idOf(message(`{"name":"x","other":{"x":${many}}}`)), 1);
+  assert.is(idOf(`{"arguments":${many},"method":"x","id":2}`), 2);
+  // A notification is parsed.
+  assert.is(idOf(message(`{"arguments":${many}}`, '')), null);
+});
+
+test('passes NUL characters and lone surrogates on', () => {
+  for (const text of ['{"a":["\\u0000"]}', '{"\\ud800":1}', '"\\ud83d\\ud83d"', '"\\\\u0000"'])
+    assert.equal(readBody(Buffer.from(text)), JSON.parse(text));
+});
+
+test('a refused request is answered with its id, as far as that can be read', () => {
+  const deep = `${'['.repeat(200)}${']'.repeat(200)}`;
+  const table: readonly [body: string, id: unknown][] = [
+    [`{"id":7,"method":"x","params":${deep}}`, 7],
+    [`{"method":"x","params":{"id":5,"a":${deep}},"jsonrpc":"2.0","id":"s\\u0041"}`, 'sA'],
+    [`{"method":"x","id":9007199254740993,"params":${deep}}`, 9007199254740993n],
+    ['{"id":7,"method":"x","params":{"id":5', 7],
+    ['{"method":"x","params":{"id":5', null],
+    ['{"method":"x","params":{"a":"}\\""},"id":7,', 7],
+    [`{"id":7,"result":${deep}}`, null],
+    [`{"id":{},"method":"x","params":${deep}}`, null],
+    [`[{"id":7,"method":"x","params":${deep}}]`, null],
+    ['{"id":7', null],
+    ['', null],
+  ];
+  for (const [body, id] of table) assert.is(failureOf(body)?.id, id, body.slice(0, 80));
 });
 
 test.run();

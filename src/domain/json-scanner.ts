@@ -60,7 +60,8 @@ const NO_WORDS = new Int32Array(0);
 
 /**
  * Reads an object into `fields`. Arrays, objects and numbers that JavaScript would change are kept as text; the object named
- * `nested` is read into fields, too. The fields of a message, whose `params` are nested, are values with exact numbers.
+ * `nested` is read into fields, too. The fields of a message, whose `params` are nested, are values with exact numbers. The values
+ * in kept `arguments` are not counted, because nothing parses them.
  */
 export function readFields(
   source: Scanned,
@@ -85,8 +86,10 @@ export function readFields(
       at = readFields(source, from, inner, '_meta', depth + 1);
       set(fields, key, inner);
     } else {
-      at = skipValue(source, from, depth);
-      if (at !== NONE) set(fields, key, readValue(source, from, at, nested === '_meta'));
+      const isKept = nested === '_meta';
+      at =
+        isKept && key === 'arguments' ? skipUncounted(source, from, depth) : skipValue(source, from, depth);
+      if (at !== NONE) set(fields, key, readValue(source, from, at, isKept));
     }
     if (at === NONE) return NONE;
     at = skipSpace(bytes, at);
@@ -192,6 +195,16 @@ export function skipValue(source: Scanned, start: number, depth = 0): number {
   }
 }
 
+/** Counts as one value, whatever is in it. */
+function skipUncounted(source: Scanned, start: number, depth: number): number {
+  const left = source.left - 1;
+  if (left < 0) return exceed(source, 'values');
+  source.left = source.bytes.length; // it has fewer values than bytes
+  const end = skipValue(source, start, depth);
+  source.left = left;
+  return end;
+}
+
 /** True when JSON that is valid has more values than that, where a key counts as one. */
 export function hasMoreValues(bytes: Buffer, most: number): boolean {
   if (bytes.length < 2 * most) return false; // every value takes two bytes, with its comma
@@ -220,6 +233,83 @@ export function fieldIn(object: Buffer, key: string): Buffer | undefined {
     at = skipSpace(object, end);
   } while (object[at] === COMMA);
   return undefined;
+}
+
+/**
+ * The value at a path of keys in JSON that is valid; undefined when there is none, or it is an array or an object. Of repeated keys the
+ * last one counts, as for a parser. Only that value is built, as by `parseExact`.
+ */
+export function valueAtPath(json: Buffer, path: readonly string[]): unknown {
+  const source = scanned(json, { levels: Number.POSITIVE_INFINITY, values: json.length });
+  let at = skipSpace(json, 0);
+  for (const key of path) {
+    const found = memberOf(source, at, key);
+    if (found === undefined) return undefined;
+    at = found;
+  }
+  if (json[at] === OPEN_BRACE || json[at] === OPEN_BRACKET) return undefined;
+  return exactValue(source, at, skipValue(source, at));
+}
+
+/** Where the last member of that name begins in an object. */
+function memberOf(source: Scanned, start: number, key: string): number | undefined {
+  const { bytes } = source;
+  let found: number | undefined;
+  if (bytes[start] !== OPEN_BRACE) return undefined;
+  let at = skipSpace(bytes, start + 1);
+  while (bytes[at] === QUOTE) {
+    const keyEnd = skipString(source, at);
+    const value = skipColon(bytes, keyEnd);
+    if (readString(source, at, keyEnd) === key) found = value;
+    at = skipSpace(bytes, skipValue(source, value, 1));
+    if (bytes[at] === COMMA) at = skipSpace(bytes, at + 1);
+  }
+  return found;
+}
+
+/**
+ * The JSON-RPC request in bytes that were refused: its id, as far as the bytes can be read. Undefined for anything else, answers
+ * included. Values are skipped without recursion.
+ */
+export function requestIdIn(bytes: Buffer): JsonFields[string] {
+  const source = scanned(bytes, { levels: 0, values: bytes.length });
+  let at = skipSpace(bytes, 0);
+  if (bytes[at] !== OPEN_BRACE) return undefined;
+  let [id, isRequest]: [JsonFields[string], boolean] = [undefined, false];
+  do {
+    at = skipSpace(bytes, at + 1);
+    const keyEnd = skipString(source, at);
+    const from = keyEnd === NONE ? NONE : skipColon(bytes, keyEnd);
+    const end = from === NONE ? NONE : skipAny(source, from);
+    if (end === NONE) break;
+    const key = textOf(source, at, keyEnd);
+    if (key === '"method"') isRequest = true;
+    if (key === '"id"' && bytes[from] !== OPEN_BRACE && bytes[from] !== OPEN_BRACKET)
+      id = exactValue(source, from, end);
+    at = skipSpace(bytes, end);
+  } while (bytes[at] === COMMA);
+  return isRequest ? id : undefined;
+}
+
+/** A value of any depth; what is inside of arrays and objects is not checked. */
+function skipAny(source: Scanned, start: number): number {
+  const { bytes } = source;
+  if (bytes[start] !== OPEN_BRACE && bytes[start] !== OPEN_BRACKET) return skipValue(source, start);
+  let depth = 0;
+  let at = start;
+  while (at < bytes.length) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = skipString(source, at);
+      if (at === NONE) return NONE;
+      continue;
+    }
+    at += 1;
+    if (byte === OPEN_BRACE || byte === OPEN_BRACKET) depth += 1;
+    else if (byte === CLOSE_BRACE || byte === CLOSE_BRACKET) depth -= 1;
+    if (depth === 0) return at;
+  }
+  return NONE;
 }
 
 function exceed(source: Scanned, excess: Excess): number {

@@ -1,7 +1,8 @@
 // Arguments of a tool that are mirrored in headers because its input schema declares it (`x-mcp-header`): reads the declarations and
 // writes the headers. Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
-import { isJsonObject } from './json.ts';
+import { isJsonObject, type JsonFields, JsonText } from './json.ts';
+import { valueAtPath } from './json-scanner.ts';
 import { cutText, encodeHeader } from './text.ts';
 
 export interface Declaration {
@@ -38,7 +39,7 @@ export function declaredBy(inputSchema: unknown): Declared {
 /** The headers for a call with these arguments, in lower case; undefined when there are none. */
 export function paramHeaders(
   declarations: readonly Declaration[],
-  args: unknown,
+  args: JsonFields[string],
 ): Readonly<Record<string, string>> | undefined {
   let headers: Record<string, string> | undefined;
   for (const { header, path } of declarations) {
@@ -57,8 +58,10 @@ export function headerBytes(headers: Readonly<Record<string, string>>): number {
   return bytes;
 }
 
-export function valueAt(args: unknown, path: readonly string[]): unknown {
-  let value = args;
+/** The value of one argument. Arguments that are kept as text are scanned, not parsed. */
+export function valueAt(args: JsonFields[string], path: readonly string[]): unknown {
+  if (args instanceof JsonText) return valueAtPath(args.bytes, path);
+  let value: unknown = args;
   for (const key of path) value = isJsonObject(value) && Object.hasOwn(value, key) ? value[key] : undefined;
   return value;
 }

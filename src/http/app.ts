@@ -81,6 +81,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const readers = {
     direct: body(readDirect(maxBodyBytes), maxBodyBytes, 'json', costs),
     'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues),
+    call: body(readDirect(maxBodyBytes), maxBodyBytes, 'call', costs),
     form: body(readDirect(formBytes), formBytes, 'form', costs),
     bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes', costs),
   };

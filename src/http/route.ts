@@ -76,10 +76,10 @@ export interface Route {
   readonly answers: Readonly<Record<number, AnswerDoc>>;
   readonly errors: readonly ErrorCode[];
   /**
-   * Reader of the body: `direct` on hot routes, else `koa-body` (the default), with identical answers. `form` reads directly, because
-   * the sender is not authenticated, and also accepts a form.
+   * Reader of the body: `koa-body` (the default), or `direct`, with identical answers. `call` reads directly, passes all texts on and
+   * parses no arguments. `form` reads directly, because the sender is not authenticated, and also accepts a form.
    */
-  readonly reader?: 'direct' | 'koa-body' | 'form';
+  readonly reader?: 'direct' | 'call' | 'koa-body' | 'form';
   /**
    * `json-rpc`: the handler gets the bytes of the body and counts the requests in it (`request.consume`), its errors are JSON-RPC
    * errors, except those of authorization, and HEAD is not answered.
@@ -104,8 +104,8 @@ export interface RouteInput<P, Q, B> {
   readonly query: Q;
   readonly body: B;
   /**
-   * The body with its arrays, objects and unusual numbers as received text, for forwarding: ADR 43. Empty for a body that
-   * is not an object, and for MCP.
+   * The body of a call with its arrays, objects and unusual numbers as received text, for forwarding: ADR 43. Empty for other routes,
+   * for a body that is not an object, and for MCP.
    */
   readonly fields: JsonFields;
   readonly request: HttpRequest;

@@ -19,6 +19,13 @@ export function isProfileTooLarge(capabilities: JsonObject, clientInfo: JsonObje
   return isTooLarge || JSON.stringify(profile).length > MOST_PROFILE_UNITS;
 }
 
+/** The fields that have a value: some serializers write null for a field without one. */
+export function declaredFields(fields: JsonObject): JsonObject {
+  const entries = Object.entries(fields);
+  const declared = entries.filter(([, value]) => value !== null);
+  return declared.length === entries.length ? fields : Object.fromEntries(declared);
+}
+
 export function isTooLong(text: string): boolean {
   return Buffer.byteLength(text) > MOST_REFERENCE_BYTES;
 }

@@ -5,8 +5,10 @@ import { isUtf8 } from 'node:buffer';
 import type { ClientReply } from '../domain/client.ts';
 import { isFields, isJsonObject, type JsonFields, type JsonObject, parseExact } from '../domain/json.ts';
 import {
+  hasMoreValues,
   NONE,
   readFields,
+  requestIdIn,
   type Scanned,
   SHORT_TEXT,
   scanned,
@@ -16,16 +18,24 @@ import {
 } from '../domain/json-scanner.ts';
 import { type JsonRpcId, RPC, readId } from '../domain/jsonrpc.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { inspect } from '../domain/validation.ts';
-import { invalidRequest, type RpcFailure, refused } from './rpc.ts';
+import { invalidRequest, type RpcFailure, refused, rpcFailureOf } from './rpc.ts';
 
 /**
- * The value of the body. Throws RpcFailure: 400 with -32700 for a body that is not JSON in UTF-8, with -32600 for one that is
- * nested too deeply, for a batch of too many messages, and for NUL characters and lone surrogates; 422 with -32600 for more than
- * LIMITS.bodyValues values. Numbers are exact (parseExact), and parameters of requests may be kept as text (readFields).
+ * The value of the body. Throws RpcFailure, with the id of the request where it can be read: 400 with -32700 for a body that is not
+ * JSON in UTF-8, with -32600 for one that is nested too deeply and for a batch of too many messages; 422 with -32600 for more than
+ * LIMITS.bodyValues values besides the arguments of calls, which are only scanned. Texts pass as they are, NUL characters and lone
+ * surrogates included (ADR 120). Numbers are exact (parseExact), and parameters of requests may be kept as text (readFields).
  */
 export function readBody(buffer: Buffer): unknown {
   if (!isUtf8(buffer)) throw parseError('the body is not UTF-8');
+  try {
+    return readJson(buffer);
+  } catch (thrown) {
+    throw rpcFailureOf(thrown, readId(requestIdIn(buffer)));
+  }
+}
+
+function readJson(buffer: Buffer): unknown {
   const text = buffer.length <= SHORT_TEXT ? buffer.toString('utf8') : '';
   const source = scanned(buffer, BOUNDS, text);
   const start = skipSpace(buffer, 0);
@@ -37,7 +47,7 @@ export function readBody(buffer: Buffer): unknown {
   if (source.excess === 'values') {
     throw refused(
       422,
-      `Invalid Request: the body has more than ${LIMITS.bodyValues} values`,
+      `Invalid Request: the body has more than ${LIMITS.bodyValues} values besides the arguments of a call`,
       RPC.invalidRequest,
     );
   }
@@ -46,9 +56,6 @@ export function readBody(buffer: Buffer): unknown {
   }
   if (values.length > LIMITS.batchMessages) {
     throw invalidRequest(`a batch has at most ${LIMITS.batchMessages} messages`);
-  }
-  if (!isCleanBody(buffer, text)) {
-    throw invalidRequest('the body contains a NUL character or a lone surrogate');
   }
   return isBatch ? values : values[0];
 }
@@ -82,20 +89,18 @@ function readMessage(source: Scanned, start: number, depth: number, values: unkn
     ? readFields(source, start, fields, 'params', depth + 1)
     : skipValue(source, start, depth);
   if (end === NONE) return NONE;
-  const isRequest = isObject && Object.hasOwn(fields, 'id') && isFields(fields.params);
-  values.push(isRequest ? fields : parseExact(textOf(source, start, end)));
+  if (isObject && Object.hasOwn(fields, 'id') && isFields(fields.params)) {
+    values.push(fields);
+    return end;
+  }
+  // It is parsed, so that its arguments, if it has any, count.
+  if (hasMoreValues(source.bytes.subarray(start, end), BOUNDS.values)) {
+    source.excess = 'values';
+    return NONE;
+  }
+  values.push(parseExact(textOf(source, start, end)));
   return end;
 }
-
-function isCleanBody(bytes: Buffer, shortText: string): boolean {
-  const isEscaped = shortText === '' ? bytes.includes('\\u') : SUSPICIOUS.test(shortText);
-  if (!isEscaped) return true;
-  const text = bytes.toString('utf8');
-  return !SUSPICIOUS.test(text) || inspect(JSON.parse(text)).length === 0;
-}
-
-/** The only ways to write characters that no backend, log or database should get. */
-const SUSPICIOUS = /\\u(?:0000|d[89a-f])/i;
 
 function parseError(what: string): RpcFailure {
   return refused(400, `Parse error: ${what}`, RPC.parseError);
@@ -123,16 +128,35 @@ interface ClientAnswer {
   readonly reply: ClientReply;
 }
 
-/** Reads one message. Throws RpcFailure (400, -32600) for anything else. */
+/** Reads one message. Throws RpcFailure (400, -32600) for anything else, with the id of a request. */
 export function readClientMessage(parsed: unknown): McpMessage {
   if (!isJsonObject(parsed)) throw invalidRequest('it is not an object');
   const { jsonrpc, id, method, params } = parsed;
-  if (jsonrpc !== '2.0') throw invalidRequest('`jsonrpc` must be "2.0"');
+  const refuse = (problem: string): RpcFailure =>
+    rpcFailureOf(invalidRequest(problem), method === undefined ? null : (readId(id) ?? null));
+  if (jsonrpc !== '2.0') throw refuse('`jsonrpc` must be "2.0"');
   if (method === undefined) return readAnswer(parsed);
-  if (typeof method !== 'string') throw invalidRequest('`method` must be a string');
-  if (params !== undefined && !isJsonObject(params)) throw invalidRequest('`params` must be an object');
-  if (id === undefined) return { kind: 'notification', method, params: params ?? {} };
-  return { kind: 'request', id: clientId(id), method, params };
+  if (typeof method !== 'string') throw refuse('`method` must be a string');
+  if (!isAbsent(params) && !isJsonObject(params)) throw refuse('`params` must be an object');
+  // Some serializers write null for a field without a value.
+  if (id === undefined || (id === null && method.startsWith('notifications/')))
+    return { kind: 'notification', method, params: params ?? {} };
+  return { kind: 'request', id: clientId(id), method, params: withoutNulls(params ?? undefined) };
+}
+
+function isAbsent(value: unknown): value is null | undefined {
+  return value === undefined || value === null;
+}
+
+/** Fields of requests that backends read as absent, or refuse, when they are null. Arguments are passed on as they are. */
+const OPTIONAL_PARAMS = ['_meta', 'cursor', 'task'] as const;
+
+function withoutNulls(params: JsonFields | undefined): JsonFields | undefined {
+  if (params === undefined || !OPTIONAL_PARAMS.some((name) => params[name] === null)) return params;
+  const entries = Object.entries(params).filter(
+    ([name, value]) => value !== null || !OPTIONAL_PARAMS.some((optional) => optional === name),
+  );
+  return Object.fromEntries(entries);
 }
 
 /**
@@ -163,10 +187,11 @@ function clientId(written: unknown): JsonRpcId {
   throw invalidRequest('`id` must be a string or a whole number');
 }
 
+/** A null beside the other field stands for an absent one. */
 function readAnswer({ id: written, result, error }: JsonObject): ClientAnswer {
   const id = clientId(written);
-  if (result !== undefined && error === undefined) return { kind: 'answer', id, reply: { result } };
-  if (!isJsonObject(error) || result !== undefined)
+  if (result !== undefined && isAbsent(error)) return { kind: 'answer', id, reply: { result } };
+  if (!isJsonObject(error) || !isAbsent(result))
     throw invalidRequest('it is neither a request nor an answer');
   const { code, message, data } = error;
   if (typeof code !== 'number' || typeof message !== 'string')

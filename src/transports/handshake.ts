@@ -210,7 +210,7 @@ function handshakeRefused(reason: string): GatewayError {
 
 export function callerTokenOf(request: ExchangeRequest): JsonValue | undefined {
   const meta = request.params?._meta;
-  return isJsonObject(meta) ? meta[META.progressToken] : undefined;
+  return isJsonObject(meta) ? (meta[META.progressToken] ?? undefined) : undefined;
 }
 
 /** The message of a request, with its id as the progress token. Throws VALIDATION_ERROR when it cannot be serialized. */

@@ -34,7 +34,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   Requests: [
     ['Body', `\`http.max_body_bytes\`, ${bytes(LIMITS.requestBodyBytes)}`, '`413`'],
     [
-      'JSON values in a body, including keys; of a management request',
+      'JSON values in a body, keys included, besides the `arguments` of a call; of a management request',
       `${count(LIMITS.bodyValues)}; ${count(HTTP_LIMITS.managementValues)}`,
       '`422`, -32600',
     ],

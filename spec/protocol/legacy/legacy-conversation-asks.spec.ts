@@ -35,6 +35,21 @@ test('an error of the client is an answer', () => {
   assert.equal(session.last.replies, [{ error }]);
 });
 
+test('null beside the answer of the client, or its error, stands for an absent field', () => {
+  const error = { code: -1, message: 'no' };
+  for (const [written, reply] of [
+    [{ result: { action: 'accept' }, error: null }, { result: { action: 'accept' } }],
+    [{ result: null, error }, { error }],
+    [{ result: null }, { result: null }],
+  ] as const) {
+    const { call, post, session } = legacyHarness(ASKABLE);
+    const { reply: asked } = call(0);
+    session.last.ask('elicitation/create', { message: 'name?' });
+    assert.is(post({ jsonrpc: '2.0', id: asked.events.messages[0]?.id, ...written }).reply.status, 202);
+    assert.equal(session.last.replies, [reply]);
+  }
+});
+
 test('a message that cannot be serialized is dropped and reported; a question is answered at once', () => {
   const faults: unknown[] = [];
   const { call, listen, session } = legacyHarness(ASKABLE, 'one', (error) => faults.push(error));

@@ -5,11 +5,13 @@ import { isUtf8 } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import { malformedJson, payloadTooLarge, validationFailed } from '../../domain/error-catalogue.ts';
 import type { ValidationItem } from '../../domain/errors.ts';
-import type { JsonFields } from '../../domain/json.ts';
+import { fieldValue, type JsonFields, JsonText } from '../../domain/json.ts';
 import {
   type Excess,
+  NONE,
   OPEN_BRACE,
   readFields,
+  type Scanned,
   SHORT_TEXT,
   scanned,
   skipSpace,
@@ -120,29 +122,58 @@ async function load(maxBytes: number): Promise<HttpMiddleware> {
 }
 
 /**
- * Parses JSON; the fields of an object are also put into `fields`, as text for forwarding (readFields). Raises
- * MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL characters and lone
- * surrogates anywhere, for more levels than the limit and for more than `mostValues` values. Source: ADR 42, 43.
+ * Parses JSON. Raises MALFORMED_JSON for broken UTF-8 and broken JSON; VALIDATION_ERROR for an empty body, for NUL characters and lone
+ * surrogates anywhere, for more levels than the limit and for more than `mostValues` values.
  */
-export function parseJsonBody(
-  bytes: Buffer,
-  fields: Record<string, JsonFields[string]> = {},
-  mostValues: number = LIMITS.bodyValues,
-): unknown {
-  if (bytes.length === 0) throw validationFailed([MISSING_BODY]);
-  if (!isUtf8(bytes)) throw malformedJson('it is not UTF-8');
-  const text = bytes.toString('utf8');
-  const bounds = { levels: LIMITS.nestingDepth, values: mostValues };
-  const source = scanned(bytes, bounds, bytes.length <= SHORT_TEXT ? text : '');
-  const start = skipSpace(bytes, 0);
-  if (bytes[start] === OPEN_BRACE) readFields(source, start, fields);
-  else skipValue(source, start);
-  if (source.excess !== undefined) throw validationFailed([tooMuch(source.excess, mostValues)]);
+export function parseJsonBody(bytes: Buffer, mostValues: number = LIMITS.bodyValues): unknown {
+  const { text, source } = checkedBody(bytes, mostValues);
+  skipValue(source, skipSpace(bytes, 0));
+  refuseExcess(source, mostValues);
   const value = parse(text);
   // Without an escape no string can be invalid: most bodies are not inspected.
   const issues = text.includes('\\u') ? inspect(value) : [];
   if (issues.length > 0) throw validationFailed(issues);
   return value;
+}
+
+/**
+ * Reads the JSON of a call: its fields are put into `fields`, as text for forwarding (readFields), and returned as values, with an
+ * empty object or array for `arguments`, which are not parsed. Texts in arrays and objects pass as they are, and the values in
+ * `arguments` are not counted. Optional fields that are null are absent. Raises the same errors. Source: ADR 43, 120.
+ */
+export function parseCallBody(bytes: Buffer, fields: Record<string, JsonFields[string]>): unknown {
+  const { text, source } = checkedBody(bytes, LIMITS.bodyValues);
+  const start = skipSpace(bytes, 0);
+  const isObject = bytes[start] === OPEN_BRACE;
+  const end = isObject ? readFields(source, start, fields) : skipValue(source, start);
+  refuseExcess(source, LIMITS.bodyValues);
+  if (!isObject || end === NONE || skipSpace(bytes, end) !== bytes.length) return parse(text);
+  for (const name of OPTIONAL_FIELDS) if (fields[name] === null) delete fields[name];
+  const all = Object.entries(fields);
+  const names = text.includes('\\u') ? all.filter(([, field]) => typeof field === 'string') : [];
+  const issues = inspect(Object.fromEntries(names));
+  if (issues.length > 0) throw validationFailed(issues);
+  return Object.fromEntries(all.map(([name, field]) => [name, checkedValue(name, field)]));
+}
+
+const OPTIONAL_FIELDS = ['arguments', 'context', '_meta'];
+
+function checkedValue(name: string, field: JsonFields[string]): unknown {
+  if (name !== 'arguments' || !(field instanceof JsonText)) return fieldValue(field);
+  if (field.text.startsWith('{')) return {};
+  return field.text.startsWith('[') ? [] : field.value;
+}
+
+function checkedBody(bytes: Buffer, mostValues: number) {
+  if (bytes.length === 0) throw validationFailed([MISSING_BODY]);
+  if (!isUtf8(bytes)) throw malformedJson('it is not UTF-8');
+  const text = bytes.toString('utf8');
+  const bounds = { levels: LIMITS.nestingDepth, values: mostValues };
+  return { text, source: scanned(bytes, bounds, bytes.length <= SHORT_TEXT ? text : '') };
+}
+
+function refuseExcess({ excess }: Scanned, mostValues: number): void {
+  if (excess !== undefined) throw validationFailed([tooMuch(excess, mostValues)]);
 }
 
 const MISSING_BODY: ValidationItem = { loc: ['body'], msg: 'Field required', type: 'missing' };

@@ -7,13 +7,13 @@ import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../domain/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
-import { NO_BYTES, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
+import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
 import { consumeRateLimit, requestsIn } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
 
-/** `form`: JSON or a form; `bytes`: JSON that is not parsed. */
-export type BodyKind = 'json' | 'form' | 'bytes';
+/** `call`: JSON whose arguments are not parsed; `form`: JSON or a form; `bytes`: JSON that is not parsed at all. */
+export type BodyKind = 'json' | 'call' | 'form' | 'bytes';
 
 export interface BodyCosts {
   readonly held: HeldBodies;
@@ -33,8 +33,8 @@ export function body(
   costs: BodyCosts,
   mostValues?: number,
 ): HttpMiddleware {
-  const parseJson: ParseBody =
-    kind === 'bytes' ? (bytes) => bytes : (bytes, fields) => parseJsonBody(bytes, fields, mostValues);
+  const parsers: Partial<Record<BodyKind, ParseBody>> = { bytes: (bytes) => bytes, call: parseCallBody };
+  const parseJson: ParseBody = parsers[kind] ?? ((bytes) => parseJsonBody(bytes, mostValues));
   return async (context, next) => {
     const { headers } = context.req;
     if (hasBody(headers)) {
@@ -53,7 +53,7 @@ export function body(
       context.state.body = parse(bytes, fields);
       context.state.bodyFields = fields;
     } else {
-      context.state.body = parseJson(NO_BYTES);
+      context.state.body = parseJson(NO_BYTES, {});
     }
     await next(); // returning its promise would take two more microtasks
   };
@@ -116,7 +116,8 @@ function hasBody(headers: IncomingHttpHeaders): boolean {
   return (length !== undefined && length !== '0') || headers['transfer-encoding'] !== undefined;
 }
 
-type ParseBody = (bytes: Buffer, fields?: Record<string, JsonFields[string]>) => unknown;
+/** Puts the fields that are forwarded into `fields`. */
+type ParseBody = (bytes: Buffer, fields: Record<string, JsonFields[string]>) => unknown;
 
 function parserFor(headers: IncomingHttpHeaders, parseJson: ParseBody, takesForms: boolean): ParseBody {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;

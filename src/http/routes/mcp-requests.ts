@@ -151,7 +151,7 @@ function requestRoute(
     summary,
     scope: 'tools:call',
     isAudited: false,
-    reader: 'direct',
+    reader: 'call',
     request: { params: TemplateParams, body: route.body },
     answers: {
       200: {

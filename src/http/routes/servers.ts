@@ -131,7 +131,7 @@ export const serverToolRoutes: readonly Route[] = [
     summary: 'Call a tool of one server',
     scope: 'tools:call',
     isAudited: false,
-    reader: 'direct',
+    reader: 'call',
     request: { body: CallServerToolBody },
     answers: { 200: { description: 'The MCP result, and how long it took', body: ServerToolResult } },
     errors: [...FROM_BACKEND, 'SERVER_NOT_FOUND', 'TOOL_NOT_FOUND', 'INVALID_TOOL_ARGUMENTS'],

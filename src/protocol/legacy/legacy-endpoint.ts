@@ -13,6 +13,7 @@ import { isOfOtherEra } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import {
   badReferenceIn,
+  declaredFields,
   isProfileTooLarge,
   MOST_PROFILE_UNITS,
   MOST_PROFILE_VALUES,
@@ -344,7 +345,11 @@ function profileOf(params: JsonFields | undefined): ClientProfile {
     const most = `${MOST_PROFILE_VALUES} values and ${MOST_PROFILE_UNITS} characters`;
     throw badParams(`capabilities and clientInfo together have at most ${most}`);
   }
-  return { protocolVersion: versionToOpen(protocolVersion), capabilities, clientInfo };
+  return {
+    protocolVersion: versionToOpen(protocolVersion),
+    capabilities: declaredFields(capabilities),
+    clientInfo: declaredFields(clientInfo),
+  };
 }
 
 /** The handshake result of the backend, in the revision of the session; of a modern one only the fields of the handshake. */

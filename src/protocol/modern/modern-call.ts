@@ -12,11 +12,17 @@ import {
   type JsonObject,
   JsonText,
 } from '../../domain/json.ts';
+import { hasMoreValues } from '../../domain/json-scanner.ts';
 import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
-import { isProfileTooLarge, MOST_PROFILE_UNITS, MOST_PROFILE_VALUES } from '../client-bounds.ts';
+import {
+  declaredFields,
+  isProfileTooLarge,
+  MOST_PROFILE_UNITS,
+  MOST_PROFILE_VALUES,
+} from '../client-bounds.ts';
 import type { Backends, Owner } from '../ports.ts';
 import { RpcFailure } from '../rpc.ts';
 
@@ -32,6 +38,9 @@ export interface ModernCall {
   readonly backends: Backends;
 }
 
+/** Arguments with more values are compared as text. */
+const MOST_CANONICAL_VALUES = 10_000;
+
 export function pathKey(
   purpose: string,
   { owner, template }: Pick<ModernCall, 'owner' | 'template'>,
@@ -46,8 +55,10 @@ export function pathKey(
 export function callKey(call: ModernCall): string {
   const { method, params } = call;
   const { name = null, uri = null, arguments: args = {} } = params;
+  // Many arguments are not parsed: a retry repeats them as they were.
+  const isLarge = args instanceof JsonText && hasMoreValues(args.bytes, MOST_CANONICAL_VALUES);
   const digest = createHash('sha256')
-    .update(canonicalText([name, uri, args].map(fieldValue)))
+    .update(canonicalText([name, uri, isLarge ? args.text : args].map(fieldValue)))
     .digest('base64url');
   return `${pathKey(method, call)}${digest}`;
 }
@@ -75,7 +86,8 @@ export function readEnvelope(params: JsonFields): Envelope {
   const protocolVersion = meta[META.protocolVersion];
   const capabilities = fieldValue(meta[META.clientCapabilities]);
   const clientInfo = fieldValue(meta[META.clientInfo]) ?? {};
-  const { progressToken, [META.logLevel]: logLevel } = meta;
+  const progressToken = meta[META.progressToken] ?? undefined;
+  const logLevel = meta[META.logLevel] ?? undefined;
   if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, protocolVersion, 'a string');
   if (!isJsonObject(capabilities)) throw badField(META.clientCapabilities, capabilities, 'an object');
   if (!isJsonObject(clientInfo)) throw badField(META.clientInfo, clientInfo, 'an object');
@@ -88,7 +100,11 @@ export function readEnvelope(params: JsonFields): Envelope {
     const problem = `has, together with ${META.clientInfo}, more than ${most}`;
     throw badEnvelope(META.clientCapabilities, problem);
   }
-  const profile = { protocolVersion, capabilities, clientInfo };
+  const profile = {
+    protocolVersion,
+    capabilities: declaredFields(capabilities),
+    clientInfo: declaredFields(clientInfo),
+  };
   return { profile, logLevel, progressToken };
 }
 

@@ -2,7 +2,7 @@
 // body. domain/param-headers.ts finds the headers that a tool asks for; transports/http/tool-headers.ts writes them to backends.
 // Source: MCP 2026-07-28 basic/transports/streamable-http#custom-headers-from-tool-parameters.
 
-import { fieldValue } from '../../domain/json.ts';
+import type { JsonFields } from '../../domain/json.ts';
 import type { Tool } from '../../domain/mcp.ts';
 import {
   type Declaration,
@@ -43,9 +43,8 @@ export class ListedHeaders {
       this.#declarations.set(tool, declarations);
     }
     if (declarations.length === 0) return;
-    const values = fieldValue(args);
     for (const declaration of declarations) {
-      const problem = problemOf(declaration, values, headers);
+      const problem = problemOf(declaration, args, headers);
       if (problem === undefined) continue;
       backends.relistTool(name, owner);
       throw headerMismatch(declaration.header, problem);
@@ -56,7 +55,7 @@ export class ListedHeaders {
 /** Why a header that is missing or differs from the arguments is refused, as a clause. */
 function problemOf(
   { header, path, type }: Declaration,
-  args: unknown,
+  args: JsonFields[string],
   headers: RequestHeaders,
 ): string | undefined {
   const value = valueAt(args, path);

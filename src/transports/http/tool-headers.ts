@@ -3,7 +3,7 @@
 // domain/param-headers.ts reads declarations and writes headers.
 
 import type { ExchangeRequest } from '../../domain/exchange.ts';
-import { fieldValue, isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json.ts';
+import { isJsonObject, JsonText, jsonIn, parseExact } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
@@ -29,7 +29,7 @@ export class ToolHeaders {
     if (this.#declarations.size === 0 || !areOursFor(request, peer)) return undefined;
     const { name, arguments: args } = request.params ?? {};
     const declarations = typeof name === 'string' ? this.#declarations.get(name) : undefined;
-    return declarations && paramHeaders(declarations, fieldValue(args));
+    return declarations && paramHeaders(declarations, args);
   }
 
   /**
