@@ -1,7 +1,14 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { isJsonObject, parseExact } from '../../src/domain/json.ts';
-import { type BackendMessage, idValue, RPC, readId, readMessage } from '../../src/domain/jsonrpc.ts';
+import {
+  type BackendMessage,
+  idValue,
+  RPC,
+  readBatch,
+  readId,
+  readMessage,
+} from '../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -201,6 +208,27 @@ test('over the size limit are refused unless they are plain answers', () => {
   const long = 'x'.repeat(LIMITS.parsedMessageBytes);
   const found = read(`{"jsonrpc":"2.0","method":"notifications/message","params":{"data":"${long}"}}`);
   assert.is(found, undefined);
+});
+
+test('reads the messages of an array, and of nothing else', () => {
+  const one = '{"jsonrpc":"2.0","id":1,"result":{"a":1.0}}';
+  const two = '{"jsonrpc":"2.0","method":"notifications/message"}';
+  const kindsIn = (text: string) => readBatch(Buffer.from(text)).map(({ kind }) => kind);
+  assert.equal(kindsIn(`[${one}]`), ['result']);
+  assert.equal(kindsIn(`\ufeff [ ${two} , 7, ${one} ]\n`), ['notification', 'result']);
+  for (const text of [
+    '',
+    '[',
+    '[]',
+    '[INFO] started',
+    `[${one}`,
+    `[${one}]]`,
+    `[${one},]`,
+    `[[${one}]]`,
+    one,
+  ])
+    assert.equal(kindsIn(text), [], text);
+  assert.equal(kindsIn(`[${Array.from({ length: 101 }, () => one)}]`), []);
 });
 
 test.run();

@@ -31,6 +31,8 @@ const readsWallClock: ReadonlySet<string> = new Set([
   // An expiry that a login program prints, and one that other nodes read, and that the client keeps.
   'src/discovery/login-program.ts',
   'src/protocol/modern/state-cipher.ts',
+  // The expiry of a cookie.
+  'src/transports/http/cookie-jar.ts',
   // What commands show, and expiries of tokens and keys that they keep.
   'src/cli/accounts/credentials.ts',
   'src/cli/command.ts',

@@ -15,10 +15,12 @@ import {
 import {
   BACKSLASH,
   CLOSE_BRACE,
+  CLOSE_BRACKET,
   COMMA,
   hasMoreValues,
   NONE,
   OPEN_BRACE,
+  OPEN_BRACKET,
   scanned,
   skipColon,
   skipSpace,
@@ -76,8 +78,7 @@ export type NotificationMessage = Extract<BackendMessage, { kind: 'notification'
  * Source: ADR 44.
  */
 export function readMessage(whole: Buffer): BackendMessage | undefined {
-  const hasMark = whole[0] === MARK[0] && whole.subarray(0, MARK.length).equals(MARK);
-  const buffer = hasMark ? whole.subarray(MARK.length) : whole;
+  const buffer = withoutMark(whole);
   const start = skipSpace(buffer, 0);
   if (buffer[start] !== OPEN_BRACE) return undefined; // a program may write many lines of text
   const answer = readAnswer(buffer, start);
@@ -88,6 +89,27 @@ export function readMessage(whole: Buffer): BackendMessage | undefined {
   } catch {
     return undefined; // not JSON, or nested too deeply to be serialized again
   }
+}
+
+/**
+ * Reads the messages of an array, in which some servers send their answers; none of anything else. They were batches of revision
+ * 2025-03-26, and SDK clients still read them. Items that are no messages are left out.
+ */
+export function readBatch(whole: Buffer): readonly BackendMessage[] {
+  const buffer = withoutMark(whole);
+  let at = skipSpace(buffer, 0);
+  if (buffer[at] !== OPEN_BRACKET) return [];
+  const source = scanned(buffer, { levels: DEEPEST_ANSWER, values: buffer.length });
+  const messages: BackendMessage[] = [];
+  do {
+    const start = skipSpace(buffer, at + 1);
+    const end = messages.length === LIMITS.batchMessages ? NONE : skipValue(source, start, 1);
+    if (end === NONE) return [];
+    const message = readMessage(buffer.subarray(start, end));
+    if (message !== undefined) messages.push(message);
+    at = skipSpace(buffer, end);
+  } while (buffer[at] === COMMA);
+  return buffer[at] === CLOSE_BRACKET && skipSpace(buffer, at + 1) === buffer.length ? messages : [];
 }
 
 /**
@@ -194,7 +216,12 @@ function digitsAt(buffer: Buffer, start: number, end: number): number | undefine
 const ZERO = 0x30;
 const MOST_DIGITS = 15;
 
-/** The byte order mark, which some programs and servers write first. */
+/** Without the byte order mark, which some programs and servers write first. */
+function withoutMark(whole: Buffer): Buffer {
+  const hasMark = whole[0] === MARK[0] && whole.subarray(0, MARK.length).equals(MARK);
+  return hasMark ? whole.subarray(MARK.length) : whole;
+}
+
 const MARK = Buffer.from('\ufeff');
 
 /** Levels of arrays and objects in an answer. */

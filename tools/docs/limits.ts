@@ -16,6 +16,7 @@ import { MOST_PROFILE_UNITS, MOST_PROFILE_VALUES } from '../../src/protocol/clie
 import { MOST_UNOPENED, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
 import { MOST_STREAMS } from '../../src/protocol/modern/listen.ts';
 import { OWN_TASKS, OWNERS } from '../../src/protocol/task-memory.ts';
+import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
 import { MOST_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
 import { STARTS_AT_ONCE, STARTS_PER_OWNER } from '../../src/transports/stdio/dedicated-programs.ts';
 import { table } from './markdown.ts';
@@ -154,7 +155,16 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'the call fails',
     ],
     ['Connecting to a backend', seconds(LIMITS.connectMs), '`BACKEND_UNAVAILABLE`'],
-    ['One message from a backend', bytes(LIMITS.backendMessageBytes), '`BACKEND_UNAVAILABLE`'],
+    [
+      'One message from a backend, after it was decoded',
+      bytes(LIMITS.backendMessageBytes),
+      '`BACKEND_UNAVAILABLE`',
+    ],
+    [
+      'Cookies of a backend, per session with it; their bytes',
+      `${COOKIES.most}; ${bytes(COOKIES.bytes)}`,
+      'the oldest are dropped',
+    ],
     [
       'One message from a backend that is not a plain result, one page of a list',
       `${bytes(LIMITS.parsedMessageBytes)}, ${count(LIMITS.parsedValues)} values with keys`,

@@ -114,7 +114,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   'a server that redirects': {
     manners: { otherwise: status(307) },
     outcome: /redirects are not followed/,
-    asked: [D],
+    asked: [D, D],
   },
   'a server that resets every connection': {
     manners: { otherwise: cut },

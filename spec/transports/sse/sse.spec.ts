@@ -96,8 +96,9 @@ test('never posts to another origin', async () => {
   assert.match(await failsWith({ endpointEvent: `/${'x'.repeat(3_000)}` }), 'another origin');
 });
 
-test('does not follow redirects', async () => {
-  assert.match(await failsWith({ postStatus: 307 }), 'redirects are not followed');
+test('follows a redirect within the origin, and no other', async () => {
+  assert.match(await failsWith({ postStatus: 307 }), 'answered 404');
+  assert.match(await failsWith({ postStatus: 302 }), 'redirects are not followed');
 });
 
 test('reports why it could not open', async () => {

@@ -1,5 +1,6 @@
 // Receives one HTTP answer from undici and reports its content: JSON-RPC messages as they arrive, then the ending. A JSON body is
-// collected and read at its end, an event stream event by event. It knows no calls and no sessions.
+// collected and read at its end, an event stream event by event, both after they were decoded. A redirect within the origin is
+// followed once. It knows no calls and no sessions.
 
 import type { Dispatcher } from 'undici';
 import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/error-catalogue.ts';
@@ -10,9 +11,17 @@ import {
   PIECE_BYTES,
   UNCOUNTED_BYTES,
 } from '../../domain/held-bytes.ts';
-import { type BackendMessage, readMessage } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, readBatch, readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { answerTooLarge, connectionClosed, connectionFailed } from './http-failures.ts';
+import { BodyDecoder, codingOf, DECODER_BYTES } from './body-decoder.ts';
+import type { CookieJar } from './cookie-jar.ts';
+import {
+  answerTooLarge,
+  codingFailed,
+  codingUnknown,
+  connectionClosed,
+  connectionFailed,
+} from './http-failures.ts';
 import { SseReader } from './sse-reader.ts';
 
 export type AnswerEnding =
@@ -36,14 +45,43 @@ export interface AnswerSink {
   finished(ending: AnswerEnding): void;
 }
 
+/** One request, as undici takes it, and what is needed to send it again. */
+export interface Sending {
+  readonly method: Dispatcher.HttpMethod;
+  readonly path: string;
+  /** Without the cookies of the jar. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | null;
+  readonly isLasting: boolean;
+  readonly jar: CookieJar | undefined;
+  /** An answer led here. */
+  readonly isRedirected: boolean;
+}
+
+/** What sent the request. */
+export interface Sender {
+  send(sending: Sending, answer: HttpAnswer): void;
+  /** The path of a URL in an answer to `from`; undefined for another origin. */
+  pathOf(written: string, from: string): string | undefined;
+  keepCookies(jar: CookieJar, path: string, header: string | readonly string[]): void;
+}
+
 export class HttpAnswer implements Dispatcher.DispatchHandler {
   readonly #sink: AnswerSink;
   #controller: Dispatcher.DispatchController | undefined;
   /** The status of the answer; 0 before it. */
   status = 0;
   sessionId: string | undefined;
+  #sender: Sender | undefined;
+  #sending: Sending | undefined;
+  /** The path that the answer redirects to. */
+  #redirect: string | undefined;
+  /** The content coding of the body; undefined when it has none. */
+  #coding: string | undefined;
+  #decoder: BodyDecoder | undefined;
   #reader: SseReader | undefined;
   #chunks: Buffer[] = [];
+  /** Of a body; of a decoded stream, since its last message. */
   #bytes = 0;
   #over = false;
   #memory: InstanceHeldBytes | undefined;
@@ -72,6 +110,12 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#memory = memory;
   }
 
+  /** The request that is answered, for a redirect and for cookies. */
+  sentBy(sender: Sender, sending: Sending): void {
+    this.#sender = sender;
+    this.#sending = sending;
+  }
+
   /** Ends the request at once; the sink gets nothing more. A request that waits for a connection is not sent. */
   abort(): void {
     if (this.#over) return;
@@ -92,11 +136,14 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   onResponseStart(
     _controller: Dispatcher.DispatchController,
     status: number,
-    headers: Readonly<Record<string, string | string[] | undefined>>,
+    headers: ResponseHeaders,
   ): void {
     this.status = status;
+    if (headers['set-cookie'] !== undefined) this.#keepCookies(headers['set-cookie']);
+    if ((status === 307 || status === 308) && this.#isRedirected(headers.location)) return;
     const sessionId = headers['mcp-session-id'];
     if (typeof sessionId === 'string' && sessionId !== '') this.sessionId = sessionId;
+    if (headers['content-encoding'] !== undefined) this.#coding = codingOf(headers['content-encoding']);
     const type = headers['content-type'];
     if (isSuccess(status) && typeof type === 'string' && EVENT_STREAM.test(type)) {
       this.#reader = new SseReader(LIMITS.backendMessageBytes, this.#event);
@@ -104,7 +151,28 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     if (!this.#over) this.#sink.began?.();
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#over) return;
+    if (this.#redirect !== undefined) this.#skip(chunk);
+    else if (this.#coding === undefined) this.#take(chunk);
+    else this.#decode(this.#coding, controller, chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#over) return;
+    if (this.#redirect !== undefined) this.#followTo(this.#redirect);
+    else if (this.#decoder !== undefined) this.#decoder.end(() => this.#complete());
+    else this.#complete();
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+    if (this.#over) return;
+    const failure = connectionFailed(error, this.sent);
+    if (this.#decoder === undefined) this.#break(failure);
+    else this.#decoder.end(() => this.#break(failure));
+  }
+
+  #take(chunk: Buffer): void {
     if (this.#over) return;
     this.#bytes += chunk.length;
     let isWithin: boolean;
@@ -112,11 +180,13 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
       this.#chunks.push(chunk);
       isWithin = this.#bytes <= LIMITS.backendMessageBytes;
     } else isWithin = this.#reader.push(chunk);
+    // A few compressed bytes may be gigabytes of comments.
+    if (this.#decoder !== undefined) isWithin &&= this.#bytes <= LIMITS.backendMessageBytes;
     if (isWithin) this.#count(this.#reader?.heldBytes ?? this.#bytes + this.#chunks.length * PIECE_BYTES);
     else this.#refuse(answerTooLarge());
   }
 
-  onResponseEnd(): void {
+  #complete(): void {
     if (this.#over) return;
     this.#end();
     if (this.#reader !== undefined) {
@@ -126,12 +196,14 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     }
     const body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
     const message = body && readMessage(body);
+    const batch = body === undefined || message !== undefined ? [] : readBatch(body);
     if (!isSuccess(this.status)) {
-      const error = message?.kind === 'error' ? message : undefined;
+      const error = [message, ...batch].find((each) => each?.kind === 'error');
       this.#sink.finished({ kind: 'refused', status: this.status, error });
       return;
     }
     if (message !== undefined) this.#sink.message(message);
+    for (const each of batch) this.#sink.message(each);
     const what = this.#bytes === 0 ? 'an empty body' : 'something else than the JSON-RPC answer';
     this.#sink.finished({
       kind: 'complete',
@@ -140,13 +212,50 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     });
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  #break(failure: GatewayError): void {
     if (this.#over) return;
     this.#end();
-    this.#sink.finished({ kind: 'broken', failure: connectionFailed(error, this.sent) });
+    this.#sink.finished({ kind: 'broken', failure });
+  }
+
+  #decode(coding: string, controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#decoder ??= BodyDecoder.of(coding, chunk, {
+      data: (decoded) => this.#take(decoded),
+      failed: (error) => this.#refuse(codingFailed(coding, error)),
+    });
+    if (this.#decoder !== undefined) this.#decoder.push(chunk, controller);
+    // The body of a refusal is only an addition to its status.
+    else if (isSuccess(this.status)) this.#refuse(codingUnknown(coding));
+  }
+
+  #keepCookies(header: string | string[]): void {
+    if (this.#sending === undefined) return;
+    const { jar, path } = this.#sending;
+    if (jar !== undefined) this.#sender?.keepCookies(jar, path, header);
+  }
+
+  /** True when the request goes to another path of the same origin, for the first time. */
+  #isRedirected(location: string | string[] | undefined): boolean {
+    if (typeof location !== 'string' || this.#sending?.isRedirected !== false || this.#over) return false;
+    this.#redirect = this.#sender?.pathOf(location, this.#sending.path);
+    return this.#redirect !== undefined;
+  }
+
+  /** The body of a redirect is a text for people. */
+  #skip(chunk: Buffer): void {
+    this.#bytes += chunk.length;
+    if (this.#bytes > MOST_SKIPPED_BYTES) this.#refuse(answerTooLarge(MOST_SKIPPED_BYTES));
+  }
+
+  #followTo(path: string): void {
+    this.#redirect = undefined;
+    this.#bytes = 0;
+    this.#controller = undefined; // nothing was done so far
+    if (this.#sending !== undefined) this.#sender?.send({ ...this.#sending, path, isRedirected: true }, this);
   }
 
   readonly #event = (data: Buffer, type: string): void => {
+    this.#bytes = 0;
     // Empty data primes a stream for resumption (2025-11-25).
     if (this.#over || data.length === 0) return;
     if (type !== 'message') {
@@ -155,15 +264,18 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     }
     const message = readMessage(data);
     if (message !== undefined) this.#sink.message(message);
+    else for (const each of readBatch(data)) this.#sink.message(each);
   };
 
   #end(): void {
     this.#over = true;
     clearTimeout(this.#timer);
+    this.#decoder?.close();
     this.#holding?.release();
   }
 
-  #count(bytes: number): void {
+  #count(held: number): void {
+    const bytes = this.#decoder === undefined ? held : held + DECODER_BYTES;
     if (this.#over || (this.#holding === undefined && bytes <= UNCOUNTED_BYTES)) return;
     this.#holding ??= this.#memory?.hold(() => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)));
     this.#holding?.set(bytes);
@@ -176,6 +288,11 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#sink.finished({ kind: 'broken', failure });
   }
 }
+
+type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Most bytes that are read of the body of a redirect. */
+const MOST_SKIPPED_BYTES = 64 * 1024;
 
 const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
 

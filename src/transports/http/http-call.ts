@@ -110,7 +110,10 @@ export class HttpCall implements AnswerSink {
     this.#post = this.#request.trace?.post(connection.origin);
     const own = session.headers(added === undefined ? this.#request : { ...this.#request, headers: added });
     const headers = this.#post === undefined ? own : { ...own, ...this.#post.fields };
-    connection.post(body, headers, this.#answer, { isLasting: this.#request.method === LISTEN });
+    connection.post(body, headers, this.#answer, {
+      isLasting: this.#request.method === LISTEN,
+      jar: session.jar,
+    });
   }
 
   cancel(): void {
@@ -231,6 +234,7 @@ export class HttpCall implements AnswerSink {
     backend.connection.get(
       { ...session.headers({ method: '' }), 'last-event-id': lastEventId },
       this.#answer,
+      { jar: session.jar },
     );
   }
 

@@ -9,11 +9,14 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 import type { OpenOptions } from '../transport.ts';
-import type { HttpAnswer } from './http-answer.ts';
+import type { CookieJar } from './cookie-jar.ts';
+import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
 
-export type Headers = Readonly<Record<string, string>>;
+export type Headers = Sending['headers'];
 
 interface SendOptions {
+  /** The cookies of the conversation. Default: none are sent or kept. */
+  readonly jar?: CookieJar | undefined;
   /** Default: that of the endpoint. */
   readonly path?: string | undefined;
   /** The answer is a stream that stays open: it gets a connection of its own, because calls need those of the pool. */
@@ -21,12 +24,15 @@ interface SendOptions {
 }
 
 /** The connections to one endpoint, which was validated when it was registered. */
-export class HttpConnection {
+export class HttpConnection implements Sender {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
   readonly origin: string;
   readonly #pool: Pool;
   readonly #target: string;
+  readonly #host: string;
+  /** Cookies for secure connections are kept: over TLS, and on this machine. */
+  readonly #isSecure: boolean;
   readonly #headers: Headers;
   readonly #connect: ReturnType<typeof guardedConnector>;
   /** Counts the messages without an answer that are under way. */
@@ -45,6 +51,8 @@ export class HttpConnection {
     const url = new URL(endpoint);
     this.path = url.pathname;
     this.origin = url.origin;
+    this.#host = url.hostname;
+    this.#isSecure = url.protocol === 'https:' || LOOPBACK.test(url.hostname);
     this.#connect = guardedConnector(isDenied, {
       timeout: LIMITS.connectMs,
       signal: this.#closing.signal,
@@ -78,24 +86,29 @@ export class HttpConnection {
 
   /** POSTs one message. Every failure goes to `answer`. */
   post(body: string, headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
-    this.#send('POST', { ...this.#headers, ...headers }, answer, body, options);
+    this.#begin('POST', { ...this.#headers, ...headers }, answer, body, options);
   }
 
   /** Requests a stream of messages that belong to no request, or the rest of a stream. */
   get(headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
-    this.#send('GET', { ...this.#headers, accept: 'text/event-stream', ...headers }, answer, null, options);
+    this.#begin('GET', { ...this.#headers, accept: 'text/event-stream', ...headers }, answer, null, options);
   }
 
-  delete(headers: Headers, answer: HttpAnswer): void {
-    this.#send('DELETE', { ...this.#headers, ...headers }, answer, null);
+  delete(headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
+    this.#begin('DELETE', { ...this.#headers, ...headers }, answer, null, options);
   }
 
-  /** The path of a URL that the backend named; undefined for another origin. */
-  pathOf(written: string): string | undefined {
-    const base = `${this.origin}${this.#target}`;
+  /** The path of a URL that the backend named in its answer to `from`; undefined for another origin. */
+  pathOf(written: string, from = this.#target): string | undefined {
+    const base = `${this.origin}${from}`;
     if (!URL.canParse(written, base)) return undefined;
     const { origin, pathname, search } = new URL(written, base);
     return origin === this.origin ? `${pathname}${search}` : undefined;
+  }
+
+  /** Keeps the cookies that an answer to a path sets. */
+  keepCookies(jar: CookieJar, path: string, header: string | readonly string[]): void {
+    jar.keep(header, { host: this.#host, path, isSecure: this.#isSecure });
   }
 
   async destroy(): Promise<void> {
@@ -105,16 +118,12 @@ export class HttpConnection {
     await Promise.all(destroyed);
   }
 
-  #send(
-    method: Dispatcher.HttpMethod,
-    headers: Headers,
-    answer: HttpAnswer,
-    body: string | null,
-    { path = this.#target, isLasting = false }: SendOptions = {},
-  ): void {
-    answer.countIn(this.#answers);
-    const request = { path, method, headers, body };
-    if (!isLasting) {
+  /** Sends a request, or sends it again. */
+  send(sending: Sending, answer: HttpAnswer): void {
+    answer.sentBy(this, sending);
+    const cookie = sending.jar?.headerFor(sending.path, sending.headers.cookie);
+    const request = cookie === undefined ? sending : { ...sending, headers: { ...sending.headers, cookie } };
+    if (!sending.isLasting) {
       this.#pool.dispatch(request, answer);
       return;
     }
@@ -128,6 +137,17 @@ export class HttpConnection {
     const forget = (): boolean => this.#streams.delete(client);
     void client.close().then(forget, forget);
   }
+
+  #begin(
+    method: Dispatcher.HttpMethod,
+    headers: Headers,
+    answer: HttpAnswer,
+    body: string | null,
+    { path = this.#target, isLasting = false, jar }: SendOptions = {},
+  ): void {
+    answer.countIn(this.#answers);
+    this.send({ path, method, headers, body, isLasting, jar, isRedirected: false }, answer);
+  }
 }
 
 /** Openings have separate connections, so that hanging openings do not delay calls. */
@@ -137,6 +157,8 @@ const MOST_CONNECTIONS =
   LIMITS.parkedCalls +
   LIMITS.openingsPerInstance +
   LIMITS.spareConnections;
+
+const LOOPBACK = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/;
 
 /** Headers that belong to HTTP or to MCP: a definition cannot set them. */
 const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([

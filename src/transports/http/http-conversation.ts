@@ -162,7 +162,8 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     const { connection } = this.backend;
     // Each client may have a stream, which must not take a connection of the pool.
     this.#listener ??= new HttpListener(
-      (headers, answer) => connection.get(headers, answer, { isLasting: this.#profile !== undefined }),
+      (headers, answer) =>
+        connection.get(headers, answer, { isLasting: this.#profile !== undefined, jar: this.session.jar }),
       this,
     );
     this.#listener.start();

@@ -6,6 +6,7 @@ import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { codeOf, GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
+import { CODINGS } from './body-decoder.ts';
 
 /**
  * The failure of a connection. `sent`: undici had begun to write. A refused connection is `unreachable`, every other failure
@@ -48,9 +49,21 @@ export function answerMissing(detail: string): GatewayError {
   return backendUnavailable(detail, { delivered: 'unknown', suspicious: true });
 }
 
-export function answerTooLarge(): GatewayError {
-  const reason = `answered with more than ${LIMITS.backendMessageBytes} bytes in one message`;
+export function answerTooLarge(mostBytes: number = LIMITS.backendMessageBytes): GatewayError {
+  const reason = `answered with more than ${mostBytes} bytes in one message`;
   return backendUnavailable(reason, { delivered: 'unknown' });
+}
+
+/** The body has a content coding that the gateway does not decode. It would have it again. */
+export function codingUnknown(coding: string): GatewayError {
+  const reason = `answered in the encoding "${coding}"; the gateway reads ${CODINGS.join(', ')} and plain bodies`;
+  return backendUnavailable(reason, { delivered: 'unknown' });
+}
+
+export function codingFailed(coding: string, error: Error): GatewayError {
+  const code = codeOf(error);
+  const reason = `answered with a body that is no ${coding}${code === undefined ? '' : ` (${code})`}`;
+  return backendUnavailable(reason, { delivered: 'unknown', suspicious: true, cause: error });
 }
 
 /** The gateway closed the connection. `sent`: as in connectionFailed. */

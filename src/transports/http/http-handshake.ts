@@ -9,6 +9,7 @@ import { type AnswerMessage, RPC, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Era, INITIALIZED } from '../../domain/mcp.ts';
 import { eraHeaders, type HandshakeAnswer, type HandshakeChannel, type Spoken } from '../handshake.ts';
+import { CookieJar } from './cookie-jar.ts';
 import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed, wasCutOff } from './http-failures.ts';
@@ -26,6 +27,8 @@ export class HttpHandshake implements HandshakeChannel {
   readonly #connection: HttpConnection;
   readonly #options: HttpHandshakeOptions;
   sessionId: string | undefined;
+  /** Cookies that the answers have set, for the session. */
+  readonly jar = new CookieJar();
   #isDiscovered = false;
 
   constructor(connection: HttpConnection, options: HttpHandshakeOptions) {
@@ -40,7 +43,7 @@ export class HttpHandshake implements HandshakeChannel {
     const headers = this.#headers(request, spoken);
     const { signal: ended } = this.#options;
     const signal = AbortSignal.any([ended, ...this.#timeoutFor(spoken.era)]);
-    const asked = await ask((answer) => this.#connection.post(body, headers, answer), id, signal);
+    const asked = await ask((answer) => this.#post(body, headers, answer), id, signal);
     if (asked.kind !== 'answered') {
       if (signal.aborted && !ended.aborted) return none(`${method} was not answered`);
       return this.#interpret(asked, spoken.era);
@@ -52,10 +55,14 @@ export class HttpHandshake implements HandshakeChannel {
   async initialized(protocolVersion: string): Promise<void> {
     const body = JSON.stringify({ jsonrpc: '2.0', method: INITIALIZED, params: {} });
     const headers = this.#headers({ method: INITIALIZED }, { era: 'legacy', protocolVersion });
-    const send = (answer: HttpAnswer): void => this.#connection.post(body, headers, answer);
+    const send = (answer: HttpAnswer): void => this.#post(body, headers, answer);
     const asked = await ask(send, undefined, this.#options.signal);
     // A server that refuses the notification may still serve calls.
     if (asked.kind === 'broken') throw asked.failure;
+  }
+
+  #post(body: string, headers: Headers, answer: HttpAnswer): void {
+    this.#connection.post(body, headers, answer, { jar: this.jar });
   }
 
   /** Only the first `server/discover` has one: a modern server that was slow gets it again after it refused `initialize`. */

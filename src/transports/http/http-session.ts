@@ -10,6 +10,7 @@ import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
 import { eraHeaders, shakeHands } from '../handshake.ts';
 import type { OpenOptions } from '../transport.ts';
+import { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
 import { HttpHandshake, sendUnawaited, UnawaitedMessages } from './http-handshake.ts';
@@ -38,11 +39,12 @@ export async function openSession(connection: HttpConnection, options: SessionOp
     return await boundedHandshake(options, async (signal) => {
       channel = new HttpHandshake(connection, { signal, discoverMs, known });
       const peer = await shakeHands(channel, { client, first, profile });
-      return new HttpSession(connection, peer, peer.era === 'legacy' ? channel.sessionId : undefined);
+      const sessionId = peer.era === 'legacy' ? channel.sessionId : undefined;
+      return new HttpSession(connection, peer, sessionId, channel.jar);
     });
   } catch (thrown) {
     if (channel?.sessionId !== undefined) {
-      const deleted = deleteSession(connection, { 'mcp-session-id': channel.sessionId });
+      const deleted = deleteSession(connection, { 'mcp-session-id': channel.sessionId }, channel.jar);
       onAbandoned?.(deleted);
     }
     throw thrown;
@@ -58,8 +60,17 @@ export class HttpSession {
   /** Headers of every request of a legacy or bare backend; modern ones are made per request. */
   readonly #headers: Headers;
   readonly #unawaited: UnawaitedMessages;
+  /** Cookies of the backend; another session does not get them. */
+  readonly jar: CookieJar;
 
-  constructor(connection: HttpConnection, peer: Peer, sessionId: string | undefined) {
+  /** `jar`: cookies of the handshake. Default: none. */
+  constructor(
+    connection: HttpConnection,
+    peer: Peer,
+    sessionId: string | undefined,
+    jar: CookieJar = new CookieJar(),
+  ) {
+    this.jar = jar;
     this.#connection = connection;
     this.#unawaited = new UnawaitedMessages(connection.waitingBytes);
     this.peer = peer;
@@ -110,7 +121,7 @@ export class HttpSession {
 
   /** Deletes the session on the backend. Never rejects, takes at most LIMITS.backgroundMs. */
   async end(): Promise<void> {
-    if (this.hasSession) await deleteSession(this.#connection, this.#headers);
+    if (this.hasSession) await deleteSession(this.#connection, this.#headers, this.jar);
   }
 
   #send(message: object, method: string, ownerId: string, isUrgent: boolean): void {
@@ -119,7 +130,7 @@ export class HttpSession {
   }
 
   #posting(body: string, method: string): (answer: HttpAnswer) => void {
-    return (answer) => this.#connection.post(body, this.headers({ method }), answer);
+    return (answer) => this.#connection.post(body, this.headers({ method }), answer, { jar: this.jar });
   }
 }
 
@@ -127,8 +138,8 @@ function messageText(message: object): string {
   return JSON.stringify({ jsonrpc: '2.0', ...message });
 }
 
-function deleteSession(connection: HttpConnection, headers: Headers): Promise<void> {
-  return sendUnawaited((answer) => connection.delete(headers, answer));
+function deleteSession(connection: HttpConnection, headers: Headers, jar: CookieJar): Promise<void> {
+  return sendUnawaited((answer) => connection.delete(headers, answer, { jar }));
 }
 
 const SESSION_CODES: ReadonlySet<number> = new Set([RPC.badRequest, RPC.sessionNotFound]);

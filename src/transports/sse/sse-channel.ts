@@ -10,6 +10,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
+import { CookieJar } from '../http/cookie-jar.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
@@ -23,6 +24,7 @@ export class SseChannel extends Channel implements AnswerSink {
   readonly connection: HttpConnection;
   readonly #stream = new HttpAnswer(this);
   readonly #located = Promise.withResolvers<void>();
+  readonly #jar = new CookieJar();
   #target: string | undefined;
   readonly #unawaited: UnawaitedMessages;
 
@@ -36,7 +38,7 @@ export class SseChannel extends Channel implements AnswerSink {
 
   /** Opens the stream. Resolves when the backend has named a path for posts; rejects with BACKEND_UNAVAILABLE when it names none. */
   override connect(): Promise<void> {
-    this.connection.get({}, this.#stream, { isLasting: true });
+    this.connection.get({}, this.#stream, { isLasting: true, jar: this.#jar });
     return this.#located.promise;
   }
 
@@ -48,7 +50,7 @@ export class SseChannel extends Channel implements AnswerSink {
     if (exchange === undefined) return undefined;
     const post = this.#postOf(exchange);
     exchange.delivered = 'unknown';
-    this.connection.post(exchange.text, request.trace?.fields ?? {}, post, { path: target });
+    this.connection.post(exchange.text, request.trace?.fields ?? {}, post, { path: target, jar: this.#jar });
     return { unsubscribe: () => this.#cancel(exchange, post) };
   }
 
@@ -120,7 +122,8 @@ export class SseChannel extends Channel implements AnswerSink {
     const path = this.#target;
     if (this.ended !== undefined || path === undefined) return;
     const body = JSON.stringify(message);
-    const post = (answer: HttpAnswer): void => this.connection.post(body, {}, answer, { path });
+    const post = (answer: HttpAnswer): void =>
+      this.connection.post(body, {}, answer, { path, jar: this.#jar });
     return this.#unawaited.send(body, post, options);
   }
 

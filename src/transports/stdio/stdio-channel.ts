@@ -12,7 +12,7 @@ import {
   UNCOUNTED_BYTES,
 } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { readMessage } from '../../domain/jsonrpc.ts';
+import { readBatch, readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
 import {
@@ -155,6 +155,9 @@ export class StdioChannel extends Channel {
   }
 
   #receiveUnusable(line: Buffer): void {
+    const batch = readBatch(line);
+    for (const message of batch) this.receive(message);
+    if (batch.length > 0) return;
     this.#unmatchedLines += 1;
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#child.tail.add(line);
