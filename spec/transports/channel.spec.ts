@@ -57,6 +57,21 @@ test('ignores progress that belongs to no exchange', () => {
   assert.equal(one.seen, []);
 });
 
+test('takes the decimal text of a number for the number, and no other text', () => {
+  const channel = make();
+  const one = caller();
+  const call = channel.call({ method: 'tools/call' }, one);
+  const result = JsonText.ofText('{}');
+  for (const id of [`0${call.id}`, `${call.id}.0`, `+${call.id}`, ` ${call.id}`, '', '9'.repeat(20)]) {
+    channel.receive({ kind: 'result', id, result });
+    channel.takes(progress(id));
+  }
+  assert.equal(one.seen, []);
+  channel.takes(progress(String(call.id)));
+  channel.receive({ kind: 'result', id: String(call.id), result });
+  assert.equal(one.seen.length, 3);
+});
+
 test('gives a custom notification to an exchange only when it is the only one under way', () => {
   const channel = make();
   const [one, two] = [caller(), caller()];
@@ -79,14 +94,14 @@ test('gives notifications of a subscription, and its end, to the exchange that o
   const call = channel.call({ method: 'tools/call' }, about);
   const changed = (id: JsonValue) =>
     notification('notifications/tools/list_changed', { _meta: { [META.subscriptionId]: id } });
-  assert.ok(channel.takes(changed(first.id)));
-  for (const id of [77, String(first.id), call.id]) assert.not(channel.takes(changed(id)));
+  for (const id of [first.id, String(first.id)]) assert.ok(channel.takes(changed(id)));
+  for (const id of [77, `0${first.id}`, call.id]) assert.not(channel.takes(changed(id)));
   const asked = { kind: 'request', id: 1, method: 'roots/list', params: {} } as const;
   assert.ok(channel.takes(asked), 'a subscription causes no question: it is about the call');
-  assert.equal([one.seen.length, two.seen], [1, []]);
-  for (const requestId of [first.id, call.id])
+  assert.equal([one.seen.length, two.seen], [2, []]);
+  for (const requestId of [String(first.id), call.id])
     assert.ok(channel.takes(notification('notifications/cancelled', { requestId })));
-  assert.equal([one.seen[1], about.seen.length], ['BACKEND_UNAVAILABLE unknown suspicious', 1]);
+  assert.equal([one.seen[2], about.seen.length], ['BACKEND_UNAVAILABLE unknown suspicious', 1]);
 });
 
 test('failAll fails pending exchanges, except those without an error and those that start meanwhile', () => {
@@ -183,7 +198,10 @@ test('finds the ids of a message that cannot be read at its head and its tail', 
     ['{"result":{},"jsonrpc":"1.0","id":5}', [5]],
     ['{"jsonrpc":"2.0","id":5,"result":{"cut of', [5]],
     ['{"jsonrpc":"2.0","id":1,"result":{"content":["half{"result":{},"jsonrpc":"2.0","id":2}', [1, 2]],
-    ['{"jsonrpc":"2.0","id":"5"}', []],
+    ['{"jsonrpc":"2.0","id":"5"}', [5]],
+    ['{"jsonrpc":"2.0","id":"5","result":{"cut of', [5]],
+    [`{"result":${filler},"jsonrpc":"2.0","id":"5"}`, [5]],
+    ['{"jsonrpc":"2.0","id":"a5"}', []],
     ['{"result":{"id":5,"cut of', []],
     [`{"result":${filler}, "id": 5, "jsonrpc": "2.0" }\r`, [5]],
     [`{"id":5,"jsonrpc":"2.0","result":${filler}}`, [5]],

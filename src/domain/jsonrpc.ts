@@ -141,6 +141,15 @@ export function readId(value: unknown): JsonRpcId | undefined {
   return value instanceof JsonText && LARGE_ID.test(value.text) ? BigInt(value.text) : undefined;
 }
 
+/** The number that an id or a token stands for: some servers and clients send a number back as its decimal text. */
+export function numberMeant(value: unknown): number | undefined {
+  if (typeof value === 'number') return value;
+  return typeof value === 'string' && DECIMAL.test(value) ? Number(value) : undefined;
+}
+
+/** A number that the gateway gave. */
+const DECIMAL = /^(?:0|[1-9]\d{0,14})$/;
+
 /** Bounded, because parsing digits takes time with the square of their number. */
 const LARGE_ID = /^-?[1-9]\d{0,63}$/;
 

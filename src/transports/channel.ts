@@ -21,6 +21,7 @@ import {
   type BackendMessage,
   idValue,
   type NotificationMessage,
+  numberMeant,
   type RequestMessage,
 } from '../domain/jsonrpc.ts';
 import {
@@ -274,7 +275,8 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   }
 
   #exchangeOf({ kind, id }: AnswerMessage): PendingExchange | undefined {
-    if (typeof id === 'number') return this.#pending.get(id);
+    const number = numberMeant(id);
+    if (number !== undefined) return this.#pending.get(number);
     // The server could not read the id of the request that it refuses.
     return kind === 'error' && id === null ? this.#onlyOne() : undefined;
   }
@@ -292,13 +294,17 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
   /** The subscription that a notification names by the id of its request. Source: MCP 2026-07-28 basic/patterns/subscriptions. */
   #subscriptionOf(id: JsonValue | undefined): PendingExchange | undefined {
-    const exchange = typeof id === 'number' ? this.#pending.get(id) : undefined;
+    const exchange = this.#numbered(id);
     return exchange?.request.method === LISTEN ? exchange : undefined;
   }
 
+  #numbered(id: JsonValue | undefined): PendingExchange | undefined {
+    const number = numberMeant(id);
+    return number === undefined ? undefined : this.#pending.get(number);
+  }
+
   #takeProgress(method: string, params: JsonObject): void {
-    const token = params.progressToken;
-    const exchange = typeof token === 'number' ? this.#pending.get(token) : undefined;
+    const exchange = this.#numbered(params.progressToken);
     if (exchange === undefined || !reportsProgress(exchange.request)) return;
     exchange.observer.next({
       kind: 'notification',
@@ -324,7 +330,7 @@ export function idsAtEdges(head: Buffer, tail: Buffer): readonly number[] | unde
 
 // Python, Go and Rust servers write the id before the result, TypeScript servers after it. The end of the line is the end of the
 // outermost object, and quotes inside a string are escaped, so these are ids of the message itself.
-const ID_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*(\d+)\s*[,}]/;
+const ID_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?"id"\s*:\s*"?(\d+)"?\s*[,}]/;
 const ID_AT_TAIL =
-  /[,{]\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*"id"\s*:\s*(\d+)|"id"\s*:\s*(\d+)\s*,\s*"jsonrpc"\s*:\s*"[^"]*")\s*\}\s*$/;
+  /[,{]\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*"id"\s*:\s*"?(\d+)"?|"id"\s*:\s*"?(\d+)"?\s*,\s*"jsonrpc"\s*:\s*"[^"]*")\s*\}\s*$/;
 const METHOD_AT_HEAD = /^\s*\{\s*(?:"jsonrpc"\s*:\s*"[^"]*"\s*,\s*)?(?:"id"\s*:\s*[^,{[]*,\s*)?"method"\s*:/;

@@ -26,6 +26,17 @@ test('a question goes to the stream of its call, and the answer back', () => {
   assert.equal(reply.events.messages.at(-1), answer(0));
 });
 
+test('the id of an answer may be the decimal text of that of the question', () => {
+  const { call, post, session } = legacyHarness(ASKABLE);
+  const { reply } = call(0);
+  session.last.ask('elicitation/create', { message: 'name?' });
+  const { id } = reply.events.messages[0] ?? {};
+  post(answer(`0${id}`, { action: 'decline' }));
+  post(answer(String(id), { action: 'accept' }));
+  post(answer(id, { action: 'decline' }));
+  assert.equal(session.last.replies, [{ result: { action: 'accept' } }]);
+});
+
 test('an error of the client is an answer', () => {
   const { call, post, session } = legacyHarness(ASKABLE);
   const { reply } = call(0);

@@ -234,6 +234,18 @@ test('the cancel reason of the client is available only while its call is cancel
   assert.equal(reasons, [none, 'too slow', ...Array(8).fill(none), long, none]);
 });
 
+test('a cancellation may name a number by its decimal text, unless another request has that text as its id', () => {
+  const { call, post, session } = legacyHarness();
+  const cancelled: (string | number)[] = [];
+  for (const id of [7, '7', 8]) {
+    call(id);
+    session.last.onCancelled = () => cancelled.push(id);
+  }
+  for (const requestId of ['7', '7', '8', '08', 'x'])
+    post(notification('notifications/cancelled', { requestId }));
+  assert.equal(cancelled, ['7', 7, 8]);
+});
+
 test('the stream of a cancelled call ends without an answer, and cannot be resumed', async () => {
   const { call, post, listen, session, left } = legacyHarness();
   const { reply } = call(5);

@@ -4,7 +4,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../domain/errors.ts';
 import { isJsonObject, type JsonObject, jsonIn, parseExact } from '../../domain/json.ts';
-import { idValue, type JsonRpcId, RPC, readId, readMessage } from '../../domain/jsonrpc.ts';
+import { idValue, type JsonRpcId, numberMeant, RPC, readId, readMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, LEGACY_VERSIONS, LISTEN, META, METHODS } from '../../domain/mcp.ts';
 import { eraHeaders } from '../../transports/handshake.ts';
 import { fields } from '../answers.ts';
@@ -228,7 +228,8 @@ export class Bridge {
   /** The request that this message cancels, if it is pending. */
   #cancelledBy({ method, params }: BridgeMessage): Pending | undefined {
     const id = method === CANCELLED ? readId(params.requestId) : undefined;
-    return id === undefined ? undefined : this.#pending.get(idKey(id));
+    if (id === undefined) return undefined;
+    return this.#pending.get(idKey(id)) ?? this.#pending.get(idKey(numberMeant(id) ?? id));
   }
 
   // --- the session ------------------------------------------------------------------------------------------------

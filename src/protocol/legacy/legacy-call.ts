@@ -7,7 +7,7 @@ import type { ClientReply, ServerRequest } from '../../domain/client.ts';
 import { type Alarm, SLOW_MS } from '../../domain/clock.ts';
 import { internalError } from '../../domain/errors.ts';
 import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
-import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import { type JsonRpcId, numberMeant, RPC } from '../../domain/jsonrpc.ts';
 import { aggregateInstance } from '../aggregate/aggregate-names.ts';
 import { noteError } from '../endpoint-types.ts';
 import { errorMessage, faultOf, notificationMessage, resultMessage, rpcFailureOf } from '../rpc.ts';
@@ -174,9 +174,10 @@ export class LegacyQuestions {
 
   /** Passes an answer of the client on. An answer to an unknown or withdrawn question is dropped. */
   answer(id: JsonRpcId, ...reply: Parameters<ServerRequest['answer']>): void {
-    const question = this.#waiting.get(id);
-    if (question === undefined) return;
-    this.#waiting.delete(id);
+    const asked = numberMeant(id);
+    const question = asked === undefined ? undefined : this.#waiting.get(asked);
+    if (asked === undefined || question === undefined) return;
+    this.#waiting.delete(asked);
     question.answer(...reply);
   }
 

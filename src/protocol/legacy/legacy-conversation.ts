@@ -9,7 +9,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
-import { type JsonRpcId, requestText } from '../../domain/jsonrpc.ts';
+import { type JsonRpcId, numberMeant, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
@@ -85,7 +85,9 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */
   cancel(id: JsonRpcId, reason?: JsonValue): void {
     this.cancelReason = typeof reason === 'string' ? reason.slice(0, MOST_REASON_UNITS) : undefined;
-    this.#calls.get(id)?.cancel();
+    const number = numberMeant(id);
+    const call = this.#calls.get(id) ?? (number === undefined ? undefined : this.#calls.get(number));
+    call?.cancel();
     this.cancelReason = undefined;
   }
 

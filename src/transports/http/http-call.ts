@@ -19,6 +19,7 @@ import {
   type BackendMessage,
   type JsonRpcError,
   type NotificationMessage,
+  numberMeant,
   type RequestMessage,
   RPC,
 } from '../../domain/jsonrpc.ts';
@@ -143,13 +144,13 @@ export class HttpCall implements AnswerSink {
     if (this.#polling !== undefined) this.#polling.emptyAttempts = 0;
     switch (message.kind) {
       case 'result':
-        if (message.id === this.#id) {
+        if (numberMeant(message.id) === this.#id) {
           this.#takeResult(message.result);
         }
         return;
       case 'error':
         // An error without an id refuses something unreadable, which on this stream can only be this call.
-        if (message.id === this.#id || message.id === null)
+        if (message.id === null || numberMeant(message.id) === this.#id)
           this.#complete({ kind: 'error', error: message.error });
         return;
       case 'request':
@@ -351,7 +352,7 @@ export interface CallConversation {
 /** The answer that a refusal is, or the failure of the call: the status may come from a proxy instead of the server. */
 export function callRefusalOf(refused: RefusedEnding, id: number, peer: Peer): JsonRpcError | GatewayError {
   const { status, error } = refused;
-  const isOwn = error?.id === id || (error?.id === null && missesHeader(refused, peer));
+  const isOwn = numberMeant(error?.id) === id || (error?.id === null && missesHeader(refused, peer));
   return error === undefined || !isOwn || PROXY_STATUS.has(status) ? answeredStatus(status) : error.error;
 }
 

@@ -9,7 +9,12 @@ import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { NO_CALLER } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import type { BackendMessage, NotificationMessage, RequestMessage } from '../../domain/jsonrpc.ts';
+import {
+  type BackendMessage,
+  type NotificationMessage,
+  numberMeant,
+  type RequestMessage,
+} from '../../domain/jsonrpc.ts';
 import { CANCELLED, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import { gatewayReplyTo, RecentCallers, withEraMetadata } from '../handshake.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Upstream } from '../transport.ts';
@@ -125,8 +130,8 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
 
   receiveNotification(message: NotificationMessage, call?: HttpCall): void {
     if (message.method === PROGRESS) {
-      const token = message.params.progressToken;
-      if (typeof token === 'number') this.#calls?.get(token)?.notify(message);
+      const token = numberMeant(message.params.progressToken);
+      if (token !== undefined) this.#calls?.get(token)?.notify(message);
     } else if (this.#messages?.observed) this.#messages.next(message);
     else call?.notify(message);
   }

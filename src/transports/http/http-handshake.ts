@@ -5,7 +5,7 @@
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
-import { type AnswerMessage, RPC, requestText } from '../../domain/jsonrpc.ts';
+import { type AnswerMessage, numberMeant, RPC, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Era, INITIALIZED } from '../../domain/mcp.ts';
 import { eraHeaders, type HandshakeAnswer, type HandshakeChannel, type Spoken } from '../handshake.ts';
@@ -139,7 +139,8 @@ function ask(
         answer.dismiss();
       },
       message(message) {
-        if (message.kind === 'notification' || message.kind === 'request' || message.id !== id) return;
+        if (message.kind === 'notification' || message.kind === 'request') return;
+        if (id === undefined || numberMeant(message.id) !== id) return;
         settle({ kind: 'answered', answer: message });
         answer.dismiss();
       },

@@ -5,7 +5,7 @@
 import type { ClientProfile, ClientReply } from '../../domain/client.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { idValue, type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import { idValue, type JsonRpcId, numberMeant, RPC } from '../../domain/jsonrpc.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
 import { eraHeaders, shakeHands } from '../handshake.ts';
@@ -92,7 +92,7 @@ export class HttpSession {
    */
   isLost({ status, error }: RefusedEnding, id: number): boolean {
     const { era } = this.peer;
-    const ownCode = error?.id === id ? error.error.code : undefined;
+    const ownCode = numberMeant(error?.id) === id ? error?.error.code : undefined;
     if (status === 404) return this.hasSession && (ownCode === undefined || !ANSWER_CODES.has(ownCode));
     if (status !== 400 || error === undefined || era === 'bare') return false;
     if (MODERN_CODES.includes(error.error.code)) return era === 'legacy';
