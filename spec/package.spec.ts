@@ -13,7 +13,11 @@ interface Entry {
 
 const test = suite('package');
 const read = (name: string): string => readFileSync(new URL(`../${name}`, import.meta.url), 'utf8');
-const manifest: Readonly<Record<string, Readonly<Record<string, string>>>> = JSON.parse(read('package.json'));
+interface Manifest extends Readonly<Record<string, Readonly<Record<string, string>>>> {}
+
+const manifest: Manifest & {
+  readonly peerDependenciesMeta?: Readonly<Record<string, unknown>>;
+} = JSON.parse(read('package.json'));
 const lock: { readonly packages: Readonly<Record<string, Entry>> } = JSON.parse(read('package-lock.json'));
 /** Of the workspace that brings a clone its Node. */
 const node: typeof manifest = JSON.parse(read('tools/node/package.json'));
@@ -58,6 +62,19 @@ test('locks the optional packages of every platform', () => {
       .map((name) => `${path}: ${name}`),
   );
   assert.equal(missing, []);
+});
+
+test('has the drivers that few users need as optional peers, and installs them in a clone', () => {
+  const peers: Readonly<Record<string, string>> = manifest.peerDependencies ?? {};
+  assert.equal(Object.keys(peers), ['@mikro-orm/mssql', '@mikro-orm/oracledb']);
+  for (const [name, version] of Object.entries(peers)) {
+    assert.equal(manifest.peerDependenciesMeta?.[name], { optional: true });
+    assert.equal(
+      [version, manifest.devDependencies?.[name]],
+      Array(2).fill(manifest.dependencies?.['@mikro-orm/core']),
+    );
+    assert.is(manifest.dependencies?.[name], undefined);
+  }
 });
 
 test('installing the package brings no Node', () => {

@@ -2,11 +2,13 @@
 
 import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, readdir, rename, stat, writeFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { migrationStatus, openStore } from '../../src/persistence/open.ts';
+import { addingCommand } from '../../src/persistence/open-failures.ts';
 import { definition } from '../helpers/failing-backend.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { codeOf } from '../helpers/outcome.ts';
@@ -168,8 +170,19 @@ test('names the package to install when a driver is missing', async () => {
   `);
   assert.match(
     stdout,
-    'StoreOpenError the driver for PostgreSQL is not installed: npm install @mikro-orm/postgresql@',
+    'StoreOpenError the driver for PostgreSQL is not installed: run "npm ci --include=dev"',
   );
+});
+
+test('the command that adds a driver puts it beside the packages of the program that lacks it', async () => {
+  const [project, global] = [folder('my project'), folder('global')];
+  for (const root of [project, global])
+    await mkdir(join(root, 'node_modules/stagedoor/dist'), { recursive: true });
+  await writeFile(join(project, 'package.json'), '{}');
+  const moduleIn = (root: string) => pathToFileURL(join(root, 'node_modules/stagedoor/dist/open.js')).href;
+  assert.is(addingCommand('a@1', moduleIn(project)), `npm install --prefix '${project}' a@1`);
+  const own = join(global, 'node_modules/stagedoor');
+  assert.is(addingCommand('a@1', moduleIn(global)), `npm install --prefix ${own} --omit=dev --save-prod a@1`);
 });
 
 test('loads only the driver of the URL, and only when it is opened', async () => {

@@ -1,6 +1,9 @@
 // When a database cannot be opened: creates it on a server that lacks it, else makes the message for the
 // operator. Separate from open.ts, whose types embedding programs see: the types of a database are MikroORM's.
 
+import { existsSync } from 'node:fs';
+import { join, sep } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { codeOf } from '../domain/errors.ts';
 import { type DatabaseAddress, failureOf } from './database.ts';
 import type { ParsedDatabaseUrl } from './database-url.ts';
@@ -12,7 +15,7 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
   const { database, address, description } = parsed;
   if (codeOf(thrown) === 'ERR_MODULE_NOT_FOUND')
     return new StoreOpenError(
-      `the driver for ${database.label} is not installed: npm install ${database.driverPackage}@7.2.1`,
+      `the driver for ${database.label} is not installed: run "${addingCommand(`${database.driverPackage}@7.2.1`)}"`,
       { cause: thrown },
     );
   const driverError = driverErrorOf(thrown);
@@ -46,6 +49,24 @@ export function explain(parsed: ParsedDatabaseUrl, thrown: unknown): StoreOpenEr
     default:
       return failed(`the database ${description.printable} cannot be opened: ${reason}`);
   }
+}
+
+/**
+ * The command that adds a package beside those of this program. `module`: URL of a file of this program. A global installation has
+ * no project: a package added there with `-g` would bring a second MikroORM, so it is added to this package itself.
+ */
+export function addingCommand(name: string, module: string = import.meta.url): string {
+  const path = fileURLToPath(module);
+  const end = path.lastIndexOf(`${sep}node_modules${sep}`);
+  if (end < 0) return 'npm ci --include=dev';
+  const project = path.slice(0, end);
+  if (existsSync(join(project, 'package.json'))) return `npm install --prefix ${quoted(project)} ${name}`;
+  const own = join(project, 'node_modules', 'stagedoor');
+  return `npm install --prefix ${quoted(own)} --omit=dev --save-prod ${name}`;
+}
+
+function quoted(path: string): string {
+  return /\s/.test(path) ? `'${path}'` : path;
 }
 
 /** One line, without the statement with which MikroORM begins some messages. */

@@ -83,6 +83,17 @@ installed('prints its version in a recent Node', async () => {
   assert.is((await run(process.execPath, [program, '--version'])).stdout, `${version}\n`);
 });
 
+installed('names the command that adds a driver that it lacks', async () => {
+  const env = { PATH: process.env.PATH, HOME: folder, GATEWAY_DATABASE_URL: 'mssql://h/x' };
+  const failed = await run(process.execPath, [program, 'db', 'migrate'], { cwd: folder, env }).catch(
+    ({ stderr }) => stderr,
+  );
+  assert.match(
+    failed,
+    /SQL Server is not installed: run "npm install --prefix .* @mikro-orm\/mssql@7\.2\.1"$/m,
+  );
+});
+
 installed('starts the demo and answers requests', async () => {
   const child = execFile(process.execPath, [program, 'gateway', 'start', '--demo', '--port', '0'], {
     cwd: folder,
