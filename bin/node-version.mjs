@@ -35,12 +35,17 @@ export function withRecentNode(script, run) {
         'on Linux and Windows npm ci brings one)',
     );
   }
+  // The package "node" of npm has the program of Node.
+  const words = ['npx -y node@24', script].concat(process.argv.slice(2)).map(quoted).join(' ');
   giveUp(
-    `stagedoor needs Node 22.18 or later (this is ${process.version}); install it` +
-      (isInstalled()
-        ? ''
-        : ', or on Linux and Windows run npm ci again with optional dependencies, which bring one'),
+    `stagedoor needs Node 22.18 or later (this is ${process.version}); install it, ` +
+      (isInstalled() ? '' : 'or on Linux and Windows run npm ci again with optional dependencies, ') +
+      `or type: ${words}`,
   );
+}
+
+function quoted(word, index) {
+  return index === 0 || /^[\w@%+=:,./\\-]+$/.test(word) ? word : `'${word}'`;
 }
 
 /** Imports a module. When its packages are not installed, it prints one line instead of a stack. */

@@ -28,6 +28,38 @@ test('hold what `npm run docs` would write', () => {
   );
 });
 
+// It is not published: a package of this name in a registry would be that of another author.
+test('tell nobody to install the package by its name', () => {
+  const byName =
+    /\b(?:npm|pnpm|yarn|bun|npx)\b[^`\n|]*\s(?:i|install|add|exec|-y|--yes|-g|dlx)\s(?:[^`\n|]*\s)?stagedoor(?:@|(?=[\s`"']|$))/;
+  const found = [...PAGES, 'deploy/stagedoor.service', 'deploy/Dockerfile'].flatMap((page) =>
+    readFileSync(join(root, page), 'utf8')
+      .split('\n')
+      .filter((line) => byName.test(line))
+      .map((line) => `${page}: ${line}`),
+  );
+  assert.equal(found, []);
+  const examples = [
+    'sudo npm i -g stagedoor',
+    '`npm install stagedoor`',
+    'npx -y stagedoor',
+    'npm i stagedoor@latest',
+  ];
+  assert.equal(
+    examples.filter((line) => !byName.test(line)),
+    [],
+  );
+  const allowed = [
+    'npx stagedoor gateway start',
+    'npm install ~/stagedoor/stagedoor-0.1.0.tgz',
+    'cd stagedoor',
+  ];
+  assert.equal(
+    allowed.filter((line) => byName.test(line)),
+    [],
+  );
+});
+
 test('link to pages and headings that exist', () => {
   const broken = PAGES.flatMap((page) =>
     linksOf(page)

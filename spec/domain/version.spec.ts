@@ -12,15 +12,23 @@ test('is the version of package.json', () => {
   assert.is(VERSION, JSON.parse(text).version);
 });
 
-test('names the command with npx in a clone, and without where it is installed', () => {
-  const places: readonly (readonly [string, string])[] = [
-    ['file:///home/ada/stagedoor/src/domain/version.ts', 'npx stagedoor db status'],
-    ['file:///home/ada/stagedoor/dist/domain/own-command.js', 'npx stagedoor db status'],
-    ['file:///home/ada/my-node_modules/src/domain/version.ts', 'npx stagedoor db status'],
-    ['file:///usr/lib/node_modules/stagedoor/dist/domain/own-command.js', 'stagedoor db status'],
-    ['file:///C:/a/node_modules/stagedoor/dist/domain/own-command.js', 'stagedoor db status'],
+test('names the command that finds this program, and never one that npx would download', () => {
+  const clone = '/home/ada/my stagedoor';
+  const project = '/home/ada/app/node_modules/stagedoor';
+  const places: readonly (readonly [module: string, folder: string, line: string])[] = [
+    [`${clone}/src/domain/version.ts`, clone, 'npx stagedoor db status'],
+    [`${clone}/dist/domain/version.js`, `${clone}/docs`, 'npx stagedoor db status'],
+    [`${clone}/src/domain/version.ts`, '/srv', `node '${clone}/bin/stagedoor.mjs' db status`],
+    [`${clone}/src/domain/version.ts`, `${clone}2`, `node '${clone}/bin/stagedoor.mjs' db status`],
+    [`${project}/dist/domain/version.js`, '/home/ada/app', 'npx stagedoor db status'],
+    [`${project}/dist/domain/version.js`, '/srv', `node ${project}/bin/stagedoor.mjs db status`],
+    ['/usr/lib/node_modules/stagedoor/dist/domain/version.js', '/srv', 'stagedoor db status'],
+    ['/C:/app/node_modules/stagedoor/dist/domain/version.js', 'C:\\app', 'npx stagedoor db status'],
   ];
-  for (const [module, line] of places) assert.is(ownCommand('db status', module), line);
+  for (const [path, folder, line] of places) {
+    const module = new URL(path, 'file:///').href;
+    assert.is(ownCommand('db status', { module, folder }), line);
+  }
 });
 
 test.run();

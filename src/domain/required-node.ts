@@ -4,4 +4,6 @@
 
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number);
 if (major < 22 || (major === 22 && minor < 18))
-  throw new Error(`stagedoor needs Node 22.18 or later; this is Node ${process.versions.node}`);
+  throw new Error(
+    `stagedoor needs Node 22.18 or later; this is Node ${process.versions.node}; type: npx -y node@24 <file>`,
+  );

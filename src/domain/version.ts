@@ -9,10 +9,25 @@ export const API_VERSION = '2.0.0';
 export const GATEWAY_INFO = { name: 'stagedoor', version: VERSION };
 
 /**
- * The command line to type: `stagedoor db migrate` where the package is installed, `npx stagedoor db migrate` in a clone, whose program
- * is not on the search path. `module`: URL of a file of this package.
+ * The command line to type in `folder`: `stagedoor db migrate` after a global installation, `npx stagedoor db migrate` within a clone or a
+ * project that has the package. Anywhere else npx would download a package of this name from a registry, so the program is named
+ * by its path. `module`: URL of a file of this package.
  */
-export function ownCommand(words: string, module: string = import.meta.url): string {
-  const isInstalled = module.split('/').includes('node_modules');
-  return `${isInstalled ? '' : 'npx '}stagedoor ${words}`;
+export function ownCommand(
+  words: string,
+  {
+    module = import.meta.url,
+    folder = process.cwd(),
+  }: { readonly module?: string; readonly folder?: string } = {},
+): string {
+  const path = decodeURIComponent(new URL(module).pathname).replace(/^\/(?=[A-Za-z]:)/, '');
+  const [, project, own = ''] = /^(.*)(\/node_modules\/stagedoor)\/(?:src|dist)\//.exec(path) ?? [];
+  if (project !== undefined && GLOBAL.test(project)) return `stagedoor ${words}`;
+  const root = project ?? path.replace(/\/(?:src|dist)\/.*$/s, '');
+  if (`${folder.replaceAll('\\', '/')}/`.startsWith(`${root}/`)) return `npx stagedoor ${words}`;
+  const program = `${root}${own}/bin/stagedoor.mjs`;
+  return `node ${/\s/.test(program) ? `'${program}'` : program} ${words}`;
 }
+
+/** Where npm keeps the packages of global installations: `/usr/local/lib`, `AppData/Roaming/npm`. */
+const GLOBAL = /\/(?:lib|npm|nodejs)$/i;

@@ -170,7 +170,12 @@ for (const [what, template, apiKey, reason] of [
     'sd_no_no',
     /did not prove that it knows STAGEDOOR_API_KEY, .* not valid there/,
   ],
-  ['no API key', 'near', '', /^not logged in at http:\S+; run "npx stagedoor gateway login <name>", or set/],
+  [
+    'no API key',
+    'near',
+    '',
+    /^not logged in at http:\S+; run "\S.*stagedoor\S* gateway login <name>", or set/,
+  ],
   ['an unknown template', 'nothing', undefined, /nothing/],
 ] as const) {
   test(`answers with the reason of the gateway for ${what}`, async () => {

@@ -28,6 +28,8 @@ test.needs(engine, skip)('every command prints what docs/guides/session.md shows
   const labels = { 'stagedoor.template': 'box', 'stagedoor.port': containerPort };
   await engine?.start(labels, Podman.node('spec/fixtures/http-server.ts', `--port=${containerPort}`));
   const shell = await Shell.open({ GATEWAY_PORT: gatewayPort, DOCKER_HOST: engine?.address ?? '' }, [
+    // Outside of the clone, its program is named by its path.
+    ['"stagedoor ', `"node ${binPath} `],
     ['/usr/bin/node', process.execPath],
     ['/usr/lib/node_modules/stagedoor/bin/stagedoor.mjs', binPath],
     ['127.0.0.1:3002', `127.0.0.1:${containerPort}`],

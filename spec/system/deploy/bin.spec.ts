@@ -54,7 +54,16 @@ const ENDS: readonly (readonly [what: string, files: Record<string, string>, end
   ['an installed package', { ...SOURCES, ...DIST }, /^7 dist v2\d\.\S+ a b c\n$/],
   ['a clone that was not built', {}, /^2 stagedoor is not built here: run npm run build\n$/],
   ['missing dependencies', LACKING, /^2 stagedoor lacks .*'a-missing-package'\): run npm ci\n$/],
-  ['an old Node alone', DIST, /^2 stagedoor needs Node 22\.18 or later \(this is v20\.20\.2\); .+\n$/],
+  [
+    'an old Node alone',
+    DIST,
+    /^2 stagedoor needs Node 22\.18 or later \(this is v20\.20\.2\); .+ or type: npx -y node@24 \S+stagedoor\.mjs a 'b c'\n$/,
+  ],
+  [
+    'an installed package and an old Node',
+    DIST,
+    /^2 [^\n]+; install it, or type: npx -y node@24 \S+stagedoor\.mjs a 'b c'\n$/,
+  ],
   ['an old Node in a bare clone', SOURCES, /^2 stagedoor lacks .*: run npm ci \(Node 22\.18 or later .+\n$/],
 ];
 for (const [what, files, end] of ENDS)

@@ -10,7 +10,10 @@ const index = new URL('../../../src/index.ts', import.meta.url).href;
 test('refuses an old Node with one sentence, before other modules are evaluated', () => {
   const { status, stderr } = importWith('20.20.2');
   assert.is(status, 1);
-  assert.match(stderr, /^Error: stagedoor needs Node 22\.18 or later; this is Node 20\.20\.2$/m);
+  assert.match(
+    stderr,
+    /^Error: stagedoor needs Node 22\.18 or later; this is Node 20\.20\.2; type: npx -y node@24 <file>$/m,
+  );
   assert.match(stderr, /at .*required-node\.ts/);
 });
 

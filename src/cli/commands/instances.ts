@@ -42,7 +42,7 @@ export const register: Command = {
     'gateway register search --endpoint https://mcp.example.com --header Authorization=@token.txt',
     'gateway register time --defined --wait 60',
     'gateway register filesystem --config folders=/srv/shared',
-    'gateway register files --command "npx -y @modelcontextprotocol/server-filesystem ./shared" --wait 30',
+    'gateway register files --command "npx -y @modelcontextprotocol/server-filesystem ./shared" --wait 300',
   ],
   run: async (input, terminal) => {
     const template = input.positional(0);
