@@ -9,7 +9,7 @@ import type { GatewayError } from './domain/errors.ts';
 import type { ByteBounds } from './domain/held-bytes.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { DedicatedBounds } from './domain/limits.ts';
-import type { Era } from './domain/mcp.ts';
+import type { Era, WithheldItem } from './domain/mcp.ts';
 import type { BalancerPolicy, StrategyName } from './domain/policy.ts';
 import type { TemplateSettings } from './domain/template.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
@@ -185,4 +185,6 @@ export interface TemplateView {
   readonly settings: TemplateSettings;
   readonly policy: BalancerPolicy;
   readonly instances: readonly InstanceDefinition[];
+  /** Items that the lists at `/mcp` leave out. */
+  readonly withheld: readonly WithheldItem[];
 }

@@ -132,8 +132,7 @@ export class Gateway {
   }
 
   /**
-   * The events of one type. Hot, no replay. Completes when the gateway is closed. Throws VALIDATION_ERROR for an unknown
-   * type.
+   * The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type.
    * @example
    * gateway.on('instance.unhealthy').subscribe(({ template, instanceId, reason }) => {
    *   console.warn(`${instanceId} of ${template}: ${reason}`);
@@ -254,9 +253,11 @@ export class Gateway {
 
   /** Settings, policy and instances of a template. TEMPLATE_NOT_FOUND. */
   template(template: string): TemplateView {
-    const { policy } = this.#deps.fleet.existingGroup(template);
-    const instances = this.#deps.fleet.members(template).map(({ definition }) => definition);
-    return { settings: this.#deps.registry.active.settings(template), policy, instances };
+    const { fleet, registry, mcp } = this.#deps;
+    const { policy } = fleet.existingGroup(template);
+    const settings = registry.active.settings(template);
+    const instances = fleet.members(template).map(({ definition }) => definition);
+    return { settings, policy, instances, withheld: mcp.withheld.of(template) };
   }
 
   /** One instance, by its id. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */

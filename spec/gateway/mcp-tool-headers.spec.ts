@@ -55,10 +55,12 @@ test('a tool with an invalid header declaration is in no list, and in the log on
   for (const client of ['ann', 'bob', 'cid']) assert.equal(await listed(client), ['one'], client);
   assert.ok(backend.lists >= 4, 'each client asked the server');
   const fields = { template: 't', instance_id: 'a', server_id: 'a', tool: 'bad', reason: BAD };
-  assert.equal(warnings(), [['tool is omitted from all lists: clients must not call it', fields]]);
+  assert.equal(warnings(), [
+    ['tool is withheld from lists: clients could not use it', { ...fields, alias: 'tool.omitted' }],
+  ]);
 });
 
-test('an omitted tool is logged again for another reason, and for another instance', async () => {
+test('a withheld tool is logged again for another reason, and for another instance', async () => {
   backend.pages = [[good, bad('object')]];
   await register('a');
   const { inputSchema = {} } = bad('string');
@@ -71,7 +73,7 @@ test('an omitted tool is logged again for another reason, and for another instan
   assert.equal(reasons, [`a: ${BAD}`, `a: ${WORSE}`, `a: ${BAD}`, `b: ${BAD}`]);
 });
 
-test('arguments of an omitted tool are in no log line and no event', async () => {
+test('arguments of a withheld tool are in no log line and no event', async () => {
   const secret = 'k9-argument-k9';
   backend.pages = [[good, bad('object')]];
   await register('a');

@@ -47,6 +47,7 @@ test('selects events by template, type and group of types', async () => {
   const ofOther = await eventsFor(app.admin, '?template=other');
   assert.ok(ofOther.length > 2);
   assert.ok(ofOther.every(({ data }) => data.template === 'other'));
+  assert.equal(await eventsFor(app.admin, '?type=tool.omitted'), [], 'a former name is understood');
   const healthy = await eventsFor(app.admin, '?type=instance.healthy');
   const named = healthy.map(({ name, data }) => `${name} ${data.instance_id}`);
   assert.equal(named, ['instance.healthy one', 'instance.healthy two']);

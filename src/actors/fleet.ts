@@ -260,7 +260,9 @@ export class Fleet {
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
     if (this.#hasSuccessor(ref)) return;
     const fields = eventOf(ref);
-    if (emission.type !== 'list.changed') this.#options.emit({ ...emission, ...fields });
+    if (emission.type === 'tool.withheld')
+      this.#options.emit({ ...emission, ...fields, alias: 'tool.omitted' });
+    else if (emission.type !== 'list.changed') this.#options.emit({ ...emission, ...fields });
     else {
       if (emission.list === 'tools') this.#options.emit({ type: 'tools.changed', ...fields });
       this.listChanged$.next({ template: ref.template, list: emission.list });

@@ -3,6 +3,7 @@
 
 import type { ErrorCode } from './errors.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS, type TransportKind } from './instance.ts';
+import type { WithheldItem } from './mcp.ts';
 
 export interface InstanceFields {
   /** Wall-clock time, in ms since 1970. */
@@ -94,8 +95,21 @@ export const EVENTS = {
   'probe.finished': fields<InstanceFields & { readonly passed: boolean; readonly durationMs: number }>(),
   /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
   'tools.changed': fields<InstanceFields>(),
-  /** The tool is left out of lists, because no client may call it: `reason` is a clause. Emitted again only for another reason. */
-  'tool.omitted': fields<InstanceFields & { readonly tool: string; readonly reason: string }>(),
+  /**
+   * The tool, or the item of another `list`, is left out of lists, because no client could use it: at an instance, or from the
+   * list of all templates. `reason` is a clause. Emitted again only for another reason.
+   */
+  'tool.withheld': fields<
+    EventFields &
+      Partial<Pick<InstanceFields, 'instanceId' | 'serverId'>> & {
+        readonly template: string;
+        readonly list?: string;
+        /** Its name or URI; its place in the list if it has none. */
+        readonly tool: string;
+        readonly reason: string;
+        readonly alias: 'tool.omitted';
+      }
+  >(),
   /**
    * A call came in. There is an `exchange.finished` for each instance that was tried, and one last event: an `exchange.finished`
    * with `isLast`, an `exchange.refused` or an `exchange.cancelled`.
@@ -140,6 +154,9 @@ export const EVENTS = {
   'registry.current': fields<EventFields>(),
 };
 
+/** Former names of events, which readers may still ask for. An event with such a name has it as its `alias`. */
+export const EVENT_ALIASES: Readonly<Record<string, EventName>> = { 'tool.omitted': 'tool.withheld' };
+
 /** A row has the type of the fields and no value. */
 function fields<F>(): { readonly fields?: F } {
   return {};
@@ -163,6 +180,12 @@ export function eventOf({
   serverId,
 }: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
   return { atMs: Date.now(), template, instanceId: id, serverId };
+}
+
+/** The event of an item that is left out of the list of all templates. */
+export function withheldEvent(template: string, { list, name, reason }: WithheldItem): GatewayEvent {
+  const atMs = Date.now();
+  return { type: 'tool.withheld', atMs, template, list, tool: name, reason, alias: 'tool.omitted' };
 }
 
 /** Over HTTP, a client's own conversation is a session of the backend. */

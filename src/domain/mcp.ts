@@ -101,6 +101,15 @@ export interface Tool {
   readonly [field: string]: unknown;
 }
 
+/** An item that is left out of a list, because clients could not use it. */
+export interface WithheldItem {
+  readonly list: ListField;
+  /** Its name or URI, which may be cut; its place in the list if it has none. */
+  readonly name: string;
+  /** A clause without values of the item. */
+  readonly reason: string;
+}
+
 /** True when a tool declares that it is read-only or idempotent. Source: MCP server/tools, annotations. */
 export function isRepeatableTool(tool: Tool | undefined): boolean {
   return tool?.annotations?.readOnlyHint === true || tool?.annotations?.idempotentHint === true;

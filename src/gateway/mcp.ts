@@ -23,6 +23,7 @@ import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
 import { type BackendDeps, TemplateBackends } from './template-backends.ts';
+import { WithheldItems } from './withheld-items.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
 const IDLE_CHECK_MS = 50;
@@ -49,6 +50,7 @@ export interface McpDeps
 export class Mcp {
   readonly endpoint: McpEndpoint;
   readonly sessions: ClientSessions;
+  readonly withheld: WithheldItems;
   readonly #deps: McpDeps;
   readonly #actors: BackendDeps;
   readonly #parked: ParkedCalls;
@@ -63,6 +65,7 @@ export class Mcp {
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions, idleMs, share } = sessions;
     this.#deps = deps;
+    this.withheld = new WithheldItems(deps.emit);
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
     this.#parked = new ParkedCalls(scheduler, deps.heldQuestions);
     const pool = new StatelessPool(declarations, scheduler);
@@ -85,6 +88,7 @@ export class Mcp {
       backendsOf: (template) => this.#of(template),
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
       listChanges$: fleet.listChanged$,
+      onListed: this.withheld.listed,
     });
     this.endpoint = new Endpoint({
       backends: (template) => {
@@ -142,6 +146,7 @@ export class Mcp {
   #forget(template: string): void {
     this.#backends.get(template)?.close();
     this.#backends.delete(template);
+    this.withheld.forget(template);
   }
 
   /** Also of a deleted template that is in use. TEMPLATE_NOT_FOUND. */

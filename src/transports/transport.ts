@@ -66,7 +66,7 @@ export interface Upstream {
 }
 
 /** A tool that is left out of lists. `reason`: why it cannot be called, as a clause without values of arguments. */
-export interface OmittedTool {
+export interface WithheldTool {
   readonly tool: string;
   readonly reason: string;
 }
@@ -114,7 +114,7 @@ export interface OpenOptions {
   /** Called when a program was started; `diagnostics` returns its state during the opening. Default: none. */
   readonly onStarted?: ((diagnostics: () => TransportDiagnostics) => void) | undefined;
   /** Called for a tool that is left out of lists, once, and again when the reason has changed. Default: none. */
-  readonly onOmitted?: ((omitted: OmittedTool) => void) | undefined;
+  readonly onWithheld?: ((withheld: WithheldTool) => void) | undefined;
   /**
    * Lists the tools again, for a call that was refused because a header is missing; undefined when too many calls wait for that.
    * Never rejects. Default: they are not listed again.
@@ -133,7 +133,7 @@ export interface OpenOptions {
 }
 
 /** The part of the options that the owner of a transport knows. */
-export type Opener = Pick<OpenOptions, 'onStarted' | 'onOmitted' | 'relistTools' | 'room'>;
+export type Opener = Pick<OpenOptions, 'onStarted' | 'onWithheld' | 'relistTools' | 'room'>;
 
 /** Opens the transport of one instance. */
 export type Open = (signal: AbortSignal, opener?: Opener) => Promise<Transport>;

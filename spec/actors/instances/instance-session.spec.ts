@@ -67,8 +67,8 @@ check(
     assert.is(opener?.relistTools?.(), undefined);
     const transport = await harness.healthy(new ScriptedTransport({ capabilities: { tools: {} } }));
     const omitted = { tool: 'x', reason: 'it is bad' };
-    opener?.onOmitted?.(omitted);
-    assert.equal(harness.emissions.at(-1), { type: 'tool.omitted', ...omitted });
+    opener?.onWithheld?.(omitted);
+    assert.equal(harness.emissions.at(-1), { type: 'tool.withheld', ...omitted });
     transport.last.result({ tools: [] });
     await settled();
     void opener?.relistTools?.();

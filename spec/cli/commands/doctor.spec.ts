@@ -38,7 +38,9 @@ test('finds no problem in an empty folder', async () => {
   const { code, checks } = await examined();
   assert.equal(
     checks.map(({ check, status }) => `${check} ${status}`),
-    ['node ok', 'settings ok', 'database ok', 'ports ok', 'files ok', 'templates ok', 'proxy ok', 'clock ok'],
+    ['node', 'settings', 'database', 'ports', 'files', 'templates', 'proxy', 'clock', 'lists'].map(
+      (check) => `${check} ok`,
+    ),
   );
   assert.ok(checks.every(({ advice }) => advice === null));
   assert.is(code, 0);
@@ -58,6 +60,19 @@ test('fails for invalid settings, one line each', async () => {
   const found = [code, checks.map(({ check, status }) => `${check} ${status}`)];
   assert.equal(found, [1, ['node ok', 'settings fail', 'settings fail']]);
   assert.match(checks[1]?.advice ?? '', 'stagedoor config');
+});
+
+test('names the items that a running gateway withholds at /mcp', async () => {
+  const item = { list: 'tools', name: 'tools[2]', reason: 'its name is empty' };
+  const registry = { templates: { good: { instances: [] }, odd: { instances: [], withheld: [item] } } };
+  const url = await serve((request, answer) => {
+    answer.setHeader('Content-Type', 'application/json');
+    answer.end(JSON.stringify(request.url === '/gateway/registry' ? registry : { build: '1' }));
+  });
+  const { code, of } = await examined([], { STAGEDOOR_URL: url });
+  const found = of('lists').map(({ status, text }) => [status, text]);
+  assert.equal(found, [['warn', 'odd: tools[2] is withheld from the tools at /mcp: its name is empty']]);
+  assert.is(code, 0);
 });
 
 test('distinguishes a port that another program uses from one that a gateway uses', async () => {

@@ -31,7 +31,10 @@ function setUp(visible = ['a', 'b']) {
     resources: [{ uri: 'file:///both' }, { uri: 'b:1' }],
   });
   const of = (template: string) => (template === 'a' ? a : b);
-  const directory = new AggregateDirectory(new AggregateLists(of, EMPTY), () => visible);
+  const directory = new AggregateDirectory(
+    new AggregateLists({ backendsOf: of, listChanges$: EMPTY }),
+    () => visible,
+  );
   const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
   const resource = (uri: string) => directory.ownerOfResource(uri, CLIENT);
   return { directory, named, resource, a, b };
@@ -102,7 +105,10 @@ test('never gives the name of a tool of one template to a tool of another', asyn
     const real = new ListingBackends({ tools: [{ name: victim.name }] });
     const of = (template: string) => (template === attacker ? taken : real);
     const templates = [attacker, victim.template];
-    const directory = new AggregateDirectory(new AggregateLists(of, EMPTY), () => templates);
+    const directory = new AggregateDirectory(
+      new AggregateLists({ backendsOf: of, listChanges$: EMPTY }),
+      () => templates,
+    );
     const names = (await directory.list('tools', CLIENT)).map(({ name }) => name);
     assert.equal([names.length, new Set(names).size, names.indexOf(mapped)], [3, 3, 2]);
     assert.equal(await directory.ownerOfName(mapped, 'tools', CLIENT), victim);
@@ -271,7 +277,10 @@ for (const list of ['tools', 'prompts'] as const) {
         );
         const directoryOf = (templates: readonly string[]) => {
           const of = (template: string) => servers.get(template) ?? new ListingBackends({});
-          return new AggregateDirectory(new AggregateLists(of, EMPTY), () => templates);
+          return new AggregateDirectory(
+            new AggregateLists({ backendsOf: of, listChanges$: EMPTY }),
+            () => templates,
+          );
         };
         const all = directoryOf([...servers.keys()]);
         const together = (await all.list(list, CLIENT)).map(({ name }) => String(name));

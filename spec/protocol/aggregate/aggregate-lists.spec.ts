@@ -23,7 +23,8 @@ function setUp() {
     slow: new ListingBackends({ tools: [{ name: 's' }] }),
   };
   const changes$ = new Subject<ListChange>();
-  const lists = new AggregateLists((template) => (template === 'fast' ? all.fast : all.slow), changes$);
+  const backendsOf = (template: string) => (template === 'fast' ? all.fast : all.slow);
+  const lists = new AggregateLists({ backendsOf, listChanges$: changes$ });
   const late: ListChange[] = [];
   lists.late$.subscribe((change) => late.push(change));
   const gather = () => lists.gather('tools', ['fast', 'slow'], CLIENT);

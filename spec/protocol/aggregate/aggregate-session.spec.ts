@@ -31,7 +31,8 @@ function setUp(owner: Owner = ADA) {
   b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<ListChange>();
-  const directory = new AggregateDirectory(new AggregateLists(of, listChanges$), (owner) =>
+  const lists = new AggregateLists({ backendsOf: of, listChanges$ });
+  const directory = new AggregateDirectory(lists, (owner) =>
     ['a', 'b'].filter((template) => mayUse(owner, template)),
   );
   const uses: unknown[] = [];

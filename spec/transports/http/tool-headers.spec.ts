@@ -77,7 +77,7 @@ const WORSE = { a: { type: 'string', 'x-mcp-header': 'A B' } };
 
 test('omitted tools are reported once for each fault, up to a maximum, with at most the beginning of their names', () => {
   const names: string[] = [];
-  const headers = new ToolHeaders({ onOmitted: ({ tool }) => names.push(tool) });
+  const headers = new ToolHeaders({ onWithheld: ({ tool }) => names.push(tool) });
   const list = (...tools: readonly JsonObject[]) => void learn(headers, page(tools));
   const long = 'x'.repeat(100_000);
   for (let count = 0; count < 3; count += 1) list(tool(long, BAD), tool('one', BAD));

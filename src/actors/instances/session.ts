@@ -13,11 +13,11 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type {
-  OmittedTool,
   Open,
   Transport,
   TransportDiagnostics,
   Upstream,
+  WithheldTool,
 } from '../../transports/transport.ts';
 import { answerOf, gatherPages } from '../calls/requests.ts';
 import { Feed } from '../sharing/feed.ts';
@@ -82,7 +82,7 @@ export type SessionChange =
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
   | { readonly type: 'list.changed'; readonly list: ListField }
-  | ({ readonly type: 'tool.omitted' } & OmittedTool);
+  | ({ readonly type: 'tool.withheld' } & WithheldTool);
 
 /** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
@@ -106,7 +106,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     try {
       opened = await input.open(ending.signal, {
         onStarted: (diagnostics) => sendBack({ type: 'session.starting', diagnostics }),
-        onOmitted: (omitted) => sendBack({ type: 'tool.omitted', ...omitted }),
+        onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
         relistTools: () => tools?.lookUp(),
         room: () => leases.room,
       });

@@ -2,7 +2,15 @@
 // templates; the calls of each instance.
 
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, fields, instancesOf, itemsOf, shownReasonOf, shownStateOf } from '../answers.ts';
+import {
+  type Fields,
+  fields,
+  instancesOf,
+  itemsOf,
+  listOf,
+  shownReasonOf,
+  shownStateOf,
+} from '../answers.ts';
 import type { Command, CommandInput } from '../command.ts';
 import { GatewayRefusal, UsageError } from '../failures.ts';
 import { type Columns, detailLines, duration, printResult, stateWord, table } from '../output.ts';
@@ -160,14 +168,17 @@ function templateHealth(terminal: Terminal, template: string, answer: Fields): s
   const records = recordsOf(answer.instances, 'id');
   const { healthy_instances: healthy, total_instances: total } = answer;
   const title = `${template}: ${healthy} of ${total} healthy`;
-  if (records.length === 0) return title;
+  const withheld = listOf(answer.withheld).map(
+    ({ list, name, reason }) => `withheld from ${String(list)} at /mcp: ${String(name)} (${String(reason)})`,
+  );
+  if (records.length === 0) return [title, ...withheld].join('\n');
   const columns: Columns<Fields> = {
     INSTANCE: 'id',
     STATE: (record) => stateWord(terminal, shownStateOf(record)),
     LATENCY: ({ latency_ms: ms }) => (typeof ms === 'number' ? `${ms} ms` : ''),
     REASON: shownReasonOf,
   };
-  return `${title}\n${table(terminal, columns, records)}`;
+  return [title, table(terminal, columns, records), ...withheld].join('\n');
 }
 
 const WATCH_MS = 2_000;

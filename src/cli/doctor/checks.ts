@@ -14,11 +14,13 @@ import { stateFolderOf } from '../../storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
+import { fields, listOf } from '../answers.ts';
 import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
 import { UsageError } from '../failures.ts';
-import { answerOfGateway, beginningOf, namedUrl } from '../remote.ts';
+import { printable } from '../output.ts';
+import { answerOfGateway, beginningOf, findGateway, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -42,6 +44,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   templates: checkTemplates,
   proxy: checkProxies,
   clock: checkClock,
+  lists: checkLists,
 };
 
 /** Runs every check; without usable settings, only those that need none. */
@@ -246,6 +249,23 @@ async function checkClock(_config: Config, terminal: Terminal): Promise<readonly
   return [ok(`${new Date().toISOString()}; no gateway to compare it with`)];
 }
 
+/** Items that a running gateway leaves out of its lists at `/mcp`. */
+async function checkLists(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
+  const gateway = await attemptAsync(() => findGateway(undefined, terminal));
+  if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
+  const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
+  if (registry instanceof Error)
+    return [ok(`${gateway.url} does not show its templates: ${registry.message}`)];
+  const templates = Object.entries(fields(fields(registry).templates));
+  const found = templates.flatMap(([template, view]) =>
+    listOf(fields(view).withheld).map(({ list, name, reason }) => {
+      const text = printable(`${template}: ${name} is withheld from the ${list} at /mcp: ${reason}`);
+      return warn(text, 'correct the server');
+    }),
+  );
+  return found.length > 0 ? found : [ok(`nothing is withheld at ${gateway.url}/mcp`)];
+}
+
 /** In whole seconds, the precision of both clocks. */
 function compareClock(address: string, aheadMs: number): CheckResult {
   const seconds = Math.round(aheadMs / 1000);
@@ -280,6 +300,13 @@ function isAllowed(path: string, mode: number): Promise<boolean> {
     () => true,
     () => false,
   );
+}
+
+function attemptAsync<T>(work: () => Promise<T>): Promise<T | Error> {
+  return work().catch((error: unknown) => {
+    if (error instanceof Error) return error;
+    throw error;
+  });
 }
 
 function attempt<T>(work: () => T): T | Error {

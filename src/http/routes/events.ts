@@ -4,7 +4,7 @@ import { map, merge } from 'rxjs';
 import Type from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
-import { EVENTS, type GatewayEvent } from '../../domain/events.ts';
+import { EVENT_ALIASES, EVENTS, type GatewayEvent } from '../../domain/events.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import type { EventSource } from '../reply.ts';
@@ -90,7 +90,8 @@ function groupOf(name: string): string {
 
 /** VALIDATION_ERROR for a name that is neither a type nor a group. */
 function typesIn(list: string): ReadonlySet<string> {
-  const wanted = new Set(list.split(',').map((name) => name.trim()));
+  const names = list.split(',').map((name) => name.trim());
+  const wanted = new Set(names.map((name) => EVENT_ALIASES[name] ?? name));
   for (const name of wanted) {
     if (SELECTABLE.includes(name)) continue;
     const msg = `Input should be types or groups of events: ${SELECTABLE.join(', ')}`;

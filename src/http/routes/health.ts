@@ -2,7 +2,7 @@
 // readiness of the process, for its supervisor.
 
 import Type, { type Static } from 'typebox';
-import type { Principal } from '../../domain/account.ts';
+import { mayDo, type Principal } from '../../domain/account.ts';
 import {
   databaseUnavailable,
   type GatewayError,
@@ -13,7 +13,7 @@ import { countHealth } from '../../domain/instance.ts';
 import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway.ts';
-import type { Server } from '../../gateway-types.ts';
+import type { Server, TemplateView } from '../../gateway-types.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { closed, integer, named, nullable, number, rounded, Time, text } from '../schemas.ts';
@@ -64,6 +64,21 @@ export async function healthOf(gateway: Gateway): Promise<Static<typeof GatewayH
   return { status, database, templates: gateway.templates().length, instances, uptime, ...versions };
 }
 
+/** Items of a template that the lists of all templates leave out. */
+export const Withheld = Type.Optional(
+  Type.Array(Type.Object({ list: text('tools'), name: text('search'), reason: text('its name is empty') }), {
+    description:
+      'With `gateway:write`, and only if there are any: items that the lists of all templates leave out, because clients could not use them',
+  }),
+);
+
+export function withheldFor(
+  viewer: Principal,
+  withheld: TemplateView['withheld'],
+): { withheld?: { list: string; name: string; reason: string }[] } {
+  return withheld.length > 0 && mayDo(viewer, ['gateway:write']) ? { withheld: [...withheld] } : {};
+}
+
 const healthFields = {
   ...stateFields,
   score: number(99.5),
@@ -84,6 +99,7 @@ const TemplateHealth = named('TemplateHealth', {
     Type.Record(Type.String(), InstanceHealth, { propertyNames: text('everything-1') }),
     Type.Array(Type.Object({ id: text('everything-1'), ...healthFields })),
   ]),
+  withheld: Withheld,
 });
 
 export function instanceHealth(server: Server, viewer: Principal): Static<typeof InstanceHealth> {
@@ -106,7 +122,7 @@ export const healthRoutes: readonly Route[] = [
     },
     answers: { 200: { description: 'Counts, and each instance', body: TemplateHealth } },
     handler: ({ params: { template }, query, principal }, { gateway }) => {
-      const { strategy } = gateway.template(template).policy;
+      const { policy, withheld } = gateway.template(template);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
       const { total, healthy, healthPercentage } = countHealth(servers.map(({ snapshot }) => snapshot));
@@ -116,12 +132,13 @@ export const healthRoutes: readonly Route[] = [
       return json(200, {
         template_name: template,
         status: healthy > 0 ? 'healthy' : 'unhealthy',
-        strategy,
+        strategy: policy.strategy,
         total_instances: total,
         healthy_instances: healthy,
         health_percentage: healthPercentage,
         instances:
           query.format === 'array' ? views.map(([id, view]) => ({ id, ...view })) : Object.fromEntries(views),
+        ...withheldFor(principal, withheld),
       });
     },
   }),

@@ -17,6 +17,7 @@ import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { closed, integer, named, nullableText, number, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
+import { Withheld, withheldFor } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 
 /** The settings in force: those of the template over the defaults of the gateway; times in seconds. Source: ADR 4. */
@@ -88,7 +89,11 @@ function templateRecord(
 const RegistryView = named('Registry', {
   templates: Type.Record(
     Type.String(),
-    Type.Object({ instances: Type.Array(InstanceRecord), load_balancer: LoadBalancerView }),
+    Type.Object({
+      instances: Type.Array(InstanceRecord),
+      load_balancer: LoadBalancerView,
+      withheld: Withheld,
+    }),
     { propertyNames: text('everything') },
   ),
   stats: Type.Object({
@@ -105,10 +110,9 @@ function registryView(gateway: Gateway, viewer: Principal): Static<typeof Regist
   const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
   const templates = visibleTemplates(gateway, viewer).map((template) => {
     const records = (byTemplate.get(template) ?? []).map((server) => instanceRecord(server, viewer));
-    return [
-      template,
-      { instances: records, load_balancer: loadBalancerView(gateway.template(template).policy) },
-    ] as const;
+    const { policy, withheld } = gateway.template(template);
+    const view = { instances: records, load_balancer: loadBalancerView(policy) };
+    return [template, { ...view, ...withheldFor(viewer, withheld) }] as const;
   });
   const { total, healthy } = countHealth(servers.map(({ snapshot }) => snapshot));
   return {

@@ -33,7 +33,7 @@ import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
 import { aggregateGreeting } from './aggregate-greeting.ts';
-import { AggregateLists } from './aggregate-lists.ts';
+import { AggregateLists, type AggregateListsOptions } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
@@ -43,7 +43,9 @@ const PEERS_REMEMBERED = 100;
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 
-export interface AggregateOptions extends Omit<AggregateSessionDeps, 'directory'> {
+export interface AggregateOptions
+  extends Omit<AggregateSessionDeps, 'directory'>,
+    Pick<AggregateListsOptions, 'onListed'> {
   readonly templates: () => readonly string[];
 }
 
@@ -57,7 +59,7 @@ export class AggregateBackends implements Backends {
 
   constructor(options: AggregateOptions) {
     this.#options = options;
-    this.#lists = new AggregateLists(options.backendsOf, options.listChanges$);
+    this.#lists = new AggregateLists(options);
     this.#directory = new AggregateDirectory(this.#lists, (owner) => this.#templates(owner));
     const closed$ = options.listChanges$.pipe(ignoreElements(), endWith(true));
     this.#changes$ = merge(options.listChanges$, this.#lists.late$).pipe(takeUntil(closed$));

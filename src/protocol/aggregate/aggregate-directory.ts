@@ -4,11 +4,12 @@
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
-import type { ListField } from '../../domain/mcp.ts';
-import { isTooLong } from '../client-bounds.ts';
+import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import type { Client, Owner } from '../ports.ts';
+import { KEY_FIELDS } from './aggregate-items.ts';
 import type { AggregateLists } from './aggregate-lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
+import { objectSchemaOf } from './aggregate-schemas.ts';
 
 const MOST_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
@@ -30,17 +31,17 @@ export class AggregateDirectory {
     this.#templates = templates;
   }
 
-  /** One list over all templates of the owner: with aggregate names and without duplicates. Items without a name are left out. */
+  /** One list over all templates of the owner: with aggregate names and without duplicates. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
     const read = new Set(gathered.map(({ template }) => template));
+    const isLegacy = !MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
     for (const { template, items } of gathered) {
       if (list === 'resourceTemplates') this.#patterns.delete(template);
       for (const listedItem of items) {
-        const item = aggregateItem(list, template, listedItem);
-        if (item === undefined) continue;
+        const item = aggregateItem(list, template, listedItem, isLegacy);
         const isFirst = keys.size < keys.add(item.key).size;
         if (isFirst) listed.push(item.shown);
         this.#learn(list, item, isFirst, read);
@@ -69,7 +70,7 @@ export class AggregateDirectory {
     const templates = this.#templates(client.owner).filter((template) => mayBeFrom(aggregated, template));
     for (const { template, items } of await this.#lists.gather(list, templates, client))
       for (const { name } of items) {
-        if (!isUsableName(name) || !mayBeFrom(aggregated, template, name)) continue;
+        if (typeof name !== 'string' || !mayBeFrom(aggregated, template, name)) continue;
         if (aggregateName({ template, name }) !== aggregated) continue;
         this.#mapped.set(aggregated, { template, name });
         return { template, name };
@@ -143,8 +144,7 @@ function fitsBetween(literals: readonly string[], text: string): boolean {
   return text.length - last.length >= at && text.endsWith(last);
 }
 
-// Items of one template as the list of all templates shows them: tools and prompts with their aggregate names, and every item
-// with the fields that clients require, since clients reject a whole list for one bad item.
+// Items of one template as the list of all templates shows them: tools and prompts with their aggregate names.
 
 interface AggregateItem {
   readonly template: string;
@@ -155,28 +155,26 @@ interface AggregateItem {
   readonly own: OwnName | undefined;
 }
 
-/** Undefined for an item without a usable name. */
-function aggregateItem(list: ListField, template: string, item: JsonObject): AggregateItem | undefined {
-  const name = item[KEY_FIELDS[list]];
-  if (!isUsableName(name)) return undefined;
-  if (list === 'resources' || list === 'resourceTemplates') {
-    const shown = typeof item.name === 'string' ? item : { ...item, name };
-    return { template, key: name, shown, own: undefined };
-  }
+/** `item` is one that `checkedItem` accepts. `isLegacy`: for a client of the legacy era. */
+function aggregateItem(
+  list: ListField,
+  template: string,
+  item: JsonObject,
+  isLegacy: boolean,
+): AggregateItem {
+  const name = String(item[KEY_FIELDS[list]]);
+  if (list === 'resources' || list === 'resourceTemplates')
+    return { template, key: name, shown: item, own: undefined };
   const own = { template, name };
   const key = aggregateName(own);
   const isMapped = mayBeMapped(key);
-  const shown = { ...item, ...(isMapped && originalOf(item, name)), name: key };
-  return {
-    template,
-    key,
-    shown: list === 'tools' ? { ...shown, inputSchema: schemaOf(item) } : shown,
-    own: isMapped ? own : undefined,
-  };
-}
-
-function isUsableName(name: unknown): name is string {
-  return typeof name === 'string' && name !== '' && name.isWellFormed() && !isTooLong(name);
+  const shown: JsonObject = { ...item, ...(isMapped && originalOf(item, name)), name: key };
+  if (isLegacy && list === 'tools' && isJsonObject(item.outputSchema)) {
+    const outputSchema = objectSchemaOf(item.outputSchema);
+    if (outputSchema === undefined) delete shown.outputSchema;
+    else shown.outputSchema = outputSchema;
+  }
+  return { template, key, shown, own: isMapped ? own : undefined };
 }
 
 /** The name of an item whose aggregate name does not contain it: for programs, and for people where it has no title. */
@@ -189,16 +187,3 @@ function originalOf(item: JsonObject, name: string): JsonObject {
 
 /** Key of `_meta`. */
 const ORIGINAL_NAME = 'stagedoor/name';
-
-const KEY_FIELDS: Readonly<Record<ListField, string>> = {
-  tools: 'name',
-  prompts: 'name',
-  resources: 'uri',
-  resourceTemplates: 'uriTemplate',
-};
-
-/** Source: MCP 2025-11-25 schema, Tool: an object schema, which may say nothing else. */
-function schemaOf({ inputSchema }: JsonObject): JsonObject {
-  if (!isJsonObject(inputSchema)) return { type: 'object' };
-  return inputSchema.type === 'object' ? inputSchema : { ...inputSchema, type: 'object' };
-}

@@ -7,10 +7,12 @@ import { type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/
 import { memoryOf } from '../../domain/held-bytes.ts';
 import { canonicalText, isDeeper, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { LIST_METHODS, type ListChange, type ListField, META } from '../../domain/mcp.ts';
+import { LIST_METHODS, type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
+import { cutText } from '../../domain/text.ts';
 import { ListMemory } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
+import { checkedItem, KEY_FIELDS } from './aggregate-items.ts';
 
 /** Longest wait for one template, from when its list is requested. */
 const CRAWL_MS = 1_000;
@@ -24,21 +26,28 @@ interface ListItems {
   readonly items: readonly JsonObject[];
 }
 
-const NOTHING: Crawled = { items: [], bytes: 0 };
+export interface AggregateListsOptions {
+  readonly backendsOf: (template: string) => Backends;
+  /** Of all templates. */
+  readonly listChanges$: Observable<ListChange>;
+  /** Called for each list of a template that was read. Default: none. */
+  readonly onListed?:
+    | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
+    | undefined;
+}
+
+const NOTHING: Crawled = { items: [], withheld: [], bytes: 0 };
 
 export class AggregateLists {
   /** Hot: a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
-  readonly #backendsOf: (template: string) => Backends;
-  readonly #listChanges$: Observable<ListChange>;
+  readonly #options: AggregateListsOptions;
   readonly #remembered = new ListMemory<Crawled>(MOST_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within CRAWL_MS, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Crawled>>();
 
-  /** `listChanges$`: of all templates. */
-  constructor(backendsOf: (template: string) => Backends, listChanges$: Observable<ListChange>) {
-    this.#backendsOf = backendsOf;
-    this.#listChanges$ = listChanges$;
+  constructor(options: AggregateListsOptions) {
+    this.#options = options;
   }
 
   /** The known lists of these templates, in their order, within MOST_BYTES together and about a second. Never rejects. */
@@ -54,7 +63,7 @@ export class AggregateLists {
   /** True when an instance of the template announces the list, or the last one that was connected did. */
   offers(list: ListField, template: string, owner: Owner): boolean {
     const capability = list === 'resourceTemplates' ? 'resources' : list;
-    const peers = this.#backendsOf(template).peers(owner);
+    const peers = this.#options.backendsOf(template).peers(owner);
     return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
   }
 
@@ -63,7 +72,8 @@ export class AggregateLists {
     if (!this.offers(list, template, owner)) return NOTHING;
     // After the last instance was removed, the next server may be another one.
     const servers = new Set(
-      this.#backendsOf(template)
+      this.#options
+        .backendsOf(template)
         .peers(owner)
         .map(({ serverInfo }) => serverInfo.name),
     );
@@ -77,15 +87,16 @@ export class AggregateLists {
     const isCurrent = () => this.#crawls.get(key) === crawl;
     const remove = () => isCurrent() && this.#crawls.delete(key);
     const store = (listed: Crawled) => {
+      this.#options.onListed?.(list, template, listed.withheld);
       if (isCurrent()) this.#remembered.set(key, listed); // one that was requested before a change is not stored after it
       return listed;
     };
     // When the list changes before it was read, later requests must not get the old list.
     const announced = list === 'resourceTemplates' ? 'resources' : list;
-    const watch = this.#listChanges$.subscribe(
+    const watch = this.#options.listChanges$.subscribe(
       (change) => change.template === template && change.list === announced && remove(),
     );
-    const reading = crawlList(list, this.#backendsOf(template), client)
+    const reading = crawlList(list, this.#options.backendsOf(template), client)
       .then(store, () => lastList)
       .finally(() => {
         watch.unsubscribe();
@@ -106,14 +117,14 @@ export class AggregateLists {
   }
 }
 
-// Reads one list of one template, and accepts only items that can be serialized: a bad item of one backend must not spoil the
-// list of all.
+// Reads one list of one template, and checks its items: a bad item of one backend must not spoil the list of all.
 
 /** Bytes of JSON of one list of one template. The page that exceeds it is left out, and ends the list. */
 const MOST_LIST_BYTES = 4 * 1024 * 1024;
 
 interface Crawled {
   readonly items: readonly JsonObject[];
+  readonly withheld: readonly WithheldItem[];
   /** Memory of the items: see memoryOf. */
   readonly bytes: number;
 }
@@ -121,6 +132,7 @@ interface Crawled {
 /** Reads all pages. Rejects when no instance answers. An error answer means that the list is not offered. */
 async function crawlList(list: ListField, backends: Backends, client: Client): Promise<Crawled> {
   const items: JsonObject[] = [];
+  const withheld: WithheldItem[] = [];
   let [jsonBytes, values] = [0, 0];
   const declared = declarationsOf(client);
   let request: ExchangeRequest = { method: LIST_METHODS[list], ...(declared && { params: declared }) };
@@ -133,15 +145,15 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
     const pageBytes = event.result.bytes.byteLength;
     if (jsonBytes + pageBytes > MOST_LIST_BYTES) break;
     jsonBytes += pageBytes;
-    const value = parsedResult(event.result);
+    const value = parsedResult(event.result, BEYOND_DOUBLE.test(event.result.text) ? 'value' : 'exactValue');
     values += valuesIn(value, LIMITS.parsedValues);
     if (values > LIMITS.parsedValues) break;
-    for (const item of itemsIn(value, list)) items.push(item);
+    takeItems(list, value, items, withheld);
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
     request = { method: LIST_METHODS[list], params: { ...declared, cursor: value.nextCursor } };
     instanceId = from.instanceId;
   }
-  return { items, bytes: memoryOf(values, jsonBytes) };
+  return { items, withheld, bytes: memoryOf(values, jsonBytes) };
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
@@ -150,9 +162,26 @@ function declarationsOf({ profile: { capabilities } }: Client): JsonObject | und
   return { _meta: { [META.clientCapabilities]: capabilities } };
 }
 
-function itemsIn(page: unknown, list: ListField): readonly JsonObject[] {
+/** Numbers that are infinite for clients, which do not accept them: they become null. */
+const BEYOND_DOUBLE = /\d[eE]\+?\d{3}/;
+/** Withheld items of one list that are reported, and UTF-16 units of their names. */
+const MOST_WITHHELD = 100;
+const WITHHELD_NAME_UNITS = 256;
+
+function takeItems(list: ListField, page: unknown, items: JsonObject[], withheld: WithheldItem[]): void {
   const found = isJsonObject(page) ? page[list] : undefined;
-  if (!Array.isArray(found)) return [];
-  // An item that is nested too deeply cannot be serialized again.
-  return found.filter(isJsonObject).filter((item) => !isDeeper(item, LIMITS.nestingDepth));
+  if (!Array.isArray(found)) return;
+  for (const [index, listed] of found.entries()) {
+    const checked = isDeeper(listed, LIMITS.nestingDepth) ? TOO_DEEP : checkedItem(list, listed);
+    if ('item' in checked) items.push(checked.item);
+    else if (withheld.length < MOST_WITHHELD) {
+      const name = isJsonObject(listed) ? listed[KEY_FIELDS[list]] : undefined;
+      const isNamed = typeof name === 'string' && name !== '';
+      const shown = isNamed ? cutText(name.toWellFormed(), WITHHELD_NAME_UNITS) : `${list}[${index}]`;
+      withheld.push({ list, name: shown, reason: checked.reason });
+    }
+  }
 }
+
+/** Such an item cannot be serialized again. */
+const TOO_DEEP = { reason: `it is nested deeper than ${LIMITS.nestingDepth} levels` };

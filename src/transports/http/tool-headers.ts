@@ -18,9 +18,9 @@ export class ToolHeaders {
   readonly #declarations = new LruMap<readonly Declaration[]>(MOST_TOOLS);
   /** Why tools were reported as left out of lists, by their names. */
   readonly #reported = new Map<string, string>();
-  readonly #options: Pick<OpenOptions, 'relistTools' | 'onOmitted'>;
+  readonly #options: Pick<OpenOptions, 'relistTools' | 'onWithheld'>;
 
-  constructor(options: Pick<OpenOptions, 'relistTools' | 'onOmitted'>) {
+  constructor(options: Pick<OpenOptions, 'relistTools' | 'onWithheld'>) {
     this.#options = options;
   }
 
@@ -74,7 +74,7 @@ export class ToolHeaders {
     const tool = cutText(name, NAME_UNITS);
     if (this.#reported.get(tool) === fault || this.#reported.size >= MOST_REPORTED) return;
     this.#reported.set(tool, fault);
-    this.#options.onOmitted?.({ tool, reason: fault });
+    this.#options.onWithheld?.({ tool, reason: fault });
   }
 }
 

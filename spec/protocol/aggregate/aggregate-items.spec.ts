@@ -1,0 +1,345 @@
+// Items of the lists of all templates as clients accept them: repaired, or withheld alone. The clients of the official SDKs, which
+// refuse a whole list for one bad item, are the measure.
+
+import fc from 'fast-check';
+import { EMPTY, of } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
+import type { ListField, WithheldItem } from '../../../src/domain/mcp.ts';
+import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
+import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
+import { suite } from '../../helpers/suite.ts';
+import { CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
+import { sdkClients } from './sdk-clients.ts';
+
+const test = suite('aggregate items');
+
+const LEGACY = '2025-11-25';
+const MODERN = '2026-07-28';
+
+/** The list of all templates with these items of one template, and what is withheld of it. `text`: of the whole result. */
+async function listed(
+  list: ListField,
+  items: readonly unknown[],
+  { protocolVersion = LEGACY, text = JSON.stringify({ [list]: items }) } = {},
+) {
+  const backends = new ListingBackends({});
+  const event = { kind: 'result', result: JsonText.ofText(text) } as const;
+  backends.instead = of({ event, instanceId: 'one', serverId: 'one' });
+  let withheld: readonly WithheldItem[] = [];
+  const lists = new AggregateLists({
+    backendsOf: () => backends,
+    listChanges$: EMPTY,
+    onListed: (_list, _template, found) => {
+      withheld = found;
+    },
+  });
+  const directory = new AggregateDirectory(lists, () => ['t']);
+  const client = { ...CLIENT, profile: { ...CLIENT.profile, protocolVersion } };
+  const shown = await directory.list(list, client);
+  const shownText = JSON.stringify(shown);
+  const parsed: JsonObject[] = JSON.parse(shownText);
+  return { shown: parsed, shownText, withheld };
+}
+
+const inputSchema = { type: 'object' };
+
+test('leaves out optional fields that are null or have a wrong type, and keeps everything else', async () => {
+  const odd = {
+    title: null,
+    description: 5,
+    icons: [{ src: 'a', mimeType: null, sizes: ['1', 2] }, { src: null }, 'x'],
+    annotations: { title: null, readOnlyHint: 'yes', idempotentHint: true, other: null },
+    execution: { taskSupport: 'sometimes' },
+    outputSchema: null,
+    _meta: null,
+    other: null,
+  };
+  const { shown, withheld } = await listed('tools', [{ name: 'x', inputSchema, ...odd }]);
+  assert.equal(shown, [
+    {
+      ...shownTool('t__x'),
+      icons: [{ src: 'a', sizes: ['1'] }],
+      annotations: { idempotentHint: true, other: null },
+      execution: {},
+      other: null,
+    },
+  ]);
+  assert.equal(withheld, []);
+});
+
+test('repairs the root of schemas', async () => {
+  const table: readonly (readonly [given: unknown, shown: object])[] = [
+    [null, { type: 'object' }],
+    [true, { type: 'object' }],
+    [[], { type: 'object' }],
+    [{ type: 'object', properties: null, required: null }, { type: 'object' }],
+    [{ type: 'object', properties: [], required: 'a' }, { type: 'object' }],
+    [
+      { type: ['object', 'null'], required: ['a', 1] },
+      { type: 'object', required: ['a'] },
+    ],
+    [
+      { $schema: 7, $defs: null },
+      { type: 'object', $defs: null },
+    ],
+    [
+      { properties: { a: true, b: false, c: null, d: { type: 'string' }, ['__proto__']: {} } },
+      JSON.parse(
+        '{"type":"object","properties":{"a":{},"b":{"not":{}},"c":{},"d":{"type":"string"},"__proto__":{}}}',
+      ),
+    ],
+  ];
+  for (const [given, expected] of table) {
+    const { shown } = await listed('tools', [
+      { name: 'x', inputSchema: given },
+      { name: 'y', inputSchema },
+    ]);
+    assert.equal(shown, [{ name: 't__x', inputSchema: expected }, shownTool('t__y')]);
+  }
+});
+
+test('leaves out an output schema that clients do not accept or compile', async () => {
+  const outputOf = async (outputSchema: unknown, protocolVersion: string) => {
+    const { shown } = await listed('tools', [{ name: 'x', inputSchema, outputSchema }], { protocolVersion });
+    return shown[0]?.outputSchema;
+  };
+  const compiling = { type: 'object', properties: { a: { $ref: '#/$defs/A' } }, $defs: { A: {} } };
+  for (const version of [LEGACY, MODERN]) {
+    assert.equal(await outputOf(compiling, version), compiling);
+    assert.is(await outputOf({ ...compiling, $defs: {} }, version), undefined);
+    assert.is(
+      await outputOf({ type: 'object', properties: { a: { pattern: '(?P<x>y)' } } }, version),
+      undefined,
+    );
+  }
+  // Legacy clients accept only schemas of objects.
+  const list = { type: 'array', items: {} };
+  assert.equal([await outputOf(list, LEGACY), await outputOf(list, MODERN)], [undefined, list]);
+  const union = { anyOf: [{ type: 'object' }] };
+  assert.equal(await outputOf(union, LEGACY), { ...union, type: 'object' });
+  assert.equal(await outputOf(union, MODERN), union);
+});
+
+test('repairs prompts and resources', async () => {
+  const args = [{ name: 'a', description: null, required: null }, { description: 'no name' }, null];
+  const prompts = await listed('prompts', [
+    { name: 'p', arguments: args },
+    { name: 'q', arguments: null },
+  ]);
+  assert.equal(prompts.shown, [{ name: 't__p', arguments: [{ name: 'a' }] }, { name: 't__q' }]);
+  const annotations = { audience: ['user', 'all'], priority: 2, lastModified: '2026-02-30T00:00:00Z' };
+  const resources = await listed('resources', [
+    { uri: 'a:1', name: null, size: '7', mimeType: null, annotations },
+    { uri: 'a:2', name: 'two', annotations: { priority: 1, lastModified: '2024-02-29T23:59:59.5+01:00' } },
+  ]);
+  assert.equal(resources.shown, [
+    { uri: 'a:1', name: 'a:1', annotations: { audience: ['user'] } },
+    { uri: 'a:2', name: 'two', annotations: { priority: 1, lastModified: '2024-02-29T23:59:59.5+01:00' } },
+  ]);
+  const templates = await listed('resourceTemplates', [{ uriTemplate: 'a:{b}', description: null }]);
+  assert.equal(templates.shown, [{ uriTemplate: 'a:{b}', name: 'a:{b}' }]);
+});
+
+test('withholds items that cannot be named, alone and with a reason', async () => {
+  const deep = JSON.parse(`${'['.repeat(200)}${']'.repeat(200)}`);
+  const bad = [
+    null,
+    [],
+    'x',
+    {},
+    { name: null },
+    { name: '' },
+    { name: '\ud800' },
+    { name: 'n'.repeat(9_000) },
+  ];
+  const { shown, withheld } = await listed('tools', [...bad, { name: 'deep', deep }, { name: 'x' }]);
+  assert.equal(shown, [shownTool('t__x')]);
+  const found = withheld.map(({ list: _, ...item }) => item);
+  assert.equal(found, [
+    { name: 'tools[0]', reason: 'it is not an object' },
+    { name: 'tools[1]', reason: 'it is not an object' },
+    { name: 'tools[2]', reason: 'it is not an object' },
+    { name: 'tools[3]', reason: 'its name is missing, or is not text' },
+    { name: 'tools[4]', reason: 'its name is missing, or is not text' },
+    { name: 'tools[5]', reason: 'its name is empty' },
+    { name: '\ufffd', reason: 'its name is not valid Unicode' },
+    { name: 'n'.repeat(256), reason: 'its name is longer than 8192 bytes' },
+    { name: 'deep', reason: 'it is nested deeper than 128 levels' },
+  ]);
+});
+
+test('shows what needs no repair as it was written', async () => {
+  const fields =
+    '"inputSchema":{"type":"object","properties":{"x":{"maximum":9007199254740993,"minimum":-0,"default":"\\ud800é"}}},' +
+    '"outputSchema":{"type":"object","required":[]},"_meta":{"a":null},"description":"","other":null';
+  const text = `{"tools":[{"name":"x",${fields}},{"name":"y",${fields},"title":null}]}`;
+  const { shownText } = await listed('tools', [], { text });
+  assert.is(shownText, `[{"name":"t__x",${fields}},{"name":"t__y",${fields}}]`);
+});
+
+test('shows no number that is infinite for clients', async () => {
+  const text =
+    '{"tools":[{"name":"x","inputSchema":{"type":"object","properties":{"a":{"maximum":1e400}}}}]}';
+  const { shownText } = await listed('tools', [], { text });
+  assert.ok(shownText.includes('"maximum":null'));
+});
+
+// --- whatever a server lists, the clients of the SDKs read the list -----------------------------------------------------
+
+const odd = fc.constantFrom<unknown>(
+  null,
+  true,
+  false,
+  0,
+  -1,
+  1.5,
+  '',
+  'x',
+  '(',
+  [],
+  [null],
+  ['a'],
+  [1],
+  {},
+  {
+    a: null,
+  },
+);
+const sometimes = (field: fc.Arbitrary<unknown>) =>
+  fc.oneof({ weight: 3, arbitrary: field }, { weight: 1, arbitrary: odd });
+const KEYWORDS = [
+  ...[
+    'type',
+    'properties',
+    'required',
+    '$ref',
+    '$id',
+    'id',
+    '$anchor',
+    '$schema',
+    'pattern',
+    'enum',
+    'items',
+    'format',
+  ],
+  ...[
+    'anyOf',
+    'additionalProperties',
+    'minLength',
+    'exclusiveMinimum',
+    '$defs',
+    'dependencies',
+    'nullable',
+    'const',
+  ],
+  ...[
+    'patternProperties',
+    'if',
+    'not',
+    'contains',
+    'uniqueItems',
+    'propertyNames',
+    'title',
+    'x-other',
+    'minItems',
+  ],
+  ...[
+    '$dynamicAnchor',
+    '$dynamicRef',
+    '$async',
+    '$comment',
+    'definitions',
+    'default',
+    'allOf',
+    'prefixItems',
+  ],
+];
+const { schema } = fc.letrec((tie) => ({
+  operand: fc.oneof(
+    { maxDepth: 3 },
+    odd,
+    fc.constantFrom(
+      'object',
+      'string',
+      '#',
+      '#/$defs/a',
+      '#/properties/a',
+      '#a',
+      'http://x.y/z',
+      '^a$',
+      'date',
+    ),
+    fc.constantFrom(['object'], ['string', 'null'], ['a', 'b']),
+    tie('schema'),
+    fc.array(tie('schema'), { maxLength: 2 }),
+    fc.dictionary(fc.constantFrom('a', 'b', '(', '$id', '$anchor'), tie('schema'), { maxKeys: 2 }),
+  ),
+  schema: fc.dictionary(fc.constantFrom(...KEYWORDS), tie('operand'), { maxKeys: 4 }),
+}));
+const rootSchema = schema.map((fields) => ({ type: 'object', ...Object(fields) }));
+const text = sometimes(fc.constant('text'));
+const annotations = sometimes(
+  fc.record(
+    {
+      ...{ title: text, readOnlyHint: sometimes(fc.boolean()), audience: sometimes(fc.constant(['user'])) },
+      priority: sometimes(fc.double()),
+      lastModified: sometimes(
+        fc.oneof(
+          fc.constantFrom(
+            '2026-02-29T00:00:00Z',
+            '2024-02-29T24:00:00Z',
+            '2024-01-01T00:00Z',
+            '0000-01-01T00:00:00Z',
+          ),
+          fc.date({ noInvalidDate: true }).map((date) => date.toISOString()),
+        ),
+      ),
+    },
+    { requiredKeys: [] },
+  ),
+);
+const icons = sometimes(
+  fc.array(
+    sometimes(fc.record({ src: text, mimeType: text, sizes: odd, theme: odd }, { requiredKeys: [] })),
+    {
+      maxLength: 2,
+    },
+  ),
+);
+const FIELDS = {
+  ...{
+    title: text,
+    description: text,
+    icons,
+    _meta: odd,
+    annotations,
+    execution: odd,
+    mimeType: text,
+    size: odd,
+  },
+  inputSchema: sometimes(rootSchema),
+  outputSchema: sometimes(rootSchema),
+  arguments: sometimes(fc.array(sometimes(fc.record({ name: text, description: text, required: odd })))),
+};
+const items = fc.array(
+  sometimes(fc.record({ name: text, uri: text, uriTemplate: text, ...FIELDS }, { requiredKeys: [] })),
+  { maxLength: 3 },
+);
+
+test('every client of the official SDKs reads every list', async () => {
+  const clients = await sdkClients();
+  const good = { name: 'good', uri: 'good:1', uriTemplate: 'good:{x}', inputSchema };
+  const lists = fc.constantFrom<ListField>('tools', 'tools', 'prompts', 'resources', 'resourceTemplates');
+  const property = fc.asyncProperty(lists, items, async (list, given) => {
+    for (const { name, protocolVersion, read } of clients) {
+      const { shown } = await listed(list, [...given, good], { protocolVersion });
+      const found = await read(list, shown).catch((error) => assert.unreachable(`${name}: ${error.message}`));
+      assert.is(found?.length, shown.length);
+      assert.ok(shown.length > 0);
+    }
+  });
+  await fc.assert(property, { numRuns: 300 });
+});
+
+test.run();

@@ -1,0 +1,48 @@
+// The tools, prompts and resources that the lists of all templates leave out because clients could not use them: those of the last
+// list of each kind that was read of a template. Emits an event for each, once, and again for another reason. Source: ADR 116.
+
+import { type GatewayEvent, withheldEvent } from '../domain/events.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { LruMap } from '../domain/lru-map.ts';
+import type { ListField, WithheldItem } from '../domain/mcp.ts';
+
+/** Reasons remembered of one template; items beyond them cause no event. */
+const MOST_REPORTED = 400;
+
+interface OfTemplate {
+  readonly lists: Map<ListField, readonly WithheldItem[]>;
+  /** By list and name, the last reason. */
+  readonly reported: Map<string, string>;
+}
+
+export class WithheldItems {
+  readonly #emit: (event: GatewayEvent) => void;
+  readonly #templates = new LruMap<OfTemplate>(LIMITS.templates);
+
+  constructor(emit: (event: GatewayEvent) => void) {
+    this.#emit = emit;
+  }
+
+  /** A list of the template was read, with these items withheld. */
+  readonly listed = (list: ListField, template: string, items: readonly WithheldItem[]): void => {
+    const known = this.#templates.get(template);
+    if (known === undefined && items.length === 0) return;
+    const { lists, reported } = known ?? { lists: new Map(), reported: new Map() };
+    if (known === undefined) this.#templates.set(template, { lists, reported });
+    lists.set(list, items);
+    for (const item of items) {
+      const key = `${list} ${item.name}`;
+      if (reported.get(key) === item.reason || reported.size >= MOST_REPORTED) continue;
+      reported.set(key, item.reason);
+      this.#emit(withheldEvent(template, item));
+    }
+  };
+
+  of(template: string): readonly WithheldItem[] {
+    return [...(this.#templates.get(template)?.lists.values() ?? [])].flat();
+  }
+
+  forget(template: string): void {
+    this.#templates.delete(template);
+  }
+}

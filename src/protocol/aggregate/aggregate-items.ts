@@ -1,0 +1,134 @@
+// Makes the items of the lists of all templates acceptable to clients, which reject a whole list for one bad item. An item that
+// needs no repair stays the same object. The checks are those of the official SDKs. Source: ADR 116.
+
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+import type { ListField } from '../../domain/mcp.ts';
+import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
+import { inputSchemaOf, outputSchemaOf } from './aggregate-schemas.ts';
+
+/** The field that names an item. */
+export const KEY_FIELDS: Readonly<Record<ListField, 'name' | 'uri' | 'uriTemplate'>> = {
+  tools: 'name',
+  prompts: 'name',
+  resources: 'uri',
+  resourceTemplates: 'uriTemplate',
+};
+
+/** An item that clients accept and can name, or why it is withheld: a clause without values of the item. */
+export type CheckedItem = { readonly item: JsonObject } | { readonly reason: string };
+
+/**
+ * Leaves out optional fields that are null or have a wrong type, and repairs schemas and missing names of resources. An item that
+ * cannot be named is withheld.
+ */
+export function checkedItem(list: ListField, listed: unknown): CheckedItem {
+  if (!isJsonObject(listed)) return { reason: 'it is not an object' };
+  const field = KEY_FIELDS[list];
+  const name = listed[field];
+  if (typeof name !== 'string') return { reason: `its ${field} is missing, or is not text` };
+  if (name === '') return { reason: `its ${field} is empty` };
+  if (isTooLong(name)) return { reason: `its ${field} is longer than ${MOST_REFERENCE_BYTES} bytes` };
+  if (!name.isWellFormed()) return { reason: `its ${field} is not valid Unicode` };
+  const item = repairFields(listed, FIELDS[list]);
+  if (list === 'tools') {
+    const inputSchema = inputSchemaOf(item.inputSchema);
+    return { item: inputSchema === item.inputSchema ? item : { ...item, inputSchema } };
+  }
+  return { item: typeof item.name === 'string' ? item : { ...item, name } };
+}
+
+/** Returns the value that clients accept: the same one if they accept it as it is, undefined if it has to be left out. */
+type Repair = (value: unknown) => unknown;
+type Fields = Readonly<Record<string, Repair>>;
+
+/** The object with these fields repaired, all of which are optional; the same object when they need no repair. */
+function repairFields(item: JsonObject, fields: Fields): JsonObject {
+  let repaired: Record<string, unknown> | undefined;
+  for (const name of Object.keys(fields)) {
+    const value = item[name];
+    if (value === undefined) continue;
+    const acceptable = fields[name]?.(value);
+    if (acceptable === value) continue;
+    repaired ??= { ...item };
+    if (acceptable === undefined) delete repaired[name];
+    else repaired[name] = acceptable;
+  }
+  return (repaired as JsonObject | undefined) ?? item;
+}
+
+const text: Repair = (value) => (typeof value === 'string' ? value : undefined);
+const flag: Repair = (value) => (typeof value === 'boolean' ? value : undefined);
+const object: Repair = (value) => (isJsonObject(value) ? value : undefined);
+const date: Repair = (value) => (typeof value === 'string' && isDateTime(value) ? value : undefined);
+
+function oneOf(...texts: readonly string[]): Repair {
+  return (value) => (texts.includes(String(value)) ? text(value) : undefined);
+}
+
+/** A number that JavaScript would change is kept as text. */
+function numberIn(least: number, most: number): Repair {
+  return (value) => {
+    const number = value instanceof JsonText ? Number(value.text) : value;
+    return typeof number === 'number' && number >= least && number <= most ? value : undefined;
+  };
+}
+
+/** An object with these fields, and others; one without a usable `required` field is left out. */
+function fieldsOf(optional: Fields, required?: string): Repair {
+  return (value) => {
+    if (!isJsonObject(value)) return undefined;
+    return required !== undefined && text(value[required]) === undefined
+      ? undefined
+      : repairFields(value, optional);
+  };
+}
+
+/** Elements that are not acceptable are left out. */
+function listOf(repair: Repair): Repair {
+  return (value) => {
+    if (!Array.isArray(value)) return undefined;
+    const repaired = value.map(repair);
+    if (repaired.every((element, index) => element === value[index])) return value;
+    return repaired.filter((element) => element !== undefined);
+  };
+}
+
+/** Source: RFC 3339 section 5.6, with the offset that clients require. */
+function isDateTime(value: string): boolean {
+  const [, day = ''] = DATE_TIME.exec(value) ?? [];
+  return day !== '' && new Date(day).toJSON()?.startsWith(day) === true; // not 30 February
+}
+
+const DATE_TIME =
+  /^(\d{4}-\d\d-\d\d)T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
+
+const icons = listOf(fieldsOf({ mimeType: text, sizes: listOf(text), theme: oneOf('light', 'dark') }, 'src'));
+const EVERY_ITEM: Fields = { title: text, description: text, icons, _meta: object };
+const EVERY_RESOURCE: Fields = {
+  ...EVERY_ITEM,
+  mimeType: text,
+  annotations: fieldsOf({
+    audience: listOf(oneOf('user', 'assistant')),
+    priority: numberIn(0, 1),
+    lastModified: date,
+  }),
+};
+
+/** TABLE of the optional fields that clients check. Source: the schemas of the official SDKs 1.32 and 2.4. */
+const FIELDS: Readonly<Record<ListField, Fields>> = {
+  tools: {
+    ...EVERY_ITEM,
+    outputSchema: outputSchemaOf,
+    annotations: fieldsOf({
+      title: text,
+      readOnlyHint: flag,
+      destructiveHint: flag,
+      idempotentHint: flag,
+      openWorldHint: flag,
+    }),
+    execution: fieldsOf({ taskSupport: oneOf('required', 'optional', 'forbidden') }),
+  },
+  prompts: { ...EVERY_ITEM, arguments: listOf(fieldsOf({ description: text, required: flag }, 'name')) },
+  resources: { ...EVERY_RESOURCE, size: numberIn(-Number.MAX_VALUE, Number.MAX_VALUE) },
+  resourceTemplates: EVERY_RESOURCE,
+};

@@ -1,0 +1,178 @@
+// Whether validators of JSON Schema compile a schema, without compiling it. Strict where validators differ: it accepts only what all
+// of them accept. The validator of the official SDK 1 (ajv, draft 7) is the strictest one. Source: ADR 116.
+
+import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
+
+/** True for a schema that compiles. It must not be nested deeper than LIMITS.nestingDepth. */
+export function compiles(root: JsonObject): boolean {
+  return new SchemaCheck(root).isValid();
+}
+
+type Check = (value: unknown) => boolean;
+
+class SchemaCheck {
+  readonly #root: JsonObject;
+  readonly #visited = new Set<object>();
+  readonly #anchors = new Set<string>();
+  readonly #references: string[] = [];
+  readonly #keywords: Readonly<Record<string, Check>>;
+
+  constructor(root: JsonObject) {
+    this.#root = root;
+    const schema: Check = (value) => this.#isSchema(value);
+    const schemas = listOf(schema);
+    const bySchema = fieldsOf(schema);
+    this.#keywords = {
+      ...KEYWORDS,
+      $anchor: (value) => this.#addAnchor(value),
+      $dynamicAnchor: (value) => this.#addAnchor(value),
+      $ref: (value) => typeof value === 'string' && this.#references.push(value) > 0,
+      $defs: bySchema,
+      definitions: bySchema,
+      properties: bySchema,
+      patternProperties: (value) => bySchema(value) && Object.keys(Object(value)).every(isPattern),
+      dependentSchemas: bySchema,
+      dependencies: fieldsOf((value) => texts(value) || schema(value)),
+      allOf: schemas,
+      anyOf: schemas,
+      oneOf: schemas,
+      prefixItems: schemas,
+      items: (value) => schemas(value) || schema(value),
+    };
+    for (const keyword of WITH_SCHEMA) Object.assign(this.#keywords, { [keyword]: schema });
+  }
+
+  isValid(): boolean {
+    if (!this.#isSchema(this.#root)) return false;
+    // A reference may lead to a place that is no schema otherwise, and has references of its own.
+    for (const reference of this.#references) if (!this.#isResolvable(reference)) return false;
+    return true;
+  }
+
+  #isSchema(value: unknown): boolean {
+    if (typeof value === 'boolean') return true;
+    if (!isJsonObject(value)) return false;
+    if (this.#visited.has(value)) return true;
+    this.#visited.add(value);
+    if (value.$id !== undefined && value !== this.#root) return false; // it may be that of another tool
+    if (value.nullable !== undefined && value.type === undefined) return false;
+    return Object.entries(value).every(([keyword, operand]) => {
+      const check = Object.hasOwn(this.#keywords, keyword) ? this.#keywords[keyword] : undefined;
+      return check === undefined ? !hasIdentifiers(operand) : check(operand);
+    });
+  }
+
+  #addAnchor(value: unknown): boolean {
+    if (typeof value !== 'string' || !/^[A-Za-z_][-A-Za-z0-9._]*$/.test(value)) return false;
+    return this.#anchors.size < this.#anchors.add(value).size;
+  }
+
+  #isResolvable(reference: string): boolean {
+    const { $id } = this.#root;
+    const own =
+      typeof $id === 'string' && reference.startsWith($id) ? reference.slice($id.length) : reference;
+    if (own === '' || own === '#' || DRAFT_7.test(own)) return true;
+    if (!own.startsWith('#/')) return own.startsWith('#') && this.#anchors.has(own.slice(1));
+    let found: unknown = this.#root;
+    for (const part of own.slice(2).split('/')) {
+      const key = keyOf(part);
+      if (key === undefined || typeof found !== 'object' || found === null || !Object.hasOwn(found, key))
+        return false;
+      found = (found as Readonly<Record<string, unknown>>)[key];
+    }
+    return this.#isSchema(found);
+  }
+}
+
+/** One part of a JSON pointer in a URI. Source: RFC 6901 sections 4 and 6. */
+function keyOf(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~');
+  } catch {
+    return undefined; // no valid escape
+  }
+}
+
+const DRAFT_7 = /^http:\/\/json-schema\.org\/draft-07\/schema#?$/;
+
+/** Validators look for identifiers in unknown keywords, too. */
+function hasIdentifiers(operand: unknown): boolean {
+  if (!isJsonObject(operand)) return false;
+  if ('$id' in operand || '$anchor' in operand || '$dynamicAnchor' in operand) return true;
+  return Object.values(operand).some(hasIdentifiers);
+}
+
+function listOf(check: Check): Check {
+  return (value) => Array.isArray(value) && value.every(check);
+}
+
+function fieldsOf(check: Check): Check {
+  return (value) => isJsonObject(value) && Object.values(value).every(check);
+}
+
+const text: Check = (value) => typeof value === 'string';
+const texts = listOf(text);
+const flag: Check = (value) => typeof value === 'boolean';
+const number: Check = (value) => Number.isFinite(value instanceof JsonText ? Number(value.text) : value);
+const anything: Check = () => true;
+const nothing: Check = () => false;
+
+function isPattern(source: unknown): boolean {
+  if (typeof source !== 'string') return false;
+  try {
+    new RegExp(source, 'u');
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const TYPES: ReadonlySet<unknown> = new Set([
+  ...['array', 'boolean', 'integer', 'null', 'number', 'object', 'string'],
+]);
+const isType: Check = (value) => TYPES.has(value);
+
+/** Keywords with one schema. */
+const WITH_SCHEMA = [
+  ...[
+    'additionalItems',
+    'additionalProperties',
+    'contains',
+    'contentSchema',
+    'else',
+    'if',
+    'not',
+    'propertyNames',
+  ],
+  ...['then', 'unevaluatedItems', 'unevaluatedProperties'],
+];
+
+/** Keywords with other operands. */
+const KEYWORDS: Readonly<Record<string, Check>> = {
+  $async: nothing,
+  $id: (value) => typeof value === 'string' && URL.canParse(value) && !value.includes('#'),
+  $schema: text,
+  const: anything,
+  default: anything,
+  enum: (value) => Array.isArray(value) && value.length > 0,
+  exclusiveMaximum: number,
+  exclusiveMinimum: number,
+  format: text,
+  id: nothing, // draft 4
+  maxContains: number,
+  maximum: number,
+  maxItems: number,
+  maxLength: number,
+  maxProperties: number,
+  minContains: number,
+  minimum: number,
+  minItems: number,
+  minLength: number,
+  minProperties: number,
+  multipleOf: number,
+  nullable: flag,
+  pattern: isPattern,
+  required: texts,
+  type: (value) => isType(value) || listOf(isType)(value),
+  uniqueItems: flag,
+};
