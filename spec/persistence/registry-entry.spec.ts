@@ -34,6 +34,7 @@ test('accepts each field under each of its aliases', () => {
     env_vars: { A: 'b' },
     headers: { 'X-A': 'b' },
     transport: 'http',
+    era: 'legacy',
     force: true,
     weight: 2,
     metadata: { zone: 'a' },

@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
-import { JsonText } from '../../src/domain/json.ts';
+import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { Era } from '../../src/domain/mcp.ts';
 import {
   eraHeaders,
@@ -21,6 +21,8 @@ import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('handshake');
+
+const PROFILE = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: {} };
 
 const client = { name: 'stagedoor', version: '1.2.3' };
 const unknown = fails(-32601);
@@ -117,6 +119,53 @@ test('sends discover again when the refusal lists a supported revision', async (
   const { channel, asked } = backend({ 'server/discover': [refused, discovered] });
   assert.equal(await knownAfter(channel, { client, first: 'modern' }), modernPeer);
   assert.equal(asked(), ['server/discover', 'server/discover']);
+});
+
+test('offers the revisions that a refusal of initialize names, else the older ones if it is about the revision', async () => {
+  const refuses = (accepted: string, message: string, data?: JsonObject): HandshakeChannel => ({
+    request: async ({ method, params }) =>
+      method === 'initialize' && params?.protocolVersion === accepted
+        ? initialized(accepted)
+        : { kind: 'error', error: { code: -32602, message, ...(data === undefined ? {} : { data }) } },
+    initialized: () => {},
+  });
+  for (const [accepted, message, data] of [
+    ['2025-06-18', 'X_INCOMPATIBLE', { expected: '2025-06-18' }],
+    ['2024-11-05', 'no', { supported: '2025-03-26, 2024-11-05' }],
+    ['2025-03-26', 'I only speak 2025-03-26, not 2025-11-25.'],
+    ['2025-06-18', 'Unsupported protocol version'],
+    ['2024-11-05', 'This version is not supported', { requested: '2025-11-25' }],
+  ] as const) {
+    const peer = await knownAfter(refuses(accepted, message, data), { client, first: 'legacy' });
+    assert.equal(peer, legacyPeer(accepted), message);
+  }
+  const profile = { protocolVersion: '2025-03-26', capabilities: {}, clientInfo: {} };
+  const newer = refuses('2025-11-25', 'supported: 2025-11-25');
+  assert.equal(await knownAfter(newer, { client, first: 'legacy', profile }), legacyPeer('2025-11-25'));
+});
+
+test('offers no other revision after other refusals, and after those of the modern era', async () => {
+  for (const [code, message] of [
+    [-32022, 'Unsupported protocol version'],
+    [-32602, 'Unsupported protocol version, use 2026-07-28'],
+    [-32600, 'go away'],
+  ] as const) {
+    const { channel, asked } = backend({ initialize: { kind: 'error', error: { code, message } } });
+    await errorOf(shakeHands(channel, { client, first: 'legacy', era: 'legacy', profile: PROFILE }));
+    assert.equal(asked(), ['initialize'], message);
+  }
+});
+
+test('tries only the era that the registration fixes', async () => {
+  const both = { initialize: initialized('2025-11-25'), 'server/discover': discovered };
+  for (const first of ['legacy', 'modern'] as const) {
+    const legacy = backend(both);
+    const own = await knownAfter(legacy.channel, { client, first, era: 'legacy' });
+    assert.equal([own, legacy.asked()], [legacyPeer('2025-11-25'), ['initialize']]);
+    const modern = backend(both);
+    const other = await knownAfter(modern.channel, { client, first, era: 'modern', profile: PROFILE });
+    assert.equal([other, modern.asked()], [modernPeer, ['server/discover']]);
+  }
 });
 
 test('distinguishes refusals from failures', async () => {

@@ -2,6 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import { LIMITS } from './limits.ts';
+import type { PinnedEra } from './mcp.ts';
 import { LoadBalancerSettings, TemplateId } from './template.ts';
 
 export const InstanceId = Type.String({
@@ -69,6 +70,8 @@ export const InstanceInput = Type.Object(
       ),
     ),
     transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
+    /** The era that is spoken with the server; `auto` finds it out. Default `auto`. Source: ADR 121. */
+    era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
     /** The command may name secrets and files of the gateway (ADR 87). Default false. */
     force: Type.Optional(Type.Boolean()),
     weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT, examples: [2] })),
@@ -130,6 +133,8 @@ export interface InstanceDefinition {
   readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
   readonly headers: Readonly<Record<string, string>>;
+  /** The only era that is spoken with it. Default: the server decides. */
+  readonly era?: PinnedEra;
   /** Its command may name secrets and files of the gateway. */
   readonly force?: true;
   readonly weight: number;

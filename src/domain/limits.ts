@@ -49,6 +49,8 @@ export const LIMITS = {
   /** Longest wait for one page of an instance's tools, shortest age of a list that a miss looks up again, and
    *  listings in a row when the tools change while they are listed. */
   toolListMs: 30_000,
+  /** Longest silence after the handshake of the modern era, in ms, before the legacy one is tried; once. */
+  silentEraMs: 5_000,
   toolListAgeMs: 1_000,
   toolListRounds: 3,
   /** Sessions of legacy MCP clients, all templates together. Over it: SESSION_LIMIT. */

@@ -13,6 +13,9 @@ export const MODERN_VERSIONS = ['2026-07-28'] as const;
 /** The protocol family of a backend. `bare`: it refuses `initialize` but answers the methods themselves. */
 export type Era = 'legacy' | 'modern' | 'bare';
 
+/** The era of an instance, as its registration may fix it. */
+export type PinnedEra = 'legacy' | 'modern';
+
 /** Name and version of a server, and perhaps more fields. */
 export interface ServerInfo extends JsonObject {
   readonly name: string;

@@ -93,6 +93,7 @@ export function defineInstance(
     args: program?.args ?? [],
     env: { ...input.env_vars },
     headers: { ...input.headers },
+    ...(input.era === undefined || input.era === 'auto' ? {} : { era: input.era }),
     ...(input.force === true ? { force: true } : {}),
     weight,
     metadata: { ...input.metadata },
@@ -122,6 +123,8 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
 
 /** Refuses fields without effect, because the caller expects an effect. */
 function refuseUnused(input: InstanceInput, loc: Location): void {
+  if (input.era === 'modern' && input.transport === 'sse')
+    throw invalid([...loc, 'era'], 'HTTP+SSE is a transport of the legacy era');
   const { endpoint, command, args, working_dir, env_vars, headers, force } = input;
   const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
   if (command === undefined) {

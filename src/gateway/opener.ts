@@ -56,13 +56,13 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
     return known;
   };
   return (definition) => {
-    const { template, command, container } = definition;
+    const { template, command, container, era } = definition;
     const answers = heldAnswers?.of(definition.serverId);
     const memory: OpeningMemory = { command: commandMemory(definition) };
     const open: Open = async (signal, opener) => {
       const launched = await launch(definition, protectedPaths, options);
       try {
-        const opening = { ...shared, ...opener, signal, memory, answers };
+        const opening = { ...shared, ...opener, signal, memory, answers, era };
         return await TRANSPORTS[definition.transport](launched, opening);
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);

@@ -45,6 +45,7 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
   env_vars: ['env_vars', 'env', 'environment'],
   headers: ['headers'],
   transport: ['transport', 'type'],
+  era: ['era'],
   force: ['force'],
   weight: ['weight'],
   metadata: ['metadata', 'instance_metadata'],

@@ -205,7 +205,17 @@ export class ActiveRegistry {
 
 /** The fields that cannot change during a session. */
 const BACKEND = [
-  ...(['locked', 'nodeId', 'transport', 'endpoint', 'command', 'args', 'workingDir', 'force'] as const),
+  ...([
+    'locked',
+    'nodeId',
+    'transport',
+    'endpoint',
+    'command',
+    'args',
+    'workingDir',
+    'era',
+    'force',
+  ] as const),
   ...(['container', 'env', 'headers'] as const),
 ];
 

@@ -13,7 +13,7 @@ import { GatewayError } from '../domain/errors.ts';
 import { type ExchangeRequest, type FinalEvent, parsedResult } from '../domain/exchange.ts';
 import { isFields, isJsonObject, type JsonObject, type JsonText, type JsonValue } from '../domain/json.ts';
 import { type JsonRpcError, METHOD_NOT_FOUND, RPC, requestText } from '../domain/jsonrpc.ts';
-import type { Era, Peer, ServerInfo } from '../domain/mcp.ts';
+import type { Era, Peer, PinnedEra, ServerInfo } from '../domain/mcp.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
 import { encodeHeader } from '../domain/text.ts';
 
@@ -43,6 +43,8 @@ export interface HandshakeOptions {
   readonly first: 'legacy' | 'modern';
   /** The client of the conversation. Only `initialize` declares it, so it is the only attempt, whatever `first` says. */
   readonly profile?: ClientProfile | undefined;
+  /** The only era that is tried. Default: both. Source: ADR 121. */
+  readonly era?: PinnedEra | undefined;
   /** With a profile: a conversation of the modern era is accepted, too. Default false. */
   readonly mayBeModern?: boolean | undefined;
 }
@@ -67,7 +69,8 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
     refusals.set(attempt, outcome); // the last refusal of a repeated attempt counts
   }
   // A new object for each session, because a restart is detected by comparing objects.
-  if (options.profile === undefined && (await answersPlainMethods(channel)))
+  const mayBeBare = options.profile === undefined && options.era !== 'modern';
+  if (mayBeBare && (await answersPlainMethods(channel)))
     return { ...NO_PEER, serverInfo: serverInfoIn(undefined), capabilities: { tools: {} } };
   throw refusedBy([...refusals.values()]);
 }
@@ -87,7 +90,8 @@ export const NO_PEER: Peer = {
   greeting: {},
 };
 
-function attemptsOf({ first, profile, mayBeModern }: HandshakeOptions): readonly HandshakeAttempt[] {
+function attemptsOf({ first, profile, mayBeModern, era }: HandshakeOptions): readonly HandshakeAttempt[] {
+  if (era !== undefined) return [era === 'legacy' ? initialize : discover];
   if (profile !== undefined && mayBeModern !== true) return [initialize];
   return first === 'legacy' ? [initialize, discover] : [discover, initialize, discover];
 }
@@ -106,7 +110,13 @@ function initializeParams({ client, profile }: HandshakeOptions): JsonObject {
 
 const initialize: HandshakeAttempt = async (channel, options) => {
   const params = initializeParams(options);
-  const answer = await channel.request({ method: 'initialize', params }, UNSPOKEN.legacy);
+  let answer = await offer(channel, params);
+  if (answer.kind === 'error') {
+    for (const protocolVersion of otherRevisions(answer.error, params.protocolVersion)) {
+      answer = await offer(channel, { ...params, protocolVersion });
+      if (answer.kind !== 'error') break;
+    }
+  }
   if (answer.kind !== 'result') return answer;
   const result = readResult(answer.result);
   const { protocolVersion } = result;
@@ -116,6 +126,29 @@ const initialize: HandshakeAttempt = async (channel, options) => {
   await channel.initialized(protocolVersion);
   return peerOf('legacy', protocolVersion, result, result.serverInfo);
 };
+
+function offer(channel: HandshakeChannel, params: JsonObject): Promise<HandshakeAnswer> {
+  return channel.request({ method: 'initialize', params }, UNSPOKEN.legacy);
+}
+
+/**
+ * The revisions to offer after a refusal: those that it names, else, if it is about the revision, the older ones. The specification
+ * wants servers to answer with a revision of their own, but some refuse.
+ */
+function otherRevisions({ code, message, data }: JsonRpcError, refused: unknown): readonly string[] {
+  const text = `${message} ${JSON.stringify(data ?? '')}`.slice(0, MOST_REFUSAL_UNITS);
+  const others = LEGACY_VERSIONS.filter((version) => version !== refused);
+  const named = others.filter((version) => text.includes(version));
+  if (named.length > 0) return named;
+  // A server of the modern era alone refuses every one.
+  const isModern =
+    code === RPC.unsupportedVersion || MODERN_VERSIONS.some((version) => text.includes(version));
+  if (isModern || !ABOUT_REVISION.test(text)) return [];
+  return others.filter((version) => version < String(refused));
+}
+
+const ABOUT_REVISION = /protocol.{0,3}version|version.{0,40}support|support.{0,40}version|revision/i;
+const MOST_REFUSAL_UNITS = 10_000;
 
 const discover: HandshakeAttempt = async (channel, { client }) => {
   let protocolVersion: string = MODERN_VERSIONS[0];

@@ -9,7 +9,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
-import type { Peer } from '../domain/mcp.ts';
+import type { Peer, PinnedEra } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { AddressCheck } from './network-guard.ts';
 import type { Reaper } from './stdio/process-group.ts';
@@ -78,6 +78,11 @@ export interface Transport extends Upstream {
   readonly kind: TransportKind;
   diagnostics(): TransportDiagnostics;
   /**
+   * The backend answers nothing in the era of the transport: the next opening tries the other one first. False when there is no other.
+   * Default: there is none.
+   */
+  leaveEra?(): boolean;
+  /**
    * Opens a conversation for one client, with its capabilities, revision and name: over HTTP a session, over stdio a process.
    * Undefined when the backend has no such conversations: a bare one, and over HTTP a modern one that refuses `initialize`,
    * which is tried once. The new conversation is legacy if the backend speaks that era, whatever the era of the transport.
@@ -130,6 +135,8 @@ export interface OpenOptions {
   readonly runInContainer?: RunInContainer | undefined;
   /** Results of earlier openings of the instance, to which this one adds its own. */
   readonly memory: OpeningMemory;
+  /** The only era that is tried. Default: both. */
+  readonly era?: PinnedEra | undefined;
 }
 
 /** The part of the options that the owner of a transport knows. */
@@ -145,6 +152,8 @@ export interface OpeningMemory {
    * opening with it failed. Undefined: no opening has failed since the probe was answered.
    */
   skipsProbe?: boolean | undefined;
+  /** The backend announced the modern era and then answered nothing in it: the legacy one is tried first. Source: ADR 121. */
+  prefersLegacy?: true;
   /** What is known of the command, also from other instances. Default: nothing. */
   readonly command?: CommandMemory | undefined;
 }
@@ -153,6 +162,16 @@ export interface OpeningMemory {
 export interface CommandMemory {
   /** Programs of it end when a request is cancelled, so they get no cancellation any more. Source: ADR 119. */
   endsWhenCancelled?: boolean;
+}
+
+/** See Transport.leaveEra; once, and only from the modern era, because a server that announces it was asked for it first. */
+export function leavesEra(
+  era: Peer['era'],
+  { era: pinned, memory }: Pick<OpenOptions, 'era' | 'memory'>,
+): boolean {
+  if (era !== 'modern' || pinned !== undefined || memory.prefersLegacy) return false;
+  memory.prefersLegacy = true;
+  return true;
 }
 
 /** A backend that is a function: it gets the request, and returns the result or throws a value like `JsonRpcError`. */

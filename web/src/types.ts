@@ -27,6 +27,7 @@ export interface Instance {
   readonly command: string | null;
   readonly args: readonly string[];
   readonly working_dir: string | null;
+  readonly era?: string;
   readonly weight: number;
   readonly source: string;
   readonly node_id: string | null;

@@ -42,6 +42,28 @@ check('fails and cancels a probe that exceeds its timeout', async (harness) => {
   assert.equal([transport.last.isCancelled, harness.ref.snapshot(0).consecutiveFailures], [true, 1]);
 });
 
+for (const leaves of [false, true])
+  check(
+    `of a modern server that answers nothing is ${leaves ? 'opened again' : 'used'} after 5 s`,
+    async (harness) => {
+      const transport = new ScriptedTransport({ era: 'modern', capabilities: { tools: {} } });
+      let left = 0;
+      const leaveEra = () => {
+        left += 1;
+        return leaves;
+      };
+      harness.opener.last.succeed(Object.assign(transport, { leaveEra }));
+      await settled();
+      mock.timers.tick(LIMITS.silentEraMs - 1);
+      await settled();
+      assert.equal([harness.ref.state, left], ['starting', 0]);
+      mock.timers.tick(1);
+      await settled();
+      assert.equal([harness.ref.state === 'healthy', left, transport.isClosed], [!leaves, 1, leaves]);
+      if (leaves) assert.match(harness.ref.snapshot(0).reason ?? '', 'answers nothing in it');
+    },
+  );
+
 check('lists the tools after the handshake, and again when they changed', async (harness) => {
   const transport = new ScriptedTransport({ capabilities: { tools: {} } });
   transport.onExchange = (exchange) =>

@@ -14,6 +14,7 @@ import {
   see,
   textOf,
 } from '../../conformance/transport.ts';
+import { noCapability } from '../../conformance/upstream.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { suite } from '../../helpers/suite.ts';
 import { fixture, node, openStdio, withStarts } from './open-stdio.ts';
@@ -72,6 +73,29 @@ test('does not probe a server again that stopped reading after the probe', async
   const transport = await openStdio(program, { memory });
   assert.equal([transport.peer.era, memory.skipsProbe], ['legacy', true]);
   await transport.close();
+});
+
+test('speaks only the era that the registration fixes, to clients of their own, too', async () => {
+  for (const era of ['legacy', 'modern'] as const) {
+    const transport = await openStdio(fixture('--era=dual'), { era, ...PATIENT });
+    const upstream = await transport.openUpstream(noCapability, new AbortController().signal);
+    assert.equal([transport.peer.era, upstream?.peer.era, transport.leaveEra?.()], [era, era, false]);
+    await upstream?.close();
+    await transport.close();
+  }
+  const error = await refusal(openStdio(fixture('--era=legacy'), { era: 'modern' }));
+  assert.match(error.message, 'refused the handshake');
+});
+
+test('tries the legacy era first, once, after a server did not answer in the modern one', async () => {
+  const memory: OpeningMemory = {};
+  const eras: unknown[] = [];
+  for (let opening = 0; opening < 2; opening += 1) {
+    const transport = await openStdio(fixture('--era=dual'), { memory, ...PATIENT });
+    eras.push(transport.peer.era, transport.leaveEra?.());
+    await transport.close();
+  }
+  assert.equal(eras, ['modern', true, 'legacy', false]);
 });
 
 test('probes a slow server again when it refuses the legacy era', async () => {

@@ -1,7 +1,7 @@
 // The actor that owns one transport, and with it one process or one connection: opens it, offers it as a link for requests, and
 // reports its end. instance.machine.ts decides about health and restarts.
 
-import { defer, firstValueFrom, tap } from 'rxjs';
+import { defer, firstValueFrom, from, map, race, tap, timer } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
@@ -38,7 +38,6 @@ export class SessionLink {
 
   constructor(transport: Transport, now: () => number, counted?: ListBudget) {
     this.transport = transport;
-    this.tools = new ToolCache(() => listTools(transport), now, counted);
     this.lastMessageAtMs = now();
     const { peer, messages$, closed$ } = transport;
     this.noteMessage = () => {
@@ -47,6 +46,7 @@ export class SessionLink {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       defer(() => transport.exchange(request)).pipe(tap(this.noteMessage));
+    this.tools = new ToolCache(() => listTools({ peer, exchange }), now, counted);
     this.feed = new Feed({ peer, messages$, closed$, exchange });
   }
 
@@ -91,6 +91,8 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   const startedAtMs = now();
   let transport: Transport | undefined;
   let tools: ToolCache | undefined;
+  /** Why the session is closed before it has opened. */
+  let leaving: string | undefined;
 
   // The callback actor does not see errors of an async function, which therefore catches all.
   const ended = run();
@@ -127,7 +129,8 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       if (ending.signal.aborted) void closeQuietly(opened);
       else follow(opened);
       const { reason } = await firstValueFrom(opened.closed$);
-      return { reason, stderr: opened.diagnostics().stderr };
+      transport = undefined;
+      return { reason: leaving ?? reason, stderr: opened.diagnostics().stderr };
     } catch (thrown) {
       return endOf(thrown);
     }
@@ -143,7 +146,20 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       if (list === 'tools') void link.tools.invalidate();
       if (list !== undefined) sendBack({ type: 'list.changed', list });
     });
-    void link.tools.refresh();
+    const listed = link.tools.refresh();
+    if (opened.peer.era !== 'modern' || opened.leaveEra === undefined) announce(link);
+    else
+      void answersIn(link, listed).then((answers) => {
+        if (ending.signal.aborted || transport !== opened) return;
+        if (answers || opened.leaveEra?.() !== true) announce(link);
+        else {
+          leaving = 'it announces the modern era but answers nothing in it; the legacy era is tried';
+          void closeQuietly(opened);
+        }
+      });
+  }
+
+  function announce(link: SessionLink): void {
     sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
   }
 
@@ -153,8 +169,16 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   }
 });
 
+/** False when a backend has sent nothing although its tools were requested LIMITS.silentEraMs ago. Source: ADR 121. */
+function answersIn(link: SessionLink, listed: Promise<void>): Promise<boolean> {
+  const { lastMessageAtMs } = link;
+  const listed$ = from(listed).pipe(map(() => true));
+  const silent$ = timer(LIMITS.silentEraMs).pipe(map(() => link.lastMessageAtMs > lastMessageAtMs));
+  return firstValueFrom(race(listed$, silent$));
+}
+
 /** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
-export async function listTools(transport: Upstream): Promise<Tool[]> {
+export async function listTools(transport: Pick<Upstream, 'peer' | 'exchange'>): Promise<Tool[]> {
   const { era, capabilities } = transport.peer;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
   const items = await gatherPages('tools', async (request) => {

@@ -30,6 +30,8 @@ export const register: Command = {
     '--config <KEY=VALUE>...':
       'Setting of a template that has a definition, which says how to reach the server; KEY=@file takes the value from a file',
     '--defined': 'Reach the server as the definition of the template says; --config implies it',
+    '--era <era>':
+      'Speak only this era of MCP with the server: legacy or modern; default auto, which finds out',
     '--force': 'Accept a command that can reach files of the gateway itself; needs the scope admin',
     '--id <id>': 'Name of the instance in its template; default a generated one',
     '--metadata <KEY=VALUE>...': 'A note kept with the instance',
@@ -80,6 +82,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal) {
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
     env_vars: recordOf(input, 'env'),
     headers: recordOf(input, 'header', { form: 'NAME=VALUE', folder }),
+    era: input.text('era'),
     force: input.switch('force'),
     metadata: recordOf(input, 'metadata'),
     weight: input.number('weight', { minimum: 1, maximum: 1000 }),
@@ -91,9 +94,9 @@ function serverOf(input: CommandInput, terminal: Terminal): object {
   const foreign = ['endpoint', 'command', 'id', 'working-dir'].find((name) => input.text(name) !== undefined);
   if (foreign !== undefined)
     throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
-  const { env_vars, headers, force, metadata, weight } = instanceOf(input, terminal);
+  const { env_vars, headers, era, force, metadata, weight } = instanceOf(input, terminal);
   return {
-    config: { env_vars, headers, force, ...recordOf(input, 'config', { folder: terminal.folder }) },
+    config: { env_vars, headers, era, force, ...recordOf(input, 'config', { folder: terminal.folder }) },
     instance_metadata: { ...metadata, weight },
   };
 }

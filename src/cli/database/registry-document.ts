@@ -49,7 +49,7 @@ export function registryDocument(
 }
 
 function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<Record<string, unknown>> {
-  const { id, transport, endpoint, command, args, workingDir, force, env, headers, weight, metadata } =
+  const { id, transport, endpoint, command, args, workingDir, era, force, env, headers, weight, metadata } =
     instance;
   return definedFields({
     id,
@@ -60,6 +60,7 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     // Always written with a command: without `args` an import would split the command into words.
     args: command === undefined ? undefined : args.map(escapePlaceholders),
     working_dir: escaped(workingDir),
+    era,
     force,
     env_vars: withSecrets && !isEmpty(env) ? allEscaped(env) : undefined,
     headers: withSecrets && !isEmpty(headers) ? allEscaped(headers) : undefined,

@@ -61,6 +61,8 @@ export const InstanceRecord = named('InstanceRecord', {
   working_dir: nullableText(),
   /** Id of the container in which sync found it. */
   container: Type.Optional(Type.String()),
+  /** Only if the registration fixes it. */
+  era: Type.Optional(Type.Enum(['legacy', 'modern'])),
   force: Type.Optional(Type.Boolean()),
   env_vars: masks({}),
   headers: masks({ Authorization: '***' }),
@@ -113,6 +115,7 @@ function recordOf(server: Server, viewer: Principal): InstanceRecord {
     args: [...definition.args],
     working_dir: definition.workingDir ?? null,
     ...(definition.container === undefined ? {} : { container: definition.container.id }),
+    ...(definition.era === undefined ? {} : { era: definition.era }),
     ...(definition.force === true ? { force: true } : {}),
     env_vars: masked(definition.env),
     headers: masked(definition.headers),

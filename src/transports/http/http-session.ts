@@ -18,7 +18,8 @@ import { HttpHandshake, sendUnawaited, UnawaitedMessages } from './http-handshak
 /** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;
 
-interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client'> {
+interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | 'era'> {
+  readonly memory?: OpenOptions['memory'];
   /** The client; absent for the session of the transport itself. */
   readonly profile?: ClientProfile;
   /** Of a session for a client: the era of the transport. */
@@ -31,14 +32,15 @@ interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client'> {
 
 /** Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`, and does not wait until the abandoned session is deleted. */
 export async function openSession(connection: HttpConnection, options: SessionOptions): Promise<HttpSession> {
-  const { client, profile, known, handshakeTimeoutMs, onAbandoned } = options;
-  const first = options.previous === 'legacy' ? 'legacy' : 'modern';
-  const discoverMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
+  const { client, profile, known, handshakeTimeoutMs, onAbandoned, era, memory } = options;
+  const first = options.previous === 'legacy' || memory?.prefersLegacy ? 'legacy' : 'modern';
+  const probeMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
+  const discoverMs = era === 'modern' ? handshakeTimeoutMs : probeMs;
   let channel: HttpHandshake | undefined;
   try {
     return await boundedHandshake(options, async (signal) => {
       channel = new HttpHandshake(connection, { signal, discoverMs, known });
-      const peer = await shakeHands(channel, { client, first, profile });
+      const peer = await shakeHands(channel, { client, first, profile, era });
       const sessionId = peer.era === 'legacy' ? channel.sessionId : undefined;
       return new HttpSession(connection, peer, sessionId, channel.jar);
     });

@@ -8,7 +8,13 @@ import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { isRefusal } from '../handshake.ts';
 import { openSse } from '../sse/sse.ts';
-import type { Closed, OpenOptions, OpenTransport, TransportDiagnostics } from '../transport.ts';
+import {
+  type Closed,
+  leavesEra,
+  type OpenOptions,
+  type OpenTransport,
+  type TransportDiagnostics,
+} from '../transport.ts';
 import { HttpConnection } from './http-connection.ts';
 import { HttpConversation } from './http-conversation.ts';
 import { HttpOpenings, sessionDeletes } from './http-openings.ts';
@@ -43,7 +49,7 @@ export async function openHttp(
   } catch (thrown) {
     await abandoned;
     await connection.destroy();
-    if (!isRefusal(thrown)) throw thrown;
+    if (!isRefusal(thrown) || options.era === 'modern') throw thrown;
     const leftMs = Math.max(1, withinMs - (performance.now() - startedAtMs));
     return openSse(definition, options, leftMs).catch(() => {
       throw thrown;
@@ -63,7 +69,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     const { scheduler, handshakeTimeoutMs } = options;
     const toolHeaders = new ToolHeaders(options);
     super({ connection, options, toolHeaders, deleteSession: sessionDeletes(scheduler) }, session, undefined);
-    this.#hasNoSessions = session.peer.era === 'bare';
+    this.#hasNoSessions = session.peer.era === 'bare' || options.era === 'modern';
     this.#openings = new HttpOpenings(handshakeTimeoutMs, scheduler);
   }
 
@@ -73,6 +79,10 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
 
   diagnostics(): TransportDiagnostics {
     return { pid: null, stderr: [] };
+  }
+
+  leaveEra(): boolean {
+    return leavesEra(this.peer.era, this.backend.options);
   }
 
   override end(closed: Closed): Promise<void> {

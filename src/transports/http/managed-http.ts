@@ -73,6 +73,7 @@ function withProgram(inner: EndpointTransport, child: Child): Transport {
     closed$,
     exchange: (request) => inner.exchange(request),
     notify: (...notification) => inner.notify(...notification),
+    leaveEra: () => inner.leaveEra?.() === true,
     openUpstream: (...client) => inner.openUpstream(...client),
     diagnostics: () => ({ ...inner.diagnostics(), pid: child.pid, stderr: child.tail.lines }),
     close: async () => {

@@ -18,7 +18,10 @@ export const STARTS_AT_ONCE = 4;
 /** The same for one owner, so that another owner can start one, too. */
 export const STARTS_PER_OWNER = 3;
 
-type DedicatedProgramsOptions = Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler'>;
+type DedicatedProgramsOptions = Pick<
+  OpenOptions,
+  'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler' | 'era'
+>;
 
 interface DedicatedOpening extends Pick<HandshakeOptions, 'mayBeModern'> {
   readonly profile: ClientProfile;

@@ -35,7 +35,8 @@ export async function openShared<C extends StdioChannel>(start: () => C, options
   const { memory, handshakeTimeoutMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
   const giveUpAt = performance.now() + handshakeTimeoutMs;
   const timeoutMs = Math.min(probeTimeoutMs, handshakeTimeoutMs / 2);
-  const probe: Probe | undefined = memory.skipsProbe ? undefined : { timeoutMs, isAnswered: false };
+  const isProbed = options.era === undefined && !memory.skipsProbe && !memory.prefersLegacy;
+  const probe: Probe | undefined = isProbed ? { timeoutMs, isAnswered: false } : undefined;
   const channel = start();
   try {
     await openOnPipe(channel, options, probe);

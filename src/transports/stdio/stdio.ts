@@ -3,7 +3,7 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
-import type { OpenOptions, OpenTransport, Transport } from '../transport.ts';
+import { leavesEra, type OpenOptions, type OpenTransport, type Transport } from '../transport.ts';
 import type { KillLadder } from './child.ts';
 import type { Program } from './child-process.ts';
 import { DedicatedPrograms } from './dedicated-programs.ts';
@@ -30,10 +30,12 @@ export const stdio: OpenTransport = async ({ command, ...definition }, options: 
 /** The program that all clients share. */
 class StdioTransport extends StdioChannel implements Transport {
   readonly kind = 'stdio';
+  readonly #options: StdioOptions;
   readonly #dedicated: DedicatedPrograms;
 
   constructor(program: Program, options: StdioOptions) {
     super(program, options);
+    this.#options = options;
     const start = (isDedicated: boolean) =>
       new StdioChannel(program, { ...options, isDedicated, isIndependent: true });
     this.#dedicated = new DedicatedPrograms(start, options);
@@ -44,6 +46,10 @@ class StdioTransport extends StdioChannel implements Transport {
     const { era } = this.peer;
     if (era === 'bare') return undefined;
     return this.#dedicated.open({ profile, signal, ownerId, isShared, mayBeModern: era === 'modern' });
+  }
+
+  leaveEra(): boolean {
+    return leavesEra(this.peer.era, this.#options);
   }
 
   override async close(): Promise<void> {

@@ -140,6 +140,7 @@ export function RegisterPage() {
         )}
         {kind === 'endpoint' && <EndpointFields />}
         {kind === 'command' && <CommandFields />}
+        {kind !== 'definition' && <EraField />}
         {kind !== 'definition' && (
           <Field label="Weight" hint="1 to 1,000, used by weighted round robin.">
             <input name="weight" type="number" min={1} max={1_000} placeholder="1" class="short" />
@@ -207,6 +208,18 @@ function EndpointFields() {
   );
 }
 
+function EraField() {
+  return (
+    <Field label="Protocol era" hint="Choose one only if the server answers wrongly in the other.">
+      <select name="era">
+        <option value="">Found out (auto)</option>
+        <option value="legacy">Legacy, up to 2025-11-25</option>
+        <option value="modern">Modern, from 2026-07-28</option>
+      </select>
+    </Field>
+  );
+}
+
 function CommandFields() {
   return (
     <>
@@ -263,7 +276,12 @@ function bodyOf(form: HTMLFormElement, kind: 'endpoint' | 'command'): RegisterBo
           working_dir: text('working_dir'),
           env_vars: pairs(text('env_vars'), '='),
         };
-  const all = { id: text('id'), ...fields, ...(weight === '' ? {} : { weight: Number(weight) }) };
+  const all = {
+    id: text('id'),
+    era: text('era'),
+    ...fields,
+    ...(weight === '' ? {} : { weight: Number(weight) }),
+  };
   const instance = Object.fromEntries(
     Object.entries(all).filter(([, value]) => value !== '' && value !== undefined),
   );

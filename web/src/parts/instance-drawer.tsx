@@ -103,7 +103,17 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
 }
 
 function InstanceDetails({ instance }: { readonly instance: Instance }) {
-  const { server_id, template_name, endpoint, command: program, args, working_dir, pid, node_id } = instance;
+  const {
+    server_id,
+    template_name,
+    endpoint,
+    command: program,
+    args,
+    working_dir,
+    era,
+    pid,
+    node_id,
+  } = instance;
   const sample = instanceSamples.value.get(server_id);
   const { requests, failures } = minuteOf({ server: server_id });
   return (
@@ -116,6 +126,7 @@ function InstanceDetails({ instance }: { readonly instance: Instance }) {
         </DetailRow>
       )}
       {working_dir !== null && <DetailRow name="Working directory">{working_dir}</DetailRow>}
+      {era !== undefined && <DetailRow name="Protocol era">{era}, as registered</DetailRow>}
       {pid !== null && <DetailRow name="Process">{pid}</DetailRow>}
       {node_id !== null && <DetailRow name="Node">{node_id}</DetailRow>}
       <DetailRow name="Calls">
