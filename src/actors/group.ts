@@ -1,18 +1,18 @@
-// The group of one template: its registered instances, the pool of those that may be picked, the queue of the calls that found
-// all of them full, and its policy. It neither starts nor ends instances (fleet.ts).
+// The group of one template: its registered instances, the pool of those that may be picked, the calls that wait because all of
+// them are full or none has started, and its policy. It neither starts nor ends instances (fleet.ts).
 
-import { Subject } from 'rxjs';
+import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
-import { noHealthyInstance, runsElsewhere } from '../domain/error-catalogue.ts';
+import { noHealthyInstance, queueFull, runsElsewhere } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { BalancerPolicy } from '../domain/policy.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import { WaitQueue } from './calls/wait-queue.ts';
+import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { CapabilityChanges } from './capability-changes.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
@@ -45,6 +45,9 @@ export class Group {
   /** The parent of the actors of its instances, from the first one on. */
   supervisor: TemplateActor | undefined;
   readonly #changes = new Subject<PoolChange<InstanceRef>>();
+  /** What waits for a starting instance. */
+  readonly #waiting: WaitQueue;
+  #waits = 0;
   readonly #random: () => number;
   #policy: BalancerPolicy;
 
@@ -53,6 +56,7 @@ export class Group {
     this.#policy = policy;
     this.#random = random;
     this.queue = new WaitQueue({ alarm, scheduler });
+    this.#waiting = new WaitQueue({ alarm, scheduler, waitMs: Number.POSITIVE_INFINITY });
     this.pool = new Pool<InstanceRef>(this.#changes, this.#strategyOf(policy), {
       now,
       alarm,
@@ -91,6 +95,53 @@ export class Group {
       this.#changes.next({ kind: 'down', id: ref.id });
       this.queue.reconsider();
     }
+    this.#waiting.reconsider();
+  }
+
+  /**
+   * True while no instance is healthy and one that is not in `tried` (ids) is starting: for the first time, as requested, or again
+   * after few failures in a row. Waiting for it may help. `only`: the only instance that counts.
+   */
+  isStarting(tried?: ReadonlySet<string>, only?: InstanceRef): boolean {
+    return (only !== undefined || this.pool.candidates.length === 0) && this.#starting(tried, only) > 0;
+  }
+
+  /**
+   * Undefined unless `isStarting`. Else cold: emits once when that has become false; never completes, and has no time limit.
+   * QUEUE_FULL when LIMITS.queuedPerInstance wait for each starting instance, shared between owners as the queue is.
+   */
+  untilStarted(
+    ownerId: string,
+    tried?: ReadonlySet<string>,
+    only?: InstanceRef,
+  ): Observable<void> | undefined {
+    if (!this.isStarting(tried, only)) return undefined;
+    return new Observable((subscriber) => {
+      this.#waits += 1;
+      const wait: QueuedCall = {
+        ownerId,
+        number: this.#waits,
+        waitsFor: () => false,
+        tryNow: () => {
+          if (this.isStarting(tried, only)) return false;
+          this.#waiting.leave(wait);
+          subscriber.next();
+          return true;
+        },
+        refuse: () => subscriber.error(queueFull(this.template)),
+      };
+      if (this.#waiting.join(wait, this.#starting(tried, only) * LIMITS.queuedPerInstance))
+        return () => this.#waiting.leave(wait);
+      wait.refuse();
+      return undefined;
+    });
+  }
+
+  #starting(tried?: ReadonlySet<string>, only?: InstanceRef): number {
+    let count = 0;
+    for (const member of only === undefined ? this.members.values() : [only])
+      if (member instanceof InstanceRef && member.isStarting && tried?.has(member.id) !== true) count += 1;
+    return count;
   }
 
   views(): MemberView[] {
@@ -120,9 +171,9 @@ export class Group {
   }
 
   /** When its instances have ended. Resolves when the calls that waited for them have their errors. */
-  close(): Promise<void> {
+  async close(): Promise<void> {
     this.#changes.complete();
-    return this.queue.close();
+    await Promise.all([this.queue.close(), this.#waiting.close()]);
   }
 
   /** `bestMs`: the best latency in the pool, on which the score depends. */

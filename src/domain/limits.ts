@@ -122,6 +122,8 @@ export const LIMITS = {
   restartLongestMs: 30_000,
   /** The back-off of an instance starts again after it ran for this time. */
   restartForgivenMs: 60_000,
+  /** Restarts in a row for which calls wait: those after back-offs of up to 2 s. Source: ADR 113. */
+  expectedRestarts: 3,
   /** Failed probes in a row that make an instance unhealthy. */
   failedProbes: 2,
   /** Failed probes in a row of an unhealthy instance, after which its session is reopened. */

@@ -76,6 +76,7 @@ export class Mcp {
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, scheduler, random }),
       now,
+      alarm,
       run: scheduler.run,
       memory: new ListMemory(),
     };

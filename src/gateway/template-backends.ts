@@ -1,13 +1,14 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
 // src/actors owns sessions, stateless clients and changes.
 
-import { filter, map, type Observable, tap } from 'rxjs';
+import { filter, firstValueFrom, map, Observable, race, tap } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
+import type { Alarm } from '../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -20,6 +21,7 @@ export interface BackendDeps {
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
   readonly now: () => number;
+  readonly alarm: Alarm;
   readonly run: TaskScheduler['run'];
   /** The stored lists of all templates. */
   readonly memory: ListMemory;
@@ -56,6 +58,18 @@ export class TemplateBackends implements Backends {
     const refs = fleet.has(this.#template) ? fleet.refs(this.#template) : [];
     const healthy = refs.filter(({ state }) => state === 'healthy').flatMap(({ peer }) => peer ?? []);
     return healthy.length > 0 ? healthy : refs.flatMap(({ lastPeer }) => lastPeer ?? []);
+  }
+
+  whenStarted(owner: Owner): Promise<void> | undefined {
+    const { fleet, alarm } = this.#deps;
+    if (!fleet.has(this.#template) || this.peers().length > 0) return undefined;
+    const group = fleet.group(this.#template);
+    const started$ = group.untilStarted(owner.id);
+    if (started$ === undefined) return undefined;
+    const late$ = new Observable<void>((subscriber) =>
+      alarm(group.policy.callTimeoutMs, () => subscriber.next()),
+    );
+    return firstValueFrom(race(started$, late$));
   }
 
   openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {

@@ -24,6 +24,11 @@ export interface Backends {
   /** The handshake results of the healthy instances, else the last known ones; empty when none was ever connected. */
   peers(owner: Owner): readonly Peer[];
   /**
+   * Resolves when there are peers, or there is no reason to wait any longer: nothing is starting, or the timeout of a call has
+   * passed. Undefined when there is no reason to wait at all. QUEUE_FULL.
+   */
+  whenStarted?(owner: Owner): Promise<void> | undefined;
+  /**
    * Opens a session for a legacy client, at an instance that the strategy chooses. NO_HEALTHY_INSTANCE, SESSION_LIMIT,
    * QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE. When `signal` aborts it rejects, and no session is left open.
    */

@@ -135,6 +135,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       queueFull,
     ],
     [
+      'Requests that wait for each starting instance while none is healthy',
+      `${LIMITS.queuedPerInstance}, up to the \`timeout\` of the template`,
+      `${queueFull}; \`NO_HEALTHY_INSTANCE\` after the time`,
+    ],
+    [
       'Calls that wait for an answer from a client without a session',
       `${count(LIMITS.parkedCalls)}, up to ${minutes(LIMITS.parkedCallMs)}`,
       '`QUEUE_FULL`',

@@ -188,8 +188,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
+    const { group, route } = this.#input;
     const failure = this.#isWaiting ? this.#failure : undefined; // more telling than the lack of another instance
-    this.giveUp(failure ?? this.#overdue);
+    if (silent === undefined && group.isStarting(this.#tried, route.bound)) this.giveUp();
+    else this.giveUp(failure ?? this.#overdue);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -211,8 +213,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#isWaiting = waiting$ !== undefined;
     if (waiting$ !== undefined) {
       this.#leaveQueue();
-      const refused = (error: GatewayError): void => this.giveUp(this.#failure ?? error);
-      this.#waitFor(waiting$, () => this.tryNow(), refused);
+      this.#waitFor(waiting$, () => this.tryNow());
       return false;
     }
     const ref = this.#next();
@@ -271,7 +272,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #waitFor<T>(
     preparation$: Observable<T>,
     done: (value: T) => void,
-    failed: (error: GatewayError) => void,
+    failed = (error: GatewayError): void => this.giveUp(this.#failure ?? error),
   ): void {
     const preparation = new Subscription();
     this.#preparation = preparation; // before subscribing: it may end synchronously
@@ -406,11 +407,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#events.retried(ref, number, code);
   }
 
-  /** Joins the queue, or keeps its position there, while a suitable instance is only at capacity; else gives up. */
+  /** Waits while a suitable instance is starting, or in the queue while one is only at capacity; else gives up. */
   #joinQueue(): void {
-    const { group } = this.#input;
+    const { group, route } = this.#input;
     const { queue } = group;
-    if (!this.#route.isOnlyFull(this.#tried)) this.giveUp();
+    const started$ = group.untilStarted(this.ownerId, this.#tried, route.bound);
+    if (started$ !== undefined) {
+      this.#leaveQueue();
+      this.#waitFor(started$, () => this.tryNow());
+    } else if (!route.isOnlyFull(this.#tried)) this.giveUp();
     else if (!queue.has(this) && !queue.join(this, group.maxQueueLength)) this.refuse();
   }
 

@@ -1,5 +1,5 @@
-// The queue of calls that found all instances of their template full, bounded in length and time. Owners take turns; the calls of
-// one owner are served in order of arrival. It decides which call tries next, not at which instance. Each call is served in its own
+// The queue of calls that found all instances of their template full, or still starting, bounded in length and time. Owners take
+// turns; the calls of one owner are served in order of arrival. It decides which call tries next, not at which instance. Each call is served in its own
 // task of the scheduler: an instance that falls, or returns, may concern thousands. Source: ADR 41, ADR 102.
 
 import type { Alarm } from '../../domain/clock.ts';
@@ -40,6 +40,8 @@ export interface YieldingCall {
 export interface WaitQueueDeps {
   readonly alarm: Alarm;
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
+  /** Longest wait of a call, in ms. Default LIMITS.queueWaitMs; `Infinity`: until the call itself leaves. */
+  readonly waitMs?: number;
 }
 
 export class WaitQueue {
@@ -64,13 +66,15 @@ export class WaitQueue {
   }
 
   /**
-   * Joins the queue for at most LIMITS.queueWaitMs. When `maxLength` calls wait already, an owner within an equal part of the
+   * Joins the queue for at most `waitMs`. When `maxLength` calls wait already, an owner within an equal part of the
    * queue displaces the newest call of the owner that has most calls there; other owners are refused: false.
    */
   join(call: QueuedCall, maxLength: number): boolean {
     const displaced = this.#length < maxLength ? undefined : this.#displacedBy(call.ownerId, maxLength);
     if (this.#length >= maxLength && displaced === undefined) return false;
-    call.endWait = this.#deps.alarm(LIMITS.queueWaitMs, () => this.#refuse(call));
+    const { alarm, waitMs = LIMITS.queueWaitMs } = this.#deps;
+    call.endWait =
+      waitMs === Number.POSITIVE_INFINITY ? () => undefined : alarm(waitMs, () => this.#refuse(call));
     const calls = this.#byOwner.get(call.ownerId) ?? [];
     calls.splice(placeOf(call, calls), 0, call);
     this.#byOwner.set(call.ownerId, calls);

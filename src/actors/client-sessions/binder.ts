@@ -1,5 +1,6 @@
 // Finds a binding for a session: at the instance that the strategy chooses, and after a failure at the next one.
 
+import { fromEvent, take, takeUntil } from 'rxjs';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import { type Clock, SLOW_MS } from '../../domain/clock.ts';
 import { notConnected } from '../../domain/error-catalogue.ts';
@@ -93,7 +94,8 @@ export class Binder {
    */
   findBinding(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, needs, ended);
-    return new BindingSearch({ ...this.#deps, ...options, group: needs.group, signal, open }).run();
+    const { group, ownerId } = needs;
+    return new BindingSearch({ ...this.#deps, ...options, group, ownerId, signal, open }).run();
   }
 
   async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {
@@ -158,6 +160,7 @@ export class Binder {
 
 interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 'budget' | 'isAccepting'> {
   readonly group: Group;
+  readonly ownerId: string;
   /** Ends the search. */
   readonly signal: AbortSignal;
   readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
@@ -190,7 +193,19 @@ class BindingSearch {
 
   #continue(ref: InstanceRef | undefined): void {
     if (ref !== undefined) void this.#try(ref);
-    else if (this.#underWay === 0) this.#found.reject(this.#failure ?? this.#noInstance());
+    else if (this.#underWay > 0) return;
+    else if (!this.#awaitStart()) this.#found.reject(this.#failure ?? this.#noInstance());
+  }
+
+  /** Continues when an instance has started; false when none is starting. */
+  #awaitStart(): boolean {
+    const { group, ownerId, signal } = this.#deps;
+    const started$ = this.#mayTry ? group.untilStarted(ownerId, this.#tried) : undefined;
+    started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
+      error: (error: GatewayError) => this.#found.reject(error),
+      complete: () => this.#continue(this.#next()),
+    });
+    return started$ !== undefined;
   }
 
   async #try(ref: InstanceRef): Promise<void> {

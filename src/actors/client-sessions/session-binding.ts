@@ -238,7 +238,8 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   bindTimeoutMs(): number {
-    return this.#binding === undefined ? LIMITS.handshakeMs : this.#policy.callTimeoutMs;
+    const { callTimeoutMs } = this.#policy;
+    return this.#binding === undefined ? Math.max(LIMITS.handshakeMs, callTimeoutMs) : callTimeoutMs;
   }
 
   isServed(): boolean {
@@ -280,7 +281,9 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   fail(why: { readonly error: unknown } | 'late'): void {
-    this.#failure = why === 'late' ? backendTimeout(this.bindTimeoutMs(), 'no') : asGatewayError(why.error);
+    if (why !== 'late') this.#failure = asGatewayError(why.error);
+    else if (this.#group.isStarting()) this.#failure = this.#group.noneHealthy();
+    else this.#failure = backendTimeout(this.bindTimeoutMs(), 'no');
   }
 
   refuse(): void {

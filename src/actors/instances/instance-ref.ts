@@ -36,7 +36,7 @@ import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { LeaseRequest } from './conversation.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
-import type { InstanceEmission } from './instance-setup.ts';
+import type { InstanceContext, InstanceEmission } from './instance-setup.ts';
 import type { Lease } from './leases.ts';
 import type { SessionLink } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
@@ -98,6 +98,22 @@ export class InstanceRef implements Candidate {
   get isReopening(): boolean {
     const { connection } = this.#actor.getSnapshot().value;
     return typeof connection === 'string' ? connection === 'clearing' : connection.connected === 'ending';
+  }
+  /**
+   * True while it starts for the first time, restarts as requested, or restarts after at most LIMITS.expectedRestarts failures in a
+   * row. A networked server that was reached before is not started again by the gateway.
+   */
+  get isStarting(): boolean {
+    const snapshot = this.#actor.getSnapshot();
+    if (snapshot.status !== 'active') return false;
+    const { connection, duty } = snapshot.value;
+    if (duty === 'restarting') return true;
+    if (duty !== 'serving') return false;
+    if (connection === 'waiting') return isRestartExpected(snapshot.context);
+    if (typeof connection === 'string') return connection !== 'ended';
+    const { connected } = connection;
+    if (connected === 'connecting') return isRestartExpected(snapshot.context);
+    return connected === 'ending' || (connected === 'closing' && isRestartExpected(snapshot.context, 1));
   }
   get peer(): Peer | undefined {
     return this.link?.peer;
@@ -289,6 +305,12 @@ function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   const { connected } = connection;
   if (connected === 'connecting') return 'starting';
   return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
+}
+
+/** `more`: failures that are not counted yet. */
+function isRestartExpected({ attempts, sessions, definition }: InstanceContext, more = 0): boolean {
+  const isEverStarted = definition.command !== undefined || sessions === 0;
+  return attempts + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
 }
 
 /** An HTTP server may turn out to speak the transport before Streamable HTTP. */

@@ -101,14 +101,16 @@ export class ModernEndpoint {
     return { id, method, params, envelope, owner, template, backends };
   }
 
-  #serve(call: ModernCall, request: McpRequest, reply: McpReply): void {
+  #serve(call: ModernCall, request: McpRequest, reply: McpReply): void | Promise<void> {
     switch (call.method) {
       case 'server/discover':
-        reply.json(200, resultMessage(call.id, JsonText.ofValue(this.#discover(call))));
-        return;
+        return started(call, () =>
+          reply.json(200, resultMessage(call.id, JsonText.ofValue(this.#discover(call)))),
+        );
       case 'subscriptions/listen':
-        this.#listens.open(call, reply, commonCapabilities(call.backends.peers(call.owner)), infoFor(call));
-        return;
+        return started(call, () =>
+          this.#listens.open(call, reply, commonCapabilities(call.backends.peers(call.owner)), infoFor(call)),
+        );
       default: {
         const report = request.report(call);
         new ModernExchange(call, report, reply, this.#deps).start(this.#answers(call, request, report));
@@ -145,6 +147,16 @@ export class ModernEndpoint {
     if (!hasRounds(method) || !acceptsServerRequests(profile)) return answers$;
     return parked.follow(owner, method, holdingBody(answers$, from)); // it may outlive its HTTP request
   }
+}
+
+/** Answers now, or when the servers that are starting have told their capabilities. */
+function started({ backends, owner, id }: ModernCall, answer: () => void): void | Promise<void> {
+  const waiting = backends.whenStarted?.(owner);
+  return waiting === undefined
+    ? answer()
+    : waiting.then(answer).catch((thrown: unknown) => {
+        throw rpcFailureOf(thrown, id);
+      });
 }
 
 /** The refusal of answers to a call that is not parked here, although the state is valid. */

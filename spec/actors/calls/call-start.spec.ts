@@ -1,0 +1,140 @@
+// Calls and sessions that find no healthy instance of their template while one is starting: they wait for it. Time is simulated.
+
+import * as assert from 'uvu/assert';
+import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
+import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import {
+  type Caller,
+  codeOf,
+  Harness,
+  HTTP,
+  pass,
+  STDIO,
+  settled,
+  toolCall,
+} from '../../helpers/failing-backend.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('call: starting instances');
+let harness = new Harness();
+/** Ends the openings under way: with the transport of the harness, or with an error. */
+let openings: { open(): void; fail(): void }[] = [];
+
+test.after.each(() => harness.close());
+simulateTime(test, () => {
+  harness = new Harness();
+  openings = [];
+  const { open } = harness;
+  harness.open = (definition, signal) =>
+    new Promise((resolve, reject) => {
+      const fail = () => reject(backendUnavailable('it ended', { delivered: 'no' }));
+      signal.addEventListener('abort', fail);
+      openings.push({ open: () => resolve(open(definition, signal)), fail });
+    });
+});
+
+test('wait for the first start, and are sent in the order of their arrival', async () => {
+  start('a');
+  const calls = [harness.call('write'), harness.call('write'), harness.callStateless(toolCall('write'))];
+  await pass(20_000);
+  assert.equal(calls.map(isOver), [false, false, false]);
+  openings[0]?.open();
+  assert.equal(await Promise.all(calls.map(({ end }) => end)), ['a', 'a', 'a']);
+});
+
+test('wait for a planned restart', async () => {
+  start('a');
+  openings[0]?.open();
+  await settled();
+  harness.ref('a').restart();
+  const call = harness.call('write');
+  await settled();
+  openings[1]?.open();
+  assert.is(await call.end, 'a');
+});
+
+test('are sent at once to an instance that is healthy', async () => {
+  start('a');
+  start('b');
+  openings[1]?.open();
+  await settled();
+  assert.is(await harness.call('write').end, 'b');
+});
+
+test('wait for the restarts of a program that ended, until it has failed too often', async () => {
+  start('a');
+  const call = harness.call('write');
+  for (let count = 0; count < 4; count += 1) {
+    assert.is(isOver(call), false, `after ${count} failures`);
+    openings[count]?.fail();
+    await pass(3_000);
+  }
+  assert.is(codeOf(await call.end), 'NO_HEALTHY_INSTANCE');
+  assert.is(codeOf(await harness.call('write').end), 'NO_HEALTHY_INSTANCE');
+});
+
+test('do not wait for a networked server that was reached before', async () => {
+  start('a', HTTP);
+  openings[0]?.open();
+  await settled();
+  harness.backend('a').disconnect('it ended');
+  await pass(600);
+  assert.is(harness.ref('a').state, 'starting');
+  assert.is(codeOf(await harness.call('write').end), 'NO_HEALTHY_INSTANCE');
+});
+
+test('end at their deadline with the reason, as not delivered', async () => {
+  harness.setPolicy({ callTimeoutMs: 10_000 });
+  start('a');
+  const [call, session] = [harness.call('write'), harness.openSession().catch((thrown) => codeOf(thrown))];
+  await pass(9_999);
+  assert.is(isOver(call), false);
+  await pass(1);
+  const error = await call.end;
+  assert.is(codeOf(error), 'NO_HEALTHY_INSTANCE');
+  assert.match(String(error), 'a is starting');
+  await pass(20_000);
+  assert.is(await session, 'NO_HEALTHY_INSTANCE');
+});
+
+test('sessions wait too', async () => {
+  start('a');
+  const opening = harness.openSession();
+  await pass(20_000);
+  openings[0]?.open();
+  assert.ok((await opening).isAt('a'));
+});
+
+test('wait in bounded numbers, shared between owners', async () => {
+  start('a');
+  const of = (caller: string) => harness.call({ method: 'tools/list', caller });
+  const many = Array.from({ length: 257 }, () => of('ann'));
+  assert.equal(many.filter(isOver).length, 1);
+  assert.is(codeOf(await many[256]?.end), 'QUEUE_FULL');
+  const other = of('bob');
+  assert.is(isOver(other), false);
+  assert.is(codeOf(await many[255]?.end), 'QUEUE_FULL');
+  openings[0]?.open();
+  assert.is(await other.end, 'a');
+});
+
+test('leave without a trace, and end when the instance is removed', async () => {
+  const ref = start('a');
+  const [left, stays] = [harness.call('write'), harness.call('write')];
+  left.subscription.unsubscribe();
+  ref.leave(0);
+  assert.is(codeOf(await stays.end), 'NO_HEALTHY_INSTANCE');
+});
+
+test.run();
+
+/** Adds an instance, whose openings end when the spec says so. */
+function start(id: string, fields = STDIO): InstanceRef {
+  harness.add(id, { fields }).catch(() => undefined); // it may never be healthy
+  return harness.ref(id);
+}
+
+function isOver({ subscription }: Caller): boolean {
+  return subscription.closed;
+}
