@@ -33,6 +33,9 @@ export interface Connections {
   readonly http: EndpointConnection;
 }
 
+/** The name of all templates together in the configuration of a client. */
+export const ALL_TEMPLATES = 'stagedoor';
+
 /** Connections of a client that may run on another machine, where `stagedoor` has to be installed. */
 export function remoteConnections(template: string, url: string, needsKey: boolean): Connections {
   const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;

@@ -188,8 +188,22 @@ test('leaves no program behind when a verification is interrupted', async () => 
   }
 });
 
+test('without a template it connects to all of them', async () => {
+  const { out } = await open.run('connect --llm cursor --http --verify');
+  assert.match(out, `"url": "${open.url}/mcp"`);
+  assert.match(out, /"stagedoor": \{/);
+  assert.match(out, /cursor \(http\) works: /);
+  const { integrations } = JSON.parse((await open.run('connect --json')).out);
+  const kinds = integrations.map(({ kind }: { kind: string }) => kind);
+  assert.equal([kinds.includes('cursor'), kinds.includes('curl')], [true, false]);
+  const cursor = integrations.find(({ kind }: { kind: string }) => kind === 'cursor');
+  assert.equal(cursor.args.slice(1), ['bridge', '--url', open.url]);
+});
+
 test('refuses unknown names and incompatible options', async () => {
   const cases: [string, number, RegExp][] = [
+    ['weather --llm claud-code', 2, /not "claud-code"; did you mean "claude-code"\?$/],
+    ['--llm curl', 2, /curl calls the tools of one template: name it$/],
     ['weather --llm emacs', 2, /--llm must be one of claude, claude-code, .*curl.*, not "emacs"/],
     ['wether', 1, /template "wether" not found; did you mean "weather"\?$/],
     ['weather --http --stdio', 2, /--stdio cannot be combined with --http/],

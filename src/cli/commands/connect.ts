@@ -3,7 +3,9 @@
 
 import { isUtf8 } from 'node:buffer';
 import { once } from 'node:events';
+import { didYouMean } from '../../config/nearest.ts';
 import {
+  ALL_TEMPLATES,
   type Connection,
   type Connections,
   type ConnectKind,
@@ -23,8 +25,9 @@ import type { Terminal } from '../terminal.ts';
 
 export const connect: Command = {
   name: 'connect',
-  positionals: '<template>',
-  summary: 'Show how MCP clients connect to a template: a snippet, its file and the steps',
+  positionals: '[template]',
+  summary:
+    'Show how MCP clients connect to a template, or to all templates at once: a snippet, its file and the steps',
   options: {
     '--llm <kind>': 'Only this client, such as claude-code, vscode, curl; default all',
     '--stdio': 'The client starts a program: that of the template, else a bridge to the gateway; the default',
@@ -45,6 +48,7 @@ export const connect: Command = {
       'Use the program that the gateway names, also if it is not in the local catalogue; send the key to this http URL without a proof, now and later',
   },
   examples: [
+    'connect',
     'connect everything',
     'connect everything --llm claude-code --http',
     'connect everything --llm vscode --verify',
@@ -53,19 +57,19 @@ export const connect: Command = {
   ],
   run: async (input, terminal) => {
     const { CONNECT_KINDS } = await import('../../connect/index.ts');
-    const kinds = kindsOf(input, CONNECT_KINDS);
+    const kinds = kindsFor(input, CONNECT_KINDS);
     checkFileOptions(input);
     const { changeEntry } = await import('../connect/config-file.ts');
     const [kind] = kinds;
     if (input.has('remove') && kind !== undefined) {
-      await changeEntry(kind, input.positional(0), undefined, input, terminal);
+      await changeEntry(kind, entryName(input), undefined, input, terminal);
       return 0;
     }
     const { connections, transport, env } = await connectionsFor(input, terminal);
     const planned = integrationsOf(kinds, connections, transport);
     const [only] = planned;
     const isWritten = input.has('write') && only !== undefined;
-    if (isWritten) await changeEntry(only.kind, input.positional(0), only.connection, input, terminal);
+    if (isWritten) await changeEntry(only.kind, entryName(input), only.connection, input, terminal);
     const output = input.text('output');
     const write = resultWriter(terminal, output);
     const integrations = input.has('verify') ? await verifyAll(planned, { ...terminal, env }) : planned;
@@ -98,12 +102,29 @@ interface Integration {
   readonly outcome?: Verification | CommandFailure | undefined;
 }
 
+function entryName(input: CommandInput): string {
+  return input.positionals[0] ?? ALL_TEMPLATES;
+}
+
+/** Requests to the HTTP API name one template, so all templates together need a client of MCP. */
+function kindsFor(input: CommandInput, all: readonly ConnectKind[]): readonly ConnectKind[] {
+  const kinds = kindsOf(input, all);
+  if (input.positionals[0] !== undefined) return kinds;
+  const usable = kinds.filter(({ usesApi = false }) => !usesApi);
+  if (usable.length > 0) return usable;
+  throw new UsageError(`${kinds[0]?.title} calls the tools of one template: name it`);
+}
+
 function kindsOf(input: CommandInput, kinds: readonly ConnectKind[]): readonly ConnectKind[] {
   const name = input.text('llm');
   if (name === undefined) return kinds;
   const kind = kinds.find((each) => each.name === name);
   if (kind !== undefined) return [kind];
-  throw new UsageError(`--llm must be one of ${kinds.map((each) => each.name).join(', ')}, not "${name}"`);
+  const names = kinds.map((each) => each.name);
+  const guess = didYouMean(name, names);
+  throw new UsageError(
+    `--llm must be one of ${names.join(', ')}, not "${name}"${guess === undefined ? '' : `; ${guess}`}`,
+  );
 }
 
 async function connectionsFor(input: CommandInput, terminal: Terminal) {
@@ -129,7 +150,7 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   const key = { variable, ...(value === undefined ? {} : { value }) };
   const isTrusted = input.has('trust');
   const choice = { key, env: variables, environment: name, isTrusted, note: terminal.note };
-  const connections = await findConnections(gateway, input.positional(0), choice);
+  const connections = await findConnections(gateway, input.positionals[0], choice);
   return { connections, transport, env: envWithKey };
 }
 
@@ -169,7 +190,7 @@ function textOf(
   isFile: boolean,
 ): string {
   if (input.has('json')) {
-    return json({ template: input.positional(0), integrations: integrations.map(recordOf) });
+    return json({ template: input.positionals[0] ?? null, integrations: integrations.map(recordOf) });
   }
   const [only] = integrations;
   if (isFile && only !== undefined && integrations.length === 1) return only.kind.snippet(only.connection);
@@ -254,8 +275,9 @@ const NAMED_TOOLS = 8;
 
 export const bridge: Command = {
   name: 'bridge',
-  positionals: '<template>',
-  summary: 'Serve a template over standard input and output, for MCP clients that start programs',
+  positionals: '[template]',
+  summary:
+    'Serve a template, or all templates at once, over standard input and output, for MCP clients that start programs',
   options: {
     '--env <name>': 'Take URL and key from this entry of environments.json',
     ...URL_OPTION,
@@ -267,7 +289,7 @@ export const bridge: Command = {
     const { env } = namedEnvironment(input.text('env'), terminal.env);
     const url = namedUrl(input.text('url'), env) ?? (await answeringUrl(terminal)) ?? DEFAULT_URLS[0];
     if (input.has('trust')) trustUrl(credentialsPath(env), url);
-    return runBridge(input.positional(0), url, { env, complain: terminal.complain });
+    return runBridge(input.positionals[0], url, { env, complain: terminal.complain });
   },
 };
 
@@ -276,7 +298,7 @@ const WRITTEN_MS = 1_000;
 
 /** Resolves with 0 when the input ends or a signal comes. Only messages go to standard output. */
 async function runBridge(
-  template: string,
+  template: string | undefined,
   url: string,
   { env, complain }: Pick<Terminal, 'env' | 'complain'>,
 ): Promise<number> {
@@ -285,8 +307,9 @@ async function runBridge(
     import('../bridge/bridge.ts'),
     import('../bridge/gateway-link.ts'),
   ]);
-  const log = (text: string) => complain(`stagedoor bridge ${template}: ${text}`);
-  const endpoint = `${url}/mcp/${encodeURIComponent(template)}`;
+  const log = (text: string) =>
+    complain(`stagedoor bridge${template === undefined ? '' : ` ${template}`}: ${text}`);
+  const endpoint = `${url}/mcp${template === undefined ? '' : `/${encodeURIComponent(template)}`}`;
   const link = new GatewayLink(endpoint, () => requestCredentials(url, env), log);
   const write = async (line: string) => {
     if (process.stdout.write(`${line}\n`) || process.stdout.destroyed) return;

@@ -6,7 +6,7 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { didYouMean } from '../../config/nearest.ts';
 import { isLoopback } from '../../config.ts';
-import type { Connections, Key, ProgramConnection } from '../../connect/kind.ts';
+import { ALL_TEMPLATES, type Connections, type Key, type ProgramConnection } from '../../connect/kind.ts';
 import { commandWords } from '../../domain/command.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
@@ -26,17 +26,22 @@ interface Choice {
   note(text: string): void;
 }
 
-/** Throws CommandFailure for an unknown template. */
+/** For all templates without `template`. Throws CommandFailure for an unknown one. */
 export async function findConnections(
   gateway: GatewayApi,
-  template: string,
+  wanted: string | undefined,
   choice: Choice,
 ): Promise<Connections> {
   const { env, environment, isTrusted, note } = choice;
   const { url } = gateway;
-  const [instances, needsKey] = await Promise.all([instancesOf(gateway, template), requiresKey(url)]);
+  const [instances, needsKey] = await Promise.all([
+    wanted === undefined ? [] : instancesOf(gateway, wanted),
+    requiresKey(url),
+  ]);
+  const template = wanted ?? ALL_TEMPLATES;
   const key = needsKey ? choice.key : undefined;
-  const http = { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` } as const;
+  const endpoint = wanted === undefined ? `${url}/mcp` : `${url}/mcp/${wanted}`;
+  const http = { transport: 'http', template, url, key, endpoint } as const;
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
   if (own !== undefined && (own.program === 'container' || !(await hasVariables(gateway, template)))) {
@@ -53,7 +58,7 @@ export async function findConnections(
     key: environment === undefined ? key : undefined,
     // Absolute paths of this program: desktop programs often have another search path.
     command: process.execPath,
-    args: [realpathSync(PROGRAM), 'bridge', template, ...named],
+    args: [realpathSync(PROGRAM), 'bridge', ...(wanted === undefined ? [] : [wanted]), ...named],
   };
   return { http, stdio: bridge };
 }

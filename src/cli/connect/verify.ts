@@ -42,8 +42,9 @@ export async function verify(
   env: Terminal['env'],
   listMs = LIST_MS,
 ): Promise<Verification> {
-  // The API says more about a refused key than the endpoint does.
-  if (connection.transport === 'http') await verifyApi(connection, env);
+  // The API says more about a refused key than the endpoint does; it has no list of all templates.
+  if (connection.transport === 'http' && connection.endpoint !== `${connection.url}/mcp`)
+    await verifyApi(connection, env);
   const beganAtMs = performance.now();
   const signal = new AbortController().signal;
   const open = TRANSPORTS[connection.transport](definitionOf(connection, env), {
@@ -85,7 +86,7 @@ export async function verify(
 export async function verifyApi(connection: Connection, env: Terminal['env']): Promise<Verification> {
   const beganAtMs = performance.now();
   const { headers, prove } = credentialsOf(connection, env);
-  const credentials = { headers, ...(prove && { prove }), refused: (why: string) => why };
+  const credentials = { headers, ...(prove && { prove }), name: 'its key', refused: (why: string) => why };
   const gateway = new Remote(connection.url, credentials, (_, work) => work(() => {}));
   const path = `/mcp/${connection.template}/tools/list`;
   const answer = await gateway.request(path, { timeoutMs: VERIFY_MS });
