@@ -191,7 +191,7 @@ export class Remote {
       hasBegun = true;
       const reader = new SseReader(EVENT_BYTES, (bytes, name) => {
         const data = bytes.toString('utf8');
-        if (name === 'error') throw refusalOf(JSON.parse(data), response);
+        if (name === 'error') throw this.#refusalOf(JSON.parse(data), response);
         onEvent({ name, data, id: reader.lastEventId });
       });
       for await (const chunk of response.body) {
@@ -236,8 +236,14 @@ export class Remote {
     if (typeof body !== 'object' || body === null)
       throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
     if (ok) return body;
-    if (status !== 401 || form !== undefined) throw refusalOf(body, response);
+    if (status !== 401 || form !== undefined) throw this.#refusalOf(body, response);
     throw new GatewayRefusal(this.#credentials.refused(reasonsOf(body)), fields(body).error_code);
+  }
+
+  /** Names the credentials that lack a permission: there may be several on a machine. */
+  #refusalOf(body: object, response: Response): GatewayRefusal {
+    const used = response.status === 403 ? `; ${this.#credentials.name} was used` : '';
+    return refusalOf(body, response, used);
   }
 }
 
@@ -248,11 +254,11 @@ function contentOf({ body, form }: RemoteRequest, { headers }: RequestCredential
 }
 
 /** The gateway's error body as one line, without its request id, which only helps readers of the log. */
-function refusalOf(answer: object, { status, headers }: Response): GatewayRefusal {
+function refusalOf(answer: object, { status, headers }: Response, used: string): GatewayRefusal {
   const { error_code: code = `status ${status}` } = fields(answer);
   const wait = status === 429 ? headers.get('Retry-After') : null;
   const advice = wait === null ? '' : `; try again in ${wait} s`;
-  return new GatewayRefusal(`${reasonsOf(answer)}${advice} (${code})`, code);
+  return new GatewayRefusal(`${reasonsOf(answer)}${advice}${used} (${code})`, code);
 }
 
 function reasonsOf(answer: object): string {
@@ -331,16 +337,43 @@ export async function entriesOf(
   return entries;
 }
 
-/** For a request about a template: the failure for an unknown name suggests a similar one. */
-export async function ofTemplate<T>(gateway: Remote, template: string, work: () => Promise<T>): Promise<T> {
+/** For a request about a template: the failure for an unknown name of it, of an instance or of a tool suggests a similar one. */
+export async function ofTemplate<T>(
+  gateway: Remote,
+  template: string,
+  work: () => Promise<T>,
+  { id = '', tool = '' }: { readonly id?: string | undefined; readonly tool?: string } = {},
+): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof GatewayRefusal) || error.code !== 'TEMPLATE_NOT_FOUND') throw error;
-    // A caller that may not read the registry gets no suggestion.
-    const registry = await gateway.request('/gateway/registry').catch(() => undefined);
-    const guess = didYouMean(template, Object.keys(fields(fields(registry).templates)));
+    if (!(error instanceof GatewayRefusal) || error.message.includes('did you mean')) throw error;
+    const guess = await guessOf(error.code, gateway, { template, id, tool });
     if (guess === undefined) throw error;
     throw new CommandFailure(`${error.message}; ${guess}`, { cause: error });
   }
+}
+
+/** A caller that may not read the names gets no suggestion. */
+async function guessOf(
+  code: unknown,
+  gateway: Remote,
+  { template, id, tool }: Readonly<Record<'template' | 'id' | 'tool', string>>,
+): Promise<string | undefined> {
+  const answerOf = (path: string) => gateway.request(path).then(fields, () => ({}) as Fields);
+  if (code === 'TOOL_NOT_FOUND') {
+    const { tools } = await answerOf(`/mcp/${encodeURIComponent(template)}/tools/list`);
+    return didYouMean(
+      tool,
+      listOf(tools).map(({ name }) => String(name)),
+    );
+  }
+  if (code !== 'TEMPLATE_NOT_FOUND' && code !== 'SERVER_NOT_FOUND') return undefined;
+  const templates = fields((await answerOf('/gateway/registry')).templates);
+  if (code === 'TEMPLATE_NOT_FOUND') return didYouMean(template, Object.keys(templates));
+  const { instances } = fields(templates[template]);
+  return didYouMean(
+    id,
+    listOf(instances).map((each) => String(each.id)),
+  );
 }

@@ -19,7 +19,7 @@ async function open(listener: RequestListener, refusedMs?: number) {
   const url = await serve(listener);
   const [lines, said]: [string[], string[]] = [[], []];
   const log = (text: string) => void said.push(text);
-  const link = new GatewayLink(`${url}/mcp/x`, () => ({ headers: {}, refused: String }), log, 50);
+  const link = new GatewayLink(`${url}/mcp/x`, () => ({ headers: {}, refused: String, name: 'x' }), log, 50);
   const write = async (line: string) => void lines.push(line);
   const bridge = new Bridge({ link, write, log, ...(refusedMs === undefined ? {} : { refusedMs }) });
   return { bridge, lines, said };

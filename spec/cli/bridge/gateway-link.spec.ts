@@ -11,7 +11,7 @@ const test = suite('the link of the bridge');
 const serve = serverFor(test);
 const ask = { method: 'POST', headers: {}, body: '{}', isRepeatable: false } as const;
 const forever = new AbortController().signal;
-const none = () => ({ headers: {}, refused: String });
+const none = () => ({ headers: {}, refused: String, name: 'x' });
 
 test('waits for a gateway that is away, and reports it once', async () => {
   const port = await freePort();
@@ -69,7 +69,7 @@ test('reads the credentials again when they are refused', async () => {
   let token = 'old';
   const link = new GatewayLink(
     url,
-    () => ({ headers: { authorization: `Bearer ${token}` }, refused: String }),
+    () => ({ headers: { authorization: `Bearer ${token}` }, refused: String, name: 'x' }),
     () => {},
   );
   assert.is((await link.send({ ...ask, signal: forever })).status, 401);

@@ -52,6 +52,10 @@ const gateway = gatewayFor(test, {}, async ({ server: { gateway: facade } }) => 
   await facade.register('odd', { handler }, { waitMs: 5_000 });
 });
 
+test('suggests the nearest tool', async () => {
+  assert.match(await complaint(gateway.run('gateway call odd shwo')), /did you mean "show"\?/);
+});
+
 test('prints the text of the result', async () => {
   const line = '{"text":"hello world"}';
   for (const word of ['text=hello world', line])

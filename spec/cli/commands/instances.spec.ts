@@ -35,6 +35,24 @@ test('restart of the gateway in the background refuses --url and --json', async 
   }
 });
 
+test('instance set changes weight and metadata, and nothing without options', async () => {
+  assert.is(
+    await printed(gateway.run('instance set demo one --weight 7 --metadata zone=a')),
+    'weight         7\nmetadata.zone  a',
+  );
+  const { weight, metadata } = gateway.server.gateway.instance('demo', 'one').definition;
+  assert.equal([weight, { ...metadata }], [7, { zone: 'a' }]);
+  assert.match(
+    await complaint(gateway.run('instance set demo one'), 2),
+    /nothing to change: give --weight or --metadata$/,
+  );
+});
+
+test('suggest the nearest instance', async () => {
+  for (const line of ['gateway drain demo onee', 'instance set demo onee --weight 2'])
+    assert.match(await complaint(gateway.run(line)), /did you mean "one"\?$/);
+});
+
 test('each fails for an unknown instance, and for a missing argument', async () => {
   for (const verb of ['drain', 'resume', 'deregister']) {
     const unknown = await complaint(gateway.run(`gateway ${verb} demo a/b?c`));

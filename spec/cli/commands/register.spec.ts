@@ -1,6 +1,9 @@
 // `gateway register`: its options, instances that do not become healthy, and secrets.
 
+import { once } from 'node:events';
 import { mkdir, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, relative } from 'node:path';
 import * as assert from 'uvu/assert';
@@ -35,6 +38,30 @@ test('waits only with --wait, and reports when it replaced an instance', async (
   assert.match(out, /^twice-[0-9a-f]{8} is registered in twice: (starting|unhealthy)\n/);
   assert.match((await register(words)).out, /^one is registered in twice: /);
   assert.match((await register(words)).out, /^one is replaced in twice: /);
+});
+
+test('removes an instance that is not healthy in time with --remove-on-failure, unless it replaced one', async () => {
+  const line = `gone --id one ${FAR} --wait 1 --remove-on-failure`;
+  assert.match(
+    (await register(line)).err,
+    /^stagedoor: one is not healthy after 1 s: .*; it is removed again$/,
+  );
+  await register(`gone --id one ${FAR}`);
+  const second = await register(line);
+  assert.equal([second.code, second.out.split(':')[0]], [1, 'one is replaced in gone']);
+  assert.match(second.err, /; it stays registered$/);
+  const alone = await complaint(register(`gone --id one ${FAR} --remove-on-failure`), 2);
+  assert.match(alone, /--remove-on-failure requires --wait$/);
+});
+
+test('suggests --header when the endpoint refuses the caller', async () => {
+  const server = createServer((_, response) => response.writeHead(401).end('who?')).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const { err } = await register(`closed --id one --endpoint http://127.0.0.1:${port}/mcp --wait 5`);
+  server.close();
+  assert.match(err, /401.*; give the credentials with --header Authorization=@<file>; it stays registered$/);
+  await gateway.run('gateway deregister closed one');
 });
 
 test('sends headers, from the command line or a file, and metadata', async () => {

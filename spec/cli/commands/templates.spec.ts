@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { suite } from '../../helpers/suite.ts';
-import { complaint, gatewayFor, printed, runCommand } from './against-gateway.ts';
+import { complaint, gatewayFor, HANDLER, printed, runCommand } from './against-gateway.ts';
 
 const test = suite('template list, show, init, add and validate');
 const folder = folderOfEach(test);
@@ -44,6 +44,20 @@ test('show describes a template, also one without a definition', async () => {
   await gateway.server.gateway.register('bare', { endpoint: 'http://127.0.0.1:1' });
   const record = JSON.parse((await gateway.run('template show bare --json')).out);
   assert.equal([record.name, record.version, record.is_defined, record.instances], ['bare', null, false, 1]);
+});
+
+test('set changes settings of a template, and suggests the nearest one', async () => {
+  await gateway.server.gateway.register('set', { handler: HANDLER });
+  const out = await printed(gateway.run('template set set strategy=random timeout=7'));
+  assert.match(out, /^strategy +random$/m);
+  assert.match(out, /^timeout +7$/m);
+  assert.not.match(await printed(gateway.run('template set set timeout=default')), /^timeout +7$/m);
+  assert.match(
+    await complaint(gateway.run('template set set timeuot=7'), 2),
+    /no setting "timeuot"; did you mean "timeout"\?$/,
+  );
+  assert.match(await complaint(gateway.run('template set set strategy=best')), /strategy/);
+  assert.match(await complaint(gateway.run('template set sett timeout=7')), /did you mean "set"\?$/);
 });
 
 test('list and show read local definitions without a gateway', async () => {

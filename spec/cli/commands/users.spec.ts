@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { cellsOf, complaint, gatewayFor } from './against-gateway.ts';
+import { cellsOf, complaint, gatewayFor, HANDLER } from './against-gateway.ts';
 
 const test = suite('gateway users, create-user, set-password and delete-user');
 const gateway = gatewayFor(test, { withAccounts: true }, async ({ server }) => {
@@ -44,6 +44,34 @@ test('create an admin with an e-mail address and templates, and print the record
   const wanted = [0, 'admin', true, 'bo@example.com', ['a', 'b']];
   assert.equal([code, role, is_superuser, email, templates], wanted);
   assert.not.match(JSON.stringify(rest), 'correct horse');
+});
+
+test('warn of templates that the gateway does not have', async () => {
+  await gateway.server.gateway.register('files', { handler: HANDLER }, { waitMs: 5_000 });
+  const { err } = await gateway.runAt(
+    { line: 'correct horse' },
+    'gateway create-user ed --password - --templates fiels,files',
+  );
+  assert.match(err, /^warning: the gateway has no template "fiels"; did you mean "files"\?$/m);
+  assert.not.match(err, 'no template "files"');
+  await gateway.run('gateway delete-user ed');
+  const key = await gateway.run('gateway create-api-key k --templates other');
+  assert.match(key.err, /^warning: the gateway has no template "other"$/m);
+});
+
+test('set changes what its options name, and nothing else', async () => {
+  const set = async (line: string) => JSON.parse((await gateway.run(`users set ada --json ${line}`)).out);
+  assert.match(
+    await complaint(gateway.run('users set ada'), 2),
+    /nothing to change: give at least one option$/,
+  );
+  const { role, templates, is_active } = await set('--role admin --enable');
+  assert.equal([role, templates, is_active], ['admin', ['files'], true]);
+  assert.equal((await set('--templates all')).templates, null);
+  const { role: kept, email, is_active: isActive } = await set('--email a@b --disable');
+  assert.equal([kept, email, isActive], ['admin', 'a@b', false]);
+  assert.equal((await set('--role user --templates files')).templates, ['files']);
+  assert.match((await gateway.run('users set ada --role user')).out, /^ada +user/m);
 });
 
 test('accept a password on the command line with a warning', async () => {

@@ -1,9 +1,10 @@
 // The accounts for the account commands: the /auth routes of a running gateway, or the same routes on its database (local-client.ts).
 
-import { type Fields, listOf } from '../answers.ts';
+import { didYouMean } from '../../config/nearest.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { findGateway } from '../remote.ts';
+import { findGateway, Remote } from '../remote.ts';
 import { DATABASE_OPTIONS } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 import type { AccountClient } from './local-client.ts';
@@ -30,6 +31,25 @@ export async function findApiKey(client: AccountClient, idOrName: string): Promi
 export function shownTemplatesOf({ templates }: Fields): unknown {
   if (!Array.isArray(templates)) return 'all';
   return templates.length === 0 ? 'none' : templates;
+}
+
+/**
+ * Warns about templates of an account that the gateway does not have: the account could use none of them. Without a gateway, and for
+ * a caller that may not read the registry, nothing is known.
+ */
+export async function warnOfTemplates(
+  client: AccountClient,
+  names: readonly string[] | undefined,
+  { note }: Pick<Terminal, 'note'>,
+): Promise<void> {
+  if (!(client instanceof Remote) || names === undefined) return;
+  const registry = await client.request('/gateway/registry').catch(() => undefined);
+  if (registry === undefined) return;
+  const known = Object.keys(fields(fields(registry).templates));
+  for (const name of names.filter((each) => !known.includes(each))) {
+    const guess = didYouMean(name, known);
+    note(`warning: the gateway has no template "${name}"${guess === undefined ? '' : `; ${guess}`}`);
+  }
 }
 
 export const PASSWORD_OPTION: OptionTable = {

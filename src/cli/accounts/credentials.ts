@@ -91,6 +91,8 @@ export interface RequestCredentials {
   readonly headers: Readonly<Record<string, string>>;
   /** Awaited before the headers are sent; see `requireProof`. Absent where no proof is needed. */
   prove?(timeoutMs?: number): Promise<void>;
+  /** Their kind and id, as a clause: `the API key ab12 in STAGEDOOR_API_KEY`. */
+  readonly name: string;
   /** The reason of the failure when the gateway answers 401 with this detail. */
   refused(detail: string): string;
 }
@@ -103,18 +105,22 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
   if (key) {
     if (/[^\x20-\x7e]/.test(key))
       throw new UsageError('STAGEDOOR_API_KEY contains characters that are not allowed in a header');
+    const id = /^sd_([^_]+)_/.exec(key)?.[1];
+    const name = id === undefined ? 'STAGEDOOR_API_KEY' : `the API key ${id} in STAGEDOOR_API_KEY`;
     return {
+      name,
       headers: { 'X-API-Key': key },
       ...(needsProof && {
         prove: (timeoutMs?: number) => requireProof(url, provableKey(key), 'STAGEDOOR_API_KEY', timeoutMs),
       }),
-      refused: (detail) => `${url} rejects STAGEDOOR_API_KEY: ${detail}`,
+      refused: (detail) => `${url} rejects ${name}: ${detail}`,
     };
   }
   const stored = findToken(path, url);
   const hasExpired = stored !== undefined && isExpired(stored, Date.now());
   const isUsable = stored !== undefined && !hasExpired;
   return {
+    name: isUsable ? `the login of ${stored.username}` : 'no credentials',
     headers: isUsable ? { Authorization: `Bearer ${stored.access_token}` } : {},
     ...(isUsable &&
       needsProof && {

@@ -5,6 +5,7 @@ import {
   ACCOUNT_CLIENT_OPTIONS,
   findApiKey,
   shownTemplatesOf,
+  warnOfTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { LIFETIME_MS, permissionsOf, wordsOf } from '../accounts/account-options.ts';
@@ -68,9 +69,11 @@ export const createApiKey: Command = {
       templates: wordsOf(input, 'templates'),
       expires_at: expires === undefined ? undefined : timeOf('expires', expires, LIFETIME_MS),
     };
-    const record = await withAccountClient(input, terminal, async (client) =>
-      fields(await client.request('/auth/api-keys', { method: 'POST', body })),
-    );
+    const record = await withAccountClient(input, terminal, async (client) => {
+      const created = fields(await client.request('/auth/api-keys', { method: 'POST', body }));
+      await warnOfTemplates(client, body.templates, terminal);
+      return created;
+    });
     return printResult(input, terminal, record, () =>
       terminal.columns === undefined ? String(record.key) : forPeople(record),
     );

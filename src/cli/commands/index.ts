@@ -8,21 +8,37 @@ import { config, doctor } from './config.ts';
 import { bridge, connect } from './connect.ts';
 import { dbExport, dbImport, dbMigrate, dbStatus } from './database.ts';
 import { events } from './events.ts';
-import { deleteTemplate, deregister, drain, register, restart, resume, sync } from './instances.ts';
+import {
+  deleteTemplate,
+  deregister,
+  drain,
+  instanceSet,
+  register,
+  restart,
+  resume,
+  sync,
+} from './instances.ts';
 import { login, logout } from './login.ts';
 import { logLevel, logs } from './logs.ts';
 import { endSession, sessions } from './sessions.ts';
 import { start, stop } from './start.ts';
 import { health, list, stats, status } from './status.ts';
-import { templateAdd, templateInit, templateList, templateShow, templateValidate } from './templates.ts';
+import {
+  templateAdd,
+  templateInit,
+  templateList,
+  templateSet,
+  templateShow,
+  templateValidate,
+} from './templates.ts';
 import { call, tools } from './tools.ts';
-import { createUser, deleteUser, setPassword, users } from './users.ts';
+import { createUser, deleteUser, setPassword, users, usersSet } from './users.ts';
 
 export const COMMANDS: readonly Command[] = [
-  ...[start, stop, logs, register, deregister, drain, resume, restart, deleteTemplate, sync],
+  ...[start, stop, logs, register, deregister, drain, resume, restart, instanceSet, deleteTemplate, sync],
   ...[list, status, health, stats, events, logLevel, sessions, endSession, audit, tools, call],
-  ...[login, logout, createUser, users, setPassword, deleteUser, createApiKey, apiKeys, revoke],
+  ...[login, logout, createUser, users, usersSet, setPassword, deleteUser, createApiKey, apiKeys, revoke],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport],
-  ...[templateList, templateShow, templateInit, templateValidate, templateAdd],
+  ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];

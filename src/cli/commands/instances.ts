@@ -4,13 +4,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
+import { definedFields } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
 import { DAEMON_OPTIONS } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import { readCommandLine } from '../command-line.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
-import { printable, printResult, stateWord, table } from '../output.ts';
+import { detailLines, printable, printResult, stateWord, table } from '../output.ts';
 import { ANSWER_MS, CLIENT_OPTIONS, gatewayOf, ofTemplate } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
@@ -37,6 +38,7 @@ export const register: Command = {
     '--metadata <KEY=VALUE>...': 'A note kept with the instance',
     '--weight <number>': 'Share of the calls with weighted balancing, 1 to 1000; default 1',
     '--wait <seconds>': 'Wait until it is healthy; exit code 1 when it is not healthy by then',
+    '--remove-on-failure': 'With --wait: deregister it again when it is not healthy by then',
     ...CLIENT_OPTIONS,
   },
   examples: [
@@ -51,6 +53,8 @@ export const register: Command = {
     const isDefined = input.has('defined') || input.texts('config').length > 0;
     const content = isDefined ? serverOf(input, terminal) : { instance: instanceOf(input, terminal) };
     const waitSeconds = input.number('wait', { minimum: 0, maximum: 300 });
+    const isRemoved = input.has('remove-on-failure');
+    if (isRemoved && waitSeconds === undefined) throw new UsageError('--remove-on-failure requires --wait');
     const gateway = await gatewayOf(input, terminal);
     const query = waitSeconds === undefined ? '' : `?wait=${waitSeconds}`;
     const { status, body } = await gateway.ask(`${isDefined ? '/servers' : '/gateway/register'}${query}`, {
@@ -64,7 +68,13 @@ export const register: Command = {
     const what = status === 200 ? 'replaced' : 'registered';
     const state = stateWord(terminal, String(record.state));
     printResult(input, terminal, record, `${id} is ${what} in ${template}: ${state}`);
-    if (waitSeconds !== undefined && record.healthy !== true) throw unhealthy(id, record, waitSeconds);
+    if (waitSeconds !== undefined && record.healthy !== true) {
+      const path = `/gateway/deregister/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
+      // One that replaced another is the only one left of both.
+      const isNew = status !== 200;
+      if (isRemoved && isNew) await gateway.request(path, { method: 'DELETE' });
+      throw unhealthy(id, record, waitSeconds, isRemoved && isNew ? 'it is removed again' : REMAINS);
+    }
     const how = `"${ownCommand(`connect ${template}`)}" shows how`;
     if (!input.has('json')) terminal.print(`MCP clients: ${gateway.url}/mcp/${template}; ${how}`);
     return 0;
@@ -126,10 +136,14 @@ function contentOf(option: string, folder: string, written: string): string {
   }
 }
 
-function unhealthy(id: string, record: Fields, waitSeconds: number): CommandFailure {
+const REMAINS = 'it stays registered';
+
+function unhealthy(id: string, record: Fields, waitSeconds: number, outcome: string): CommandFailure {
   const because = shownReasonOf(record) || (record.state === 'starting' ? 'it is still starting' : '');
+  const needsCredentials = typeof record.command !== 'string' && /\b40[13]\b/.test(because);
+  const remedy = needsCredentials ? '; give the credentials with --header Authorization=@<file>' : '';
   return new CommandFailure(
-    `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}; it stays registered`,
+    `${id} is not healthy after ${waitSeconds} s${because && `: ${printable(because)}`}${remedy}; ${outcome}`,
   );
 }
 
@@ -194,6 +208,34 @@ export const restart: Command = {
   },
 };
 
+export const instanceSet: Command = {
+  name: 'instance set',
+  positionals: '<template> <id>',
+  summary: 'Change the weight or the metadata of an instance while it runs',
+  options: {
+    '--weight <number>': 'Share of the calls with weighted balancing, 1 to 1000',
+    '--metadata <KEY=VALUE>...': 'A note kept with the instance; all notes are replaced by those given',
+    ...CLIENT_OPTIONS,
+  },
+  examples: ['instance set search search-1 --weight 5', 'instance set search search-1 --metadata zone=a'],
+  run: async (input, terminal) => {
+    const [template, id] = [input.positional(0), input.positional(1)];
+    const weight = input.number('weight', { minimum: 1, maximum: 1000 });
+    const body = definedFields({ weight, metadata: recordOf(input, 'metadata') });
+    if (Object.keys(body).length === 0)
+      throw new UsageError('nothing to change: give --weight or --metadata');
+    const gateway = await gatewayOf(input, terminal);
+    const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
+    const change = () => gateway.request(path, { method: 'PATCH', body });
+    const record = fields(await ofTemplate(gateway, template, change, { id }));
+    const rows = [
+      ['weight', record.weight],
+      ...Object.entries(fields(record.metadata)).map(([name, value]) => [`metadata.${name}`, value] as const),
+    ] as const;
+    return printResult(input, terminal, record, () => detailLines(terminal, rows));
+  },
+};
+
 export const deleteTemplate = requestCommand({
   name: 'gateway delete-template',
   positionals: '<template>',
@@ -224,7 +266,9 @@ function requestCommand(definition: RequestCommand): Command {
       const [template = '', id] = input.positionals;
       const gateway = await gatewayOf(input, terminal);
       const [method, path] = request(encodeURIComponent(template), encodeURIComponent(id ?? ''));
-      const answer = fields(await ofTemplate(gateway, template, () => gateway.request(path, { method })));
+      const answer = fields(
+        await ofTemplate(gateway, template, () => gateway.request(path, { method }), { id }),
+      );
       const names = { template_name: template, ...(id === undefined ? {} : { instance_id: id }) };
       const shown = record === undefined ? answer : { ...names, ...record };
       return printResult(input, terminal, shown, textOf(template, id ?? '', answer));

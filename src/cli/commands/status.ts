@@ -96,7 +96,8 @@ function summary(
     ...healthRows(terminal, health),
     ...(stats === undefined ? [] : trafficRows(stats)),
   ]);
-  const templates = recordsOf(stats?.templates, 'name');
+  // Templates without instances have a definition only; `template list` shows them.
+  const templates = recordsOf(stats?.templates, 'name').filter(({ total_instances: total }) => total !== 0);
   const failing = records.filter((record) => shownStateOf(record) !== 'healthy');
   return [
     lines,

@@ -7,7 +7,7 @@ import { didYouMean } from '../../config/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
-import type { Command, CommandInput, OptionTable } from '../command.ts';
+import { type Command, type CommandInput, type OptionTable, pairsOf } from '../command.ts';
 import { CommandFailure, UsageError, writeFailure } from '../failures.ts';
 import { type Columns, detailLines, json, printable, printResult, table } from '../output.ts';
 import { replaceFile } from '../private-file.ts';
@@ -292,4 +292,46 @@ function writeDefinition(folder: string, id: string, text: string, isForced: boo
     throw writeFailure(path, thrown);
   }
   throw new CommandFailure(`${path} already exists; --force replaces it`);
+}
+
+export const templateSet: Command = {
+  name: 'template set',
+  positionals: '<template> <setting> [...settings]',
+  summary:
+    'Change settings of the load balancer of a template, as KEY=VALUE words; KEY=default restores the default of the gateway',
+  options: CLIENT_OPTIONS,
+  examples: [
+    'template set search strategy=weighted_round_robin timeout=120',
+    'template set search timeout=default',
+  ],
+  run: async (input, terminal) => {
+    const template = input.positional(0);
+    const body = changeOf(pairsOf('a setting', input.positionals.slice(1)), await settingNames());
+    const gateway = await gatewayOf(input, terminal);
+    const path = `/gateway/templates/${encodeURIComponent(template)}`;
+    const answer = fields(
+      await ofTemplate(gateway, template, () => gateway.request(path, { method: 'PATCH', body })),
+    );
+    return printResult(input, terminal, answer, () =>
+      detailLines(terminal, Object.entries(fields(answer.load_balancer))),
+    );
+  },
+};
+
+async function settingNames(): Promise<readonly string[]> {
+  const { LoadBalancerSettings } = await import('../../domain/template.ts');
+  return Object.keys(LoadBalancerSettings.properties);
+}
+
+/** The gateway checks the values. Throws UsageError for an unknown name. */
+function changeOf(words: ReadonlyMap<string, string>, names: readonly string[]): Fields {
+  const settings = [...words].map(([name, value]) => {
+    if (!names.includes(name)) {
+      const advice = didYouMean(name, names) ?? `the settings are ${names.join(', ')}`;
+      throw new UsageError(`a template has no setting "${name}"; ${advice}`);
+    }
+    if (value === 'default') return [name, null];
+    return [name, /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : value];
+  });
+  return Object.fromEntries(settings);
 }

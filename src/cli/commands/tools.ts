@@ -55,16 +55,21 @@ export const call: Command = {
     const given = readArguments(input.positionals.slice(2));
     const gateway = await gatewayOf(input, terminal);
     const path = `/mcp/${encodeURIComponent(template)}/tools`;
-    const value = await ofTemplate(gateway, template, async () => {
-      const args =
-        typeof given === 'string' ? given : await argumentsText(given, gateway, `${path}/list`, tool);
-      const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
-      return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
-        resultOf(gateway, `${path}/call`, text, (event) =>
-          progress(`${tool}: ${printable(progressTextOf(event))}`),
-        ),
-      );
-    });
+    const value = await ofTemplate(
+      gateway,
+      template,
+      async () => {
+        const args =
+          typeof given === 'string' ? given : await argumentsText(given, gateway, `${path}/list`, tool);
+        const text = `{"name":${JSON.stringify(tool)},"arguments":${args}}`;
+        return terminal.busy(`calling ${tool} of ${template}`, (progress) =>
+          resultOf(gateway, `${path}/call`, text, (event) =>
+            progress(`${tool}: ${printable(progressTextOf(event))}`),
+          ),
+        );
+      },
+      { tool },
+    );
     const hasFailed = value.isError === true;
     if (input.has('json')) terminal.print(json(value));
     else if (hasFailed) {

@@ -1,15 +1,18 @@
 // `stagedoor gateway users | create-user | set-password | delete-user`: users, at a running gateway or in its database.
 
+import { definedFields } from '../../domain/json.ts';
 import {
   ACCOUNT_CLIENT_OPTIONS,
   findUser,
   PASSWORD_OPTION,
   shownTemplatesOf,
+  warnOfTemplates,
   withAccountClient,
 } from '../accounts/account-client.ts';
 import { readPassword, roleOf, wordsOf } from '../accounts/account-options.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
+import { UsageError } from '../failures.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
 
 export const users: Command = {
@@ -68,6 +71,7 @@ export const createUser: Command = {
       const password = await readPassword(input, terminal, { question, isNew: true });
       const body = { ...details, password };
       const user = fields(await client.request('/auth/users', { method: 'POST', body }));
+      await warnOfTemplates(client, details.templates, terminal);
       return printResult(input, terminal, user, `created the ${details.role} ${user.username}`);
     });
   },
@@ -93,6 +97,40 @@ export const setPassword: Command = {
     });
     const text = `changed the password of ${user.username}; earlier tokens become void on all gateways within 10 s`;
     return printResult(input, terminal, user, text);
+  },
+};
+
+/** Changes only what the options name. */
+export const usersSet: Command = {
+  name: 'users set',
+  positionals: '<username>',
+  summary: 'Change the role, the templates, the e-mail address or the state of a user',
+  options: {
+    '--role <word>': 'admin or user',
+    '--templates <list>': 'Templates the user may use; "all" for all of them',
+    '--email <address>': 'E-mail address',
+    '--disable': 'The user can no longer log in; tokens and keys of the user become void',
+    '--enable': 'The user can log in again',
+    ...ACCOUNT_CLIENT_OPTIONS,
+  },
+  examples: ['users set ada --role admin', 'users set ci --templates search,files', 'users set ci --disable'],
+  run: async (input, terminal) => {
+    input.refuseBoth('enable', 'disable');
+    const templates = wordsOf(input, 'templates');
+    const body = definedFields({
+      role: roleOf(input),
+      email: input.text('email'),
+      templates: templates?.join() === 'all' ? null : templates,
+      is_active: input.has('enable') ? true : input.has('disable') ? false : undefined,
+    });
+    if (Object.keys(body).length === 0) throw new UsageError('nothing to change: give at least one option');
+    const user = await withAccountClient(input, terminal, async (client) => {
+      const { id } = await findUser(client, input.positional(0));
+      const changed = fields(await client.request(`/auth/users/${id}`, { method: 'PATCH', body }));
+      await warnOfTemplates(client, templates?.join() === 'all' ? undefined : templates, terminal);
+      return changed;
+    });
+    return printResult(input, terminal, user, () => table(terminal, USER_COLUMNS, [user]));
   },
 };
 
