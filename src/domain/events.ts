@@ -95,6 +95,8 @@ export const EVENTS = {
   'probe.finished': fields<InstanceFields & { readonly passed: boolean; readonly durationMs: number }>(),
   /** It notified that its list of tools changed, or a tool was found to want other headers than before. */
   'tools.changed': fields<InstanceFields>(),
+  /** The list ends before its last page, because it has no end or too much: `reason` is a clause. Once per session and reason. */
+  'list.cut': fields<InstanceFields & { readonly list: string; readonly reason: string }>(),
   /**
    * The tool, or the item of another `list`, is left out of lists, because no client could use it: at an instance, or from the
    * list of all templates. `reason` is a clause. Emitted again only for another reason.

@@ -90,7 +90,8 @@ export type ExchangeEvent =
   | FinalEvent;
 
 export type FinalEvent =
-  | { readonly kind: 'result'; readonly result: JsonText }
+  /** `cut`: why the list ends with this page although the backend named a next one, as a clause. */
+  | { readonly kind: 'result'; readonly result: JsonText; readonly cut?: string }
   | { readonly kind: 'error'; readonly error: JsonRpcError };
 
 /** Name of the tool that a request calls, if any. */

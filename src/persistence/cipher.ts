@@ -76,9 +76,12 @@ export function encryptionKeyFrom(secret: string | Uint8Array, label: string): U
   return new Uint8Array(hkdfSync('sha256', secret, '', label, KEY_BYTES));
 }
 
-/** Encrypts a text with AES-256-GCM: a random iv, the encrypted text and its tag. `purpose`: see Cipher. */
-export function encryptBytes(key: CipherKey, text: string, purpose: string): Buffer {
-  const iv = randomBytes(IV_BYTES);
+/**
+ * Encrypts a text with AES-256-GCM: the iv, the encrypted text and its tag. `purpose`: see Cipher. `given`: at least 12 bytes for the
+ * iv, which the caller uses with this key for no other text. Default: random.
+ */
+export function encryptBytes(key: CipherKey, text: string, purpose: string, given?: Buffer): Buffer {
+  const iv = given?.subarray(0, IV_BYTES) ?? randomBytes(IV_BYTES);
   const cipher = createCipheriv(CIPHER, key, iv).setAAD(Buffer.from(purpose));
   return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
 }

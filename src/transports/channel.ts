@@ -6,14 +6,8 @@ import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable 
 import { CallMap } from '../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/client.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
-import type { Delivered, GatewayError } from '../domain/errors.ts';
-import {
-  cancellation,
-  type ExchangeEvent,
-  type ExchangeRequest,
-  isFinal,
-  tooLargePage,
-} from '../domain/exchange.ts';
+import { type Delivered, GatewayError } from '../domain/errors.ts';
+import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
 import { NO_CALLER } from '../domain/held-bytes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import {
@@ -24,6 +18,7 @@ import {
   numberMeant,
   type RequestMessage,
 } from '../domain/jsonrpc.ts';
+import { resultEvent } from '../domain/list-pages.ts';
 import {
   CANCELLED,
   INITIALIZED,
@@ -221,16 +216,15 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     const exchange = this.#exchangeOf(message);
     if (exchange === undefined) return; // late, duplicate or unknown
     this.#pending.delete(exchange.id);
-    const tooLarge = message.kind === 'result' ? tooLargePage(exchange.request, message.result) : undefined;
-    if (tooLarge !== undefined) {
-      exchange.observer.error(tooLarge);
+    const event =
+      message.kind === 'result'
+        ? resultEvent(exchange.request, message.result, this.peer.era)
+        : { kind: 'error' as const, error: message.error };
+    if (event instanceof GatewayError) {
+      exchange.observer.error(event);
       return;
     }
-    exchange.observer.next(
-      message.kind === 'result'
-        ? { kind: 'result', result: message.result }
-        : { kind: 'error', error: message.error },
-    );
+    exchange.observer.next(event);
     exchange.observer.complete();
   }
 

@@ -154,7 +154,7 @@ function book(...pages: unknown[]) {
   const asked: ExchangeRequest[] = [];
   const ask = async (request: ExchangeRequest) => {
     asked.push(request);
-    return JsonText.ofValue(pages[asked.length - 1]);
+    return { result: JsonText.ofValue(pages[asked.length - 1]) };
   };
   return { asked, ask };
 }
@@ -163,36 +163,48 @@ const tool = (name: string) => ({ name });
 
 test('lists: follow an empty cursor like any other', async () => {
   const { ask, asked } = book({ tools: [tool('a')], nextCursor: '' }, { tools: [tool('b')] });
-  assert.equal(await gatherPages('tools', ask), [tool('a'), tool('b')]);
+  assert.equal(await gatherPages('tools', ask), { items: [tool('a'), tool('b')] });
   assert.equal(asked[1]?.params, { cursor: '' });
 });
 
 test('lists: drop items that are not objects, and a field that is not an array', async () => {
   const { ask } = book({ tools: [tool('a'), null, 'b', 3, [tool('c')]], nextCursor: '2' }, { tools: 'none' });
-  assert.equal(await gatherPages('tools', ask), [tool('a')]);
+  assert.equal(await gatherPages('tools', ask), { items: [tool('a')] });
 });
 
-test('lists: refuse a repeated cursor, even one from an earlier page', async () => {
+test('lists: end with what was gathered when a cursor repeats, even one from an earlier page', async () => {
   const { ask, asked } = book(
     { tools: [tool('a')], nextCursor: 'x' },
     { tools: [tool('b')], nextCursor: 'y' },
-    { tools: [tool('a')], nextCursor: 'x' },
+    { tools: [tool('c')], nextCursor: 'x' },
   );
-  const error = await errorOf(gatherPages('tools', ask));
-  assert.is(error.code, 'BACKEND_UNAVAILABLE');
-  assert.is(error.delivered, 'unknown');
-  assert.match(error.message, 'its cursor repeats');
+  const items = ['a', 'b', 'c'].map(tool);
+  assert.equal(await gatherPages('tools', ask), { items, cut: 'its cursor repeats' });
   assert.is(asked.length, 3);
 });
 
-test('lists: fail after the maximum number of pages', async () => {
+test('lists: end where the transport has found that a cursor leads nowhere', async () => {
+  const ask = async () => ({ result: JsonText.ofValue({ tools: [tool('a')] }), cut: 'its cursor repeats' });
+  assert.equal(await gatherPages('tools', ask), { items: [tool('a')], cut: 'its cursor repeats' });
+});
+
+test('lists: end with what was gathered when the same page comes under ever new cursors', async () => {
+  const page = (nextCursor: string, ...names: string[]) => ({ tools: names.map(tool), nextCursor });
+  const pages = [page('1', 'a', 'b'), page('2'), page('3', 'b'), page('4', 'c'), page('5', 'a')];
+  const { ask, asked } = book(...pages, page('6'), page('7', 'b', 'a'), page('8', 'c'), page('9', 'never'));
+  const items = ['a', 'b', 'c'].map(tool);
+  assert.equal(await gatherPages('tools', ask), { items, cut: 'its pages repeat' });
+  assert.is(asked.length, 8);
+});
+
+test('lists: end after the maximum number of pages', async () => {
   let pages = 0;
   const ask = async () => {
     pages += 1;
-    return JsonText.ofValue({ tools: [], nextCursor: String(pages) });
+    return { result: JsonText.ofValue({ tools: [tool(`t${pages}`)], nextCursor: String(pages) }) };
   };
-  const error = await errorOf(gatherPages('tools', ask));
-  assert.match(error.message, `more than ${LIMITS.listPages} pages`);
+  const { items, cut } = await gatherPages('tools', ask);
+  assert.equal([items.length, cut], [LIMITS.listPages, `it has more than ${LIMITS.listPages} pages`]);
   assert.is(pages, LIMITS.listPages);
 });
 
@@ -201,21 +213,20 @@ test('lists: request no further page when there are too many items', async () =>
     tools: Array.from({ length: LIMITS.listItems + 1 }, () => ({})),
     nextCursor: '2',
   });
-  const error = await errorOf(gatherPages('tools', ask));
-  assert.match(error.message, `more than ${LIMITS.listItems} items`);
+  const { items, cut } = await gatherPages('tools', ask);
+  assert.equal([items.length, cut], [LIMITS.listItems + 1, `it has more than ${LIMITS.listItems} items`]);
   assert.is(asked.length, 1);
 });
 
-test('lists: refuse a page, and pages together, with more than 1,000,000 values or too many bytes', async () => {
+test('lists: end before a page with which they have more than 1,000,000 values or too many bytes', async () => {
   const filled = (objects: number) => ({ tools: [{ name: 'a', more: Array(objects).fill({}) }] });
   const page = (objects: number, nextCursor?: string) => ({ ...filled(objects), nextCursor });
   const fits = LIMITS.parsedValues - 10;
-  assert.is((await gatherPages('tools', book(filled(fits)).ask)).length, 1);
-  const refusedPages = [[page(LIMITS.parsedValues)], [page(fits / 2, '2'), page(fits / 2 + 10)]];
-  for (const pages of refusedPages) {
-    const error = await errorOf(gatherPages('tools', book(...pages).ask));
-    assert.is(error.code, 'BACKEND_UNAVAILABLE');
-  }
+  assert.is((await gatherPages('tools', book(filled(fits)).ask)).items.length, 1);
+  const error = await errorOf(gatherPages('tools', book(page(LIMITS.parsedValues)).ask));
+  assert.is(error.code, 'BACKEND_UNAVAILABLE');
+  const { items, cut } = await gatherPages('tools', book(page(fits / 2, '2'), page(fits / 2 + 10)).ask);
+  assert.equal([items.length, cut], [1, 'it is too large']);
   const long = { tools: [{ name: 'x'.repeat(LIMITS.parsedMessageBytes) }] };
   assert.match((await errorOf(gatherPages('tools', book(long).ask))).message, '8388608 bytes');
 });
@@ -230,7 +241,7 @@ test('lists: read 10,000 tools on one page', async () => {
   const tools = Array.from({ length: 10_000 }, (_, index) => {
     return { name: `tool-${index}`, description: 'does many things '.repeat(10), inputSchema };
   });
-  assert.is((await gatherPages('tools', book({ tools }).ask)).length, 10_000);
+  assert.is((await gatherPages('tools', book({ tools }).ask)).items.length, 10_000);
 });
 
 test.run();

@@ -146,7 +146,7 @@ async function crawledFor(client: Client, ...pages: Answer[]) {
 }
 
 const nested = (levels: number): JsonValue => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
-const page = (...tools: JsonObject[]) => answered({ tools, nextCursor: 'more' });
+const page = (...tools: JsonObject[]) => answered({ tools, nextCursor: `after ${tools[0]?.name}` });
 const last = (...tools: JsonObject[]) => answered({ tools });
 
 test('follows the pages of one instance', async () => {
@@ -166,7 +166,7 @@ test('declares the capabilities of the client, on which the list of a modern ser
   const _meta = { 'io.modelcontextprotocol/clientCapabilities': capabilities };
   assert.equal(
     asked.map(({ params }) => params),
-    [{ _meta }, { _meta, cursor: 'more' }],
+    [{ _meta }, { _meta, cursor: 'after 1' }],
   );
 });
 

@@ -16,9 +16,10 @@ import {
   parsedResult,
   type Tracker,
 } from '../../domain/exchange.ts';
-import { definedFields, isJsonObject, type JsonObject, type JsonText, valuesIn } from '../../domain/json.ts';
+import { definedFields, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { PageWatch } from '../../domain/list-pages.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
@@ -42,6 +43,8 @@ export interface CallResult {
 export interface ListResult {
   readonly items: readonly JsonObject[];
   readonly instanceId: string;
+  /** Why the list ends before its last page, as a clause: it has no end, or too much. */
+  readonly cut?: string;
 }
 
 export interface ErrorAnswer {
@@ -68,23 +71,23 @@ export class Requests {
     return { result: resultOf(answer, request), instanceId, serverId };
   }
 
-  /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. */
+  /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. See gatherPages. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
     let bound = options;
-    const items = await gatherPages(
+    const gathered = await gatherPages(
       field,
       async (request) => {
         const answer = await this.#answer(template, request, bound);
         // A cursor is valid only at its instance.
         bound = { ...options, instanceId: answer.instanceId, isContinuation: true };
         const { event } = answer;
-        if (event.kind === 'result') return event.result;
+        if (event.kind === 'result') return event;
         if (event.error.code === RPC.methodNotFound) return undefined;
         throw errorOfAnswer(request, event.error);
       },
       'exactValue',
     );
-    return { items, instanceId: bound.instanceId ?? '' };
+    return { ...gathered, instanceId: bound.instanceId ?? '' };
   }
 
   /** See errorOfAnswer; the prompts of the instance are listed if the answer alone is not enough. Never rejects. */
@@ -145,41 +148,46 @@ export function resultOf({ event }: FinalAnswer, request: ExchangeRequest): unkn
 /** An embedding program asked for the value. */
 const ANY_SIZE = { bytes: Number.POSITIVE_INFINITY, values: Number.POSITIVE_INFINITY };
 
+export interface GatheredPages {
+  readonly items: JsonObject[];
+  /** Why the list ends before its last page, as a clause. */
+  readonly cut?: string;
+}
+
 /**
  * All items of one list from one backend, in order. `ask` resolves with the result of one page, or with undefined when the backend
- * does not offer the list: then the list is empty. `form`: see JsonText. Rejects with BACKEND_UNAVAILABLE when a cursor repeats or a
- * bound of LIMITS is exceeded.
+ * does not offer the list: then the list is empty. `form`: see JsonText. A list that does not end, or exceeds a bound of LIMITS, ends
+ * with what was gathered.
  */
 export async function gatherPages(
   field: ListField,
-  ask: (request: ExchangeRequest) => Promise<JsonText | undefined>,
+  ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | undefined>,
   form?: 'exactValue',
-): Promise<JsonObject[]> {
+): Promise<GatheredPages> {
   const method = LIST_METHODS[field];
   const items: JsonObject[] = [];
-  const seen = new Set<string>();
+  const watch = new PageWatch();
   let cursor: string | undefined;
   let [bytes, values] = [0, 0];
   for (let page = 0; page < LIMITS.listPages; page += 1) {
     const answer = await ask(cursor === undefined ? { method } : { method, params: { cursor } });
-    const result = answer && parsedResult(answer, form);
-    if (answer === undefined || !isJsonObject(result)) return items;
-    bytes += answer.bytes.length;
+    const result = answer && parsedResult(answer.result, form);
+    if (answer === undefined || !isJsonObject(result)) return { items };
+    bytes += answer.result.bytes.length;
     values += valuesIn(result, LIMITS.parsedValues);
     if (bytes > LIMITS.backendMessageBytes || values > LIMITS.parsedValues)
-      throw endless(method, 'it is too large');
+      return { items, cut: 'it is too large' };
     const found = result[field];
-    if (Array.isArray(found)) for (const item of found) if (isJsonObject(item)) items.push(item);
+    for (const item of watch.newOn(Array.isArray(found) ? found.filter(isJsonObject) : [])) items.push(item);
+    if (answer.cut !== undefined) return { items, cut: answer.cut };
     const next = result.nextCursor;
-    if (typeof next !== 'string') return items;
-    if (seen.has(next)) throw endless(method, 'its cursor repeats');
-    if (items.length > LIMITS.listItems) throw endless(method, `more than ${LIMITS.listItems} items`);
-    seen.add(next);
+    if (typeof next !== 'string') return { items };
+    const cut =
+      items.length > LIMITS.listItems ? `it has more than ${LIMITS.listItems} items` : watch.endAt(next);
+    if (cut !== undefined) return { items, cut };
     cursor = next;
   }
-  throw endless(method, `more than ${LIMITS.listPages} pages`);
+  return { items, cut: `it has more than ${LIMITS.listPages} pages` };
 }
 
-function endless(method: string, reason: string) {
-  return backendUnavailable(`${method} does not end: ${reason}`, { delivered: 'unknown', suspicious: true });
-}
+type ResultEvent = Extract<FinalEvent, { kind: 'result' }>;

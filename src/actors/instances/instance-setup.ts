@@ -81,7 +81,7 @@ export type InstanceEvent =
 export type InstanceEmission =
   | OwnFields<'probe.finished'>
   | OwnFields<'instance.restarting'>
-  | Extract<SessionChange, { type: 'list.changed' | 'tool.withheld' }>;
+  | Extract<SessionChange, { type: 'list.changed' | 'list.cut' | 'tool.withheld' }>;
 
 type OwnFields<N extends EventName> = { readonly type: N } & Omit<GatewayEvents[N], keyof InstanceFields>;
 

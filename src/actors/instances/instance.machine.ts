@@ -57,6 +57,7 @@ export const instanceMachine = instanceSetup.createMachine({
     change: { actions: assign({ definition: ({ event }) => event.definition }) },
     setPolicy: { actions: assign({ policy: ({ event }) => event.policy }) },
     'list.changed': { actions: emit(({ event }) => event) },
+    'list.cut': { actions: emit(({ event }) => event) },
     'tool.withheld': { actions: emit(({ event }) => event) },
   },
   states: {

@@ -36,7 +36,13 @@ export class SessionLink {
   /** To be called for each message of an exchange. */
   readonly noteMessage: () => void;
 
-  constructor(transport: Transport, now: () => number, counted?: ListBudget) {
+  /** `onCut`: called when the list of tools ends before its last page. */
+  constructor(
+    transport: Transport,
+    now: () => number,
+    counted?: ListBudget,
+    onCut?: (reason: string) => void,
+  ) {
     this.transport = transport;
     this.lastMessageAtMs = now();
     const { peer, messages$, closed$ } = transport;
@@ -46,7 +52,7 @@ export class SessionLink {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       defer(() => transport.exchange(request)).pipe(tap(this.noteMessage));
-    this.tools = new ToolCache(() => listTools({ peer, exchange }), now, counted);
+    this.tools = new ToolCache(() => listTools({ peer, exchange }, onCut), now, counted);
     this.feed = new Feed({ peer, messages$, closed$, exchange });
   }
 
@@ -82,6 +88,7 @@ export type SessionChange =
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
   | { readonly type: 'list.changed'; readonly list: ListField }
+  | { readonly type: 'list.cut'; readonly list: ListField; readonly reason: string }
   | ({ readonly type: 'tool.withheld' } & WithheldTool);
 
 /** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
@@ -138,7 +145,12 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
 
   function follow(opened: Transport): void {
     const counted = budget && definition && { budget, ownerId: definition.serverId };
-    const link = new SessionLink(opened, now, counted);
+    let lastCut: string | undefined;
+    const onCut = (reason: string): void => {
+      if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
+      lastCut = reason;
+    };
+    const link = new SessionLink(opened, now, counted, onCut);
     tools = link.tools;
     opened.messages$.subscribe(link.noteMessage);
     link.feed.messages(new Set()).subscribe(({ method }) => {
@@ -178,14 +190,18 @@ function answersIn(link: SessionLink, listed: Promise<void>): Promise<boolean> {
 }
 
 /** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
-export async function listTools(transport: Pick<Upstream, 'peer' | 'exchange'>): Promise<Tool[]> {
+export async function listTools(
+  transport: Pick<Upstream, 'peer' | 'exchange'>,
+  onCut?: (reason: string) => void,
+): Promise<Tool[]> {
   const { era, capabilities } = transport.peer;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
-  const items = await gatherPages('tools', async (request) => {
+  const { items, cut } = await gatherPages('tools', async (request) => {
     const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs);
     if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
-    return answer.result;
+    return answer;
   });
+  if (cut !== undefined) onCut?.(cut);
   return items.filter((item): item is JsonObject & Tool => typeof item.name === 'string');
 }
 

@@ -35,7 +35,14 @@ const Tool = Type.Object({
   description: text('Echoes back the input string'),
   parameters: Parameters,
 });
-export const ToolList = named('ToolList', { tools: Type.Array(Tool), count: Type.Integer() });
+/** Only of a list that has no end, or too much. */
+const ListWarning = Type.String({ examples: ['The list ends early: its cursor repeats.'] });
+
+export const ToolList = named('ToolList', {
+  tools: Type.Array(Tool),
+  count: Type.Integer(),
+  warning: Type.Optional(ListWarning),
+});
 
 const CallToolBody = closed({
   name: Type.String({ minLength: 1, examples: ['echo'] }),
@@ -121,7 +128,11 @@ function listRoute(
   feature: string,
   item: TSchema,
   view = (value: JsonObject): object => value,
-  body: TSchema = Type.Object({ [field]: Type.Array(item), count: Type.Integer() }),
+  body: TSchema = Type.Object({
+    [field]: Type.Array(item),
+    count: Type.Integer(),
+    warning: Type.Optional(ListWarning),
+  }),
 ): Route {
   return defineRoute('GET', `/mcp/:template/${LIST_METHODS[field]}`, {
     summary: `List the ${what} of a template`,
@@ -135,8 +146,10 @@ function listRoute(
     },
     errors: FROM_BACKEND,
     handler: async ({ params, request }, { gateway }) => {
-      const { items, instanceId } = await gatherList(gateway, params.template, field, request);
-      return json(200, { [field]: items.map((value) => view(value)), count: items.length }, { instanceId });
+      const { items, instanceId, cut } = await gatherList(gateway, params.template, field, request);
+      const warning = cut === undefined ? {} : { warning: `The list ends early: ${cut}.` };
+      const listed = { [field]: items.map((value) => view(value)), count: items.length, ...warning };
+      return json(200, listed, { instanceId });
     },
   });
 }

@@ -7,6 +7,7 @@ import { type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/
 import { memoryOf } from '../../domain/held-bytes.ts';
 import { canonicalText, isDeeper, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { PageWatch } from '../../domain/list-pages.ts';
 import { LIST_METHODS, type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { ListMemory } from '../cached-lists.ts';
@@ -133,6 +134,7 @@ interface Crawled {
 async function crawlList(list: ListField, backends: Backends, client: Client): Promise<Crawled> {
   const items: JsonObject[] = [];
   const withheld: WithheldItem[] = [];
+  const watch = new PageWatch();
   let [jsonBytes, values] = [0, 0];
   const declared = declarationsOf(client);
   let request: ExchangeRequest = { method: LIST_METHODS[list], ...(declared && { params: declared }) };
@@ -148,8 +150,11 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
     const value = parsedResult(event.result, BEYOND_DOUBLE.test(event.result.text) ? 'value' : 'exactValue');
     values += valuesIn(value, LIMITS.parsedValues);
     if (values > LIMITS.parsedValues) break;
-    takeItems(list, value, items, withheld);
+    const page: JsonObject[] = [];
+    takeItems(list, value, page, withheld);
+    for (const item of watch.newOn(page)) items.push(item);
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
+    if (watch.endAt(value.nextCursor) !== undefined) break;
     request = { method: LIST_METHODS[list], params: { ...declared, cursor: value.nextCursor } };
     instanceId = from.instanceId;
   }

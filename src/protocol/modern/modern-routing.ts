@@ -31,8 +31,8 @@ export class ModernRouting {
   }
 
   /**
-   * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, within the hour, and
-   * for a task of another owner. Undefined when any instance may answer.
+   * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, a state within the hour,
+   * and for a task of another owner. Undefined when any instance may answer.
    */
   route(call: ModernCall): ModernRoute | undefined {
     const { method, params } = call;
@@ -46,13 +46,16 @@ export class ModernRouting {
     if (call.method === 'tools/call') this.#tasks.learn(call, result, instanceId);
   }
 
-  /** The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. */
+  /**
+   * The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. Equal cursors stay
+   * equal, because clients end a list whose cursor repeats.
+   */
   encryptCursor(call: ModernCall, result: JsonText, instanceId: string): JsonText {
     if (listOf(call.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
     const value = parsedResult(result, 'exactValue');
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
     const { nextCursor, ...rest } = value;
-    const encrypted = this.#cipher.encrypt({ i: instanceId, c: nextCursor }, cursorKey(call));
+    const encrypted = this.#cipher.encryptEqually({ i: instanceId, c: nextCursor }, cursorKey(call));
     const isKept = encrypted !== undefined && !isTooLong(encrypted);
     return JsonText.ofValue(isKept ? { ...rest, nextCursor: encrypted } : rest);
   }

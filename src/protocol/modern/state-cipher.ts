@@ -2,7 +2,7 @@
 // state of that instance. The client cannot read or change the text, or use it for another owner or another request. The caller
 // decides on the content and on the key that binds it.
 
-import { hkdfSync, randomBytes } from 'node:crypto';
+import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { decryptBytes, encryptBytes } from '../../persistence/cipher.ts';
 
@@ -25,9 +25,20 @@ export class StateCipher {
 
   /** The encrypted text. It is decrypted only with the same `bound`, for one hour. Undefined when the content is too long. */
   encrypt(content: JsonObject, bound: string): string | undefined {
-    const salt = randomBytes(SALT_BYTES);
-    const plain = JSON.stringify({ content, until: Date.now() + VALID_MS });
-    const encrypted = encryptBytes(this.#derivedKey(salt), plain, VERSION + bound);
+    return this.#encrypted({ content, until: Date.now() + VALID_MS }, bound, randomBytes(SALT_BYTES));
+  }
+
+  /** Like `encrypt`, but the same text for the same content, so that its holder can compare texts; without an end. */
+  encryptEqually(content: JsonObject, bound: string): string | undefined {
+    // The salt, and with it the key and the iv, follows from the content: no key and iv are used for two contents (RFC 5297).
+    const mac = createHmac('sha256', this.#key)
+      .update(JSON.stringify([VERSION, bound, content]))
+      .digest();
+    return this.#encrypted({ content }, bound, mac.subarray(0, SALT_BYTES), mac.subarray(SALT_BYTES));
+  }
+
+  #encrypted(plain: JsonObject, bound: string, salt: Buffer, iv?: Buffer): string | undefined {
+    const encrypted = encryptBytes(this.#derivedKey(salt), JSON.stringify(plain), VERSION + bound, iv);
     const text = VERSION + Buffer.concat([salt, encrypted]).toString('base64url');
     return text.length <= LONGEST_TEXT ? text : undefined;
   }
@@ -42,7 +53,7 @@ export class StateCipher {
     const key = this.#derivedKey(bytes.subarray(0, SALT_BYTES));
     try {
       const plain = decryptBytes(key, bytes.subarray(SALT_BYTES), VERSION + bound);
-      const { content, until } = Object(JSON.parse(plain));
+      const { content, until = Number.POSITIVE_INFINITY } = Object(JSON.parse(plain));
       return until > Date.now() && isJsonObject(content) ? content : undefined;
     } catch {
       return undefined; // too short, changed, encrypted with another key, or bound to something else

@@ -8,12 +8,7 @@ import type { Subscriber } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
-import {
-  type ExchangeEvent,
-  type ExchangeRequest,
-  type PostTrace,
-  tooLargePage,
-} from '../../domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/exchange.ts';
 import type { JsonText, JsonValue } from '../../domain/json.ts';
 import {
   type BackendMessage,
@@ -24,6 +19,7 @@ import {
   RPC,
 } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { resultEvent } from '../../domain/list-pages.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import { callerTokenOf, paramsForCaller, textWithToken } from '../handshake.ts';
 import type { Closed, OpenOptions } from '../transport.ts';
@@ -167,14 +163,14 @@ export class HttpCall implements AnswerSink {
   }
 
   #takeResult(received: JsonText): void {
-    const tooLarge = tooLargePage(this.#request, received);
-    if (tooLarge !== undefined) {
-      this.#fail(tooLarge);
+    const { backend, session } = this.#conversation;
+    const event = resultEvent(this.#request, received, session.peer.era);
+    if (event instanceof GatewayError) {
+      this.#fail(event);
       return;
     }
-    const { backend, session } = this.#conversation;
-    const result = backend.toolHeaders.checkTools(this.#request, session.peer, received);
-    this.#complete({ kind: 'result', result });
+    const result = backend.toolHeaders.checkTools(this.#request, session.peer, event.result);
+    this.#complete(result === event.result ? event : { ...event, result });
   }
 
   finished(ending: AnswerEnding): void {

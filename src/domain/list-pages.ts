@@ -1,0 +1,69 @@
+// Lists that come in pages: where a list of a backend ends. Servers of the legacy era end it with cursors that are none, and some lists
+// have no end at all: the same cursor again and again, or the same page under ever new cursors. Source: ADR 111.
+
+import type { GatewayError } from './errors.ts';
+import type { ExchangeRequest } from './exchange.ts';
+import { type FinalEvent, tooLargePage } from './exchange.ts';
+import { isJsonObject, type JsonObject, JsonText } from './json.ts';
+import { fieldIn } from './json-scanner.ts';
+import { type Era, listOf } from './mcp.ts';
+
+/**
+ * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an empty one or one that is no
+ * text; in all eras the one that was asked with. BACKEND_UNAVAILABLE for a page that is too large.
+ */
+export function resultEvent(
+  request: ExchangeRequest,
+  result: JsonText,
+  era: Era,
+): Extract<FinalEvent, { kind: 'result' }> | GatewayError {
+  if (listOf(request.method) === undefined) return { kind: 'result', result };
+  const tooLarge = tooLargePage(request, result);
+  if (tooLarge !== undefined) return tooLarge;
+  const written = fieldIn(result.bytes, 'nextCursor');
+  if (written === undefined) return { kind: 'result', result };
+  const isText = written[0] === QUOTE && (written.length > EMPTY || era === 'modern');
+  const asked = request.params?.cursor;
+  const isRepeated = isText && asked !== undefined && JSON.parse(written.toString()) === asked;
+  if (isText ? !isRepeated : era === 'modern') return { kind: 'result', result };
+  const ended = withoutCursor(result);
+  return isRepeated ? { kind: 'result', result: ended, cut: REPEATED } : { kind: 'result', result: ended };
+}
+
+const QUOTE = 0x22;
+const EMPTY = '""'.length;
+const REPEATED = 'its cursor repeats';
+
+function withoutCursor(result: JsonText): JsonText {
+  const value = result.exactValue;
+  if (!isJsonObject(value)) return result;
+  const { nextCursor: _, ...rest } = value;
+  return JsonText.ofValue(rest);
+}
+
+/** Pages in a row that repeat what is known. */
+const MOST_REPEATED_PAGES = 3;
+
+/** Watches the pages of one list while they are gathered. */
+export class PageWatch {
+  readonly #cursors = new Set<string>();
+  readonly #names = new Set<unknown>();
+  #repeatedPages = 0;
+
+  /** The items of a page; none of a page that has only items of earlier pages. */
+  newOn(page: readonly JsonObject[]): readonly JsonObject[] {
+    const before = this.#names.size;
+    for (const item of page) this.#names.add(item.uriTemplate ?? item.uri ?? item.name ?? item);
+    const isRepeated = page.length > 0 && before > 0 && this.#names.size === before;
+    if (page.length > 0) this.#repeatedPages = isRepeated ? this.#repeatedPages + 1 : 0;
+    return isRepeated ? [] : page;
+  }
+
+  /** Why the list ends although its last page has this cursor, as a clause; undefined: it goes on. */
+  endAt(cursor: string): string | undefined {
+    if (this.#repeatedPages >= MOST_REPEATED_PAGES) return 'its pages repeat';
+    if (this.#cursors.has(cursor)) return REPEATED;
+    this.#cursors.add(cursor);
+    return undefined;
+  }
+}
