@@ -57,10 +57,13 @@ interface Harness {
   readonly gateway: StartedGateway;
 }
 
+/** The timeout of a call is shorter than the faults, so that also calls that hang to their end are measured. */
+const SETTINGS = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_CALL_TIMEOUT: '30' };
+
 async function openHarness(fault: Fault): Promise<Harness> {
   const fleets = { rest: await fleet(), sessions: await fleet() };
   const http = { rest: fleets.rest.urls, sessions: fleets.sessions.urls };
-  return { fault, fleets, gateway: await startGateway({ http, stdio: {} }) };
+  return { fault, fleets, gateway: await startGateway({ http, stdio: {} }, SETTINGS) };
 }
 
 async function rowsOf({ fault, fleets, gateway }: Harness, seed: number): Promise<Row[]> {

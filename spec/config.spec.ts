@@ -59,7 +59,8 @@ test('reads the environment variables MCP_GATEWAY_* and GATEWAY_*', () => {
     healthIntervalMs: 45_000,
     probeTimeoutMs: 2_500,
     maxRetries: 0,
-    callTimeoutMs: 30_000,
+    callTimeoutMs: 60_000,
+    startTimeoutMs: 300_000,
   });
   assert.equal(config.corsOrigins, ['https://a.example', 'http://b.example:8080']);
 });

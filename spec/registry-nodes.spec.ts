@@ -5,6 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { databaseUnavailable } from '../src/domain/errors.ts';
 import { LIMITS } from '../src/domain/limits.ts';
+import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { importContents } from '../src/registry-sync.ts';
 import { pass } from './helpers/failing-backend.ts';
@@ -266,7 +267,7 @@ test('a template that another node deleted a moment before a registration has no
   for (const node of [a, b]) {
     await received(node);
     assert.equal(node.registry.active.settings('r').loadBalancer, {});
-    assert.is(node.harness.fleet.group('r').policy.callTimeoutMs, 30_000);
+    assert.is(node.harness.fleet.group('r').policy.callTimeoutMs, DEFAULT_POLICY.callTimeoutMs);
   }
 });
 

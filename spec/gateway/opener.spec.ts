@@ -144,6 +144,24 @@ test('shows the stderr and pid of a program before it has answered', async () =>
   }
 });
 
+test('stops a program at its start limit, which no other backend has', async () => {
+  const silent = node('setInterval(() => {}, 1000)');
+  const open = (fields: object, startTimeoutMs: number) =>
+    openerOf({ isDenied: () => false, ...shared })(instanceDefinition({ ...silent, ...fields }))(signal, {
+      startTimeoutMs,
+    });
+  const reason = async (opening: Promise<unknown>) => String((await errorOf(opening)).facts.reason);
+  assert.is(await reason(open({}, 300)), 'no handshake within 0.3 s');
+  const server = await startHttpServer();
+  const managed = { endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' } as const;
+  assert.match(await reason(open(managed, 300)), 'connection refused');
+  const transport = await openerOf({ isDenied: () => false, ...shared })(
+    definition('a', { transport: 'http', endpoint: server.url }),
+  )(signal, { startTimeoutMs: 1 });
+  await transport.close();
+  await server.close();
+});
+
 test('a failure names proxy variables that the program may lack, without their values', async () => {
   process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
   const reasonOf = async (more = {}) => {

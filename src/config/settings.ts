@@ -127,6 +127,13 @@ export const SETTINGS = {
       default: DEFAULT_POLICY.callTimeoutMs,
       doc: 'Longest wait for the first answer to a call, unless the template sets it; progress restarts it. No call lasts longer than 600 s in all.',
     }),
+    startTimeoutMs: setting({
+      key: 'load_balancer.start_timeout',
+      flag: 'start-timeout',
+      kind: types.seconds(5, 3600),
+      default: DEFAULT_POLICY.startTimeoutMs,
+      doc: 'Longest start of a program until its handshake, unless the template sets it; then it is stopped and started again.',
+    }),
   },
   /** MCP sessions of all templates together; `share` is a fraction. */
   sessions: {

@@ -30,17 +30,20 @@ export interface BalancerPolicy {
   readonly probeTimeoutMs: number;
   readonly maxRetries: number;
   readonly callTimeoutMs: number;
+  /** Longest start of a program, up to its handshake; it is stopped then, and started again. Other backends: LIMITS.handshakeMs. */
+  readonly startTimeoutMs: number;
   readonly session: SessionSharing;
   readonly sessionFailover: SessionFailover;
 }
 
-/** Source: ADR 4. */
+/** Source: ADR 4, ADR 114. */
 export const DEFAULT_POLICY: BalancerPolicy = {
   strategy: 'round_robin',
   healthIntervalMs: 30_000,
   probeTimeoutMs: 10_000,
   maxRetries: 3,
-  callTimeoutMs: 30_000,
+  callTimeoutMs: 60_000,
+  startTimeoutMs: 300_000,
   session: 'auto',
   sessionFailover: 'auto',
 };

@@ -25,6 +25,8 @@ const FIELDS = {
   max_retries: Type.Integer({ minimum: 0, maximum: 10 }),
   /** Seconds until the first answer of a call. */
   timeout: Type.Integer({ minimum: 1, maximum: 3600 }),
+  /** Seconds that a program may take until its handshake. */
+  start_timeout: Type.Integer({ minimum: 5, maximum: 3600 }),
   session: Type.Enum([...SESSION_SHARING]),
   /** Whether an MCP session moves to another instance when its own is gone. */
   session_failover: Type.Enum([...SESSION_FAILOVER]),
@@ -69,7 +71,8 @@ export interface TemplateSettings {
 
 /** Lays a template's own settings over the gateway's defaults. */
 export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolicy): BalancerPolicy {
-  const { strategy, health_check_interval, max_retries, timeout, session, session_failover } = settings;
+  const { strategy, health_check_interval, max_retries, timeout, start_timeout } = settings;
+  const { session, session_failover } = settings;
   return {
     strategy: strategy === 'weighted' ? 'weighted_round_robin' : (strategy ?? defaults.strategy),
     healthIntervalMs:
@@ -77,6 +80,7 @@ export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolic
     probeTimeoutMs: defaults.probeTimeoutMs,
     maxRetries: max_retries ?? defaults.maxRetries,
     callTimeoutMs: timeout === undefined ? defaults.callTimeoutMs : timeout * 1000,
+    startTimeoutMs: start_timeout === undefined ? defaults.startTimeoutMs : start_timeout * 1000,
     session: session ?? defaults.session,
     sessionFailover: session_failover ?? defaults.sessionFailover,
   };

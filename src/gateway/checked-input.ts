@@ -33,6 +33,7 @@ const POLICY = {
   probeTimeoutMs: milliseconds(1, LONGEST_MS),
   maxRetries: wholeNumber(0, 10),
   callTimeoutMs: milliseconds(1, LONGEST_MS),
+  startTimeoutMs: milliseconds(1, LONGEST_MS),
   session: Type.Enum([...SESSION_SHARING]),
   sessionFailover: Type.Enum([...SESSION_FAILOVER]),
 } satisfies Record<keyof BalancerPolicy, TSchema>;

@@ -10,6 +10,7 @@ import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
+import { DEFAULT_POLICY } from '../domain/policy.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
@@ -35,9 +36,8 @@ export interface OpenerOptions
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openerOf(options: OpenerOptions): (definition: InstanceDefinition) => Open {
   const { heldAnswers, protectedPaths = [], definitions, ...others } = options;
-  const shared: Omit<OpenOptions, 'signal' | 'memory'> = {
+  const shared: Omit<OpenOptions, 'signal' | 'memory' | 'handshakeTimeoutMs'> = {
     ...others,
-    handshakeTimeoutMs: LIMITS.handshakeMs,
     client: GATEWAY_INFO,
     runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),
   };
@@ -59,10 +59,11 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
     const { template, command, container, era } = definition;
     const answers = heldAnswers?.of(definition.serverId);
     const memory: OpeningMemory = { command: commandMemory(definition) };
-    const open: Open = async (signal, opener) => {
+    const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...opener } = {}) => {
+      const handshakeTimeoutMs = command === undefined ? LIMITS.handshakeMs : startTimeoutMs;
       const launched = await launch(definition, protectedPaths, options);
       try {
-        const opening = { ...shared, ...opener, signal, memory, answers, era };
+        const opening = { ...shared, ...opener, handshakeTimeoutMs, signal, memory, answers, era };
         return await TRANSPORTS[definition.transport](launched, opening);
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);

@@ -8,6 +8,7 @@ import {
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/opener.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
@@ -227,7 +228,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     [
       'Dedicated processes that start at the same time',
       `${STARTS_AT_ONCE}; per caller ${STARTS_PER_OWNER}`,
-      `they wait, up to ${seconds(LIMITS.handshakeMs)}`,
+      'they wait, up to `load_balancer.start_timeout`',
     ],
     [
       'Programs that start at the same time, all templates together',
@@ -347,6 +348,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       'Time for a program to exit',
       `${seconds(LIMITS.stdinEndMs)} after its input is closed, then ${seconds(LIMITS.terminateMs)} after SIGTERM`,
       'SIGKILL',
+    ],
+    [
+      'Start of a program, up to its handshake; handshake of another server',
+      `\`load_balancer.start_timeout\`, ${seconds(DEFAULT_POLICY.startTimeoutMs)}; ${seconds(LIMITS.handshakeMs)}`,
+      'the instance is restarted',
     ],
     [
       'Restart of an instance',

@@ -51,6 +51,7 @@ export interface LoadBalancer {
   readonly health_check_interval: number;
   readonly max_retries: number;
   readonly timeout: number;
+  readonly start_timeout: number;
   readonly session: string;
   readonly session_failover: string;
 }

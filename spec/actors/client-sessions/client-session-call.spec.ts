@@ -8,7 +8,7 @@ import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { SessionFailover } from '../../../src/domain/policy.ts';
+import { DEFAULT_POLICY, type SessionFailover } from '../../../src/domain/policy.ts';
 import {
   ASKABLE,
   ask,
@@ -128,7 +128,7 @@ test('a silent call that is not safe to repeat stays at its instance when its se
 test('a read that is silent for a third of its time is also made at another instance, and its session stays', async () => {
   const session = await openOnA('auto');
   const call = ask(session, 'read');
-  await pass(9_999);
+  await pass(DEFAULT_POLICY.callTimeoutMs / 3 - 1);
   assert.equal([asked('a'), asked('b')], [1, 0]);
   await pass(1);
   assert.is(await resultOf(call), 'b');
@@ -140,7 +140,7 @@ test('a read that is silent for a third of its time is also made at another inst
 test('the first instance may answer such a read after all', async () => {
   const session = await openOnA('auto', silent, silent);
   const call = ask(session, 'read');
-  await pass(10_000);
+  await pass(DEFAULT_POLICY.callTimeoutMs / 3);
   assert.is(asked('b'), 1);
   harness
     .backend('a')

@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { DEFAULT_POLICY } from '../../../src/domain/policy.ts';
 import { HTTP, openOwn, STDIO, settled } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
@@ -119,7 +120,9 @@ check('shows stderr of a program that is starting, and why it has not answered s
     return { pid, stderr, reason };
   };
   harness.opener.last.start({ pid: 7, stderr: ['loading'] });
-  assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: null });
+  assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: 'it is still starting' });
+  harness.opener.last.start({ pid: 7, stderr: [] });
+  assert.equal(seen(), { pid: 7, stderr: [], reason: null });
   harness.opener.last.start({ pid: 8, stderr: ['hello'], unmatchedLines: 150 });
   const reason = 'it is still starting, and wrote 150 lines other than JSON-RPC';
   assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
@@ -133,6 +136,26 @@ check('shows stderr of a program that is starting, and why it has not answered s
   assert.equal(seen(), { ...failed, pid: 9 }, 'what it failed of last says more');
   await harness.healthy();
   assert.equal(seen().reason, null);
+});
+
+check('counts a start that failed as a restart, and opens with the start limit in force', async (harness) => {
+  const restarts = () => harness.ref.snapshot(0).restarts;
+  assert.is(harness.opener.last.opener?.startTimeoutMs, 300_000);
+  harness.ref.setPolicy({ ...DEFAULT_POLICY, startTimeoutMs: 900_000 });
+  harness.opener.last.start({ pid: 7, stderr: [] });
+  assert.is(restarts(), 0);
+  harness.opener.last.fail('no handshake within 300 s');
+  await settled();
+  assert.is(restarts(), 1);
+  await harness.pass(harness.actor.getSnapshot().context.backOffMs);
+  assert.is(harness.opener.last.opener?.startTimeoutMs, 900_000);
+  harness.opener.last.fail('it is not started: there is no folder');
+  await settled();
+  assert.is(restarts(), 1, 'nothing was started');
+  await harness.pass(harness.actor.getSnapshot().context.backOffMs);
+  harness.opener.last.start({ pid: 8, stderr: [] });
+  await harness.healthy();
+  assert.is(restarts(), 1);
 });
 
 check('ends a reservation with its session, and no longer counts it', async (harness) => {

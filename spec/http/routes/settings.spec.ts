@@ -44,7 +44,7 @@ test('names every setting once, with its value, its source and its description',
 test('names the unit of a setting that has one', async () => {
   const all = await settings();
   const units = Object.fromEntries(all.map(({ name, value, unit }) => [name, [value, unit]]));
-  assert.equal(units['load_balancer.timeout'], ['30', 'seconds']);
+  assert.equal(units['load_balancer.timeout'], ['60', 'seconds']);
   assert.equal(units['auth.access_token_expire_minutes'], ['60', 'minutes']);
   assert.equal(units['sessions.share'], ['25', 'percent']);
   assert.equal(units['audit.retention_days'], ['90', 'days']);

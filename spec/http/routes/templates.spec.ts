@@ -8,8 +8,8 @@ const plain = { id: 'plain', name: 'Plain', description: 'The first.', version: 
 const app = appFor(test, () => startApp({ definitions: [plain] }));
 const endpoint = 'http://127.0.0.1:1';
 const DEFAULTS = {
-  ...{ strategy: 'round_robin', health_check_interval: 30, max_retries: 3, timeout: 30 },
-  ...{ session: 'auto', session_failover: 'auto' },
+  ...{ strategy: 'round_robin', health_check_interval: 30, max_retries: 3, timeout: 60 },
+  ...{ start_timeout: 300, session: 'auto', session_failover: 'auto' },
 };
 test.before(async () => {
   const { gateway } = app;
@@ -57,7 +57,8 @@ test('change the load balancer, nested or flat, field by field', async () => {
   assert.is(first.status, 200);
   const own = { strategy: 'weighted_round_robin', health_check_interval: 15 };
   assert.equal(first.body, { template_name: 'alpha', load_balancer: { ...DEFAULTS, ...own } });
-  const change = { max_retries: 2, timeout: 30, session: 'isolated', session_failover: 'never' };
+  const sessions = { session: 'isolated', session_failover: 'never' };
+  const change = { max_retries: 2, timeout: 30, start_timeout: 900, ...sessions };
   const second = await app.ask('PATCH', '/gateway/templates/alpha', { body: change });
   assert.equal(second.body.load_balancer, { ...own, ...change });
   assert.is((await app.ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
@@ -66,14 +67,19 @@ test('change the load balancer, nested or flat, field by field', async () => {
 test('reset a setting to the default of the gateway by null', async () => {
   const own = { strategy: 'random', max_retries: 1, session: 'shared', session_failover: 'always' };
   const path = '/gateway/templates/plain';
-  const change = { ...own, timeout: 7, health_check_interval: 9 };
+  const change = { ...own, timeout: 7, start_timeout: 5, health_check_interval: 9 };
   const { body: changed } = await app.ask('PATCH', path, { body: change });
   const some = await app.ask('PATCH', path, { body: { timeout: null } });
-  assert.equal(some.body.load_balancer, { ...Object(changed.load_balancer), timeout: 30 });
+  assert.equal(some.body.load_balancer, { ...Object(changed.load_balancer), timeout: 60 });
   const rest = { strategy: null, max_retries: null, session: null, session_failover: null };
-  const load_balancer = { ...rest, health_check_interval: null };
+  const load_balancer = { ...rest, start_timeout: null, health_check_interval: null };
   const all = await app.ask('PATCH', path, { body: { load_balancer } });
   assert.equal(all.body.load_balancer, DEFAULTS);
+});
+
+test('refuse a start limit that is no whole number from 5 to 3600', async () => {
+  for (const start_timeout of [4, 3601, 5.5, '60'])
+    assert.is((await app.ask('PATCH', '/gateway/templates/alpha', { body: { start_timeout } })).status, 422);
 });
 
 test('delete a template without instances, and refuse one with instances', async () => {

@@ -269,7 +269,7 @@ export class InstanceRef implements Candidate {
   /** Its status. `score` and `ejection` come from the pool; default: not ejected. */
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
     const { context } = this.#actor.getSnapshot();
-    const { definition, link, starting, calls, stderr, failures, checkedAtMs, sessions } = context;
+    const { definition, link, starting, calls, stderr, failures, checkedAtMs } = context;
     const { state } = this;
     const diagnostics = link === undefined ? starting?.() : link.transport.diagnostics();
     const { stderr: output = [] } = diagnostics ?? {};
@@ -287,7 +287,7 @@ export class InstanceRef implements Candidate {
       lastCheck: checkedAtMs === undefined ? null : isoTime(checkedAtMs),
       ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
       reason: this.reason ?? (link === undefined ? startingReason(diagnostics) : null),
-      restarts: Math.max(0, sessions - 1),
+      restarts: Math.max(0, context.sessions - 1) + context.failedStarts,
       era: link?.peer.era ?? null,
       pid: diagnostics?.pid ?? null,
       // While a program that is started again is silent, the lines of the last one say why it ended.
@@ -323,11 +323,14 @@ function foundTransportOf(
   return isOther ? { foundTransport: found } : {};
 }
 
-/** The output of a starting program instead of an answer, as a clause; null while it is silent. */
-function startingReason({ unmatchedLines = 0 }: Partial<TransportDiagnostics> = {}): string | null {
-  return unmatchedLines > 0
-    ? `it is still starting, and wrote ${counted(unmatchedLines, 'line')} other than JSON-RPC`
-    : null;
+/** What a starting program does instead of answering, as a clause; null while it is silent. Its lines are in `stderr`. */
+function startingReason({
+  unmatchedLines = 0,
+  stderr = [],
+}: Partial<TransportDiagnostics> = {}): string | null {
+  if (unmatchedLines > 0)
+    return `it is still starting, and wrote ${counted(unmatchedLines, 'line')} other than JSON-RPC`;
+  return stderr.length > 0 ? 'it is still starting' : null;
 }
 
 function isoTime(monotonicMs: number): string {

@@ -50,6 +50,8 @@ export interface InstanceContext extends InstanceActorInput {
   /** Openings in a row whose session was short-lived. */
   readonly attempts: number;
   readonly sessions: number;
+  /** Programs that were started and ended, or were stopped, before their handshake. */
+  readonly failedStarts: number;
   /** Monotonic ms of the last finished probe or opening. */
   readonly checkedAtMs: number | undefined;
   /** Monotonic ms of the opening of the present session; undefined while there is none. */
@@ -157,6 +159,7 @@ export const instanceSetup = setup({
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign(afterFailure(context));
+      if (context.starting !== undefined) enqueue.assign({ failedStarts: context.failedStarts + 1 });
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: openingMs });
     }),

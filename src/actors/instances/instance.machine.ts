@@ -46,6 +46,7 @@ export const instanceMachine = instanceSetup.createMachine({
     recoveries: 0,
     attempts: 0,
     sessions: 0,
+    failedStarts: 0,
     checkedAtMs: undefined,
     openedAtMs: undefined,
     reason: null,

@@ -12,6 +12,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
+import type { BalancerPolicy } from '../../domain/policy.ts';
 import type {
   Open,
   Transport,
@@ -65,6 +66,7 @@ export interface SessionInput {
   readonly open: Open;
   readonly now: () => number;
   readonly leases: Pick<Leases, 'room'>;
+  readonly policy: Pick<BalancerPolicy, 'startTimeoutMs'>;
   readonly toolLists?: ByteBudget | undefined;
   readonly definition?: Pick<InstanceDefinition, 'serverId'>;
 }
@@ -93,7 +95,7 @@ export type SessionChange =
 
 /** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
-  const { now, leases, toolLists: budget, definition } = input;
+  const { now, leases, policy, toolLists: budget, definition } = input;
   const ending = new AbortController();
   const startedAtMs = now();
   let transport: Transport | undefined;
@@ -114,6 +116,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     let opened: Transport;
     try {
       opened = await input.open(ending.signal, {
+        startTimeoutMs: policy.startTimeoutMs,
         onStarted: (diagnostics) => sendBack({ type: 'session.starting', diagnostics }),
         onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
         relistTools: () => tools?.lookUp(),

@@ -25,7 +25,8 @@ const LoadBalancerView = named('LoadBalancer', {
   strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['least_connections'] }),
   health_check_interval: number(30),
   max_retries: integer(3),
-  timeout: number(30),
+  timeout: number(60),
+  start_timeout: number(300),
   session: Type.Enum([...SESSION_SHARING]),
   session_failover: Type.Enum([...SESSION_FAILOVER]),
 });
@@ -36,6 +37,7 @@ function loadBalancerView(policy: BalancerPolicy): Static<typeof LoadBalancerVie
     health_check_interval: policy.healthIntervalMs / 1000,
     max_retries: policy.maxRetries,
     timeout: policy.callTimeoutMs / 1000,
+    start_timeout: policy.startTimeoutMs / 1000,
     session: policy.session,
     session_failover: policy.sessionFailover,
   };

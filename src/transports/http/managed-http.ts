@@ -96,11 +96,12 @@ async function openWhenListening(
   openEndpoint: OpenEndpoint,
 ): Promise<EndpointTransport> {
   const giveUpAt = performance.now() + options.handshakeTimeoutMs;
+  const handshakeTimeoutMs = Math.min(options.handshakeTimeoutMs, LIMITS.handshakeMs); // of later conversations
   const signal = AbortSignal.any([options.signal, over]);
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
     try {
       const leftMs = Math.max(1, giveUpAt - performance.now());
-      return await openEndpoint(definition, { ...options, signal }, leftMs);
+      return await openEndpoint(definition, { ...options, handshakeTimeoutMs, signal }, leftMs);
     } catch (error) {
       if (signal.aborted || !mayBeStarting(error) || performance.now() + waitMs > giveUpAt) throw error;
       await delay(waitMs);

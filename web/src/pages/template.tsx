@@ -290,6 +290,9 @@ function Balancer({ name, balancer }: { readonly name: string; readonly balancer
           <Field label="Timeout, s" hint="Longest wait for a first answer">
             {numberOf(timeout, 'timeout', 1, 3_600)}
           </Field>
+          <Field label="Start, s" hint="Longest start of a program">
+            {numberOf(balancer.start_timeout, 'start_timeout', 5, 3_600)}
+          </Field>
           <Field label="Health check, s" hint="Interval between checks">
             {numberOf(health_check_interval, 'health_check_interval', 1, 3_600)}
           </Field>
