@@ -23,8 +23,27 @@ test('does not warn of a requested restart', () => {
     'info instance is down for a restart',
     'info instance is restarting',
     'warn instance is unhealthy',
-    'warn instance will be restarted',
   ]);
+});
+
+test('logs an instance that stays down once, then once an hour, and again when it was healthy in between', () => {
+  let nowMs = 0;
+  const { events, lines } = open(() => nowMs);
+  const down = { ...instance, reason: 'exited', isPlanned: false };
+  const fail = () => {
+    events.next({ type: 'instance.unhealthy', ...down });
+    events.next({ type: 'instance.restarting', ...down, delayMs: 30_000 });
+    events.next({ type: 'instance.unhealthy', ...down, serverId: 'other' });
+  };
+  const warnings = () =>
+    lines.splice(0).flatMap(([level, text, { server_id: id }]) => (level === 'warn' ? `${id} ${text}` : []));
+  for (; nowMs < 3_600_000; nowMs += 30_000) fail();
+  assert.equal(warnings(), ['s instance is unhealthy', 'other instance is unhealthy']);
+  fail();
+  assert.equal(warnings(), ['s instance is unhealthy', 'other instance is unhealthy']);
+  events.next({ type: 'instance.healthy', ...instance, era: 'legacy' });
+  fail();
+  assert.equal(warnings(), ['s instance is unhealthy']);
 });
 
 test('logs at the stop how many calls it waits for', () => {
@@ -71,20 +90,16 @@ test('logs lost sessions and upstreams, with a warning for a process', () => {
 
 test.run();
 
-type Line = readonly [level: string, message: string, fields: object];
+type Line = readonly [level: string, message: string, fields: Readonly<Record<string, unknown>>];
 
 const said = (lines: readonly Line[]) => lines.map(([level, message]) => `${level} ${message}`);
 
-function open() {
+function open(now?: () => number) {
   const events = new Subject<GatewayEvent>();
   const lines: Line[] = [];
   const write = (level: string) => (fields: object, message: string) =>
-    void lines.push([level, message, fields]);
-  logEvents(events, {
-    debug: write('debug'),
-    info: write('info'),
-    warn: write('warn'),
-    isLevelEnabled: () => true,
-  });
+    void lines.push([level, message, { ...fields }]);
+  const log = { debug: write('debug'), info: write('info'), warn: write('warn'), isLevelEnabled: () => true };
+  logEvents(events, log, now);
   return { events, lines };
 }

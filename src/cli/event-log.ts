@@ -1,4 +1,5 @@
-// Logs the events of instances, and of the sessions and processes of MCP clients; normal ones only at debug level.
+// Logs the events of instances, and of the sessions and processes of MCP clients; normal ones only at debug level. An instance that
+// stays down is logged once, then once an hour.
 
 import type { Observable, Subscription } from 'rxjs';
 import { type EventName, type GatewayEvent, hasOwnProcess, writtenFields } from '../domain/events.ts';
@@ -9,10 +10,33 @@ export type EventLogger = Readonly<
   readonly isLevelEnabled: (level: 'debug') => boolean;
 };
 
-/** Subscribes until the events complete or the subscription is ended. Names of fields are snake_case. */
-export function logEvents(events$: Observable<GatewayEvent>, log: EventLogger): Subscription {
+/** Interval of the lines about one instance that stays down, in ms. */
+const STILL_DOWN_MS = 3_600_000;
+
+/** Subscribes until the events complete or the subscription is ended. Names of fields are snake_case. `now`: in ms, monotonic. */
+export function logEvents(
+  events$: Observable<GatewayEvent>,
+  log: EventLogger,
+  now: () => number = () => performance.now(),
+): Subscription {
+  /** When the last line about each instance that is down was written, by server id. */
+  const downSince = new Map<string, number>();
+  const isKnown = (event: GatewayEvent): boolean => {
+    if (
+      event.type === 'instance.healthy' ||
+      event.type === 'instance.registered' ||
+      event.type === 'instance.deregistered'
+    )
+      downSince.delete(event.serverId);
+    const isDown = event.type === 'instance.unhealthy' || event.type === 'instance.restarting';
+    if (!isDown || event.isPlanned) return false;
+    const saidAtMs = downSince.get(event.serverId);
+    if (saidAtMs !== undefined && now() - saidAtMs < STILL_DOWN_MS) return true;
+    downSince.set(event.serverId, now());
+    return false;
+  };
   return events$.subscribe((event) => {
-    const words = wordsOf(event);
+    const words = isKnown(event) ? undefined : wordsOf(event);
     // Each call has two events: records that no level prints would cost more than the rest of the log.
     if (words === undefined && !log.isLevelEnabled('debug')) return;
     const { type, atMs, ...fields } = event;
