@@ -182,7 +182,7 @@ export const SETTINGS = {
     key: 'cors_origins',
     kind: types.list(types.originOrAll),
     default: ['*'],
-    doc: 'Web origins that may call a public gateway. `*` is ignored while authentication is off or the host is loopback.',
+    doc: 'Web origins that may call, besides the same origin. Of these only `*`, for all of them, is ignored while authentication is off or the host is loopback.',
   }),
   /** In lower case. */
   allowedHosts: setting({
@@ -195,7 +195,7 @@ export const SETTINGS = {
     key: 'allowed_origins',
     kind: types.list(types.origin),
     default: [],
-    doc: 'Web origins accepted besides the same origin; on a public gateway besides `cors_origins`.',
+    doc: 'Further web origins like `cors_origins`; setting them leaves `*` there in force.',
   }),
   /** In CIDR form, like `deniedNetworks`. */
   trustedProxies: setting({

@@ -38,7 +38,7 @@ test('finds no problem in an empty folder', async () => {
   const { code, checks } = await examined();
   assert.equal(
     checks.map(({ check, status }) => `${check} ${status}`),
-    ['node', 'settings', 'database', 'ports', 'files', 'templates', 'proxy', 'clock', 'lists'].map(
+    ['node', 'settings', 'database', 'ports', 'files', 'templates', 'proxy', 'origins', 'clock', 'lists'].map(
       (check) => `${check} ok`,
     ),
   );

@@ -91,6 +91,7 @@ const ORIGINS: readonly (readonly [
 ])[] = [
   ['on loopback', 'localhost:8080', 'http://LOCALHOST:8080'],
   ['on loopback', 'localhost:8080', 'https://console.example', 'https://console.example'],
+  ['on loopback', 'localhost:8080', 'https://cors.example', 'https://cors.example'],
   ['public, CORS for all', 'gateway.example', 'https://anybody.example', '*'],
   ['public, CORS for all', 'gateway.example', 'null', '*'],
   ['public, CORS for all', 'gateway.example', 'http://gateway.example', '*'],
@@ -116,7 +117,7 @@ const REFUSED: Readonly<Partial<Record<keyof typeof APPS, readonly string[]>>> =
   'on loopback': [
     ...['http://evil.example', 'http://localhost', 'https://localhost:8080', 'http://127.0.0.1:8080'],
     ...['null', '*', '', 'https://console.example.evil.example', 'http://console.example'],
-    'https://cors.example',
+    'https://any.cors.example',
   ],
   'public, CORS for some': [
     ...['https://anybody.example', 'http://console.example', 'https://other.example'],

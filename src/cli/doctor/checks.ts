@@ -3,7 +3,7 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
-import type { Config } from '../../config.ts';
+import { type Config, isLoopback } from '../../config.ts';
 import { commandWords } from '../../domain/command.ts';
 import { localUrl } from '../../domain/endpoint.ts';
 import { counted } from '../../domain/text.ts';
@@ -43,6 +43,7 @@ const CHECKS: Readonly<Record<string, Check>> = {
   files: checkFiles,
   templates: checkTemplates,
   proxy: checkProxies,
+  origins: checkOrigins,
   clock: checkClock,
   lists: checkLists,
 };
@@ -235,6 +236,22 @@ async function checkProxies(_config: Config, { env }: Terminal): Promise<readonl
   }
   if (results.length > 0) return results;
   return [ok(`${names}: programs of templates get it; the gateway itself connects directly`)];
+}
+
+/** Which web pages may call: `*` is ignored where a page could do so without credentials. */
+async function checkOrigins({
+  authEnabled,
+  listeners,
+  corsOrigins,
+  allowedOrigins,
+}: Config): Promise<readonly CheckResult[]> {
+  const isPublic = authEnabled && listeners.some(({ host }) => !isLoopback(host));
+  if (isPublic && corsOrigins.includes('*'))
+    return [ok('web pages of all origins may call, with credentials')];
+  const origins = [...corsOrigins, ...allowedOrigins].filter((origin) => origin !== '*');
+  const others =
+    origins.length === 0 ? 'no web page of another origin' : `web pages of ${origins.join(', ')}`;
+  return [ok(`${others} may call; cors_origins lists those that may`)];
 }
 
 async function checkClock(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {

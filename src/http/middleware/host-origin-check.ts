@@ -1,6 +1,6 @@
 // Refuses requests of foreign web pages, by Host and Origin, and answers preflights. On this machine, or without authentication, a
 // page may neither reach this gateway by its own domain (DNS rebinding: Host) nor call it from another origin (Origin). A public
-// gateway needs credentials that browsers do not send by themselves: there the list of CORS origins decides. @koa/cors is not used: it
+// gateway needs credentials that browsers do not send by themselves: there `*` allows all origins. @koa/cors is not used: it
 // adds a promise to every call and a second Vary, and refuses nothing.
 
 import type { IncomingMessage } from 'node:http';
@@ -19,10 +19,10 @@ export interface HostOriginCheckOptions {
   readonly allowedOrigins: readonly string[];
   /**
    * True when this gateway serves other machines: authentication is on and it listens on more than loopback. Then any Host is
-   * accepted, and `corsOrigins` decides which web pages may call.
+   * accepted, and `*` in `corsOrigins` counts.
    */
   readonly isPublic: boolean;
-  /** Further origins that may call a public gateway; `*` is all of them. */
+  /** Further origins that may call; `*` is all of them, on a public gateway only. */
   readonly corsOrigins: readonly string[];
   readonly proxies: Proxies;
 }
@@ -32,11 +32,10 @@ export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware
   const { allowedOrigins, isPublic, corsOrigins, proxies } = options;
   const isHostAllowed = hostCheck(options);
   const isForAll = isPublic && corsOrigins.includes('*');
-  const written = isPublic ? [...corsOrigins, ...allowedOrigins] : allowedOrigins;
+  const written = [...corsOrigins, ...allowedOrigins];
   const origins = new Set(
     written.map((origin) => origin.toLowerCase()).filter((origin) => origin !== '*' && origin !== 'null'),
   );
-  const setting = isPublic ? 'cors_origins' : 'allowed_origins';
   return (context, next) => {
     if (!isPublic && !isHostAllowed(context.req))
       throw originNotAllowed('The Host of the request is not allowed. See allowed_hosts.');
@@ -46,7 +45,7 @@ export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware
     if (isForAll) return shareWith('*', context, next);
     if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
     if (isSame) return next();
-    throw originNotAllowed(`The Origin of the request is not allowed. See ${setting}.`);
+    throw originNotAllowed('The Origin of the request is not allowed. See cors_origins.');
   };
 }
 
