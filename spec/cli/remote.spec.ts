@@ -15,6 +15,7 @@ import {
   type Remote,
   StreamBroken,
 } from '../../src/cli/remote.ts';
+import { lockFile } from '../../src/persistence/file-lock.ts';
 import { credentialsPath } from '../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { messageOf, rejects } from '../helpers/outcome.ts';
@@ -137,18 +138,34 @@ test('uses the first default address where a gateway answers, and sends no crede
   ]);
 });
 
-test('tries the gateway of this folder first, if its address is on loopback', async () => {
+test('asks only the background gateway of this folder, if its address is on loopback', async () => {
   const asked: string[] = [];
   replaceFetch(async (url) => {
     asked.push(new URL(String(url)).origin);
     return Response.error();
   });
   const urls = ['http://127.0.0.2:9001', 'http://[::1]:9001', 'http://127.example.test', 'http://192.0.2.1'];
+  const files = filesIn(folder());
+  const lock = await lockFile(files.lock); // it runs
   for (const url of urls) {
-    writeDaemon(filesIn(folder()), { pid: 1, url, words: [], folder: folder(), graceMs: 0 });
+    writeDaemon(files, { pid: 1, url, words: [], folder: folder(), graceMs: 0 });
     await answeringUrl(recordingTerminal({ folder: folder() }));
   }
-  assert.equal(asked, [urls[0], ...DEFAULT_URLS, urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS, ...DEFAULT_URLS]);
+  await lock?.release();
+  assert.equal(asked, [urls[0], urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS]);
+});
+
+test('says that the background gateway of this folder has ended, and asks no other one', async () => {
+  replaceFetch(async () => Response.json({ build: 'of another gateway' }));
+  const files = filesIn(folder());
+  writeDaemon(files, { pid: 77, url: 'http://127.0.0.1:8080', words: [], folder: folder(), graceMs: 0 });
+  const terminal = recordingTerminal({ folder: folder() });
+  assert.is(await answeringUrl(terminal), undefined);
+  const failed = await messageOf(gatewayOf(new CommandInput([], new Map()), terminal), CommandFailure);
+  assert.match(
+    failed,
+    /^the gateway in the background here \(http:\/\/127\.0\.0\.1:8080, process 77\) has ended; \S+gateway\.log says why; start it again with ".* gateway start --background", or name another one with --url$/,
+  );
 });
 
 test('resolves --url and STAGEDOOR_URL without a request', async () => {

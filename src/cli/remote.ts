@@ -9,7 +9,7 @@ import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials, trustUrl } from './accounts/credentials.ts';
 import { PROVEN_MS } from './accounts/proof.ts';
 import { type Fields, fields, issueText, listOf } from './answers.ts';
-import { DEFAULT_URLS, usualUrls } from './background/daemon-files.ts';
+import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
 import type { CommandInput, OptionTable } from './command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
@@ -42,10 +42,13 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
 }
 
-/** The first usual address at which a gateway answers. Sends no secret to another program. */
+/** The background gateway of this folder, if there is one, else the first default address, where a gateway answers. Sends no secret to another program. */
 export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promise<string | undefined> {
   return terminal.busy('looking for a gateway', async () => {
-    for (const url of usualUrls(terminal)) if (await answerOfGateway(url)) return url;
+    const here = await daemonHere(terminal);
+    if (here?.lost !== undefined) return undefined;
+    for (const url of here === undefined ? DEFAULT_URLS : [here.url])
+      if (await answerOfGateway(url)) return url;
     return undefined;
   });
 }
@@ -311,9 +314,11 @@ export const WIDE_OPTION: OptionTable = {
 export async function gatewayOf(input: CommandInput, terminal: Terminal): Promise<Remote> {
   const remote = await findGateway(input.text('url'), terminal, input.has('trust'));
   if (remote !== undefined) return remote;
+  const here = await daemonHere(terminal);
   throw new CommandFailure(
-    `no gateway answers at ${usualUrls(terminal).join(' or ')}; ` +
-      `start one with "${ownCommand('gateway start')}" or name it with --url`,
+    here?.lost ??
+      `no gateway answers at ${here?.url ?? DEFAULT_URLS.join(' or ')}; ` +
+        `start one with "${ownCommand('gateway start')}" or name it with --url`,
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { didYouMean } from '../../config/nearest.ts';
 import { type Fields, fields, listOf } from '../answers.ts';
+import { daemonHere } from '../background/daemon-files.ts';
 import type { CommandInput, OptionTable } from '../command.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { findGateway, Remote } from '../remote.ts';
@@ -85,6 +86,10 @@ export async function withAccountClient<T>(
       terminal.note(`using the gateway ${remote.url}`);
       return work(remote);
     }
+  }
+  if (!isLocal && url === undefined) {
+    const { lost } = (await daemonHere(terminal)) ?? {};
+    if (lost !== undefined) terminal.note(`warning: ${lost}`);
   }
   // Loaded on demand: it loads a database driver.
   const { withLocalClient } = await import('./local-client.ts');

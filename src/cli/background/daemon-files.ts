@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Config, isLoopback } from '../../config.ts';
+import { ownCommand } from '../../domain/version.ts';
 import { type OptionTable, optionsOf } from '../command.ts';
 import { writePrivateFile } from '../private-file.ts';
 import { SETTING_OPTIONS } from '../setting-options.ts';
@@ -65,12 +66,36 @@ export const DEFAULT_URLS = ['http://127.0.0.1:8080', 'http://127.0.0.1:8000'] a
 
 /** The addresses used without an option: the background gateway of this folder, then the defaults. */
 export function usualUrls({ folder }: Pick<Terminal, 'folder'>): readonly string[] {
-  const url = URL.parse(readDaemon(filesIn(folder))?.url ?? '');
-  // Credentials are sent to this address, and the folder may come from anywhere: only this machine is accepted.
-  const isHere = url !== null && isLoopback(url.hostname);
-  return isHere && !DEFAULT_URLS.some((known) => known === url.origin)
-    ? [url.origin, ...DEFAULT_URLS]
-    : DEFAULT_URLS;
+  const url = urlHere(readDaemon(filesIn(folder)));
+  return [...new Set([...(url === undefined ? [] : [url]), ...DEFAULT_URLS])];
+}
+
+/** Credentials are sent to this address, and the folder may come from anywhere: only this machine is accepted. */
+function urlHere(daemon: Daemon | undefined): string | undefined {
+  const url = URL.parse(daemon?.url ?? '');
+  return url !== null && isLoopback(url.hostname) ? url.origin : undefined;
+}
+
+/**
+ * The background gateway of this folder, also one that has ended without a stop: another gateway at a default address must not silently
+ * take its place. `lost`: how to say so, when it has ended.
+ */
+export async function daemonHere({
+  folder,
+}: Pick<Terminal, 'folder'>): Promise<{ readonly url: string; readonly lost?: string } | undefined> {
+  const files = filesIn(folder);
+  const daemon = readDaemon(files);
+  const url = urlHere(daemon);
+  if (daemon === undefined || url === undefined) return undefined;
+  // Without the right to test its lock it counts as running.
+  if ((await runningDaemon(files).catch(() => daemon)) !== undefined) return { url };
+  const start = ownCommand('gateway start --background');
+  return {
+    url,
+    lost:
+      `the gateway in the background here (${url}, process ${daemon.pid}) has ended; ${files.log} says why; ` +
+      `start it again with "${start}", or name another one with --url`,
+  };
 }
 
 /** The content of the file, whether or not the daemon still runs; undefined without a readable file. */

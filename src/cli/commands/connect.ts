@@ -14,7 +14,7 @@ import {
 } from '../../connect/kind.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { namedEnvironment, requestCredentials, trustUrl } from '../accounts/credentials.ts';
-import { DEFAULT_URLS } from '../background/daemon-files.ts';
+import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
@@ -287,7 +287,11 @@ export const bridge: Command = {
     // The gateway need not run yet: a bridge waits for it.
     input.refuseBoth('env', 'url');
     const { env } = namedEnvironment(input.text('env'), terminal.env);
-    const url = namedUrl(input.text('url'), env) ?? (await answeringUrl(terminal)) ?? DEFAULT_URLS[0];
+    const url =
+      namedUrl(input.text('url'), env) ??
+      (await answeringUrl(terminal)) ??
+      usualUrls(terminal)[0] ??
+      DEFAULT_URLS[0];
     if (input.has('trust')) trustUrl(credentialsPath(env), url);
     return runBridge(input.positionals[0], url, { env, complain: terminal.complain });
   },
