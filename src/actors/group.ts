@@ -5,7 +5,8 @@ import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
-import { noHealthyInstance, queueFull, runsElsewhere } from '../domain/error-catalogue.ts';
+import { nearMiss } from '../config/nearest.ts';
+import { noHealthyInstance, queueFull, runsElsewhere, toolNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
@@ -153,9 +154,30 @@ export class Group {
     return this.#viewOf(member, bestLatencyMs(this.pool.candidates));
   }
 
-  /** True when an instance may become available on this node, and is not in `tried` (ids): its tools are unknown. */
-  mayReturn(tried: ReadonlySet<string> | undefined): boolean {
-    return [...this.members.values()].some(({ id, state }) => MAY_RETURN.has(state) && !tried?.has(id));
+  /**
+   * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another one that is not in `tried` (ids)
+   * may become available on this node, and may have it: it listed the tool, or never listed any, and the name is no misspelt one.
+   * `isBound`: no other instance may answer.
+   */
+  unknownTool(
+    tool: string,
+    tried: ReadonlySet<string> | undefined,
+    isBound: boolean,
+  ): GatewayError | undefined {
+    const near = this.#nearestTool(tool);
+    const mayHave = (member: Member): boolean => {
+      if (!MAY_RETURN.has(member.state) || tried?.has(member.id)) return false;
+      const tools = toolsOf(member);
+      return tools === undefined ? near === undefined : tools.includes(tool);
+    };
+    const mayExist = !isBound && [...this.members.values()].some(mayHave);
+    return mayExist ? undefined : toolNotFound(tool, this.template, near);
+  }
+
+  #nearestTool(tool: string): string | undefined {
+    if (tool.length > LONGEST_MISSPELT) return undefined;
+    const names = new Set([...this.members.values()].flatMap((member) => toolsOf(member) ?? []));
+    return nearMiss(tool, [...names].slice(0, MOST_COMPARED));
   }
 
   /** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */
@@ -191,6 +213,13 @@ export class Group {
 
 const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
 const MOST_NAMED = 3;
+/** Names that a misspelt one is compared with, and its characters. */
+const MOST_COMPARED = 1_000;
+const LONGEST_MISSPELT = 100;
+
+function toolsOf(member: Member): readonly string[] | undefined {
+  return member instanceof InstanceRef ? member.lastTools : undefined;
+}
 
 function clauseOf({ id, state, reason }: Member): string {
   const hasReason = state === 'unhealthy' || state === 'stopped';

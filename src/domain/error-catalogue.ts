@@ -362,8 +362,10 @@ export function quoted(name: string): string {
   return `"${cutText(name, LIMITS.locCharacters)}"`;
 }
 
-export function toolNotFound(tool: string, owner: string): GatewayError {
-  return new GatewayError('TOOL_NOT_FOUND', `"${owner}" has no tool named ${quoted(tool)}.`);
+/** `near`: the tool that was probably meant, if any. */
+export function toolNotFound(tool: string, owner: string, near?: string): GatewayError {
+  const meant = near === undefined ? '.' : `; did you mean ${quoted(near)}?`;
+  return new GatewayError('TOOL_NOT_FOUND', `"${owner}" has no tool named ${quoted(tool)}${meant}`);
 }
 
 export function queueFull(template: string): GatewayError {

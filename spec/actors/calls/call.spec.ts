@@ -146,6 +146,24 @@ test('does not fail with TOOL_NOT_FOUND while an unavailable instance may have t
   assert.equal(errorView(await harness.call('new').end), NOT_FOUND, 'a draining instance is not waited for');
 });
 
+test('a misspelt tool is not found, with the nearest name, although an instance is down', async () => {
+  const end = async (tool: string) => harness.call(tool).end;
+  await harness.add('a', { tools: [{ name: 'forecast' }] });
+  await harness.add('b', { tools: [{ name: 'forecast' }, { name: 'forecasts' }] });
+  harness.backend('b').disconnect('exited with code 7');
+  await settled();
+  const error = await end('forcast');
+  assert.equal(errorView(error), NOT_FOUND);
+  assert.match(
+    error instanceof Error ? error.message : '',
+    /has no tool named "forcast"; did you mean "forecast"\?$/,
+  );
+  assert.equal(errorView(await end('other')), NOT_FOUND);
+  assert.equal(errorView(await end('forecasts')), {
+    ...{ code: 'NO_HEALTHY_INSTANCE', delivered: 'no', retryAfterSeconds: 2 },
+  });
+});
+
 test('reports the failure of one instance rather than the missing tool of the others', async () => {
   const fails: Script = (exchange) => exchange.fail(new Error('a fault of ours'));
   await harness.add('a', { script: fails, tools: [NEW] });

@@ -49,9 +49,10 @@ test('the error names three instances, and the number of the others', () => {
 test('a tool may exist while an untried instance may return', () => {
   const states: readonly InstanceState[] = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'];
   const groups = states.map((state) => groupOf([instance('a', state)]));
-  const found = groups.map((group) => group.mayReturn(new Set(['b'])));
+  const found = groups.map((group) => group.unknownTool('x', new Set(['b']), false) === undefined);
   assert.equal(found, [true, false, true, false, false]);
-  assert.is(groups[2]?.mayReturn(new Set(['a'])), false);
+  assert.is(groups[2]?.unknownTool('x', new Set(['a']), false)?.code, 'TOOL_NOT_FOUND');
+  assert.is(groups[2]?.unknownTool('x', undefined, true)?.code, 'TOOL_NOT_FOUND');
 });
 
 test.run();

@@ -4,7 +4,7 @@
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { backendTimeout, backendUnavailable, queueFull, toolNotFound } from '../../domain/error-catalogue.ts';
+import { backendTimeout, backendUnavailable, queueFull } from '../../domain/error-catalogue.ts';
 import {
   asGatewayError,
   atInstance,
@@ -437,8 +437,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const { group } = this.#input;
     const { name } = this.#tool;
     const { bound } = this.#route;
-    const mayExist = bound === undefined && group.mayReturn(this.#tried);
-    if (name !== undefined && this.#tool.isLacking && !mayExist) return toolNotFound(name, group.template);
+    const isLacking = name !== undefined && this.#tool.isLacking;
+    const unknown = isLacking ? group.unknownTool(name, this.#tried, bound !== undefined) : undefined;
+    if (unknown !== undefined) return unknown;
     if (bound === undefined) return group.noneHealthy();
     return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
   }

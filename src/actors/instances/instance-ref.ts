@@ -118,6 +118,11 @@ export class InstanceRef implements Candidate {
   get peer(): Peer | undefined {
     return this.link?.peer;
   }
+  /** The names of the tools that it lists, or listed before its last session ended; undefined when they are unknown. */
+  get lastTools(): readonly string[] | undefined {
+    return this.tools?.names ?? this.#actor.getSnapshot().context.lastTools;
+  }
+
   get lastPeer(): Peer | undefined {
     return this.#actor.getSnapshot().context.lastPeer;
   }

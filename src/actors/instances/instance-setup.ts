@@ -43,6 +43,8 @@ export interface InstanceContext extends InstanceActorInput {
   /** The output of the program that is being opened; undefined while none is. */
   readonly starting: (() => TransportDiagnostics) | undefined;
   readonly lastPeer: Peer | undefined;
+  /** The names of the tools that its last session listed. */
+  readonly lastTools: readonly string[] | undefined;
   /** Failed probes and openings in a row. */
   readonly failures: number;
   /** Failed ones in a row since it became unhealthy. */
@@ -155,7 +157,11 @@ export const instanceSetup = setup({
     }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
-      enqueue.assign({ link: undefined, starting: undefined, reason: event.reason, stderr: event.stderr });
+      enqueue.assign({
+        ...withoutLink(context),
+        reason: event.reason,
+        stderr: event.stderr,
+      });
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign(afterFailure(context));
@@ -166,7 +172,7 @@ export const instanceSetup = setup({
     /** After a close by the gateway, whose own reason is kept. */
     forgetSession: assign(({ context, event }) => {
       const { stderr } = event.type === 'session.closed' ? event : context;
-      return { link: undefined, starting: undefined, stderr };
+      return { ...withoutLink(context), stderr };
     }),
     /** A long-lived session resets the back-off. */
     scheduleOpening: assign(({ context }) => {
@@ -208,6 +214,10 @@ export const instanceSetup = setup({
     })),
   },
 });
+
+function withoutLink({ link, lastTools }: InstanceContext) {
+  return { link: undefined, starting: undefined, lastTools: link?.tools.names ?? lastTools };
+}
 
 /** After a passed probe, an opening, or a message that replaced a probe. */
 function afterPass({ now }: InstanceContext) {

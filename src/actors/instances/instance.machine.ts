@@ -42,6 +42,7 @@ export const instanceMachine = instanceSetup.createMachine({
     link: undefined,
     starting: undefined,
     lastPeer: undefined,
+    lastTools: undefined,
     failures: 0,
     recoveries: 0,
     attempts: 0,

@@ -6,6 +6,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { declaredBy } from '../../domain/param-headers.ts';
 
+/** Most names that are kept of an instance that is down. */
+const MOST_NAMES = 1_000;
+
 /** Where the memory of a list is counted. */
 export interface ListBudget {
   readonly budget: ByteBudget;
@@ -46,6 +49,11 @@ export class ToolCache {
     const tools = this.#present;
     if (tools === undefined) return 'unknown';
     return tools.has(tool) ? 'yes' : 'no';
+  }
+
+  /** The names in the present list, to explain an unknown one; undefined without a list, and for a very large one. */
+  get names(): readonly string[] | undefined {
+    return this.#tools === undefined || this.#tools.size > MOST_NAMES ? undefined : [...this.#tools.keys()];
   }
 
   find(tool: string): Tool | undefined {
