@@ -11,6 +11,7 @@ import {
   minuteOf,
   templateSamples,
   templates,
+  withheld,
 } from './store.ts';
 import type { Instance } from './types.ts';
 
@@ -79,6 +80,12 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
     (failedRestarts.get(server_id)?.at(-MANY_RESTARTS) ?? 0) > sinceMs;
   for (const { id } of wanted.filter(isAvailable).filter(isRestarting).slice(0, 3))
     yield { level: 'warn', template, text: `${id} keeps failing and restarting.` };
+  const [first, ...others] = withheld.value.get(template) ?? [];
+  if (first !== undefined) {
+    const isOne = others.length === 0;
+    const text = `${plural(others.length + 1, 'item')} ${isOne ? 'is' : 'are'} withheld at /mcp: clients could not use ${isOne ? 'it' : 'them'}.`;
+    yield { level: 'warn', template, text, detail: `${first.list}, ${first.name}: ${first.reason}` };
+  }
   const { requests, failures } = minuteOf({ template });
   if (failures >= FEW_CALLS && failures > requests * FAILING_SHARE) {
     const share = percent(failures, requests);

@@ -17,6 +17,7 @@ import type {
   RegistryAnswer,
   Sample,
   TemplateSample,
+  Withheld,
 } from './types.ts';
 
 /** The time that the charts show. */
@@ -29,9 +30,11 @@ const NEXT_READ_MS = 300;
 const READS_AT_ONCE = 12;
 const RARE_READ_MS = 8_000;
 
-const ALWAYS = ['gateway.started', 'gateway.sampled', 'instance', 'session', 'template', 'registry'];
+const ALWAYS = ['gateway.started', 'gateway.sampled', 'instance', 'session', 'template', 'registry', 'tool'];
 
 export const balancers = signal<ReadonlyMap<string, LoadBalancer> | undefined>(undefined);
+/** By template, the items that the lists of all templates leave out. */
+export const withheld = signal<ReadonlyMap<string, readonly Withheld[]>>(new Map());
 const instances = signal<ReadonlyMap<string, Instance>>(new Map());
 export const stateError = signal<string | undefined>(undefined);
 
@@ -120,7 +123,7 @@ function apply(event: GatewayEvent): void {
   else if (type.startsWith('exchange.')) calls.add(event);
   else if (type.startsWith('instance.')) applyToInstance(event, String(event.server_id));
   else if (type.startsWith('session.')) noteSessions();
-  else if (type === 'template.changed') readAll();
+  else if (type === 'template.changed' || type === 'tool.withheld') readAll();
   else if (type.startsWith('registry.') || type === 'gateway.started') {
     isBehind.value = type === 'registry.behind';
     if (type === 'gateway.started') calls.forgetRunning();
@@ -262,6 +265,7 @@ async function readRegistry(): Promise<void> {
   const entries = Object.entries(registry.templates);
   batch(() => {
     balancers.value = new Map(entries.map(([name, { load_balancer }]) => [name, load_balancer]));
+    withheld.value = new Map(entries.map(([name, template]) => [name, template.withheld ?? []]));
     const all = entries.flatMap(([, template]) => template.instances).flatMap(withUpdate);
     instances.value = new Map(all.map((instance) => [instance.server_id, instance]));
   });

@@ -56,9 +56,23 @@ export interface LoadBalancer {
   readonly session_failover: string;
 }
 
+/** An item that the lists of all templates leave out. */
+export interface Withheld {
+  readonly list: string;
+  readonly name: string;
+  readonly reason: string;
+}
+
 export interface RegistryAnswer {
   readonly templates: Readonly<
-    Record<string, { readonly instances: readonly Instance[]; readonly load_balancer: LoadBalancer }>
+    Record<
+      string,
+      {
+        readonly instances: readonly Instance[];
+        readonly load_balancer: LoadBalancer;
+        readonly withheld?: readonly Withheld[];
+      }
+    >
   >;
 }
 
