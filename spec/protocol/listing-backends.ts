@@ -14,6 +14,9 @@ export const PROFILE: ClientProfile = { protocolVersion: '2026-07-28', capabilit
 export const ADA: Owner = { id: 'user:ada' };
 export const CLIENT: Client = { owner: ADA, profile: PROFILE };
 
+/** Simulated if the spec simulates `Date`. */
+export const CLOCK = { now: () => Date.now() };
+
 export type Lists = Partial<Record<ListField, readonly JsonObject[]>>;
 
 /** A result as an instance answers it. */

@@ -110,6 +110,8 @@ export interface Answer {
   readonly serverId: string;
   /** It was cached: no backend was asked, and the instance may be gone. */
   readonly isRemembered?: true;
+  /** Its age, when it is no longer fresh and no backend could be asked. */
+  readonly staleMs?: number;
 }
 
 export type FinalAnswer = Omit<Answer, 'event'> & { readonly event: FinalEvent };

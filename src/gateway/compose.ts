@@ -1,5 +1,6 @@
 // Composition root: creates and connects the parts of a gateway for its facade (gateway.ts).
 
+import { map } from 'rxjs';
 import { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { RetryBudget } from '../actors/calls/retry.ts';
 import type { EventBus } from '../actors/event-bus.ts';
@@ -83,7 +84,16 @@ export function composeGateway(
   const trace = () => tracing.spans?.embeddedTrace();
   const deps = { fleet, budget: new RetryBudget(now), now, alarm, scheduler, emit, isAccepting, trace };
   const dispatcher = new Dispatcher(deps);
-  const mcp = new Mcp({ ...deps, ...options, bufferedBytes, declarations, heldQuestions, dispatcher });
+  const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
+  const mcp = new Mcp({
+    ...deps,
+    ...options,
+    recovered$,
+    bufferedBytes,
+    declarations,
+    heldQuestions,
+    dispatcher,
+  });
   const metrics = new Metrics(events$, (template) => fleet.has(template));
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ opener, registry, now, alarm });

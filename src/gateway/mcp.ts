@@ -2,7 +2,7 @@
 // src/actors behind them, which owns sessions, conversations and parked calls.
 
 import { randomBytes } from 'node:crypto';
-import { NEVER, Subscription } from 'rxjs';
+import { NEVER, type Observable, Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import type { RetryBudget } from '../actors/calls/retry.ts';
 import { ChangeFeed } from '../actors/change-feed.ts';
@@ -35,6 +35,8 @@ export interface McpDeps
   readonly dispatcher: Dispatcher;
   readonly budget: RetryBudget;
   readonly emit: (event: GatewayEvent) => void;
+  /** Hot: a template of which an instance became healthy. Default: none does. */
+  readonly recovered$?: Observable<string> | undefined;
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
@@ -90,6 +92,8 @@ export class Mcp {
       callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
       listChanges$: fleet.listChanged$,
       onListed: this.withheld.listed,
+      hasInstances: (template) => fleet.has(template) && fleet.members(template).length > 0,
+      recovered$: deps.recovered$,
     });
     this.endpoint = new Endpoint({
       backends: (template) => {

@@ -55,6 +55,7 @@ interface StoredAnswer {
   readonly answer: Answer;
   readonly bytes: number;
   readonly freshUntilMs: number;
+  readonly storedAtMs: number;
   readonly storedUntilMs: number;
   /** Number of changes of the list before the answer; after a further change the answer is stale. */
   readonly changes: number;
@@ -215,7 +216,11 @@ export class CachedLists {
     const bytes = event.result.bytes.byteLength;
     const { freshMs, isPublic } = cachingOf(parsedResult(event.result, 'exactValue'));
     const now = this.#options.now();
-    const times = { freshUntilMs: now + freshMs, storedUntilMs: now + Math.max(freshMs, MOST_STALE_MS) };
+    const times = {
+      storedAtMs: now,
+      freshUntilMs: now + freshMs,
+      storedUntilMs: now + Math.max(freshMs, MOST_STALE_MS),
+    };
     const stored = { answer: { ...answer, isRemembered: true }, bytes, changes, ...times } as const;
     this.#options.memory.set(isPublic ? everyone : own, stored);
   }
@@ -231,7 +236,7 @@ export class CachedLists {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
     const stored = isAbsence && this.#options.hasPeers() ? this.#find(key) : undefined;
     if (stored === undefined) throw thrown;
-    return stored.answer;
+    return { ...stored.answer, staleMs: this.#options.now() - stored.storedAtMs };
   }
 
   #changesOf(list: ListField): number {

@@ -99,6 +99,11 @@ function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
   return { code: CODES[error.code] ?? error.status, message: messageOf(error), data };
 }
 
+/** The message of an error for clients, see messageOf. An unknown error has no details. */
+export function clientMessageOf(thrown: unknown): string {
+  return messageOf(asGatewayError(thrown));
+}
+
 /** The message without details of instances, with the validation issues of the input. */
 function messageOf({ message, facts: { plainMessage, items } }: GatewayError): string {
   const text = plainMessage ?? message;

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { firstValueFrom, of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { SessionRecord } from '../../../src/domain/client.ts';
-import { templateNotFound } from '../../../src/domain/error-catalogue.ts';
+import { noHealthyInstance, templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
@@ -57,6 +57,28 @@ function setUp() {
   };
   return { a, b, aggregated, ask, listChanges$, templates, uses };
 }
+
+test('a list says in its metadata which templates are missing or stale', async () => {
+  const { a, b, aggregated, ask } = setUp();
+  await ask({ method: 'tools/list' });
+  const whole = await ask({ method: 'tools/list' });
+  assert.equal(Object.keys(Object(whole.said)), ['tools']);
+  for (const backends of [a, b]) backends.instead = throwError(() => noHealthyInstance('it'));
+  b.peer = { ...b.peer, serverInfo: { name: 'another', version: '1' } };
+  const listFor = async (protocolVersion: string) => {
+    const options = { owner: ADA, profile: { ...PROFILE, protocolVersion } };
+    const { event } = await firstValueFrom(aggregated.exchange({ method: 'tools/list' }, options));
+    return event.kind === 'result' ? event.result.value : event;
+  };
+  const _meta = {
+    'stagedoor/missing': [{ template: 'b', reason: 'No instance of "it" is healthy right now.' }],
+    'stagedoor/stale': [{ template: 'a', age_seconds: 0 }],
+  };
+  const tools = [shownTool('a__x')];
+  assert.equal(await listFor('2025-11-25'), { tools, _meta });
+  const serverInfo = { 'io.modelcontextprotocol/serverInfo': GATEWAY_INFO };
+  assert.equal(await listFor('2026-07-28'), { tools, _meta: { ...serverInfo, ..._meta } });
+});
 
 test('always announces lists, and logging if a template of the caller has it', () => {
   const { aggregated } = setUp();

@@ -13,7 +13,7 @@ import {
   splitName,
 } from '../../../src/protocol/aggregate/aggregate-names.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
+import { CLIENT, CLOCK, ListingBackends, shownTool } from '../listing-backends.ts';
 
 const test = suite('aggregate directory');
 
@@ -32,7 +32,7 @@ function setUp(visible = ['a', 'b']) {
   });
   const of = (template: string) => (template === 'a' ? a : b);
   const directory = new AggregateDirectory(
-    new AggregateLists({ backendsOf: of, listChanges$: EMPTY }),
+    new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
     () => visible,
   );
   const named = (aggregated: string) => directory.ownerOfName(aggregated, 'tools', CLIENT);
@@ -106,7 +106,7 @@ test('never gives the name of a tool of one template to a tool of another', asyn
     const of = (template: string) => (template === attacker ? taken : real);
     const templates = [attacker, victim.template];
     const directory = new AggregateDirectory(
-      new AggregateLists({ backendsOf: of, listChanges$: EMPTY }),
+      new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
       () => templates,
     );
     const names = (await directory.list('tools', CLIENT)).map(({ name }) => name);
@@ -278,7 +278,7 @@ for (const list of ['tools', 'prompts'] as const) {
         const directoryOf = (templates: readonly string[]) => {
           const of = (template: string) => servers.get(template) ?? new ListingBackends({});
           return new AggregateDirectory(
-            new AggregateLists({ backendsOf: of, listChanges$: EMPTY }),
+            new AggregateLists({ backendsOf: of, listChanges$: EMPTY, ...CLOCK }),
             () => templates,
           );
         };

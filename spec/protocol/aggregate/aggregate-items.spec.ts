@@ -9,7 +9,7 @@ import type { ListField, WithheldItem } from '../../../src/domain/mcp.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { suite } from '../../helpers/suite.ts';
-import { CLIENT, ListingBackends, shownTool } from '../listing-backends.ts';
+import { CLIENT, CLOCK, ListingBackends, shownTool } from '../listing-backends.ts';
 import { sdkClients } from './sdk-clients.ts';
 
 const test = suite('aggregate items');
@@ -29,6 +29,7 @@ async function listed(
   let withheld: readonly WithheldItem[] = [];
   const lists = new AggregateLists({
     backendsOf: () => backends,
+    ...CLOCK,
     listChanges$: EMPTY,
     onListed: (_list, _template, found) => {
       withheld = found;

@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import { of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
@@ -10,7 +11,7 @@ import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.
 import type { Client } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { answered, CLIENT, ListingBackends } from '../listing-backends.ts';
+import { answered, CLIENT, CLOCK, ListingBackends } from '../listing-backends.ts';
 
 const test = suite('aggregate lists');
 
@@ -24,55 +25,118 @@ function setUp() {
   };
   const changes$ = new Subject<ListChange>();
   const backendsOf = (template: string) => (template === 'fast' ? all.fast : all.slow);
-  const lists = new AggregateLists({ backendsOf, listChanges$: changes$ });
+  const recovered$ = new Subject<string>();
+  const lists = new AggregateLists({
+    ...CLOCK,
+    ...{ backendsOf, listChanges$: changes$, recovered$ },
+    hasInstances: (template) => template !== 'fast',
+  });
   const late: ListChange[] = [];
   lists.late$.subscribe((change) => late.push(change));
   const gather = () => lists.gather('tools', ['fast', 'slow'], CLIENT);
-  return { ...all, late, gather, lists, changes$ };
+  return { ...all, late, gather, lists, changes$, recovered$ };
 }
 
 const names = (gathered: Awaited<ReturnType<ReturnType<typeof setUp>['gather']>>) =>
-  gathered.map(({ template, items }) => `${template}: ${items.map(({ name }) => name).join()}`);
+  gathered.map(({ template, items, missing, staleMs }) => {
+    const state = missing ?? (staleMs === undefined ? '' : ` (${staleMs} ms old)`);
+    return `${template}: ${items.map(({ name }) => name).join()}${state}`;
+  });
+const LATE = 'slow: It has not answered yet.';
 
-test('waits a second for a slow template, and reports its late answer', async () => {
+test('waits ten seconds for the first list of a slow template, and reports its late answer', async () => {
   const { slow, late, gather } = setUp();
   const answer = new Subject<Answer>();
   slow.instead = answer;
-  const gathered = gather();
+  let found: readonly string[] | undefined;
+  void gather().then((lists) => (found = names(lists)));
   await settled();
-  mock.timers.tick(1_000);
-  assert.equal(names(await gathered), ['fast: f']);
+  mock.timers.tick(9_999);
+  await settled();
+  assert.is(found, undefined);
+  mock.timers.tick(1);
+  await settled();
+  assert.equal(found, ['fast: f', LATE]);
   assert.equal(late, []);
   answer.next(answered({ tools: [{ name: 's' }] }));
   await settled();
   assert.equal(late, [{ template: 'slow', list: 'tools' }]);
 });
 
-test('shares the reading of a slow template, for which later requests do not wait again', async () => {
+test('shares the reading of a slow template, for which later requests do not wait as long again', async () => {
   const { slow, gather } = setUp();
   slow.instead = new Subject<Answer>();
   const gathered = gather();
   await settled();
-  mock.timers.tick(1_000);
+  mock.timers.tick(10_000);
   await gathered;
   let later: readonly string[] | undefined;
   void gather().then((lists) => (later = names(lists)));
   await settled();
-  assert.equal([later, slow.asked.length], [['fast: f'], 1]);
+  assert.equal([later, slow.asked.length], [['fast: f', LATE], 1]);
 });
 
-test('shows the last list while the same server is silent, and not that of another server', async () => {
+test('shows the last list with its age while the same server is silent, and not that of another server', async () => {
   const { slow, gather } = setUp();
   await gather();
   slow.instead = new Subject<Answer>();
-  const late = async (name: string) => {
+  const late = async (name: string, ms: number) => {
     slow.peer = { ...slow.peer, serverInfo: { name, version: '2' } };
     const gathered = gather();
     await settled();
-    mock.timers.tick(1_000);
+    mock.timers.tick(ms);
     return names(await gathered).at(-1);
   };
-  assert.equal([await late(slow.peer.serverInfo.name), await late('another')], ['slow: s', 'fast: f']);
+  assert.is(await late(slow.peer.serverInfo.name, 1_000), 'slow: s (1000 ms old)');
+  assert.is(await late('another', 10_000), LATE);
+});
+
+test('a template that is down is stale or missing, and announced once it recovers', async () => {
+  const { slow, fast, gather, late, recovered$ } = setUp();
+  await gather();
+  for (const backends of [slow, fast])
+    backends.instead = throwError(() => noHealthyInstance('it', 'exited with code 1'));
+  mock.timers.tick(5_000);
+  assert.equal(names(await gather()), ['fast: f (5000 ms old)', 'slow: s (5000 ms old)']);
+  slow.peer = { ...slow.peer, serverInfo: { name: 'new', version: '1' } };
+  const noDetails = 'slow: No instance of "it" is healthy right now.';
+  assert.is(names(await gather()).at(-1), noDetails);
+  for (const template of ['other', 'slow', 'slow']) recovered$.next(template);
+  assert.equal(late, [{ template: 'slow', list: 'tools' }]);
+});
+
+test('a list that an earlier answer stands in for is stale', async () => {
+  const { slow, gather } = setUp();
+  slow.instead = of({ ...answered({ tools: [{ name: 's' }] }), staleMs: 7_000 });
+  assert.is(names(await gather()).at(-1), 'slow: s (7000 ms old)');
+});
+
+test('waits for a template that is starting, and counts it as missing after that', async () => {
+  const { slow, gather, recovered$, late } = setUp();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const [peer] = slow.peers();
+  slow.peers = () => [];
+  Object.assign(slow, { whenStarted: () => promise });
+  const first = gather();
+  await settled();
+  mock.timers.tick(10_000);
+  assert.is(names(await first).at(-1), 'slow: No instance of it is healthy right now.');
+  const second = gather();
+  await settled();
+  slow.peers = () => (peer === undefined ? [] : [peer]);
+  resolve();
+  assert.is(names(await second).at(-1), 'slow: s');
+  recovered$.next('slow');
+  assert.equal(late, [{ template: 'slow', list: 'tools' }]);
+});
+
+test('a template without instances is not missing, and a server that refuses its list is', async () => {
+  const { fast, slow, gather } = setUp();
+  slow.instead = of({ ...answered({}), event: { kind: 'error', error: { code: -32603, message: 'no' } } });
+  assert.match(names(await gather()).at(-1) ?? '', 'It answered the request for its list with an error.');
+  slow.instead = of({ ...answered({}), event: { kind: 'error', error: { code: -32601, message: 'no' } } });
+  fast.peers = () => [];
+  assert.equal(names(await gather()), ['slow: ']);
 });
 
 test('does not ask for a list that is not announced, nor without an instance', async () => {
@@ -104,7 +168,7 @@ test('asks again when the list changed meanwhile, and drops the old answer', asy
   assert.equal(names(await early), ['fast: f', 'slow: old']);
   assert.equal(names(await late), ['fast: f', 'slow: new']);
   slow.instead = throwError(() => new Error('dead'));
-  assert.equal(names(await gather()), ['fast: f', 'slow: new']);
+  assert.equal(names(await gather()), ['fast: f', 'slow: new (0 ms old)']);
 });
 
 test('all lists together are limited to 128 MiB of memory: later templates are left out', async () => {
@@ -113,7 +177,7 @@ test('all lists together are limited to 128 MiB of memory: later templates are l
   const templates = [...Array.from({ length: 16 }, () => 'fast'), 'slow', 'fast'];
   const gathered = await lists.gather('tools', templates, CLIENT);
   const found = gathered.map(({ template, items }) => `${template} ${items.length}`);
-  assert.equal(found, [...Array.from({ length: 16 }, () => 'fast 1'), 'slow 1']);
+  assert.equal(found, [...Array.from({ length: 16 }, () => 'fast 1'), 'slow 1', 'fast 0']);
   assert.is(slow.asked.length, 1);
 });
 
@@ -122,8 +186,8 @@ test('values count in that limit, not only the bytes of their JSON', async () =>
   fast.lists = { tools: [{ name: 'f', values: Array(900_000).fill({}) }] };
   const gathered = await lists.gather('tools', ['fast', 'fast', 'slow'], CLIENT);
   assert.equal(
-    gathered.map(({ template }) => template),
-    ['fast'],
+    gathered.map(({ missing }) => missing),
+    [undefined, ...Array(2).fill('All lists together are too large.')],
   );
 });
 

@@ -18,7 +18,7 @@ import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
-import { ADA, ListingBackends, PROFILE } from '../listing-backends.ts';
+import { ADA, CLOCK, ListingBackends, PROFILE } from '../listing-backends.ts';
 
 const test = suite('aggregate session');
 
@@ -31,7 +31,7 @@ function setUp(owner: Owner = ADA) {
   b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
   const of = (template: string) => (template === 'a' ? a : b);
   const listChanges$ = new Subject<ListChange>();
-  const lists = new AggregateLists({ backendsOf: of, listChanges$ });
+  const lists = new AggregateLists({ backendsOf: of, listChanges$, ...CLOCK });
   const directory = new AggregateDirectory(lists, (owner) =>
     ['a', 'b'].filter((template) => mayUse(owner, template)),
   );

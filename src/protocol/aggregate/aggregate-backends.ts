@@ -45,7 +45,7 @@ const LOOKUP_MS = 1_000;
 
 export interface AggregateOptions
   extends Omit<AggregateSessionDeps, 'directory'>,
-    Pick<AggregateListsOptions, 'onListed'> {
+    Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$'> {
   readonly templates: () => readonly string[];
 }
 

@@ -16,6 +16,14 @@ const MOST_REMEMBERED = 50_000;
 const MOST_PATTERNS = 1_000;
 const MOST_PATTERN_CHARACTERS = 2_048;
 
+export interface AggregateListing {
+  readonly items: JsonObject[];
+  /** Templates whose items are missing because they did not answer. `reason`: a sentence for clients. */
+  readonly missing: readonly { readonly template: string; readonly reason: string }[];
+  /** Templates whose items are those of their last list. */
+  readonly stale: readonly { readonly template: string; readonly age_seconds: number }[];
+}
+
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
 export class AggregateDirectory {
   readonly #lists: AggregateLists;
@@ -31,14 +39,20 @@ export class AggregateDirectory {
     this.#templates = templates;
   }
 
-  /** One list over all templates of the owner: with aggregate names and without duplicates. */
+  /** The items of `listing`. */
   async list(list: ListField, client: Client): Promise<JsonObject[]> {
+    return (await this.listing(list, client)).items;
+  }
+
+  /** One list over all templates of the owner: with aggregate names and without duplicates. */
+  async listing(list: ListField, client: Client): Promise<AggregateListing> {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
-    const read = new Set(gathered.map(({ template }) => template));
+    const complete = gathered.filter(({ missing }) => missing === undefined);
+    const read = new Set(complete.map(({ template }) => template));
     const isLegacy = !MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
-    for (const { template, items } of gathered) {
+    for (const { template, items } of complete) {
       if (list === 'resourceTemplates') this.#patterns.delete(template);
       for (const listedItem of items) {
         const item = aggregateItem(list, template, listedItem, isLegacy);
@@ -47,7 +61,15 @@ export class AggregateDirectory {
         this.#learn(list, item, isFirst, read);
       }
     }
-    return listed;
+    return {
+      items: listed,
+      missing: gathered.flatMap(({ template, missing }) =>
+        missing === undefined ? [] : { template, reason: missing },
+      ),
+      stale: gathered.flatMap(({ template, staleMs }) =>
+        staleMs === undefined ? [] : { template, age_seconds: Math.round(staleMs / 1_000) },
+      ),
+    };
   }
 
   /** Template and own name of a tool or prompt. Undefined when it belongs to no template of the owner. */

@@ -1,63 +1,91 @@
-// Gathers the lists of all templates that a caller may use. For a template that does not answer in time its last list is used, or
-// none; a late answer that differs counts as a change. A template without an instance that offers the list is left out.
+// Gathers the lists of all templates that a caller may use. A template whose first list is read may start meanwhile. For one that does
+// not answer in time its last list is used, or none, and the result says so; when it could be read later, that counts as a change. A
+// template without an instance that offers the list is left out. Source: ADR 117.
 
-import { filter, firstValueFrom, type Observable, Subject } from 'rxjs';
-import { settlesWithin } from '../../domain/clock.ts';
+import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
+import { type Clock, settlesWithin } from '../../domain/clock.ts';
 import { type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/exchange.ts';
 import { memoryOf } from '../../domain/held-bytes.ts';
 import { canonicalText, isDeeper, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { PageWatch } from '../../domain/list-pages.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import { LIST_METHODS, type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { ListMemory } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
+import { clientMessageOf } from '../rpc.ts';
 import { checkedItem, KEY_FIELDS } from './aggregate-items.ts';
 
-/** Longest wait for one template, from when its list is requested. */
-const CRAWL_MS = 1_000;
+/** Longest wait for one template, from when its list is requested: for its first list, and for another one. */
+const FIRST_WAIT_MS = 10_000;
+const WAIT_MS = 1_000;
+/** First lists of templates whose time is remembered. Forgotten ones are waited for again. */
+const MOST_AWAITED = 10_000;
 /** Memory of one list of all templates, as values. */
 const MOST_BYTES = 128 * 1024 * 1024;
 /** Memory of the lists that are remembered. */
 const MOST_REMEMBERED_BYTES = 64 * 1024 * 1024;
 
-interface ListItems {
+export interface GatheredList {
   readonly template: string;
   readonly items: readonly JsonObject[];
+  /** Why the items are missing, as a sentence for clients. */
+  readonly missing?: string | undefined;
+  /** Time since the items were read, if they could not be read now. */
+  readonly staleMs?: number | undefined;
 }
 
-export interface AggregateListsOptions {
+export interface AggregateListsOptions extends Pick<Clock, 'now'> {
   readonly backendsOf: (template: string) => Backends;
-  /** Of all templates. */
+  /** True for a template with instances. Default: all have some. */
+  readonly hasInstances?: ((template: string) => boolean) | undefined;
+  /** Hot: of all templates. */
   readonly listChanges$: Observable<ListChange>;
+  /** Hot: a template of which an instance became healthy. Default: none does. */
+  readonly recovered$?: Observable<string> | undefined;
   /** Called for each list of a template that was read. Default: none. */
   readonly onListed?:
     | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
     | undefined;
 }
 
-const NOTHING: Crawled = { items: [], withheld: [], bytes: 0 };
+type Found = Omit<GatheredList, 'template'> & Pick<Crawled, 'bytes'>;
+
+const NOTHING: Found = { items: [], bytes: 0 };
 
 export class AggregateLists {
-  /** Hot: a late answer differs from the list that was served. */
+  /** Hot: a list that was served as missing or stale can be read now, or a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #options: AggregateListsOptions;
   readonly #remembered = new ListMemory<Crawled>(MOST_REMEMBERED_BYTES);
-  /** The lists that are being read: each ends within CRAWL_MS, though its reading may take longer. */
-  readonly #crawls = new Map<string, Promise<Crawled>>();
+  /** The lists that are being read: each ends within its wait, though its reading may take longer. */
+  readonly #crawls = new Map<string, Promise<Found>>();
+  /** When a first list was requested. */
+  readonly #firstAtMs = new LruMap<number>(MOST_AWAITED);
+  /** By template, the lists that were served without it, or with an old list, because it did not answer. */
+  readonly #incomplete = new LruMap<Set<ListField>>(LIMITS.templates);
+  #watch: Subscription | undefined;
 
   constructor(options: AggregateListsOptions) {
     this.#options = options;
   }
 
-  /** The known lists of these templates, in their order, within MOST_BYTES together and about a second. Never rejects. */
-  async gather(list: ListField, templates: readonly string[], client: Client): Promise<ListItems[]> {
+  /**
+   * The lists of these templates, in their order, within MOST_BYTES together. Takes about a second, or FIRST_WAIT_MS when the list of
+   * a template was never read before. Never rejects.
+   */
+  async gather(list: ListField, templates: readonly string[], client: Client): Promise<GatheredList[]> {
     const gathered = await Promise.all(templates.map((template) => this.#listed(list, template, client)));
     let total = 0;
-    return gathered.flatMap(({ items, bytes }, index) => {
-      total += bytes;
-      return items === NOTHING.items || total > MOST_BYTES ? [] : { template: templates[index] ?? '', items };
+    return gathered.flatMap((found, index) => {
+      const template = templates[index] ?? '';
+      if (found === NOTHING) return [];
+      total += found.bytes;
+      if (total > MOST_BYTES) return { template, items: [], missing: 'All lists together are too large.' };
+      return { template, ...found };
     });
   }
 
@@ -68,55 +96,111 @@ export class AggregateLists {
     return peers.some(({ era, capabilities }) => era === 'bare' || capabilities[capability] !== undefined);
   }
 
-  async #listed(list: ListField, template: string, client: Client): Promise<Crawled> {
+  async #listed(list: ListField, template: string, client: Client): Promise<Found> {
     const { owner, profile } = client;
+    const { backendsOf, hasInstances } = this.#options;
+    const backends = backendsOf(template);
+    if (backends.peers(owner).length === 0) {
+      if (hasInstances?.(template) === false) return NOTHING;
+      await this.#untilConnected(list, template, client);
+      if (backends.peers(owner).length === 0)
+        return this.#incompleteList(list, template, { ...NOTHING, missing: NOT_STARTED });
+    }
     if (!this.offers(list, template, owner)) return NOTHING;
     // After the last instance was removed, the next server may be another one.
-    const servers = new Set(
-      this.#options
-        .backendsOf(template)
-        .peers(owner)
-        .map(({ serverInfo }) => serverInfo.name),
-    );
+    const servers = new Set(backends.peers(owner).map(({ serverInfo }) => serverInfo.name));
     const digest = shortKey(canonicalText(profile.capabilities), ...servers);
     const key = `${list} ${template} ${owner.id} ${digest}`;
     return this.#crawls.get(key) ?? this.#begin(key, list, template, client);
   }
 
-  #begin(key: string, list: ListField, template: string, client: Client): Promise<Crawled> {
-    const lastList = this.#remembered.get(key) ?? NOTHING;
+  /** Waits while the template is starting for the first time. */
+  async #untilConnected(list: ListField, template: string, { owner }: Client): Promise<void> {
+    const started = this.#options.backendsOf(template).whenStarted?.(owner);
+    if (started !== undefined) await settlesWithin(started, this.#firstWaitMs(list, template, owner));
+  }
+
+  /** The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. */
+  #firstWaitMs(list: ListField, template: string, owner: Owner): number {
+    const key = `${list} ${template} ${owner.id}`;
+    const now = this.#options.now();
+    const firstAtMs = this.#firstAtMs.get(key) ?? now;
+    this.#firstAtMs.set(key, firstAtMs);
+    const restMs = firstAtMs + FIRST_WAIT_MS - now;
+    return restMs > 0 ? restMs : WAIT_MS;
+  }
+
+  /** Announces the list as changed once the template recovers. */
+  #incompleteList(list: ListField, template: string, found: Found): Found {
+    const lists = this.#incomplete.get(template) ?? new Set();
+    this.#incomplete.set(template, lists.add(list));
+    this.#watch ??= this.#options.recovered$?.subscribe((recovered) => this.#announce(recovered));
+    return found;
+  }
+
+  #announce(template: string): void {
+    const lists = this.#incomplete.get(template) ?? [];
+    this.#incomplete.delete(template);
+    for (const list of lists) this.late$.next({ template, list });
+    if (this.#incomplete.size > 0) return;
+    this.#watch?.unsubscribe();
+    this.#watch = undefined;
+  }
+
+  #begin(key: string, list: ListField, template: string, client: Client): Promise<Found> {
+    const { backendsOf, listChanges$, onListed, now } = this.#options;
+    const last = this.#remembered.get(key);
     const isCurrent = () => this.#crawls.get(key) === crawl;
     const remove = () => isCurrent() && this.#crawls.delete(key);
-    const store = (listed: Crawled) => {
-      this.#options.onListed?.(list, template, listed.withheld);
-      if (isCurrent()) this.#remembered.set(key, listed); // one that was requested before a change is not stored after it
-      return listed;
-    };
     // When the list changes before it was read, later requests must not get the old list.
     const announced = list === 'resourceTemplates' ? 'resources' : list;
-    const watch = this.#options.listChanges$.subscribe(
+    const watch = listChanges$.subscribe(
       (change) => change.template === template && change.list === announced && remove(),
     );
-    const reading = crawlList(list, this.#options.backendsOf(template), client)
-      .then(store, () => lastList)
-      .finally(() => {
+    const without = (reason: string): Found =>
+      this.#incompleteList(
+        list,
+        template,
+        last === undefined ? { ...NOTHING, missing: reason } : { ...last, staleMs: now() - last.readAtMs },
+      );
+    const read = async (): Promise<Crawled | string> => {
+      try {
+        const listed = await crawlList(list, backendsOf(template), client, now);
+        if (typeof listed === 'string') return listed;
+        onListed?.(list, template, listed.withheld);
+        // One that was requested before a change is not stored after it.
+        if (isCurrent() && listed.staleMs === undefined) this.#remembered.set(key, listed);
+        return listed;
+      } catch (thrown) {
+        return clientMessageOf(thrown);
+      } finally {
         watch.unsubscribe();
         remove();
-      });
-    const compare = (late: Crawled) => {
-      const isStored = this.#remembered.get(key) === late;
-      if (isStored && JSON.stringify(lastList.items) !== JSON.stringify(late.items))
+      }
+    };
+    const foundIn = (listed: Crawled | string): Found => {
+      if (typeof listed === 'string') return without(listed);
+      return listed.staleMs === undefined ? listed : this.#incompleteList(list, template, listed);
+    };
+    const compare = (late: Crawled | string) => {
+      if (typeof late === 'string' || this.#remembered.get(key) !== late) return;
+      if (last === undefined || JSON.stringify(last.items) !== JSON.stringify(late.items))
         this.late$.next({ template, list });
     };
-    const crawl = settlesWithin(reading, CRAWL_MS).then((isInTime) => {
-      if (isInTime) return reading;
+    const reading = read();
+    const waitMs = last === undefined ? this.#firstWaitMs(list, template, client.owner) : WAIT_MS;
+    const crawl = settlesWithin(reading, waitMs).then((isInTime) => {
+      if (isInTime) return reading.then(foundIn);
       void reading.then(compare);
-      return lastList;
+      return without('It has not answered yet.');
     });
     this.#crawls.set(key, crawl);
     return crawl;
   }
 }
+
+const NOT_STARTED = 'No instance of it is healthy right now.';
+const REFUSED = 'It answered the request for its list with an error.';
 
 // Reads one list of one template, and checks its items: a bad item of one backend must not spoil the list of all.
 
@@ -128,10 +212,18 @@ interface Crawled {
   readonly withheld: readonly WithheldItem[];
   /** Memory of the items: see memoryOf. */
   readonly bytes: number;
+  readonly readAtMs: number;
+  /** Age of its oldest page that is no answer of now. */
+  readonly staleMs?: number | undefined;
 }
 
-/** Reads all pages. Rejects when no instance answers. An error answer means that the list is not offered. */
-async function crawlList(list: ListField, backends: Backends, client: Client): Promise<Crawled> {
+/** Reads all pages. Rejects when no instance answers; a text says that the server refuses, unless it does not offer the list. */
+async function crawlList(
+  list: ListField,
+  backends: Backends,
+  client: Client,
+  now: () => number,
+): Promise<Crawled | string> {
   const items: JsonObject[] = [];
   const withheld: WithheldItem[] = [];
   const watch = new PageWatch();
@@ -139,11 +231,16 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
   const declared = declarationsOf(client);
   let request: ExchangeRequest = { method: LIST_METHODS[list], ...(declared && { params: declared }) };
   let instanceId: string | undefined;
+  let staleMs: number | undefined;
   for (let pages = 0; pages < LIMITS.listPages && items.length < LIMITS.listItems; pages += 1) {
     const { event, ...from } = await firstValueFrom(
       backends.exchange(request, { ...client, instanceId }).pipe(filter(isFinalAnswer)),
     );
-    if (event.kind !== 'result') break;
+    if (event.kind !== 'result') {
+      if (items.length === 0 && event.error.code !== RPC.methodNotFound) return REFUSED;
+      break;
+    }
+    if (from.staleMs !== undefined) staleMs = Math.max(staleMs ?? 0, from.staleMs);
     const pageBytes = event.result.bytes.byteLength;
     if (jsonBytes + pageBytes > MOST_LIST_BYTES) break;
     jsonBytes += pageBytes;
@@ -158,7 +255,7 @@ async function crawlList(list: ListField, backends: Backends, client: Client): P
     request = { method: LIST_METHODS[list], params: { ...declared, cursor: value.nextCursor } };
     instanceId = from.instanceId;
   }
-  return { items, withheld, bytes: memoryOf(values, jsonBytes) };
+  return { items, withheld, bytes: memoryOf(values, jsonBytes), readAtMs: now(), staleMs };
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */

@@ -5,10 +5,11 @@ import { defer, from, map, type Observable, of, switchMap } from 'rxjs';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
-import { listOf } from '../../domain/mcp.ts';
+import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
 import { isTaskMethod } from '../task-memory.ts';
-import type { AggregateDirectory } from './aggregate-directory.ts';
+import type { AggregateDirectory, AggregateListing } from './aggregate-directory.ts';
 
 interface AggregateCall {
   readonly request: ExchangeRequest;
@@ -35,8 +36,8 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
   const { method, params } = request;
   const list = listOf(method);
   if (list !== undefined) {
-    return from(directory.list(list, client)).pipe(
-      map((items) => localAnswer({ kind: 'result', result: JsonText.ofValue({ [list]: items }) })),
+    return from(directory.listing(list, client)).pipe(
+      map((listing) => localAnswer({ kind: 'result', result: listResult(list, listing, client) })),
     );
   }
   switch (method) {
@@ -61,6 +62,22 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
       return rpcErrorAnswer(RPC.methodNotFound, `${method} is not offered for all templates together.`);
   }
 }
+
+/** Says in `_meta` what is incomplete. In the modern era every list of all templates has `ttlMs: 0`: see `completed`. */
+function listResult(list: ListField, { items, missing, stale }: AggregateListing, client: Client): JsonText {
+  if (missing.length === 0 && stale.length === 0) return JsonText.ofValue({ [list]: items });
+  const isModern = MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
+  const _meta = {
+    ...(isModern && { [META.serverInfo]: GATEWAY_INFO }),
+    ...(missing.length > 0 && { [MISSING]: missing }),
+    ...(stale.length > 0 && { [STALE]: stale }),
+  };
+  return JsonText.ofValue({ [list]: items, _meta });
+}
+
+/** Keys of `_meta`. */
+const MISSING = 'stagedoor/missing';
+const STALE = 'stagedoor/stale';
 
 /** The template of a tool or prompt; its own name replaces the aggregate one, in `reference` if the request names it there. */
 async function byName(
