@@ -17,7 +17,8 @@ const META = { _meta: { 'io.modelcontextprotocol/serverInfo': serverInfo } };
 
 const bytes = (text: string) => JsonText.ofBytes(Buffer.from(text));
 const text = (result: JsonText) => Buffer.from(result.bytes).toString();
-const finish = (method: string, result: string) => text(completed(method, bytes(result), serverInfo));
+const finish = (method: string, result: string) =>
+  text(completed(method, resultTypeOf(bytes(result)), bytes(result), serverInfo));
 /** A field that makes a result larger than what is read. */
 const LARGE = `"text":"${'x'.repeat(20_000)}"`;
 
@@ -55,6 +56,25 @@ test('fields that a result has are neither repeated nor changed', () => {
   assert.match(finish('tools/call', '{"a":{"_meta":{}}}'), /^\{"resultType":"complete","_meta":/);
   const large = `{${LARGE},"ttlMs":5,"_meta":{}}`;
   assert.is(finish('tools/list', large), `{"resultType":"complete","cacheScope":"private",${large.slice(1)}`);
+});
+
+test('a modern result gets each field that it lacks or has in a form that clients refuse, and no others', () => {
+  const typed = '"resultType":"complete","x":12345678901234567890';
+  assert.is(finish('tools/call', `{${typed}}`), `{${typed}}`);
+  assert.is(finish('tools/list', `{${typed}}`), `{"ttlMs":0,"cacheScope":"private",${typed}}`);
+  assert.is(finish('tools/list', `{${typed},"ttlMs":5}`), `{"cacheScope":"private",${typed},"ttlMs":5}`);
+  const whole = `{${typed},"ttlMs":5,"cacheScope":"public"}`;
+  assert.is(finish('resources/read', whole), whole);
+  for (const ttlMs of ['null', '-1', '1.5', '"5"', '[]', '1e400']) {
+    const result = finish('prompts/list', `{${typed},"ttlMs":${ttlMs},"cacheScope":"public"}`);
+    assert.is(result, `{${typed},"cacheScope":"public","ttlMs":0}`, ttlMs);
+  }
+  for (const scope of ['null', '"shared"', '1']) {
+    const result = finish('tools/list', `{${LARGE},${typed},"ttlMs":5,"cacheScope":${scope}}`);
+    assert.match(result, /"x":12345678901234567890,"ttlMs":5,"cacheScope":"private"\}$/, scope);
+  }
+  const untyped = finish('tools/call', '{"resultType":null,"content":[]}');
+  assert.equal(JSON.parse(untyped), { content: [], resultType: 'complete', ...META });
 });
 
 test('an unknown resource is an invalid parameter: -32602 instead of -32002', () => {

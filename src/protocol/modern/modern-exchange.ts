@@ -178,7 +178,8 @@ export class ModernExchange {
     if ((type !== undefined && type !== 'complete') || call.params.task !== undefined)
       routing.learnTask(call, result, instanceId);
     const listed = routing.encryptCursor(call, result, instanceId);
-    return type === undefined ? completed(call.method, listed, infoFor(call)) : listed;
+    const isComplete = type === undefined || type === 'complete';
+    return isComplete ? completed(call.method, type, listed, infoFor(call)) : listed;
   }
 
   #notify({ method, params }: ServerNotification): void {

@@ -2,7 +2,14 @@
 // and without being parsed; errors get the modern codes.
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
-import { isJsonObject, type JsonFields, type JsonObject, JsonText, parseExact } from '../../domain/json.ts';
+import {
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+  type JsonValue,
+  parseExact,
+} from '../../domain/json.ts';
 import { CLOSE_BRACE, fieldIn, OPEN_BRACE, skipSpace } from '../../domain/json-scanner.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -11,47 +18,64 @@ import type { InputRequests } from '../input-requests.ts';
 
 /** The `resultType`; undefined when there is none, as in the legacy era. */
 export function resultTypeOf(result: JsonText): string | undefined {
-  if (result.bytes.length > LIMITS.inspectedResultBytes) return largeTypeOf(result.bytes);
-  const type = isJsonObject(result.value) ? result.value.resultType : undefined;
+  const type = fieldOf(result, 'resultType') ?? undefined;
   return typeof type === 'string' || type === undefined ? type : UNKNOWN;
 }
 
-function largeTypeOf(result: Buffer): string | undefined {
-  const written = fieldIn(result, 'resultType');
-  if (written === undefined || written.length > LONGEST_TYPE) return written && UNKNOWN;
-  const type = parseExact(written.toString());
-  return typeof type === 'string' ? type : UNKNOWN;
+/** Small results are parsed on first use, and most were: calls look for a task in them. Of a large one only the field is read. */
+function fieldOf(result: JsonText, key: string): unknown {
+  if (result.bytes.length <= LIMITS.inspectedResultBytes)
+    return isJsonObject(result.value) ? result.value[key] : undefined;
+  const written = fieldIn(result.bytes, key);
+  if (written === undefined || written.length > LONGEST_FIELD) return written && UNKNOWN;
+  return parseExact(written.toString());
 }
 
 /** Bytes of JSON. */
-const LONGEST_TYPE = 256;
+const LONGEST_FIELD = 256;
 
 /**
- * A result without a type, with the fields it lacks: `resultType`, `ttlMs` and `cacheScope` where the method needs them, and the
- * server info, except where the backend wrote a `_meta`, which could only be extended by reading all of it. A result that is no
- * object is unchanged.
+ * A result with the fields that the era requires and it lacks, each for itself: `resultType`; where the method needs them, `ttlMs` and
+ * `cacheScope`, also in place of ones that clients refuse; without a type also the server info, except where the backend wrote a
+ * `_meta`, which could only be extended by reading all of it. A result that lacks nothing, or is no object, is the same one.
  */
-export function completed(method: string, result: JsonText, serverInfo: JsonObject): JsonText {
+export function completed(
+  method: string,
+  type: string | undefined,
+  result: JsonText,
+  serverInfo: JsonObject,
+): JsonText {
   const { bytes } = result;
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== OPEN_BRACE) return result;
-  const lacks = (key: string) => !hasField(result, key);
-  const fields: JsonObject = { resultType: 'complete' };
+  const fields: JsonObject = {};
+  const wrong: string[] = [];
+  const require = (key: string, value: JsonValue, isValid: (given: unknown) => boolean): void => {
+    const given = fieldOf(result, key);
+    if (isValid(given)) return;
+    fields[key] = value;
+    if (given !== undefined) wrong.push(key);
+  };
+  require('resultType', 'complete', (given) => typeof given === 'string');
   // These need a cache lifetime. Results of a legacy backend must not be cached.
   if (method === 'resources/read' || listOf(method) !== undefined) {
-    if (lacks('ttlMs')) fields.ttlMs = 0;
-    if (lacks('cacheScope')) fields.cacheScope = 'private';
+    require('ttlMs', 0, (given) => Number.isSafeInteger(given) && Number(given) >= 0);
+    require('cacheScope', 'private', (given) => given === 'private' || given === 'public');
   }
-  if (lacks('_meta')) fields._meta = { [META.serverInfo]: serverInfo };
+  if (type === undefined)
+    require('_meta', { [META.serverInfo]: serverInfo }, (given) => given !== undefined && given !== null);
+  if (Object.keys(fields).length === 0) return result;
+  if (wrong.length > 0) return JsonText.ofValue({ ...without(result, wrong), ...fields });
   const rest = skipSpace(bytes, start + 1);
   const head = JSON.stringify(fields).slice(0, -1) + (bytes[rest] === CLOSE_BRACE ? '' : ',');
   return JsonText.ofBytes(Buffer.concat([Buffer.from(head), bytes.subarray(rest)]));
 }
 
-/** Small results are parsed on first use, and most were: calls look for a task in them. */
-function hasField(result: JsonText, key: string): boolean {
-  if (result.bytes.length > LIMITS.inspectedResultBytes) return fieldIn(result.bytes, key) !== undefined;
-  return isJsonObject(result.value) && result.value[key] !== undefined;
+function without(result: JsonText, keys: readonly string[]): JsonObject {
+  const value = result.exactValue;
+  return isJsonObject(value)
+    ? Object.fromEntries(Object.entries(value).filter(([key]) => !keys.includes(key)))
+    : {};
 }
 
 /**
