@@ -19,6 +19,8 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('the pages that show the API', { timeoutMs: 240_000 });
 const inBrowser = test.needs(chromiumPath, NO_CHROMIUM);
 
+const MAIN_PATH = '/mcp/{template}/tools/call';
+
 let app: AccountsFixture;
 let browser: Browser;
 test.before(async () => {
@@ -55,10 +57,25 @@ inBrowser('Swagger UI shows every operation, and opens the first of each tag', (
 inBrowser('Swagger UI logs in by the form, then calls a tool', () =>
   visit('docs', async (watched) => {
     await logIn(watched);
-    const [status, body] = await execute(operation(watched, 'POST', '/mcp/{template}/tools/call'));
+    const [status, body] = await execute(operation(watched, 'POST', MAIN_PATH));
     assert.is(status, '200');
     assert.match(body, /"Echo: hello"/);
   }),
+);
+
+inBrowser(
+  'Swagger UI begins with calls by template, and keeps the login over a reload, for its tab only',
+  () =>
+    visit('docs', async (watched) => {
+      const { page } = watched;
+      await page.locator('.opblock').first().waitFor();
+      assert.is(await page.locator('.opblock-summary-path').first().getAttribute('data-path'), MAIN_PATH);
+      await logIn(watched);
+      await page.reload();
+      const [status] = await execute(operation(watched, 'POST', MAIN_PATH));
+      assert.is(status, '200');
+      assert.is(await page.evaluate(() => localStorage.getItem('authorized')), null);
+    }),
 );
 
 inBrowser('ReDoc shows every operation', () =>

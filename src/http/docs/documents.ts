@@ -87,7 +87,15 @@ type Assets = Readonly<Record<string, Asset>>;
 /** Files of GET /docs/assets/…, by name. The page of koa2-swagger-ui requests the style under the name that a CDN uses. */
 const SWAGGER_ASSETS: Assets = {
   'swagger-ui.min.css': { module: 'swagger-ui-dist/swagger-ui.css', type: STYLE },
-  'swagger-ui-bundle.js': { module: 'swagger-ui-dist/swagger-ui-bundle.js', type: SCRIPT },
+  'swagger-ui-bundle.js': {
+    module: 'swagger-ui-dist/swagger-ui-bundle.js',
+    type: SCRIPT,
+    edits: [
+      // The authorization is kept for the tab, until it is closed, and not for all later visits of this machine.
+      ['localStorage.setItem("authorized"', 'sessionStorage.setItem("authorized"'],
+      ['localStorage.getItem("authorized")', 'sessionStorage.getItem("authorized")'],
+    ],
+  },
   'swagger-ui-standalone-preset.js': {
     module: 'swagger-ui-dist/swagger-ui-standalone-preset.js',
     type: SCRIPT,
@@ -139,7 +147,7 @@ export async function swaggerPage(): Promise<Page> {
       // The default sends the address of the description to a validation service.
       validatorUrl: null,
       deepLinking: true,
-      persistAuthorization: false,
+      persistAuthorization: true,
       displayRequestDuration: true,
       tryItOutEnabled: true,
     },

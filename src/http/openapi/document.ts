@@ -32,7 +32,7 @@ export function openApiDocument(routes: readonly Route[]): OpenApiDocument {
       description: DESCRIPTION,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: './', description: 'The gateway that serves this document' }],
+    servers: [{ url: '.', description: 'The gateway that serves this document' }],
     tags: TAGS.map(({ name, description }) => ({ name, description })),
     paths: Object.fromEntries(operations),
     components: {
@@ -145,16 +145,12 @@ interface Tag {
   readonly paths: RegExp;
 }
 
+/** In the order of the pages: those that most readers came for are first. */
 export const TAGS: readonly Tag[] = [
-  {
-    name: 'MCP',
-    description: 'For MCP clients: each template, and all of them, as one MCP server.',
-    paths: /^\/mcp(?:\/sse|\/:template(?:\/(?:mcp|sse|messages))?)?$/,
-  },
   {
     name: 'Templates',
     description: 'Calls by template. The gateway chooses a healthy instance.',
-    paths: /^\/mcp\//,
+    paths: /^\/mcp\/:template\/(?!(?:mcp|sse|messages)$)/,
   },
   {
     name: 'Gateway',
@@ -170,6 +166,11 @@ export const TAGS: readonly Tag[] = [
     name: 'Accounts',
     description: 'Login, users, API keys and the audit log.',
     paths: /^\/(?:auth|gateway\/audit)(?:\/|$)/,
+  },
+  {
+    name: 'MCP',
+    description: 'For MCP clients: each template, and all of them, as one MCP server.',
+    paths: /^\/mcp(?:\/|$)/,
   },
   {
     name: 'Documents',

@@ -30,7 +30,10 @@ function isNamed(part: unknown): part is NamedSchema {
   return isObject(part) && typeof part.schemaName === 'string';
 }
 
-/** Uses the common notation for records with arbitrary names, and names the type of enumerations. */
+/**
+ * Uses the common notation for records with arbitrary names, says that an object without fields has any (linters take it as empty),
+ * and names the type of enumerations.
+ */
 function readable(part: unknown): unknown {
   if (!isObject(part)) return part;
   const { patternProperties, ...rest } = part;
@@ -38,9 +41,15 @@ function readable(part: unknown): unknown {
   const [pattern, valueSchema] = patterns[0] ?? [];
   if (patterns.length === 1 && pattern === ANY_NAME && !('additionalProperties' in rest))
     return { ...rest, additionalProperties: valueSchema };
+  if (rest.type === 'object' && hasNoFields(rest) && patterns.length === 0)
+    return { additionalProperties: true, ...rest };
   if (!('type' in rest) && Array.isArray(rest.enum) && rest.enum.every((word) => typeof word === 'string'))
     return { type: 'string', ...part };
   return part;
+}
+
+function hasNoFields({ properties = {} }: Readonly<Record<string, unknown>>): boolean {
+  return Object.keys(Object(properties)).length === 0;
 }
 
 /** The pattern that TypeBox writes for `Type.Record(Type.String(), …)`. */

@@ -1,5 +1,5 @@
 // The table of routes, for the router, the API description and the documentation. No two routes match the same
-// request, so their order does not matter; only a route with `unlessTemplate` precedes the route for any template.
+// request, so their order is that of the documents; only a route with `unlessTemplate` precedes the route for any template.
 
 import type { Route } from '../route.ts';
 import { accountRoutes, apiKeyRoutes, userRoutes } from './accounts.ts';
@@ -21,22 +21,22 @@ import { templateRoutes } from './templates.ts';
 export const ROUTES: readonly Route[] = [
   ...mcpEndpointRoutes,
   ...mcpRequestRoutes,
+  ...registrationRoutes,
+  ...templateRoutes,
+  ...instanceRoutes,
+  ...syncRoutes,
+  ...connectRoutes,
+  ...serverToolRoutes,
+  ...serverRoutes,
   ...healthRoutes,
   ...statisticsRoutes,
   ...eventRoutes,
   ...sessionRoutes,
   ...settingRoutes,
-  ...templateRoutes,
-  ...registrationRoutes,
-  ...connectRoutes,
-  ...instanceRoutes,
-  ...syncRoutes,
   ...livenessRoutes,
   ...accountRoutes,
   ...userRoutes,
   ...apiKeyRoutes,
-  ...serverRoutes,
-  ...serverToolRoutes,
   ...auditRoutes,
   ...documentRoutes,
   ...homeRoutes,

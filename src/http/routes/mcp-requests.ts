@@ -19,6 +19,7 @@ const Parameters = Type.Object(
     ),
   },
   {
+    additionalProperties: true,
     examples: [
       {
         type: 'object',
