@@ -8,7 +8,7 @@ import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instance.ts';
 import type { TemplateSnapshot } from '../../src/gateway-types.ts';
-import { type SampleSelection, Samples } from '../../src/metrics/samples.ts';
+import { LoadHistory, type SampleSelection, Samples } from '../../src/metrics/samples.ts';
 import { snapshotSample } from '../helpers/http-samples.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -129,6 +129,30 @@ test('come at once and with all parts to a later reader', () => {
   assert.equal(idsIn(seen[0]), ['demo', 'other', 'a', 'b', 'c']);
   mock.timers.tick(500);
   assert.equal([seen.length, idsIn(seen[1])], [2, []]);
+});
+
+test('the history has the totals of each 10 s of the last hour, without a reader', () => {
+  const snapshot = () => templates;
+  const history = new LoadHistory({ events$, snapshot, metrics: new Metrics(events$, () => true) });
+  assert.equal(history.read(ADMIN), []);
+  finish('demo', 'a', 'result', 20);
+  finish('other', 'c', 'failed', 30);
+  for (const ms of [10_000, 10_000]) mock.timers.tick(ms);
+  const [first, second] = history.read(ADMIN);
+  const { requests, failures, queued, sessions, p95_ms } = first?.totals ?? {};
+  assert.equal([requests, failures, queued, sessions], [2, 1, 10, 14]);
+  near(p95_ms, 30);
+  assert.equal([second?.totals.requests, second?.totals.p95_ms], [0, null]);
+  assert.is(Date.parse(second?.at ?? '') - Date.parse(first?.at ?? ''), 10_000);
+  const [seen] = history.read(USER);
+  assert.equal([seen?.totals.requests, 'sessions' in Object(seen?.totals)], [2, false]);
+  assert.equal(history.read({ ...USER, templates: new Set(['other']) }), []);
+  mock.timers.tick(3_700_000);
+  const newest = history.read(ADMIN).at(-1);
+  assert.is(history.read(ADMIN).length, 360);
+  events$.complete();
+  mock.timers.tick(60_000);
+  assert.is(history.read(ADMIN).at(-1), newest, 'it ends with the gateway');
 });
 
 test('skip a reader that is behind, which gets all changes with its next sample', () => {

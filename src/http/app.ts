@@ -11,7 +11,7 @@ import { methodNotAllowed } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
 import type { Gateway } from '../gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
-import { Samples } from '../metrics/samples.ts';
+import { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
@@ -103,6 +103,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     events: new RecentEvents(gateway.events$),
     consoleReply: consoleReply(options.consoleFolder),
     samples: new Samples(gateway),
+    history: new LoadHistory(gateway),
   };
 
   // The steps of one route, after the middlewares below. A body is read after authorization.

@@ -24,7 +24,7 @@ import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/tex
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
 import type { Gateway } from '../gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
-import type { Samples } from '../metrics/samples.ts';
+import type { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { readsRegistry } from './caller-check.ts';
@@ -47,6 +47,7 @@ export interface Services {
   readonly definitions: ReadonlyMap<string, TemplateDefinition>;
   readonly events: RecentEvents;
   readonly samples: Samples;
+  readonly history: LoadHistory;
   readonly metrics: Pick<Prometheus, 'text'>;
   readonly documents: Documents;
   readonly consoleReply: ConsoleReply;

@@ -1,6 +1,7 @@
 // `gateway.sampled`: once a second the load of the gateway, its templates and its instances, for readers of the
 // event stream. Without a reader nothing is computed. One sample serves all readers; its parts are serialized
 // when they change, and a reader gets the visible parts that changed since its last sample. Source: ADR 75.
+// And the history: the totals of each 10 s of the last hour, with or without readers. Source: ADR 126.
 
 import {
   defer,
@@ -69,6 +70,50 @@ export class Samples {
   }
 }
 
+const HISTORY_INTERVAL_MS = 10_000;
+const HISTORY_POINTS = 360;
+
+/** The totals of the 10 s before `at`. */
+export interface HistoryPoint {
+  readonly at: string;
+  readonly interval_ms: number;
+  readonly totals: Totals;
+}
+
+/** The totals of the last hour, for pages that open or are loaded again. */
+export class LoadHistory {
+  readonly #points: HistoryPoint[] = [];
+
+  constructor(gateway: SampledGateway) {
+    let before = new Sample(gateway, undefined);
+    const interval = setInterval(() => {
+      before = new Sample(gateway, before);
+      this.#points.push(before.point());
+      if (this.#points.length > HISTORY_POINTS) this.#points.shift();
+    }, HISTORY_INTERVAL_MS).unref();
+    gateway.events$.subscribe({ complete: () => clearInterval(interval) });
+  }
+
+  /** Oldest first. None for a viewer of some templates, because percentiles of all templates say nothing about these. */
+  read(viewer: Principal): readonly HistoryPoint[] {
+    if (viewer.templates !== undefined) return [];
+    if (mayDo(viewer, ['admin'])) return this.#points;
+    return this.#points.map(({ totals: { sessions: _, ...totals }, ...point }) => ({ ...point, totals }));
+  }
+}
+
+/** `sessions`: for admins only. */
+export interface Totals {
+  readonly requests: number;
+  readonly failures: number;
+  readonly in_flight: number;
+  readonly queued: number;
+  readonly sessions?: number;
+  readonly p50_ms: number | null;
+  readonly p95_ms: number | null;
+  readonly p99_ms: number | null;
+}
+
 /** `times`: only for a template. */
 interface Load extends Tally {
   readonly times?: DurationHistogram | undefined;
@@ -94,15 +139,15 @@ class Sample {
   /** Totals so far, by their count objects, which are replaced with their template or instance. */
   readonly counted = new Map<object, Load>();
   readonly #metrics: SampledGateway['metrics'];
-  readonly #head: string;
+  readonly #at = new Date().toISOString();
+  readonly #intervalMs: number;
   /** Texts by viewer, template and last sample: equal readers share one. */
   readonly #texts = new Map<string, string>();
 
   constructor(gateway: SampledGateway, before: Sample | undefined) {
     this.number = (before?.number ?? 0) + 1;
     this.#metrics = gateway.metrics;
-    const intervalMs = Math.round(this.atMs - (before ?? this).atMs);
-    this.#head = `{"type":"${SAMPLED}","at":"${new Date().toISOString()}","interval_ms":${intervalMs}`;
+    this.#intervalMs = Math.round(this.atMs - (before ?? this).atMs);
     const parts = gateway
       .snapshot()
       .map((snapshot) => [snapshot.template, this.#partOf(snapshot, before)] as const);
@@ -120,10 +165,19 @@ class Sample {
       const instances = parts.flatMap((part) => [...part.instances.values()]);
       const isNew = ({ changedIn }: Part): boolean => changedIn > seen;
       return (
-        `${this.#head},"totals":${JSON.stringify(totalsOf(parts, isAdmin))}` +
+        `{"type":"${SAMPLED}","at":"${this.#at}","interval_ms":${this.#intervalMs},"totals":${JSON.stringify(totalsOf(parts, isAdmin))}` +
         `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(instances.filter(isNew))}]}`
       );
     });
+  }
+
+  /** All templates together, with what only admins see. */
+  point(): HistoryPoint {
+    return {
+      at: this.#at,
+      interval_ms: this.#intervalMs,
+      totals: totalsOf([...this.parts.values()], true),
+    };
   }
 
   #partOf(snapshot: TemplateSnapshot, before: Sample | undefined): TemplatePart {
@@ -175,7 +229,7 @@ function totalOf(counts: TemplateCounts | InstanceCounts): Load {
   return { ...tally, times: counts.times.since() };
 }
 
-function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Record<string, number | null> {
+function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Totals {
   const sum = (of: (part: TemplatePart) => number): number =>
     parts.reduce((total, part) => total + of(part), 0);
   const all = new DurationHistogram();

@@ -31,6 +31,10 @@ export function deregister({ template_name: template, id }: Instance): Promise<u
   return change('DELETE', `gateway/deregister/${template}/${encodeURIComponent(id)}`);
 }
 
+export function deleteTemplate(name: string): Promise<unknown> {
+  return change('DELETE', `gateway/templates/${name}`);
+}
+
 export function setBalancer(
   template: string,
   settings: Readonly<Record<string, string | number>>,

@@ -41,6 +41,8 @@ export function urlOf(path: string): string {
 interface CallOptions {
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
+  /** The request continues when the page is closed. */
+  readonly isLeaving?: boolean;
 }
 
 /** Sends a request, with a body as JSON; rejects with ApiError unless the answer is a success. */
@@ -48,7 +50,7 @@ export async function send(
   method: string,
   path: string,
   body?: unknown,
-  { headers = {}, signal: aborted }: CallOptions = {},
+  { headers = {}, signal: aborted, isLeaving = false }: CallOptions = {},
 ): Promise<Response> {
   const response = await fetch(urlOf(path), {
     method,
@@ -60,6 +62,7 @@ export async function send(
     },
     credentials: 'same-origin',
     cache: 'no-store',
+    keepalive: isLeaving,
     body: body === undefined ? null : JSON.stringify(body),
     signal: aborted ?? null,
   }).catch((thrown: unknown) => {

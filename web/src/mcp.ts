@@ -41,11 +41,22 @@ export interface McpRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly onNotification?: (method: string, params: JsonObject) => void;
   readonly signal?: AbortSignal;
+  /** The page may be closed before the answer. */
+  readonly isLeaving?: boolean;
 }
 
 /** Sends a request and waits for its result. Rejects with ApiError for an error of the server or of the gateway. */
 export async function request(asked: McpRequest): Promise<McpAnswer> {
-  const { template, method, params = {}, name, headers = {}, onNotification, signal } = asked;
+  const {
+    template,
+    method,
+    params = {},
+    name,
+    headers = {},
+    onNotification,
+    signal,
+    isLeaving = false,
+  } = asked;
   const id = crypto.randomUUID();
   const meta = {
     [`${PREFIX}protocolVersion`]: REVISION,
@@ -67,6 +78,7 @@ export async function request(asked: McpRequest): Promise<McpAnswer> {
         ...headers,
       },
       signal,
+      isLeaving,
     },
   );
   const instance = response.headers.get('x-instance-id') ?? undefined;

@@ -17,6 +17,10 @@ export interface Item {
   readonly description: string;
   /** Schema of its arguments. */
   readonly schema: Schema;
+  /** What a tool says of its effects, in words. */
+  readonly traits?: readonly string[];
+  /** Schema of the structured content of a tool. */
+  readonly outputSchema?: Schema | undefined;
 }
 
 /** A call, from its start to its end. */
@@ -87,11 +91,29 @@ export async function start(template: string, item: Item, values: JsonObject): P
 }
 
 /** Continues a call whose questions are answered. */
-export async function reply(run: Run, replies: Readonly<Record<string, Reply>>): Promise<void> {
+export async function reply(
+  run: Run,
+  replies: Readonly<Record<string, Reply>>,
+  isLeaving = false,
+): Promise<void> {
   if (run.answer === undefined) return;
   const params = continued(paramsOf(run.item, run.values), run.answer, replies);
   update(run.id, { answer: undefined });
-  await send(run, params);
+  await send(run, params, isLeaving);
+}
+
+/** Cancels the calls whose questions stay without an answer, and those that run: their page is left. */
+export function abandonRuns(): void {
+  for (const run of history.peek()) {
+    if (run.durationMs !== undefined) continue;
+    const { answer } = run;
+    if (answer === undefined) {
+      run.cancellation.abort();
+      continue;
+    }
+    const replies = answer.questions.map(({ key }): [string, Reply] => [key, { action: 'cancel' }]);
+    void reply(run, Object.fromEntries(replies), true);
+  }
 }
 
 /** The same call for a shell, on the plain HTTP API. */
@@ -107,7 +129,7 @@ export function curlOf(template: string, item: Item, values: JsonObject): string
 
 const METHODS = { tools: 'tools/call', resources: 'resources/read', prompts: 'prompts/get' } as const;
 
-async function send(run: Run, params: JsonObject): Promise<void> {
+async function send(run: Run, params: JsonObject, isLeaving = false): Promise<void> {
   const { id, template, item, values, startedAt, cancellation } = run;
   try {
     const answer = await request({
@@ -117,6 +139,7 @@ async function send(run: Run, params: JsonObject): Promise<void> {
       name: String(params.name ?? params.uri),
       headers: item.kind === 'tools' ? repeated(item.schema, values) : {},
       signal: cancellation.signal,
+      isLeaving,
       onNotification: (method, notified) => note(id, method, notified),
     });
     const isOver = answer.questions.length === 0;
@@ -170,15 +193,32 @@ function expanded(uri: string, values: JsonObject): string {
 const VARIABLE = /\{([+#./?&]?)([\w%.]+)[^}]*\}/g;
 
 function toolItem(tool: JsonObject): Item {
-  const { name, title, description, inputSchema, annotations } = tool;
+  const { name, title, description, inputSchema, outputSchema, annotations } = tool;
   return {
     kind: 'tools',
     id: String(name),
     title: String(title ?? Object(annotations).title ?? name),
     description: String(description ?? ''),
     schema: formSchema(Object(inputSchema)),
+    traits: traitsOf(Object(annotations)),
+    outputSchema: outputSchema === undefined ? undefined : Object(outputSchema),
   };
 }
+
+/** The hints of a tool that are stated. Source: MCP 2026-07-28, ToolAnnotations. */
+function traitsOf(annotations: JsonObject): readonly string[] {
+  return Object.entries(HINTS).flatMap(([hint, [yes, no]]) => {
+    const value = annotations[hint];
+    return typeof value === 'boolean' ? [value ? yes : no] : [];
+  });
+}
+
+const HINTS = {
+  readOnlyHint: ['read-only', 'changes things'],
+  destructiveHint: ['may destroy data', 'only adds'],
+  idempotentHint: ['safe to repeat', 'not safe to repeat'],
+  openWorldHint: ['reaches other systems', 'closed system'],
+} as const;
 
 function promptItem({ name, title, description, arguments: args }: JsonObject): Item {
   const entries: JsonObject[] = Array.isArray(args) ? args : [];

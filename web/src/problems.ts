@@ -71,6 +71,17 @@ function* problemsOf(template: string, members: readonly Instance[]): Generator<
       detail,
     };
   }
+  const draining = members.filter(({ state }) => state === 'draining');
+  if (draining.length > 0) {
+    const names =
+      draining.length <= 3 ? draining.map(({ id }) => id).join(', ') : plural(draining.length, 'instance');
+    const verb = draining.length === 1 ? 'is' : 'are';
+    yield {
+      level: 'warn',
+      template,
+      text: `${names} ${verb} draining and ${verb === 'is' ? 'gets' : 'get'} no new calls.`,
+    };
+  }
   for (const { id, ejection } of wanted) {
     if (ejection === null) continue;
     yield { level: 'warn', template, text: `${id} is ejected: its calls fail.`, detail: ejection.reason };

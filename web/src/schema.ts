@@ -83,7 +83,7 @@ export function resolved(schema: Schema, root: Schema, depth = 0): Schema {
 /** The initial value of a form: the default, or nothing. */
 export function initialValue(schema: Schema, root: Schema = schema, depth = 0): unknown {
   const known = resolved(schema, root);
-  if ('default' in known) return known.default;
+  if ('default' in known && !hasPlaceholder(known.default)) return known.default;
   if ('const' in known) return known.const;
   const control = controlOf(known);
   if (control.kind !== 'object' || depth > DEEPEST) return undefined;
@@ -93,6 +93,11 @@ export function initialValue(schema: Schema, root: Schema = schema, depth = 0): 
   });
   const set = entries.filter(([, value]) => value !== undefined);
   return set.length === 0 && depth > 0 ? undefined : Object.fromEntries(set);
+}
+
+/** A default such as `${SCRATCH}`, which only the gateway can fill in: the field stays empty, and the gateway uses the default. */
+function hasPlaceholder(value: unknown): boolean {
+  return JSON.stringify(value ?? null).includes('${');
 }
 
 /** The value of an empty required field, if an empty value is valid. */

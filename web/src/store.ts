@@ -11,6 +11,7 @@ import { type InstanceUpdate, stateUpdate, updateOf } from './instance-updates.t
 import { LastMinute } from './minute.ts';
 import type {
   GatewayEvent,
+  HistoryPoint,
   Instance,
   InstanceSample,
   LoadBalancer,
@@ -43,6 +44,9 @@ export const instanceSamples = signal<ReadonlyMap<string, InstanceSample>>(new M
 export const templateSamples = signal<ReadonlyMap<string, TemplateSample>>(new Map());
 /** Totals of the last minutes, oldest first. */
 export const samples = signal<readonly Sample[]>([]);
+/** Totals of the last hour, of 10 s each, oldest first. The gateway keeps them, so they survive a reload. */
+export const past = signal<readonly HistoryPoint[]>([]);
+const PAST_READ_MS = 60_000;
 const lastMinute = { instances: new LastMinute(), templates: new LastMinute() };
 
 export const MANY_RESTARTS = 5;
@@ -91,7 +95,23 @@ export function startStore(): void {
     stream?.start();
     // The stream opens with its first event, or after a second.
     if (isSignedIn) readAll();
+    clearInterval(pastTimer);
+    past.value = [];
+    if (!isSignedIn) return;
+    void readPast();
+    pastTimer = setInterval(() => void readPast(), PAST_READ_MS);
   });
+}
+
+let pastTimer: number | undefined;
+
+/** A failure is not shown: the charts continue with what comes in, and the next read may succeed. */
+async function readPast(): Promise<void> {
+  if (document.visibilityState === 'hidden' && past.peek().length > 0) return;
+  const answer = await get<{ readonly points: readonly HistoryPoint[] }>('gateway/history').catch(
+    () => undefined,
+  );
+  if (answer !== undefined) past.value = answer.points;
 }
 
 /** Reads calls only while a page shows them: they are many. */

@@ -28,6 +28,10 @@ export interface Instance {
   readonly args: readonly string[];
   readonly working_dir: string | null;
   readonly era?: string;
+  /** Names only: the values are masked. */
+  readonly env_vars: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly metadata: Readonly<Record<string, unknown>>;
   readonly weight: number;
   readonly source: string;
   readonly node_id: string | null;
@@ -77,7 +81,13 @@ export interface RegistryAnswer {
 }
 
 /** The event `gateway.sampled`: once a second, the counts of the interval, and the changed states. */
-export interface Sample {
+export interface Sample extends HistoryPoint {
+  readonly templates: readonly TemplateSample[];
+  readonly instances: readonly InstanceSample[];
+}
+
+/** The counts of an interval that ends at `at`. */
+export interface HistoryPoint {
   readonly at: string;
   readonly interval_ms: number;
   readonly totals: {
@@ -90,8 +100,6 @@ export interface Sample {
     readonly p95_ms: number | null;
     readonly p99_ms: number | null;
   };
-  readonly templates: readonly TemplateSample[];
-  readonly instances: readonly InstanceSample[];
 }
 
 export interface TemplateSample {

@@ -2,6 +2,7 @@
 
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { account } from '../account.ts';
 import type { Attempt, Call } from '../calls.ts';
 import { clock, milliseconds, plural } from '../format.ts';
 import { Cell } from '../parts/cell.tsx';
@@ -70,6 +71,7 @@ export function ActivityPage() {
             <span>Time</span>
             <span>Call</span>
             <span>Template</span>
+            <span>Caller</span>
             <span>Outcome</span>
             <span class="number">Attempts</span>
             <span class="number">Duration</span>
@@ -114,6 +116,7 @@ function CallRow({ call }: { readonly call: Call }) {
         {call.tool ?? call.method}
       </button>
       <span class="cut">{call.template}</span>
+      <span class="cut cell-caller">{callerOf(call)}</span>
       <Outcome {...call} />
       <Cell name="attempts">{call.attempts.length}</Cell>
       <Cell name="duration">{milliseconds(call.durationMs)}</Cell>
@@ -121,24 +124,52 @@ function CallRow({ call }: { readonly call: Call }) {
   );
 }
 
+/** The name of the account that is signed in; of others the event has the id. */
+function callerOf({ principal }: Call): string {
+  const own = account.value;
+  return own && own.id === principal ? own.name : principal;
+}
+
+/** What the codes of calls mean; docs/reference/errors.md has all. */
+const MEANINGS: Readonly<Record<string, string>> = {
+  NO_HEALTHY_INSTANCE: 'No instance of the template could take the call.',
+  BACKEND_UNAVAILABLE: 'The server refused the call or could not be reached.',
+  BACKEND_TIMEOUT: 'The server did not answer in time.',
+  QUEUE_FULL: 'Too many calls were waiting for a free instance.',
+  TOOL_NOT_FOUND: 'No instance has a tool of this name.',
+  INVALID_TOOL_ARGUMENTS: 'The arguments do not fit the schema of the tool.',
+  TOOL_EXECUTION_FAILED: 'The server answered with an error.',
+  SHUTTING_DOWN: 'The gateway was being stopped.',
+};
+
+function messageOf({ outcome, code }: Call): string | undefined {
+  if (outcome === 'tool_error') return 'The tool ran and reported an error.';
+  if (outcome === 'error') return 'The server answered with a JSON-RPC error.';
+  if (outcome === 'cancelled') return 'The caller disconnected before the answer.';
+  return code === undefined ? undefined : MEANINGS[code];
+}
+
 function Outcome({ outcome, code }: Pick<Call, 'outcome' | 'code'>) {
   if (outcome === 'result') return <Badge tone="ok" icon="healthy" word="Result" />;
   if (outcome === 'running') return <Badge tone="idle" icon="starting" word="Running" />;
+  if (outcome === 'tool_error') return <Badge tone="bad" icon="bad" word="Tool error" />;
   if (outcome === 'cancelled') return <Badge tone="idle" icon="stopped" word="Cancelled" />;
   return <Badge tone="bad" icon="bad" word={code ?? outcome} />;
 }
 
 function CallDrawer({ call }: { readonly call: Call }) {
-  const { tool, method, template, principal, requestId, attempts, durationMs } = call;
+  const { tool, method, template, requestId, attempts, durationMs } = call;
+  const message = messageOf(call);
   return (
     <Dialog title={tool ?? method} onClose={() => setParams({ call: undefined })} isDrawer>
       <div class="actions">
         <Outcome {...call} />
       </div>
+      {message !== undefined && <p>{message}</p>}
       <dl class="details">
         <DetailRow name="Method">{method}</DetailRow>
         <DetailRow name="Template">{template}</DetailRow>
-        <DetailRow name="Caller">{principal}</DetailRow>
+        <DetailRow name="Caller">{callerOf(call)}</DetailRow>
         <DetailRow name="Arrived">{clock(call.at)}</DetailRow>
         <DetailRow name="Duration">{milliseconds(durationMs)}</DetailRow>
         {requestId !== undefined && <DetailRow name="Request">{requestId}</DetailRow>}

@@ -1,8 +1,8 @@
 // All templates on one page: problems, load, and the health of each template.
 
-import { computed, useSignal } from '@preact/signals';
+import { computed, signal, useSignal } from '@preact/signals';
 import { mayWrite } from '../account.ts';
-import { milliseconds, percent, plural, rate } from '../format.ts';
+import { count, milliseconds, percent, plural, rate } from '../format.ts';
 import { Bar, Cell } from '../parts/cell.tsx';
 import { Chart } from '../parts/chart.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -13,8 +13,17 @@ import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { type Problem, problems, summary } from '../problems.ts';
 import { href } from '../router.ts';
-import { balancers, minuteOf, readAll, samples, stateError, templateSamples, templates } from '../store.ts';
-import type { Instance, Sample } from '../types.ts';
+import {
+  balancers,
+  minuteOf,
+  past,
+  readAll,
+  samples,
+  stateError,
+  templateSamples,
+  templates,
+} from '../store.ts';
+import type { HistoryPoint, Instance } from '../types.ts';
 
 export function OverviewPage() {
   const error = stateError.value;
@@ -80,10 +89,11 @@ function ProblemRow({ level, template, text, detail }: Problem) {
 function Tiles() {
   const sample = samples.value.at(-1);
   const totals = sample?.totals;
+  const minute = lastMinute.value;
   return (
     <dl class="tiles">
-      <Tile name="Requests" value={sample && `${rate(perSecond(sample, 'requests'))}/s`} />
-      <Tile name="Failed" value={totals && percent(totals.failures, Math.max(1, totals.requests))} />
+      <Tile name="Requests, 1 min" value={minute && count(minute.requests)} />
+      <Tile name="Failed, 1 min" value={minute && percent(minute.failures, Math.max(1, minute.requests))} />
       <Tile name="p95" value={totals && milliseconds(totals.p95_ms)} />
       <Tile name="In flight" value={totals && String(totals.in_flight)} />
       <Tile name="Waiting" value={totals && String(totals.queued)} />
@@ -101,13 +111,38 @@ function Tile({ name, value = '–' }: { readonly name: string; readonly value: 
   );
 }
 
-function perSecond({ totals, interval_ms }: Sample, name: 'requests' | 'failures'): number {
+function perSecond({ totals, interval_ms }: HistoryPoint, name: 'requests' | 'failures'): number {
   return (totals[name] * 1_000) / (interval_ms || 1);
 }
 
-/** The charts of the last five minutes. The first sample of the gateway has no interval, and no counts. */
+const RANGES = { '5 min': 300, '1 h': 3_600 } as const;
+const range = signal<keyof typeof RANGES>('5 min');
+
+/** What the gateway kept until this page began to follow it, then the samples of each second. The first sample has no interval, and no counts. */
+const timeline = computed<readonly HistoryPoint[]>(() => {
+  const live = samples.value.filter(({ interval_ms }) => interval_ms > 0);
+  const [first] = live;
+  const before = past.value.filter(({ at }) => first === undefined || at < first.at);
+  return [...before, ...live];
+});
+
+/** Counts of the last minute, as in the list of templates; those of the gateway for the time before this page. */
+const lastMinute = computed(() => {
+  const points = timeline.value;
+  const last = points.at(-1);
+  if (last === undefined) return undefined;
+  const sinceMs = Date.parse(last.at) - 60_000;
+  const minute = points.filter(({ at }) => Date.parse(at) > sinceMs);
+  const sum = (name: 'requests' | 'failures') =>
+    minute.reduce((total, { totals }) => total + totals[name], 0);
+  return { requests: sum('requests'), failures: sum('failures') };
+});
+
+/** Steps of 10 s for the hour, as the gateway keeps them. */
 const charts = computed(() => {
-  const kept = samples.value.filter(({ interval_ms }) => interval_ms > 0);
+  const all = range.value === '1 h' && past.value.length > 0 ? past.value : timeline.value;
+  const sinceMs = Date.parse(all.at(-1)?.at ?? '') - RANGES[range.value] * 1_000;
+  const kept = all.filter(({ at }) => Date.parse(at) >= sinceMs);
   const rates = (name: 'requests' | 'failures') => kept.map((sample) => perSecond(sample, name));
   const milli = (name: 'p50_ms' | 'p95_ms' | 'p99_ms') => kept.map(({ totals }) => totals[name]);
   const requests: readonly Line[] = [
@@ -124,11 +159,28 @@ const charts = computed(() => {
 
 function Charts() {
   const { times, requests, latencies } = charts.value;
+  const shared = { times, shownSeconds: RANGES[range.value] };
   return (
-    <div class="charts">
-      <Chart title="Requests" times={times} lines={requests} format={(value) => `${rate(value)}/s`} />
-      <Chart title="Latency" times={times} lines={latencies} format={milliseconds} />
-    </div>
+    <section aria-label="Load">
+      <fieldset class="segments" aria-label="Range of the charts">
+        {(Object.keys(RANGES) as (keyof typeof RANGES)[]).map((name) => (
+          <button
+            key={name}
+            type="button"
+            aria-pressed={range.value === name}
+            onClick={() => {
+              range.value = name;
+            }}
+          >
+            {name}
+          </button>
+        ))}
+      </fieldset>
+      <div class="charts">
+        <Chart title="Requests" lines={requests} format={(value) => `${rate(value)}/s`} {...shared} />
+        <Chart title="Latency" lines={latencies} format={milliseconds} {...shared} />
+      </div>
+    </section>
   );
 }
 
@@ -158,7 +210,7 @@ function Templates() {
           <div class="head" aria-hidden="true">
             <span>Template</span>
             <span>Healthy</span>
-            <span class="number">Requests</span>
+            <span class="number">Requests, 1 min</span>
             <span class="number">Failed, 1 min</span>
             <span class="number">p95</span>
             <span class="number">In flight</span>
@@ -204,7 +256,7 @@ function TemplateRow({ name, members }: TemplateRowProps) {
         {name}
       </a>
       <HealthyShare members={members} />
-      <Cell name="requests">{sample === undefined ? '–' : `${rate(sample.requests)}/s`}</Cell>
+      <Cell name="requests">{sample === undefined ? '–' : count(requests)}</Cell>
       <Cell name="failed" tone={failures > 0 ? 'bad' : undefined}>
         {percent(failures, requests)}
       </Cell>

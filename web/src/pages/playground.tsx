@@ -9,7 +9,7 @@ import { Search } from '../parts/search.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
-import { type Item, type ItemKind, listItems } from '../playground.ts';
+import { abandonRuns, type Item, type ItemKind, listItems } from '../playground.ts';
 import { route, setParams } from '../router.ts';
 import { balancers, templates } from '../store.ts';
 
@@ -24,6 +24,13 @@ export function PlaygroundPage() {
   const used = [...templates.value].filter(([, members]) => members.length > 0).map(([name]) => name);
   const template = params.get('template') ?? used[0];
   const kind = kindOf(params.get('kind'));
+  useEffect(() => {
+    addEventListener('pagehide', abandonRuns);
+    return () => {
+      removeEventListener('pagehide', abandonRuns);
+      abandonRuns();
+    };
+  }, []);
   return (
     <>
       <div class="title">

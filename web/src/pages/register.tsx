@@ -10,10 +10,10 @@ import { Icon } from '../parts/icon.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { notify } from '../parts/notices.tsx';
 import { SchemaFields } from '../parts/schema-form.tsx';
-import { Empty, Failure } from '../parts/status.tsx';
+import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { href, navigate, route } from '../router.ts';
 import { initialValue, type Schema } from '../schema.ts';
-import { readAll, templates } from '../store.ts';
+import { balancers, readAll, templates } from '../store.ts';
 import type { Instance } from '../types.ts';
 
 type RegistrationKind = 'definition' | 'endpoint' | 'command';
@@ -44,15 +44,18 @@ export function RegisterPage() {
   const result = useSignal<TestResult | undefined>(undefined);
   const error = useSignal<string | undefined>(undefined);
   const name = templates.value.has(template.value) ? template.value : undefined;
+  const editedId = route.value.params.get('instance');
+  const edited = templates.value.get(template.value)?.find(({ id }) => id === editedId);
   const { data } = useLoaded(
     async () => name && { ...(await get<Definition>(`gateway/templates/${name}`)), name },
     [name],
   );
   if (!mayWrite.value) return <Empty title="Your account may not register instances." />;
+  if (editedId !== null && balancers.value === undefined) return <Loading what="the instance" />;
 
   // Until it is read, and if that fails, `data` is that of the previous name.
   const definition = data && data.name === name && data.is_defined ? data : undefined;
-  const usual = definition === undefined ? 'endpoint' : 'definition';
+  const usual = definition === undefined || edited !== undefined ? kindOf(edited) : 'definition';
   const kind = chosen.value === 'definition' ? usual : (chosen.value ?? usual);
   const schema = definition?.config_schema ?? {};
   const run = async (action: 'test' | 'save', form: HTMLFormElement): Promise<void> => {
@@ -62,8 +65,8 @@ export function RegisterPage() {
     try {
       if (kind === 'definition')
         await save('servers', { template_name: template.value, config: config.value ?? {} });
-      else if (action === 'save') await save('gateway/register', bodyOf(form, kind));
-      else result.value = await change<TestResult>('POST', 'gateway/test', bodyOf(form, kind));
+      else if (action === 'save') await save('gateway/register', bodyOf(form, kind, edited));
+      else result.value = await change<TestResult>('POST', 'gateway/test', bodyOf(form, kind, edited));
     } catch (thrown) {
       error.value = messageOf(thrown);
     } finally {
@@ -77,7 +80,12 @@ export function RegisterPage() {
   };
   return (
     <>
-      <h1>Register an instance</h1>
+      <h1>{edited === undefined ? 'Register an instance' : `Edit ${edited.id}`}</h1>
+      {edited !== undefined && (
+        <p class="lead">
+          The instance is replaced in place: running calls finish, then new ones use the new settings.
+        </p>
+      )}
       <form class="panel padded narrow" onSubmit={onSubmit}>
         <div class="columns">
           <Field
@@ -88,6 +96,7 @@ export function RegisterPage() {
             <input
               name="template"
               required
+              readOnly={edited !== undefined}
               list="template-names"
               pattern="[a-z][a-z0-9\-]*"
               title="Lower-case letters, digits and hyphens"
@@ -100,7 +109,12 @@ export function RegisterPage() {
           </Field>
           {kind !== 'definition' && (
             <Field label="Instance name" hint="Generated if empty.">
-              <input name="id" pattern="[A-Za-z0-9][A-Za-z0-9._\-]*" />
+              <input
+                name="id"
+                pattern="[A-Za-z0-9][A-Za-z0-9._\-]*"
+                defaultValue={edited?.id}
+                readOnly={edited !== undefined}
+              />
             </Field>
           )}
         </div>
@@ -111,7 +125,7 @@ export function RegisterPage() {
         </datalist>
         <fieldset class="segments wide" aria-label="Kind of instance">
           {KINDS.map(([value, text]) =>
-            value === 'definition' && definition === undefined ? null : (
+            value === 'definition' && (definition === undefined || edited !== undefined) ? null : (
               <button
                 key={value}
                 type="button"
@@ -138,12 +152,20 @@ export function RegisterPage() {
             }}
           />
         )}
-        {kind === 'endpoint' && <EndpointFields />}
-        {kind === 'command' && <CommandFields />}
-        {kind !== 'definition' && <EraField />}
+        {kind === 'endpoint' && <EndpointFields edited={edited} />}
+        {kind === 'command' && <CommandFields edited={edited} />}
+        {kind !== 'definition' && <EraField edited={edited} />}
         {kind !== 'definition' && (
           <Field label="Weight" hint="1 to 1,000, used by weighted round robin.">
-            <input name="weight" type="number" min={1} max={1_000} placeholder="1" class="short" />
+            <input
+              name="weight"
+              type="number"
+              min={1}
+              max={1_000}
+              placeholder="1"
+              class="short"
+              defaultValue={edited?.weight}
+            />
           </Field>
         )}
         {error.value !== undefined && <Failure text={error.value} />}
@@ -155,7 +177,7 @@ export function RegisterPage() {
             </button>
           )}
           <button type="submit" class="primary" value="save" disabled={busy.value !== undefined}>
-            {busy.value === 'save' ? 'Registering…' : 'Register'}
+            {edited === undefined ? 'Register' : 'Save'}
           </button>
         </div>
       </form>
@@ -171,7 +193,7 @@ const KINDS: readonly (readonly [RegistrationKind, string])[] = [
 
 async function save(path: string, body: object): Promise<void> {
   const instance = await change<Instance>('POST', path, body);
-  notify(`${instance.id} is registered.`);
+  notify(`${instance.id} is saved.`);
   readAll();
   navigate(href('template', { name: instance.template_name }));
 }
@@ -188,30 +210,53 @@ function NoCommands() {
   );
 }
 
-function EndpointFields() {
+interface EditedProps {
+  readonly edited: Instance | undefined;
+}
+
+function EndpointFields({ edited }: EditedProps) {
   return (
     <>
       <Field label="URL" isRequired hint="URL of a running server. Without a path, /mcp is added.">
-        <input name="endpoint" type="url" required placeholder="http://127.0.0.1:3001/mcp" />
+        <input
+          name="endpoint"
+          type="url"
+          required
+          placeholder="http://127.0.0.1:3001/mcp"
+          defaultValue={edited?.endpoint ?? ''}
+        />
       </Field>
       <Field label="Transport">
-        <select name="transport" class="short">
+        <select
+          name="transport"
+          class="short"
+          defaultValue={edited?.endpoint === null ? '' : edited?.transport}
+        >
           <option value="">Detect automatically</option>
           <option value="http">Streamable HTTP</option>
           <option value="sse">HTTP+SSE (older)</option>
         </select>
       </Field>
-      <Field label="Headers" hint="One per line, as Name: value. They are stored encrypted.">
-        <textarea name="headers" class="mono" placeholder="Authorization: Bearer …" spellcheck={false} />
+      <Field
+        label="Headers"
+        hint={`One per line, as Name: value. They are stored encrypted.${edited === undefined ? '' : AGAIN}`}
+      >
+        <textarea
+          name="headers"
+          class="mono"
+          placeholder="Authorization: Bearer …"
+          spellcheck={false}
+          defaultValue={namesFor(edited?.headers, ':')}
+        />
       </Field>
     </>
   );
 }
 
-function EraField() {
+function EraField({ edited }: EditedProps) {
   return (
     <Field label="Protocol era" hint="Choose one only if the server answers wrongly in the other.">
-      <select name="era">
+      <select name="era" defaultValue={edited?.era === 'auto' ? '' : edited?.era}>
         <option value="">Found out (auto)</option>
         <option value="legacy">Legacy, up to 2025-11-25</option>
         <option value="modern">Modern, from 2026-07-28</option>
@@ -220,7 +265,28 @@ function EraField() {
   );
 }
 
-function CommandFields() {
+const AGAIN = ' Values are never shown: write them again.';
+
+/** `NAME=` for each name, so that none is forgotten. */
+function namesFor(values: Readonly<Record<string, string>> | undefined, separator: ':' | '='): string {
+  return Object.keys(values ?? {})
+    .map((name) => `${name}${separator}`)
+    .join('\n');
+}
+
+/** The command as it is typed: words with other characters in quotes. */
+function commandLine({ command, args }: Instance): string {
+  if (command === null) return '';
+  return [command, ...args]
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
+    .join(' ');
+}
+
+function kindOf(edited: Instance | undefined): 'endpoint' | 'command' {
+  return edited !== undefined && edited.command !== null ? 'command' : 'endpoint';
+}
+
+function CommandFields({ edited }: EditedProps) {
   return (
     <>
       <Field label="Command" isRequired hint="The program and its arguments, run without a shell.">
@@ -229,14 +295,24 @@ function CommandFields() {
           required
           class="mono"
           placeholder="npx -y @scope/server --flag"
+          defaultValue={edited === undefined ? '' : commandLine(edited)}
           spellcheck={false}
         />
       </Field>
       <Field label="Working directory">
-        <input name="working_dir" class="mono" spellcheck={false} />
+        <input name="working_dir" class="mono" spellcheck={false} defaultValue={edited?.working_dir ?? ''} />
       </Field>
-      <Field label="Environment" hint="One per line, as NAME=value. It is stored encrypted.">
-        <textarea name="env_vars" class="mono" placeholder="API_TOKEN=…" spellcheck={false} />
+      <Field
+        label="Environment"
+        hint={`One per line, as NAME=value. It is stored encrypted.${edited === undefined ? '' : AGAIN}`}
+      >
+        <textarea
+          name="env_vars"
+          class="mono"
+          placeholder="API_TOKEN=…"
+          spellcheck={false}
+          defaultValue={namesFor(edited?.env_vars, '=')}
+        />
       </Field>
     </>
   );
@@ -264,20 +340,30 @@ interface RegisterBody {
 }
 
 /** Empty fields are omitted. Throws for a line that is no pair. */
-function bodyOf(form: HTMLFormElement, kind: 'endpoint' | 'command'): RegisterBody {
+function bodyOf(
+  form: HTMLFormElement,
+  kind: 'endpoint' | 'command',
+  edited: Instance | undefined,
+): RegisterBody {
   const data = new FormData(form);
   const text = (name: string): string => String(data.get(name) ?? '').trim();
   const weight = text('weight');
   const fields =
     kind === 'endpoint'
-      ? { endpoint: text('endpoint'), transport: text('transport'), headers: pairs(text('headers'), ':') }
+      ? {
+          endpoint: text('endpoint'),
+          transport: text('transport'),
+          headers: pairs(text('headers'), ':', edited !== undefined),
+        }
       : {
           command: text('command'),
           working_dir: text('working_dir'),
-          env_vars: pairs(text('env_vars'), '='),
+          env_vars: pairs(text('env_vars'), '=', edited !== undefined),
         };
+  const metadata = edited === undefined ? {} : { metadata: edited.metadata };
   const all = {
     id: text('id'),
+    ...metadata,
     era: text('era'),
     ...fields,
     ...(weight === '' ? {} : { weight: Number(weight) }),
@@ -288,13 +374,19 @@ function bodyOf(form: HTMLFormElement, kind: 'endpoint' | 'command'): RegisterBo
   return { template_name: text('template'), instance };
 }
 
-function pairs(text: string, separator: ':' | '='): Readonly<Record<string, string>> | undefined {
+function pairs(
+  text: string,
+  separator: ':' | '=',
+  isEdited: boolean,
+): Readonly<Record<string, string>> | undefined {
   if (text === '') return undefined;
   const entries = text.split('\n').flatMap((line): [string, string][] => {
     if (line.trim() === '') return [];
     const at = line.indexOf(separator);
     if (at < 1) throw new Error(`"${line}" is invalid: write a name, "${separator}" and a value.`);
-    return [[line.slice(0, at).trim(), line.slice(at + 1).trim()]];
+    const [name, value] = [line.slice(0, at).trim(), line.slice(at + 1).trim()];
+    if (value === '' && isEdited) throw new Error(`Write the value of "${name}", or remove its line.`);
+    return [[name, value]];
   });
   return Object.fromEntries(entries);
 }

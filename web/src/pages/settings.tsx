@@ -17,6 +17,9 @@ interface Setting {
   readonly description: string;
 }
 
+/** The pages of the documentation are not served by the gateway. */
+const REFERENCE = 'https://github.com/stagedoor/stagedoor/blob/main/docs/reference/configuration.md';
+
 const SOURCES = {
   default: 'Default',
   flag: 'Command line',
@@ -57,7 +60,10 @@ export function SettingsPage() {
       </div>
       <p class="lead">
         Set on the command line, in the environment or in <code>gateway.yaml</code>, from the next start on;
-        the log level here, at once.
+        the log level here, at once.{' '}
+        <a href={REFERENCE} target="_blank" rel="noreferrer">
+          All settings in the documentation
+        </a>
       </p>
       {error !== undefined && <Failure text={error} onRetry={reload} />}
       {shown === undefined && error === undefined && <Loading what="settings" />}

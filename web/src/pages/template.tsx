@@ -2,10 +2,11 @@
 
 import { useSignal } from '@preact/signals';
 import { mayCall, mayWrite } from '../account.ts';
-import { command, setBalancer, setWeight } from '../actions.ts';
+import { command, deleteTemplate, setBalancer, setWeight } from '../actions.ts';
 import { get } from '../api.ts';
 import { milliseconds, percent, plural } from '../format.ts';
 import { Bar, Cell } from '../parts/cell.tsx';
+import { Confirm } from '../parts/dialog.tsx';
 import { Field } from '../parts/field.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { InstanceDrawer } from '../parts/instance-drawer.tsx';
@@ -15,7 +16,7 @@ import { Search } from '../parts/search.tsx';
 import { StateBadge } from '../parts/state.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
-import { href, route, setParams } from '../router.ts';
+import { href, navigate, route, setParams } from '../router.ts';
 import { balancers, instanceSamples, minuteOf, readAll, stateError, templates } from '../store.ts';
 import type { Instance, LoadBalancer } from '../types.ts';
 
@@ -76,8 +77,45 @@ function TemplateView({ name, members, balancer }: TemplateProps & { readonly ba
       <Description name={name} />
       <Instances name={name} members={members} />
       <Balancer name={name} balancer={balancer} />
+      {mayWrite.value && <Deletion name={name} members={members} />}
       {open && <InstanceDrawer instance={open} onClose={() => setParams({ instance: undefined })} />}
     </>
+  );
+}
+
+function Deletion({ name, members }: TemplateProps) {
+  const asks = useSignal(false);
+  const isUsed = members.length > 0;
+  return (
+    <div class="actions">
+      <button
+        type="button"
+        class="danger"
+        disabled={isUsed}
+        onClick={() => {
+          asks.value = true;
+        }}
+      >
+        Delete the template
+      </button>
+      {isUsed && <span class="muted">Deregister its instances first.</span>}
+      {asks.value && (
+        <Confirm
+          title={`Delete ${name}?`}
+          text="Its settings are removed. A template of a definition file is listed again, with its defaults."
+          action="Delete"
+          run={() => deleteTemplate(name)}
+          done={`${name} is deleted.`}
+          onDone={(isDone) => {
+            readAll();
+            if (isDone) navigate(href('overview'));
+          }}
+          onClose={() => {
+            asks.value = false;
+          }}
+        />
+      )}
+    </div>
   );
 }
 
@@ -177,7 +215,9 @@ function InstanceRow({ instance, total }: InstanceRowProps) {
       </span>
       <Cell name="in flight">{sample?.in_flight ?? instance.in_flight}</Cell>
       <Cell name="latency">{milliseconds(sample?.latency_ms)}</Cell>
-      <Cell name="score">{sample === undefined ? '–' : Math.round(sample.score)}</Cell>
+      <Cell name="score">
+        {sample === undefined || sample.latency_ms === null ? '–' : Math.round(sample.score)}
+      </Cell>
       <Cell name="failed" tone={failures > 0 ? 'bad' : undefined}>
         {failures}
       </Cell>

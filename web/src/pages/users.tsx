@@ -199,12 +199,16 @@ function RowButton({ action, name, isDangerous, ...more }: RowButtonProps) {
 }
 
 function KeyRow({ apiKey, onRevoke }: { readonly apiKey: ApiKey; readonly onRevoke: () => void }) {
-  const { name, permissions, expires_at, last_used_at, is_active: isActive } = apiKey;
+  const { name, permissions, templates, expires_at, last_used_at, is_active: isActive } = apiKey;
+  const allowed = templates ?? [];
   return (
     <div class="row">
       <div class="cell-name">
         <span class="strong">{name}</span>
         <div class="cut small muted">{permissions.join(', ')}</div>
+        <div class="cut small muted" title={allowed.join(', ')}>
+          {templates === null ? 'All templates' : `Only ${allowed.join(', ') || 'no template'}`}
+        </div>
       </div>
       <Activity isActive={isActive} />
       <span>{expires_at === null ? 'Never expires' : `Until ${day(expires_at)}`}</span>

@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { change, messageOf } from '../api.ts';
+import { templates as allTemplates } from '../store.ts';
 import { CopyButton } from './copy.tsx';
 import { Dialog } from './dialog.tsx';
 import { Field } from './field.tsx';
@@ -61,9 +62,7 @@ function FormDialog({ title, action = 'Create', templates, onClose, onSave, chil
     <Dialog title={title} onClose={onClose}>
       <form onSubmit={(event) => void submit(event)}>
         {children}
-        <Field label="Templates" hint="Names separated by commas; all if empty.">
-          <input name="templates" defaultValue={templates?.join(', ')} />
-        </Field>
+        <TemplatePicker chosen={templates ?? null} />
         {error.value !== undefined && <Failure text={error.value} />}
         <div class="actions end">
           <button type="button" onClick={onClose}>
@@ -78,17 +77,50 @@ function FormDialog({ title, action = 'Create', templates, onClose, onSave, chil
   );
 }
 
+/** All templates, or some of them; those that are allowed and no longer exist stay in the list. */
+function TemplatePicker({ chosen }: { readonly chosen: readonly string[] | null }) {
+  const isLimited = useSignal(chosen !== null);
+  const names = [...new Set([...allTemplates.value.keys(), ...(chosen ?? [])])].sort();
+  return (
+    <fieldset class="form">
+      <legend class="label">Templates</legend>
+      <label class="check">
+        <input
+          type="checkbox"
+          name="limited"
+          checked={isLimited.value}
+          onChange={(event) => {
+            isLimited.value = event.currentTarget.checked;
+          }}
+        />
+        Only some templates
+      </label>
+      {isLimited.value && (
+        <div class="choices-of-templates">
+          {names.map((name) => (
+            <label key={name} class="check">
+              <input type="checkbox" name="templates" value={name} defaultChecked={chosen?.includes(name)} />
+              {name}
+            </label>
+          ))}
+        </div>
+      )}
+    </fieldset>
+  );
+}
+
+/** Null for all. Throws when none is selected: such an account could use nothing. */
 function templatesOf(data: FormData): readonly string[] | null {
-  const names = String(data.get('templates'))
-    .split(',')
-    .map((name) => name.trim())
-    .filter(Boolean);
-  return names.length === 0 ? null : names;
+  if (!data.has('limited')) return null;
+  const names = data.getAll('templates').map(String);
+  if (names.length === 0) throw new Error('Select at least one template, or all.');
+  return names;
 }
 
 export function NewUser({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: () => void }) {
   const save = async (data: FormData): Promise<void> => {
-    await change('POST', 'auth/users', { ...Object.fromEntries(data), templates: templatesOf(data) });
+    const { username, email, password, role } = Object.fromEntries(data);
+    await change('POST', 'auth/users', { username, email, password, role, templates: templatesOf(data) });
     notify(`${data.get('username')} may sign in.`);
     onDone();
     onClose();

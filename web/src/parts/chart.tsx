@@ -13,17 +13,14 @@ interface ChartProps {
   readonly times: readonly number[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
+  /** The time from the left edge to the newest value. */
+  readonly shownSeconds: number;
 }
 
 const HEIGHT = 176;
 const AXIS_WIDTH = 62;
-/** Fewer points make no visible line. */
-const FEWEST_POINTS = 2;
-/** From one minute, when the page is new, to five. */
-const SHORTEST_SECONDS = 60;
-const LONGEST_SECONDS = 300;
 
-export function Chart({ title, times, lines, format }: ChartProps) {
+export function Chart({ title, times, lines, format, shownSeconds }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const [plot, setPlot] = useState<uPlot | undefined>();
   const colours = `${theme.value} ${useSystemTheme()}`;
@@ -47,13 +44,11 @@ export function Chart({ title, times, lines, format }: ChartProps) {
     };
   }, [colours]);
   useEffect(() => {
-    if (times.length < FEWEST_POINTS) return;
-    const [first = 0] = times;
-    const last = times.at(-1) ?? 0;
-    const shownSeconds = Math.min(LONGEST_SECONDS, Math.max(SHORTEST_SECONDS, last - first));
+    const last = times.at(-1);
+    if (last === undefined) return;
     plot?.setData([[...times], ...lines.map(({ values }) => [...values])], false);
     plot?.setScale('x', { min: last - shownSeconds, max: last });
-  }, [plot, times, lines]);
+  }, [plot, times, lines, shownSeconds]);
   return (
     <figure class="panel chart">
       <figcaption>
@@ -69,7 +64,7 @@ export function Chart({ title, times, lines, format }: ChartProps) {
         aria-label={`${title}: ${lines.map((line) => spoken(line, format)).join('; ')}`}
         style={{ height: `${HEIGHT}px` }}
       />
-      {times.length < FEWEST_POINTS && <p class="muted waiting">Collecting the first samples…</p>}
+      {times.length === 0 && <p class="muted waiting">Collecting the first samples…</p>}
     </figure>
   );
 }

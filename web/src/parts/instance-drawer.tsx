@@ -5,6 +5,7 @@ import { useEffect } from 'preact/hooks';
 import { mayWrite } from '../account.ts';
 import { command, deregister } from '../actions.ts';
 import { day, duration, milliseconds } from '../format.ts';
+import { href } from '../router.ts';
 import { gatewayNow, instanceSamples, minuteOf, readInstance } from '../store.ts';
 import type { Instance } from '../types.ts';
 import { DetailRow } from './detail-row.tsx';
@@ -76,6 +77,14 @@ function Actions({ instance, onGone }: { readonly instance: Instance; readonly o
       <button type="button" onClick={() => void command(instance, 'restart')}>
         Restart
       </button>
+      {(instance.endpoint ?? instance.command) !== null && (
+        <a
+          class="button"
+          href={href('register', { template: instance.template_name, instance: instance.id })}
+        >
+          Edit
+        </a>
+      )}
       <button
         type="button"
         class="danger"

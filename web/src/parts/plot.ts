@@ -46,7 +46,7 @@ export function createPlot(
           size: 34,
           gap: 12,
           space: 76,
-          incrs: [15, 30, 60, 120],
+          incrs: [15, 30, 60, 120, 300, 600, 900],
           values: (_plot, splits) => splits.map(timeOf),
         },
         { ...axis, size: axisWidth, space: 36, values: (_plot, splits) => splits.map(format) },
@@ -56,7 +56,8 @@ export function createPlot(
         ...lines.map(({ color, dash = [] }) => ({
           stroke: colourOf(element, color),
           width: 1.75,
-          points: { show: false },
+          // Only values without a neighbour: a line between two values needs no points.
+          points: { show: true, size: 5, filter: lonely },
           dash: [...dash],
         })),
       ],
@@ -64,6 +65,13 @@ export function createPlot(
     [[], ...lines.map(() => [])],
     element,
   );
+}
+
+/** Indexes of the values of a line that have no value on either side. */
+function lonely(plot: uPlot, line: number): number[] {
+  const values = plot.data[line] ?? [];
+  const isKnown = (index: number): boolean => values[index] !== null && values[index] !== undefined;
+  return [...values.keys()].filter((index) => isKnown(index) && !isKnown(index - 1) && !isKnown(index + 1));
 }
 
 function timeOf(seconds: number): string {

@@ -38,6 +38,15 @@ export function RunPanel({ template, item }: RunPanelProps) {
         <h2 id="item">{item.title}</h2>
         {item.id !== item.title && <code class="muted small">{item.id}</code>}
       </div>
+      {item.traits !== undefined && item.traits.length > 0 && (
+        <ul class="traits" aria-label="What the tool says of its effects">
+          {item.traits.map((trait) => (
+            <li key={trait} class="badge idle">
+              {trait}
+            </li>
+          ))}
+        </ul>
+      )}
       {item.description !== '' && <p class="muted description">{item.description}</p>}
       <form
         onSubmit={(event) => {
@@ -88,6 +97,12 @@ export function RunPanel({ template, item }: RunPanelProps) {
           <CopyButton label="Copy as curl" text={() => curlOf(template, item, values)} />
         </div>
       </form>
+      {item.outputSchema !== undefined && (
+        <details>
+          <summary>Schema of the structured result</summary>
+          <Output text={JSON.stringify(item.outputSchema, null, 2)} />
+        </details>
+      )}
       {run !== undefined && <RunView key={run.id} run={run} />}
       {mine.length > 1 && (
         <History
