@@ -3,6 +3,7 @@
 // With STAGEDOOR_SCREENSHOTS=1 it also makes the pictures of the guide.
 
 import { readdirSync, readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import axe from 'axe-core';
@@ -40,7 +41,7 @@ const PAGES = {
   settings: 'settings',
 } as const;
 
-const SCRIPT_BYTES = 60_000;
+const SCRIPT_BYTES = 64_000;
 const makesPictures = process.env.STAGEDOOR_SCREENSHOTS === '1';
 
 let gateway: McpHarness;
@@ -76,7 +77,7 @@ test.after(async () => {
   await Promise.all(servers.map((server) => server.close()));
 });
 
-test.needs(isConsoleBuilt, NOT_BUILT)('have a script of at most 60 kB, compressed', () => {
+test.needs(isConsoleBuilt, NOT_BUILT)('have a script of at most 64 kB, compressed', () => {
   const folder = fileURLToPath(new URL('assets/', CONSOLE_FILES));
   const scripts = readdirSync(folder).filter((name) => name.endsWith('.js'));
   const bytes = scripts.map((name) => gzipSync(readFileSync(folder + name)).length);
@@ -265,6 +266,18 @@ inBrowser('have a text alternative with the latest values for each chart', async
   await open('');
   await page.getByRole('img', { name: /^Requests: all now [\d.]+\/s, at most [\d.]+\/s;/ }).waitFor();
   await page.getByRole('img', { name: /^Latency: p50/ }).waitFor();
+});
+
+inBrowser('draw the charts from what the gateway kept, before any sample comes', async () => {
+  const { page } = watched;
+  while (Object((await admin('GET /gateway/history')).body).points.length === 0) await delay(500);
+  await page.route('**/events?*', (route) => route.abort());
+  await page.goto(`${url}/console/`);
+  await page.getByRole('img', { name: /^Requests: all now [\d.]+\/s, at most [\d.]+\/s;/ }).waitFor();
+  await page.getByRole('button', { name: '1 h' }).click();
+  await page.getByRole('img', { name: /^Requests: all now/ }).waitFor();
+  await page.unroute('**/events?*');
+  await page.reload();
 });
 
 inBrowser('can be reached with the keyboard', async () => {

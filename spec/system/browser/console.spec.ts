@@ -205,17 +205,41 @@ inBrowser('creates an API key, shows it once, and revokes it', async () => {
   await follow('Users and keys');
   await page.getByRole('button', { name: 'New key' }).click();
   await page.getByLabel(/^Name/).fill('nightly build');
+  await page.getByLabel('Only some templates').check();
+  await page.getByRole('dialog').getByLabel('everything', { exact: true }).check();
   await page.getByRole('button', { name: 'Create' }).dblclick(); // which creates one key
   const key = await page.locator('dialog .output').textContent();
   await page.getByRole('button', { name: 'Done' }).click();
   const holder = caller(url(), { 'X-API-Key': key ?? '' });
   assert.is((await holder('GET /mcp/everything/tools/list')).status, 200);
+  await page.getByText('Only everything').waitFor();
   await page.getByRole('button', { name: 'Revoke nightly build' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   await page.locator('[aria-label="Revoke nightly build"]:focus').click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await page.getByText('nightly build is revoked.').waitFor();
   assert.equal(statusAndCode(await holder('GET /mcp/everything/tools/list')), [401, 'INVALID_CREDENTIALS']);
+});
+
+inBrowser('edits an instance in place, and deletes a template without instances', async () => {
+  const { page } = watched;
+  const instance = { id: 'old', endpoint: 'http://127.0.0.1:9/old', headers: { 'X-Team': 'a' } };
+  assert.is((await admin('POST /gateway/register', { template_name: 'spare', instance })).status, 201);
+  await page.goto(`${url()}/console/template?name=spare&instance=old`);
+  await page.getByRole('dialog').getByRole('link', { name: 'Edit' }).click();
+  await page.getByLabel(/^URL/).fill('http://127.0.0.1:9/new');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByText('Write the value of "X-Team", or remove its line.').waitFor();
+  await page.getByLabel('Headers').fill('X-Team: b');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'spare', level: 1 }).waitFor();
+  assert.is(Object((await admin('GET /servers/old')).body).endpoint, 'http://127.0.0.1:9/new');
+  assert.ok(await page.getByRole('button', { name: 'Delete the template' }).isDisabled());
+  assert.is((await admin('DELETE /gateway/deregister/spare/old')).status, 204);
+  await page.getByRole('button', { name: 'Delete the template' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
+  assert.is((await admin('GET /gateway/templates/spare')).status, 404);
 });
 
 inBrowser('reports that the connection is lost, and reconnects after a restart of the gateway', async () => {
