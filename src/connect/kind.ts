@@ -36,12 +36,14 @@ export interface Connections {
 /** The name of all templates together in the configuration of a client. */
 export const ALL_TEMPLATES = 'stagedoor';
 
-/** Connections of a client that may run on another machine, where `stagedoor` has to be installed. */
-export function remoteConnections(template: string, url: string, needsKey: boolean): Connections {
+/** Connections of a client that may run on another machine, where `stagedoor` has to be installed; for all templates without `wanted`. */
+export function remoteConnections(wanted: string | undefined, url: string, needsKey: boolean): Connections {
+  const template = wanted ?? ALL_TEMPLATES;
   const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
-  const args = ['bridge', template, '--url', url];
+  const args = ['bridge', ...(wanted === undefined ? [] : [wanted]), '--url', url];
+  const endpoint = wanted === undefined ? `${url}/mcp` : `${url}/mcp/${wanted}`;
   return {
-    http: { transport: 'http', template, url, key, endpoint: `${url}/mcp/${template}` },
+    http: { transport: 'http', template, url, key, endpoint },
     stdio: { transport: 'stdio', template, url, key, program: 'bridge', command: 'stagedoor', args, env: {} },
   };
 }

@@ -31,6 +31,19 @@ test('has a snippet for each kind of client, in the order of the command `connec
   }
 });
 
+test('takes the wanted transport where a client has both, and connects to all templates at once', async () => {
+  const { body } = await app.ask('GET', '/gateway/connect/demo?transport=stdio', { headers: app.user });
+  const cursor = (body.snippets as unknown[]).map(objectOr).find(({ kind }) => kind === 'cursor');
+  assert.equal([cursor?.transport, cursor?.transports], ['stdio', ['stdio', 'http']]);
+  assert.match(String(cursor?.text), '"bridge"');
+  const all = await app.ask('GET', '/gateway/connect', { headers: app.user });
+  for (const { kind, transport, text } of (all.body.snippets as unknown[]).map(objectOr)) {
+    assert.ok(kind !== 'curl' && kind !== 'postman');
+    if (transport === 'http') assert.match(String(text), new RegExp(`${app.url}/mcp(?!/)`));
+    else assert.not.match(String(text), 'demo');
+  }
+});
+
 test('names the variable of the API key, and contains no path of the machine of the gateway', async () => {
   const all = await snippets();
   assert.match(JSON.stringify(all), 'STAGEDOOR_API_KEY');

@@ -1,4 +1,4 @@
-// The snippets of the command `connect`, which set up an MCP client for a template, for a client on any machine. src/connect makes them.
+// The snippets of the command `connect`, which set up an MCP client for a template or for all, for a client on any machine. src/connect makes them.
 
 import Type, { type Static } from 'typebox';
 import {
@@ -8,13 +8,19 @@ import {
   remoteConnections,
   stepsOf,
 } from '../../connect/kind.ts';
-import { json } from '../reply.ts';
-import { defineRoute, type Route, TemplateParams } from '../route.ts';
-import { text } from '../schemas.ts';
+import { type BytesReply, json } from '../reply.ts';
+import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
+import { closed, text } from '../schemas.ts';
+
+const TRANSPORTS = ['http', 'stdio'];
 
 const Snippet = Type.Object({
   kind: text('cursor'),
   title: text('Cursor'),
+  /** `stdio`: by the program `stagedoor bridge`. */
+  transport: Type.Enum(TRANSPORTS),
+  /** Those that the client can use. */
+  transports: Type.Array(Type.Enum(TRANSPORTS)),
   text: text('{ "mcpServers": { "everything": { "url": "http://127.0.0.1:8080/mcp/everything" } } }'),
   location: Type.Optional(text('~/.cursor/mcp.json')),
   steps: Type.Array(Type.String()),
@@ -22,32 +28,68 @@ const Snippet = Type.Object({
   hints: Type.Array(Type.String()),
 });
 
+const request = {
+  query: closed({
+    transport: Type.Optional(
+      Type.Enum(TRANSPORTS, {
+        description: 'Of clients that can use both; the default is the MCP endpoint (`http`)',
+      }),
+    ),
+  }),
+};
+
+const answers = {
+  200: {
+    description: 'One snippet for each kind of client; without keys, which are shown once only',
+    body: Type.Object({ snippets: Type.Array(Snippet) }),
+  },
+};
+
 export const connectRoutes: readonly Route[] = [
+  defineRoute('GET', '/gateway/connect', {
+    summary: 'How MCP clients are set up for all templates at once',
+    scope: 'gateway:read',
+    request,
+    answers,
+    handler: ({ query, request: { gatewayUrl } }, context) =>
+      reply(undefined, query.transport, gatewayUrl, context),
+  }),
   defineRoute('GET', '/gateway/connect/:template', {
     summary: 'How MCP clients are set up for a template: the snippets of the command `connect`',
     scope: 'gateway:read',
-    request: { params: TemplateParams },
-    answers: {
-      200: {
-        description: 'One snippet for each kind of client; without keys, which are shown once only',
-        body: Type.Object({ snippets: Type.Array(Snippet) }),
-      },
-    },
-    handler: async ({ params, request }, { gateway, auth }) => {
-      const { template } = params;
-      gateway.requireTemplate(template);
-      const { CONNECT_KINDS } = await import('../../connect/index.ts');
-      const connections = remoteConnections(template, request.gatewayUrl, auth.isEnabled);
-      return json(200, { snippets: CONNECT_KINDS.map((kind) => snippetOf(kind, connections)) });
+    request: { params: TemplateParams, ...request },
+    answers,
+    handler: ({ params, query, request: { gatewayUrl } }, context) => {
+      context.gateway.requireTemplate(params.template);
+      return reply(params.template, query.transport, gatewayUrl, context);
     },
   }),
 ];
 
-function snippetOf(kind: ConnectKind, connections: Connections): Static<typeof Snippet> {
+/** Requests to the HTTP API name one template, so clients that use it are omitted for all of them. */
+async function reply(
+  template: string | undefined,
+  transport: string | undefined,
+  url: string,
+  { auth }: Pick<Services, 'auth'>,
+): Promise<BytesReply> {
+  const { CONNECT_KINDS } = await import('../../connect/index.ts');
+  const connections = remoteConnections(template, url, auth.isEnabled);
+  const kinds = CONNECT_KINDS.filter(({ usesApi = false }) => template !== undefined || !usesApi);
+  return json(200, { snippets: kinds.map((kind) => snippetOf(kind, connections, transport)) });
+}
+
+function snippetOf(
+  kind: ConnectKind,
+  connections: Connections,
+  wanted: string | undefined,
+): Static<typeof Snippet> {
   const { name, title, transports, file, troubleshooting } = kind;
-  const connection = connections[transports.includes('http') ? 'http' : 'stdio'];
+  const transport =
+    transports.find((each) => each === wanted) ?? (transports.includes('http') ? 'http' : 'stdio');
+  const connection = connections[transport];
   return {
-    ...{ kind: name, title, text: kind.snippet(connection) },
+    ...{ kind: name, title, transport, transports: [...transports], text: kind.snippet(connection) },
     ...(file === undefined ? {} : { location: locationText(file.locations) }),
     steps: stepsOf(kind, connection),
     hints: [...troubleshooting],

@@ -1,32 +1,58 @@
 // How clients connect to a template: the same texts as in the command `connect`.
 
+import { isAdmin } from '../account.ts';
 import { get } from '../api.ts';
 import { CopyButton } from '../parts/copy.tsx';
+import { Icon } from '../parts/icon.tsx';
 import { useLoaded } from '../parts/load.ts';
 import { Output } from '../parts/result.tsx';
 import { isNarrow } from '../parts/screen.ts';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
-import { route, setParams } from '../router.ts';
+import { href, route, setParams } from '../router.ts';
 import { balancers, templates } from '../store.ts';
+
+type Transport = 'http' | 'stdio';
+
+const TRANSPORTS: Readonly<Record<Transport, string>> = {
+  http: 'MCP endpoint',
+  stdio: 'Program (bridge)',
+};
 
 interface Snippet {
   readonly kind: string;
   readonly title: string;
+  readonly transport: Transport;
+  readonly transports: readonly Transport[];
   readonly text: string;
   readonly location?: string;
   readonly steps: readonly string[];
   readonly hints: readonly string[];
 }
 
+/** In the address; no template may have this name. */
+const ALL = '*';
+
 export function ConnectPage() {
-  const names = [...templates.value.keys()];
-  const template = route.value.params.get('template') ?? names[0];
+  const used = [...templates.value].filter(([, members]) => members.length > 0).map(([name]) => name);
+  // Empty: all templates at once, at /mcp.
+  const names = ['', ...(used.length > 0 ? used : templates.value.keys())];
+  const template = route.value.params.get('template') ?? names[1];
   return (
     <>
       <div class="title">
         <h1>Connect a client</h1>
-        <TemplateSelect names={names} value={template} onChange={(name) => setParams({ template: name })} />
+        <TemplateSelect
+          names={names}
+          value={template === ALL ? '' : template}
+          onChange={(name) => setParams({ template: name === '' ? ALL : name })}
+        />
+        {isAdmin.value && (
+          <a class="button" href={href('users', { new: 'key' })}>
+            <Icon name="plus" />
+            New API key
+          </a>
+        )}
       </div>
       {template !== undefined && <Snippets key={template} template={template} />}
       {template === undefined && balancers.value === undefined && <Loading what="templates" />}
@@ -36,8 +62,12 @@ export function ConnectPage() {
 }
 
 function Snippets({ template }: { readonly template: string }) {
-  const path = `gateway/connect/${template}`;
-  const { data, error, reload } = useLoaded(() => get<{ readonly snippets: readonly Snippet[] }>(path), []);
+  const transport = route.value.params.get('transport') ?? 'http';
+  const path = `gateway/connect${template === ALL ? '' : `/${template}`}?transport=${transport}`;
+  const { data, error, reload } = useLoaded(
+    () => get<{ readonly snippets: readonly Snippet[] }>(path),
+    [path],
+  );
   if (error !== undefined) return <Failure text={error} onRetry={reload} />;
   if (data === undefined) return <Loading what="clients" />;
   const kind = route.value.params.get('client');
@@ -79,13 +109,27 @@ function Snippets({ template }: { readonly template: string }) {
 }
 
 function SnippetView({ snippet }: { readonly snippet: Snippet }) {
-  const { title, text, location, steps, hints } = snippet;
+  const { title, text, transport, transports, location, steps, hints } = snippet;
   return (
     <section class="panel padded">
       <div class="title">
         <h2>{title}</h2>
         <CopyButton label="Copy" text={() => text} />
       </div>
+      {transports.length > 1 && (
+        <fieldset class="segments" aria-label="Transport">
+          {transports.map((each) => (
+            <button
+              key={each}
+              type="button"
+              aria-pressed={transport === each}
+              onClick={() => setParams({ transport: each })}
+            >
+              {TRANSPORTS[each]}
+            </button>
+          ))}
+        </fieldset>
+      )}
       {steps.length > 0 && (
         <ol>
           {steps.map((step) => (

@@ -13,6 +13,7 @@ import { type Loaded, useLoaded } from '../parts/load.ts';
 import { attempt } from '../parts/notices.tsx';
 import { Badge } from '../parts/state.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { route, setParams } from '../router.ts';
 
 type Opened =
   | { readonly dialog: 'user' | 'key' }
@@ -23,12 +24,15 @@ type Opened =
 export function UsersPage() {
   const users = useLoaded(() => get<readonly User[]>('auth/users'), []);
   const keys = useLoaded(() => get<readonly ApiKey[]>('auth/api-keys'), []);
-  const opened = useSignal<Opened | undefined>(undefined);
+  const opened = useSignal<Opened | undefined>(
+    route.value.params.get('new') === 'key' && !isOpen.value ? { dialog: 'key' } : undefined,
+  );
   const open = (next: Opened) => () => {
     opened.value = next;
   };
   const close = (): void => {
     opened.value = undefined;
+    setParams({ new: undefined });
   };
   const now = opened.value;
   return (
