@@ -89,8 +89,7 @@ test('gives examples that fit their schemas', () => {
 
 /** As linters read them: an example has no field that its schema does not name, unless the schema says that there may be others. */
 function closedParts(part: unknown, name = ''): unknown {
-  if (typeof part !== 'object' || part === null || ['allOf', 'examples'].includes(name))
-    return part;
+  if (typeof part !== 'object' || part === null || ['allOf', 'examples'].includes(name)) return part;
   if (Array.isArray(part)) return part.map((each) => closedParts(each));
   const closed = Object.entries(part).map(([key, value]) => [key, closedParts(value, key)] as const);
   const { type, additionalProperties, patternProperties } = Object(part);
