@@ -74,7 +74,7 @@ const HISTORY_INTERVAL_MS = 10_000;
 const HISTORY_POINTS = 360;
 
 /** The totals of the 10 s before `at`. */
-export interface HistoryPoint {
+interface HistoryPoint {
   readonly at: string;
   readonly interval_ms: number;
   readonly totals: Totals;
@@ -103,7 +103,7 @@ export class LoadHistory {
 }
 
 /** `sessions`: for admins only. */
-export interface Totals {
+interface Totals {
   readonly requests: number;
   readonly failures: number;
   readonly in_flight: number;
