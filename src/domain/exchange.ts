@@ -239,6 +239,6 @@ export function tooLargePage({ method }: ExchangeRequest, page: JsonText): Gatew
 
 function tooLargeResult({ bytes }: JsonText, most: MostParsed): GatewayError | undefined {
   if (bytes.length <= most.bytes && !hasMoreValues(bytes, most.values)) return undefined;
-  const reason = `its answer has more than ${most.values} values or ${most.bytes} bytes`;
+  const reason = `its answer of ${bytes.length} bytes has more than ${most.values} values or ${most.bytes} bytes`;
   return backendUnavailable(reason, { delivered: 'yes' });
 }

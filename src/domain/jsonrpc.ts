@@ -91,6 +91,12 @@ export function readMessage(whole: Buffer): BackendMessage | undefined {
   }
 }
 
+/** What a message of this size is that was not read, because it is no plain result; undefined when it is within the limit. */
+export function unparsedSize(bytes: number): string | undefined {
+  if (bytes <= LIMITS.parsedMessageBytes) return undefined;
+  return `a message of ${bytes} bytes that is no plain result, over the limit of ${LIMITS.parsedMessageBytes}`;
+}
+
 /**
  * Reads the messages of an array, in which some servers send their answers; none of anything else. They were batches of revision
  * 2025-03-26, and SDK clients still read them. Items that are no messages are left out.

@@ -90,12 +90,28 @@ for (const order of ['--id-first=no', '--id-first']) {
       const other = see(transport.exchange(callTool('sleep', { ms: 60_000 })));
       const { end } = await see(transport.exchange(misbehave('huge-line', OVER_THE_LIMIT)));
       assert.equal([failure(end), isSuspicious(end)], [LOST, true]);
-      assert.match(String(end), 'over the limit');
+      assert.match(String(end), /a message of \d{8} bytes, over the limit of 67108864/);
       await stillWorks(transport);
       await transport.close();
       assert.match(String((await other).end), 'closed by the gateway');
     }));
 }
+
+test('an error or a notification that is too large to be parsed is named with its size and the limit', () =>
+  withStdio(
+    scripted(`
+      say({ jsonrpc: '2.0', method: 'notifications/message', params: { data: 'x'.repeat(9000000) } });
+      say({ jsonrpc: '2.0', id, error: { code: 1, message: 'x'.repeat(9000000) } });`),
+    async (transport) => {
+      const { end } = await see(transport.exchange(callTool('any', {})));
+      assert.match(
+        String(end),
+        /it answered with a message of 90\d{5} bytes that is no plain result, over the limit of 8388608/,
+      );
+      const { stderr } = transport.diagnostics();
+      assert.match(stderr.join('\n'), /\[dropped: a message of 90\d{5} bytes/);
+    },
+  ));
 
 test('an oversize line without an id at its edges fails all pending exchanges', () =>
   withStdio(

@@ -11,7 +11,7 @@ import {
   PIECE_BYTES,
   UNCOUNTED_BYTES,
 } from '../../domain/held-bytes.ts';
-import { type BackendMessage, readBatch, readMessage } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { BodyDecoder, codingOf, DECODER_BYTES } from './body-decoder.ts';
 import type { CookieJar } from './cookie-jar.ts';
@@ -204,7 +204,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     }
     if (message !== undefined) this.#sink.message(message);
     for (const each of batch) this.#sink.message(each);
-    const what = this.#bytes === 0 ? 'an empty body' : 'something else than the JSON-RPC answer';
+    const other = unparsedSize(this.#bytes) ?? 'something else than the JSON-RPC answer';
+    const what = this.#bytes === 0 ? 'an empty body' : other;
     this.#sink.finished({
       kind: 'complete',
       detail: `answered ${this.status} with ${what}`,

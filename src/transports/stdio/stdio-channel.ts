@@ -12,7 +12,7 @@ import {
   UNCOUNTED_BYTES,
 } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { readBatch, readMessage } from '../../domain/jsonrpc.ts';
+import { readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
 import {
@@ -162,8 +162,11 @@ export class StdioChannel extends Channel {
     // Text is a message for operators; a line that looks like JSON may be an answer and is not shown.
     if (!/^[{[]/.test(line.toString('latin1', 0, 1))) this.#child.tail.add(line);
     else if (line.includes('"jsonrpc"')) {
-      const ids = idsAtEdges(line.subarray(0, EDGE_BYTES), line.subarray(-EDGE_BYTES)) ?? [];
-      for (const id of ids) this.fail(id, 'it answered with something that is not a JSON-RPC answer');
+      const ids = idsAtEdges(line.subarray(0, EDGE_BYTES), line.subarray(-EDGE_BYTES));
+      const size = unparsedSize(line.length);
+      const what = size ?? 'something that is not a JSON-RPC answer';
+      for (const id of ids ?? []) this.fail(id, `it answered with ${what}`);
+      if (ids === undefined && size !== undefined) this.#child.tail.add(Buffer.from(`[dropped: ${size}]`));
     }
   }
 
@@ -171,7 +174,7 @@ export class StdioChannel extends Channel {
     this.#unmatchedLines += 1;
     const reason = line.isCut
       ? ANSWERS_HOLD_TOO_MUCH
-      : `it answered with a message of ${line.bytes} bytes, which is over the limit`;
+      : `it answered with a message of ${line.bytes} bytes, over the limit of ${LIMITS.backendMessageBytes}`;
     const ids = idsAtEdges(line.head, line.tail);
     for (const id of ids ?? []) this.fail(id, reason);
     if (ids?.length !== 0) return;
