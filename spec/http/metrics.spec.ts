@@ -7,7 +7,7 @@ import { createMetricsApp } from '../../src/http/app.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { eventually } from '../helpers/eventually.ts';
-import { serving } from '../helpers/function-backend.ts';
+import { text as say, serving } from '../helpers/function-backend.ts';
 import { type Credentials, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor, startApp } from '../helpers/http-app.ts';
 import { head, sendRaw } from '../helpers/http-raw.ts';
@@ -91,6 +91,24 @@ test('counts requests and their durations by method and outcome', async () => {
   assert.is(risen('stagedoor_http_responses_total', { status: '200' }), 4);
   assert.is(risen('stagedoor_http_errors_total', { code: 'TOOL_NOT_FOUND' }), 1);
   assert.is(risen('stagedoor_queue_wait_seconds_count', { template: 'demo' }), 4);
+});
+
+test('an error of a tool has its own outcome, and a list or a resource that is not offered is no error', async () => {
+  const small = await startApp();
+  await small.serve('t', 'bare', serving({ fail: () => ({ ...say('no'), isError: true }) }));
+  const statuses = [
+    await small.ask('POST', '/mcp/t/tools/call', { body: { name: 'fail', arguments: {} } }),
+    await small.ask('GET', '/mcp/t/prompts/list'),
+    await small.ask('POST', '/mcp/t/resources/read', { body: { uri: 'x:1' } }),
+    await small.ask('POST', '/mcp/t/prompts/get', { body: { name: 'greet' } }),
+  ].map(({ outcome }) => outcome);
+  assert.equal(statuses, ['200', '200', '404 RESOURCE_NOT_FOUND', '404 PROMPT_NOT_FOUND']);
+  const metrics = parseMetrics((await small.ask('GET', '/metrics')).text);
+  const requests = metrics.get('stagedoor_requests_total')?.samples ?? [];
+  const outcomeOf = (method: string) =>
+    requests.find(({ labels }) => labels.method === method)?.labels.outcome;
+  assert.equal([outcomeOf('tools/call'), outcomeOf('prompts/list')], ['tool_error', 'result']);
+  await small.close();
 });
 
 test('contains no principal, no argument and no unknown method name', async () => {

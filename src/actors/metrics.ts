@@ -10,6 +10,7 @@ import {
   type GatewayEvents,
   hasOwnProcess,
 } from '../domain/events.ts';
+import { isAnswered } from '../domain/exchange.ts';
 import { METHODS } from '../domain/mcp.ts';
 import { BucketCounts, DurationHistogram } from './durations.ts';
 
@@ -242,7 +243,7 @@ export class Metrics {
 
   #finish(event: GatewayEvents['exchange.finished']): void {
     const { outcome, durationMs, waitMs, isLast } = event;
-    const isAnswer = outcome === 'result' || outcome === 'error';
+    const isAnswer = isAnswered(outcome);
     for (const counts of this.#countsOf(event)) {
       increment(counts.exchanges, outcome);
       if (isAnswer) counts.answeredMs += durationMs;
@@ -321,19 +322,25 @@ function newInstanceCounts(): InstanceCounts {
   return { exchanges: new Map(), answeredMs: 0, restarts, probes, ejections: 0 };
 }
 
-/** Requests, and how many of them failed: by an error answer, without an answer, or because no instance could take them. */
+/**
+ * Requests, and how many of them failed: by an error answer, without an answer, or because no instance could take them. An error
+ * that a tool reports in its result is no failure of the instance.
+ */
 export function tallyOf(outcomes: Iterable<readonly [RequestOutcome, number]>): Tally {
   let [requests, failures] = [0, 0];
   for (const [outcome, count] of outcomes) {
     requests += count;
-    if (outcome !== 'result' && outcome !== 'cancelled') failures += count;
+    if (!NO_FAILURE.has(outcome)) failures += count;
   }
   return { requests, failures };
 }
 
+const NO_FAILURE: ReadonlySet<RequestOutcome> = new Set(['result', 'tool_error', 'cancelled']);
+
 function metricsOf({ exchanges, answeredMs, ejections }: InstanceCounts): InstanceMetrics {
   const { requests, failures } = tallyOf(exchanges);
-  const answered = (exchanges.get('result') ?? 0) + (exchanges.get('error') ?? 0);
+  const count = (outcome: ExchangeOutcome) => exchanges.get(outcome) ?? 0;
+  const answered = count('result') + count('tool_error') + count('error');
   const averageResponseTimeMs = share(answeredMs, answered);
   return { requests, errorRate: share(failures, requests), averageResponseTimeMs, ejections };
 }

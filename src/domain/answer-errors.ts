@@ -15,15 +15,17 @@ import { type JsonRpcError, RPC } from './jsonrpc.ts';
 export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isListed = false): GatewayError {
   const { method, params } = request;
   const isInvalid = error.code === RPC.invalidParams;
+  const isNotOffered = error.code === RPC.methodNotFound; // a server without resources or prompts has none of them
   switch (method) {
     case 'tools/call':
       if (isInvalid) return invalidToolArguments(String(params?.name), error);
       return toolExecutionFailed(String(params?.name), { backendError: error });
     case 'resources/read':
-      if (isInvalid || error.code === RPC.resourceNotFound)
+      if (isInvalid || isNotOffered || error.code === RPC.resourceNotFound)
         return resourceNotFound(String(params?.uri), error);
       break;
     case 'prompts/get':
+      if (isNotOffered) return promptNotFound(String(params?.name), error);
       if (isInvalid)
         return isListed ? promptArgumentsRefused(error) : promptNotFound(String(params?.name), error);
       break;

@@ -2,6 +2,7 @@
 // result.
 
 import type { ErrorCode } from './errors.ts';
+import type { CallOutcome } from './exchange.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS, type TransportKind } from './instance.ts';
 import type { WithheldItem } from './mcp.ts';
 
@@ -169,8 +170,8 @@ export type GatewayEvents = {
   readonly [N in keyof typeof EVENTS]: Required<(typeof EVENTS)[N]>['fields'];
 };
 
-/** `error`: answered with a JSON-RPC error; `failed`: no answer; `cancelled`: the caller disconnected. */
-export type ExchangeOutcome = 'result' | 'error' | 'failed' | 'cancelled';
+/** The same words as in logs, traces and the audit log: see CallOutcome. `failed`: no answer. */
+export type ExchangeOutcome = CallOutcome;
 
 export type EventName = keyof GatewayEvents;
 export type GatewayEvent = { [N in EventName]: { readonly type: N } & GatewayEvents[N] }[EventName];

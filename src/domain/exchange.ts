@@ -7,7 +7,7 @@ import type { ErrorCode, GatewayError } from './errors.ts';
 import type { TransportKind } from './instance.ts';
 import { isJsonObject, type JsonFields, type JsonObject, type JsonText } from './json.ts';
 import { hasMoreValues } from './json-scanner.ts';
-import type { JsonRpcError } from './jsonrpc.ts';
+import { type JsonRpcError, RPC } from './jsonrpc.ts';
 import { LIMITS } from './limits.ts';
 import { listOf } from './mcp.ts';
 
@@ -142,9 +142,19 @@ export type CallEnd =
 export type CallOutcome = 'result' | 'tool_error' | 'error' | 'failed' | 'cancelled';
 
 export function outcomeOf(method: string, end: CallEnd): CallOutcome {
-  return end.kind === 'result' && method === 'tools/call' && isToolError(end.result)
-    ? 'tool_error'
-    : end.kind;
+  if (end.kind === 'result')
+    return method === 'tools/call' && isToolError(end.result) ? 'tool_error' : 'result';
+  return isListRefusal(method, end) ? 'result' : end.kind;
+}
+
+/** True for the answer of a server that does not offer the list: it is empty. */
+function isListRefusal(method: string, end: CallEnd): boolean {
+  return end.kind === 'error' && end.error.code === RPC.methodNotFound && listOf(method) !== undefined;
+}
+
+/** True for the outcomes of requests that the backend answered. */
+export function isAnswered(outcome: CallOutcome): boolean {
+  return outcome === 'result' || outcome === 'tool_error' || outcome === 'error';
 }
 
 /** Results up to this size are parsed to confirm a match. */

@@ -37,7 +37,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'counter',
     name: 'stagedoor_requests_total',
-    help: 'Requests that ended, by outcome: result, error answer, failed (no answer), refused (no instance), cancelled',
+    help: 'Requests that ended, by outcome: result, tool_error, error (JSON-RPC), failed (no answer), refused, cancelled',
     ...ofRequests(({ count }) => count),
   },
   {

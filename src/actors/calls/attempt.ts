@@ -8,7 +8,14 @@ import { type ClientReply, type ServerRequest, serverRequest } from '../../domai
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeOutcome } from '../../domain/events.ts';
-import { type AttemptTrace, type ExchangeEvent, isFinal, type RequestTrace } from '../../domain/exchange.ts';
+import {
+  type AttemptTrace,
+  type ExchangeEvent,
+  isAnswered,
+  isFinal,
+  outcomeOf,
+  type RequestTrace,
+} from '../../domain/exchange.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
@@ -136,7 +143,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     if (isFinal(event)) {
-      this.#outcome = event.kind;
+      this.#outcome = outcomeOf(this.plan.request.method, event);
       this.#trace?.answered(event);
     }
     this.#caller.passed(this, event);
@@ -205,7 +212,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   }
 
   get #isAnswered(): boolean {
-    return this.#outcome === 'result' || this.#outcome === 'error';
+    return isAnswered(this.#outcome);
   }
 }
 
@@ -214,7 +221,7 @@ export class Attempt implements Observer<ExchangeEvent> {
  * when it was cancelled, refused before anything was sent, or too large. Source: ADR 39.
  */
 export function callVerdictOf({ outcome, error }: ExchangeEnding): CallVerdict {
-  if (outcome === 'result' || outcome === 'error') return 'answered';
+  if (isAnswered(outcome)) return 'answered';
   return error?.facts.suspicious || error?.facts.unreachable ? 'failed' : 'neither';
 }
 

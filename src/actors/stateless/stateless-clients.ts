@@ -10,6 +10,7 @@ import {
   type Answer,
   type ExchangeEvent,
   type ExchangeRequest,
+  isAnswered,
   parsedResult,
 } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
@@ -197,8 +198,7 @@ class StatelessRoute implements CallRoute {
       upstream,
       receive: (event) => this.#receive(ref, event),
       failed: (error) => this.#failed(held, error),
-      ended: ({ outcome, error }) =>
-        held.lease.release(outcome === 'result' || outcome === 'error' || error?.delivered === 'no'),
+      ended: ({ outcome, error }) => held.lease.release(isAnswered(outcome) || error?.delivered === 'no'),
     };
   }
 
