@@ -21,6 +21,9 @@ export interface Closed {
   readonly expected: boolean;
 }
 
+/** The reason of a program that ended by itself, without a failure. */
+export const EXITED_CLEANLY = 'exited with code 0';
+
 export const CLOSED_BY_GATEWAY: Closed = { reason: 'closed by the gateway', expected: true };
 
 /** The fields of an instance's snapshot that its transport provides. */

@@ -112,6 +112,23 @@ check('resets the back-off after a session that lived for 60 s', async (harness)
   assert.equal(await waits(harness, 3), [1_000, 2_000, 4_000]);
 });
 
+check('starts a program that ends after each answered call, without a failure, at once', async (harness) => {
+  const serve = async (isAnswered: boolean, reason: string): Promise<number> => {
+    const transport = await harness.healthy();
+    harness.call();
+    if (isAnswered) transport.last.result();
+    transport.disconnect(reason);
+    await settled();
+    const { backOffMs } = harness.actor.getSnapshot().context;
+    await harness.pass(backOffMs);
+    assert.is(harness.ref.state, 'starting');
+    return backOffMs;
+  };
+  for (let call = 0; call < 6; call += 1) assert.is(await serve(true, 'exited with code 0'), 0);
+  assert.is(await serve(false, 'exited with code 0'), 500, 'its call was not answered');
+  assert.is(await serve(true, 'exited with code 1'), 1_000);
+});
+
 check('reopens an unhealthy session after five failed probes', async (harness) => {
   const transport = await unhealthy(harness);
   for (const ms of WAITS.slice(0, -1)) await harness.pass(ms);

@@ -58,7 +58,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   readonly #ownerId: string;
   readonly #trace: AttemptTrace | undefined;
   #source: Subscription | undefined;
-  #onMessage: (() => void) | undefined;
+  #onMessage: ((event: ExchangeEvent) => void) | undefined;
   #outcome: ExchangeOutcome = 'cancelled';
   #error: GatewayError | undefined;
   /** Questions that the client has not answered. */
@@ -137,7 +137,7 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Messages after the answer are not passed on. */
   next(event: ExchangeEvent): void {
     if (this.#isAnswered || this.#hasEnded) return;
-    this.#onMessage?.();
+    this.#onMessage?.(event);
     if (event.kind === 'request') {
       this.#ask(event);
       return;

@@ -9,7 +9,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { BalancerPolicy } from '../../domain/policy.ts';
-import type { Open, TransportDiagnostics } from '../../transports/transport.ts';
+import { EXITED_CLEANLY, type Open, type TransportDiagnostics } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { Leases } from './leases.ts';
@@ -54,6 +54,8 @@ export interface InstanceContext extends InstanceActorInput {
   readonly sessions: number;
   /** Programs that were started and ended, or were stopped, before their handshake. */
   readonly failedStarts: number;
+  /** The last session ended after an answered call, without a failure: it is opened again at once. Source: ADR 115. */
+  readonly isDone: boolean;
   /** Monotonic ms of the last finished probe or opening. */
   readonly checkedAtMs: number | undefined;
   /** Monotonic ms of the opening of the present session; undefined while there is none. */
@@ -157,11 +159,10 @@ export const instanceSetup = setup({
     }),
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
-      enqueue.assign({
-        ...withoutLink(context),
-        reason: event.reason,
-        stderr: event.stderr,
-      });
+      const { reason, stderr } = event;
+      if (context.link !== undefined)
+        enqueue.assign({ isDone: context.link.hasAnswered && reason === EXITED_CLEANLY });
+      enqueue.assign({ ...withoutLink(context), reason, stderr });
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign(afterFailure(context));
@@ -174,8 +175,10 @@ export const instanceSetup = setup({
       const { stderr } = event.type === 'session.closed' ? event : context;
       return { ...withoutLink(context), stderr };
     }),
-    /** A long-lived session resets the back-off. */
+    /** A long-lived session resets the back-off. A program that ends after each call, by design, needs none. */
     scheduleOpening: assign(({ context }) => {
+      if (context.isDone)
+        return { isDone: false, attempts: 0, openedAtMs: undefined, link: undefined, backOffMs: 0 };
       const livedMs = context.now() - (context.openedAtMs ?? context.now());
       const attempts = livedMs >= LIMITS.restartForgivenMs ? 1 : context.attempts + 1;
       const isChild = context.definition.command !== undefined;

@@ -48,6 +48,7 @@ export const instanceMachine = instanceSetup.createMachine({
     attempts: 0,
     sessions: 0,
     failedStarts: 0,
+    isDone: false,
     checkedAtMs: undefined,
     openedAtMs: undefined,
     reason: null,

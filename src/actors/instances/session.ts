@@ -5,7 +5,7 @@ import { defer, firstValueFrom, from, map, race, tap, timer } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
-import type { ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
@@ -34,8 +34,10 @@ export class SessionLink {
   readonly feed: Feed;
   /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
   lastMessageAtMs: number;
-  /** To be called for each message of an exchange. */
-  readonly noteMessage: () => void;
+  /** A call was answered. */
+  hasAnswered = false;
+  /** To be called for each message of an exchange; with the event, if it is that of a call. */
+  readonly noteMessage: (event?: ExchangeEvent) => void;
 
   /** `onCut`: called when the list of tools ends before its last page. */
   constructor(
@@ -47,12 +49,13 @@ export class SessionLink {
     this.transport = transport;
     this.lastMessageAtMs = now();
     const { peer, messages$, closed$ } = transport;
-    this.noteMessage = () => {
+    this.noteMessage = (event) => {
       this.lastMessageAtMs = now();
+      if (event !== undefined && isFinal(event)) this.hasAnswered = true;
     };
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
-      defer(() => transport.exchange(request)).pipe(tap(this.noteMessage));
+      defer(() => transport.exchange(request)).pipe(tap(() => this.noteMessage()));
     this.tools = new ToolCache(() => listTools({ peer, exchange }, onCut), now, counted);
     this.feed = new Feed({ peer, messages$, closed$, exchange });
   }
