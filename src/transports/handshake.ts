@@ -215,7 +215,7 @@ const MOST_GREETING = { bytes: 256 * 1024, values: 2_000 };
 
 function readResult(text: JsonText): JsonObject {
   try {
-    const value = parsedResult(text, 'value', MOST_GREETING);
+    const value = parsedResult(text, 'exactValue', MOST_GREETING);
     if (isJsonObject(value)) return value;
   } catch {
     // not JSON, or too large

@@ -5,7 +5,7 @@ import { of, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { noHealthyInstance } from '../../../src/domain/error-catalogue.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
-import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';
+import { type JsonObject, JsonText, type JsonValue } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import type { Client } from '../../../src/protocol/ports.ts';
@@ -206,7 +206,8 @@ async function crawledFor(client: Client, ...pages: Answer[]) {
     return of(page);
   };
   const [gathered] = await lists.gather('tools', ['fast'], client);
-  return { names: gathered?.items.map(({ name }) => name), asked: fast.asked };
+  const { items } = gathered ?? {};
+  return { items, names: items?.map(({ name }) => name), asked: fast.asked };
 }
 
 const nested = (levels: number): JsonValue => JSON.parse('['.repeat(levels) + ']'.repeat(levels));
@@ -221,6 +222,16 @@ test('follows the pages of one instance', async () => {
     { method: 'tools/list', instanceId: undefined },
     { method: 'tools/list', params: { cursor: '' }, instanceId: 'b' },
   ]);
+});
+
+test('keeps numbers that JavaScript would change', async () => {
+  const schema = '{"type":"object","properties":{"n":{"maximum":18446744073709551615}}}';
+  const text = `{"tools":[{"name":"u64","inputSchema":${schema}}]}`;
+  const { items } = await crawled({
+    ...last(),
+    event: { kind: 'result', result: JsonText.ofText(text) },
+  });
+  assert.is(JSON.stringify(items?.[0]?.inputSchema), schema);
 });
 
 test('declares the capabilities of the client, on which the list of a modern server may depend', async () => {

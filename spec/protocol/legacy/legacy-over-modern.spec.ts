@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import type { JsonObject } from '../../../src/domain/json.ts';
+import { type JsonObject, parseExact } from '../../../src/domain/json.ts';
 import { META } from '../../../src/domain/mcp.ts';
 import { exchangeInSession } from '../../../src/protocol/legacy/legacy-over-modern.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -94,6 +94,21 @@ test('a question goes to the client, and its answer into the next round', () => 
   });
   session.last.result('{"done":true}');
   assert.equal(end(), { done: true });
+});
+
+test('questions and answers keep numbers that JavaScript would change', () => {
+  const { run, session, events, answer } = modern();
+  run();
+  const params =
+    '{"message":"which?","requestedSchema":{"properties":{"id":{"default":12345678901234567890}}}}';
+  const asked = `{"a":{"method":"elicitation/create","params":${params}}}`;
+  session.last.result(`{"resultType":"input_required","inputRequests":${asked}}`);
+  const [question] = events;
+  assert.ok(question !== undefined && question !== 'end' && question.kind === 'request');
+  assert.is(JSON.stringify(question.params), params);
+  const content = '{"action":"accept","content":{"id":9007199254740993}}';
+  answer(0, { result: parseExact(content) as JsonObject });
+  assert.is(JSON.stringify(session.last.request.params?.inputResponses), `{"a":${content}}`);
 });
 
 test('the memory of replies is counted until the call ends', () => {

@@ -68,7 +68,7 @@ function exchangeRound(round: Round): Observable<Answer> {
     mergeMap((answer) => {
       const { event } = answer;
       if (event.kind !== 'result' || resultTypeOf(event.result) !== 'input_required') return of(answer);
-      const next = inputFor(round, readInputRequired(parsedResult(event.result)));
+      const next = inputFor(round, readInputRequired(parsedResult(event.result, 'exactValue')));
       return 'kind' in next ? of({ ...answer, event: next }) : askClient(round, answer, next);
     }),
   );
