@@ -214,28 +214,6 @@ export function hasMoreValues(bytes: Buffer, most: number): boolean {
 }
 
 /**
- * The bytes of a field of an object that is valid JSON; undefined when there is none. One pass; an object without the text of the key,
- * which is the usual case, costs one native search. Of repeated fields the first; a key with escapes is not found.
- */
-export function fieldIn(object: Buffer, key: string): Buffer | undefined {
-  const quoted = Buffer.from(`"${key}"`);
-  if (!object.includes(quoted)) return undefined;
-  const source = scanned(object, { levels: Number.POSITIVE_INFINITY, values: object.length });
-  let at = skipSpace(object, 0);
-  if (object[at] !== OPEN_BRACE) return undefined;
-  do {
-    const start = skipSpace(object, at + 1);
-    const keyEnd = skipString(source, start);
-    const value = keyEnd === NONE ? NONE : skipColon(object, keyEnd);
-    const end = value === NONE ? NONE : skipValue(source, value, 1);
-    if (end === NONE) return undefined;
-    if (object.subarray(start, keyEnd).equals(quoted)) return object.subarray(value, end);
-    at = skipSpace(object, end);
-  } while (object[at] === COMMA);
-  return undefined;
-}
-
-/**
  * The value at a path of keys in JSON that is valid; undefined when there is none, or it is an array or an object. Of repeated keys the
  * last one counts, as for a parser. Only that value is built, as by `parseExact`.
  */

@@ -5,7 +5,7 @@ import type { GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
 import { type FinalEvent, tooLargePage } from './exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from './json.ts';
-import { fieldIn } from './json-scanner.ts';
+import { fieldIn } from './json-fields.ts';
 import { type Era, listOf } from './mcp.ts';
 
 /**

@@ -111,6 +111,33 @@ test('questions and answers keep numbers that JavaScript would change', () => {
   assert.is(JSON.stringify(session.last.request.params?.inputResponses), `{"a":${content}}`);
 });
 
+test('a result has no fields that only the modern era defines, and keeps all other bytes', () => {
+  const info = '"io.modelcontextprotocol/serverInfo"';
+  for (const [written, expected] of [
+    ['{"content":[],"resultType":"complete"}', '{"content":[]}'],
+    ['{"resultType":"complete","ttlMs":0,"cacheScope":"private"}', '{}'],
+    [
+      `{ "ttlMs" : 1 , "tools" : [ { "ttlMs" : 2 } ] , "n":12345678901234567890,"_meta":{${info}:{"a":"}"}} }`,
+      '{"tools" : [ { "ttlMs" : 2 } ] , "n":12345678901234567890}',
+    ],
+    [`{"_meta":{"a":1,${info}:{},"b":2},"resultType":"complete","x":1}`, '{"_meta":{"a":1,"b":2},"x":1}'],
+    [`{"a":1,"_meta":{"x":${info}},"b":2}`, undefined],
+    ['{"_meta":{},"structuredContent":{"resultType":"complete"}}', undefined],
+    ['{"resultType":"task","taskId":"1","ttlMs":5}', undefined],
+    ['[1,{"resultType":"complete"}]', undefined],
+    ['{}', undefined],
+  ] as const) {
+    for (const method of ['tools/call', 'tools/list']) {
+      const { run, session, events } = modern();
+      run({ method });
+      session.last.result(written);
+      const [event] = events;
+      assert.ok(event !== undefined && event !== 'end' && event.kind === 'result');
+      assert.is(event.result.text, expected ?? written);
+    }
+  }
+});
+
 test('the memory of replies is counted until the call ends', () => {
   for (const isCancelled of [false, true]) {
     const { run, session, require, answer } = modern();
@@ -247,7 +274,7 @@ test('a reservation that is lost during an exchange is reported by that exchange
   session.lose(backendUnavailable('it is gone', { delivered: 'unknown' }));
   assert.equal(failures, []);
   session.last.result('{"resultType":"complete"}');
-  assert.equal(end(), { resultType: 'complete' });
+  assert.equal(end(), {});
 });
 
 test.run();

@@ -6,7 +6,7 @@ import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import { parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../../domain/json.ts';
-import { fieldIn } from '../../domain/json-scanner.ts';
+import { fieldIn } from '../../domain/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { TemplateId } from '../../domain/template.ts';
 import type { Server } from '../../gateway-types.ts';

@@ -1,13 +1,14 @@
 // Carries a request of a legacy client to a backend of either era. A modern backend gets the declarations of the handshake with
-// every request, and an `input_required` result becomes requests to the client and a repeated request. Limits and messages are
-// those of the SDK, which does the same inside of a server.
+// every request, an `input_required` result becomes requests to the client and a repeated request, and other results lose the
+// fields of the modern era. Limits and messages are those of the SDK, which does the same inside of a server.
 // Source: MCP 2026-07-28 basic/patterns/mrtr; `LegacyInputRequiredShim` of @modelcontextprotocol/server.
 
-import { catchError, mergeMap, Observable, of } from 'rxjs';
+import { catchError, map, mergeMap, Observable, of } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, type FinalEvent, parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json.ts';
+import { editedFields } from '../../domain/json-fields.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { hasRounds, META } from '../../domain/mcp.ts';
 import { type InputRequired, missingCapabilities, readInputRequired } from '../input-requests.ts';
@@ -29,8 +30,35 @@ export function exchangeInSession(
 ): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request, instanceId);
   const modern = withSessionMetadata(request, session);
-  return hasRounds(request.method) ? exchangeRound({ session, request: modern }) : session.exchange(modern);
+  const answers$ = hasRounds(request.method)
+    ? exchangeRound({ session, request: modern })
+    : session.exchange(modern);
+  return answers$.pipe(map(legacyAnswer));
 }
+
+/** An answer without the fields that only the modern era defines, as the server would give it in a session. Source: ADR 106. */
+function legacyAnswer(answer: Answer): Answer {
+  const { event } = answer;
+  if (event.kind !== 'result' || (resultTypeOf(event.result) ?? COMPLETE) !== COMPLETE) return answer;
+  const { bytes } = event.result;
+  const edited = editedFields(bytes, legacyField);
+  if (edited === bytes) return answer;
+  return { ...answer, event: { kind: 'result', result: JsonText.ofBytes(edited) } };
+}
+
+const COMPLETE = 'complete';
+const REMOVED = Buffer.alloc(0);
+const MODERN_FIELDS: ReadonlySet<string> = new Set(['resultType', 'ttlMs', 'cacheScope']);
+
+function legacyField(key: string, value: Buffer): Buffer | undefined {
+  if (MODERN_FIELDS.has(key)) return REMOVED;
+  if (key !== '_meta' || !value.includes(META.serverInfo)) return undefined;
+  const meta = editedFields(value, (name) => (name === META.serverInfo ? REMOVED : undefined));
+  if (meta === value) return undefined;
+  return meta.length === EMPTY_OBJECT_BYTES ? REMOVED : meta;
+}
+
+const EMPTY_OBJECT_BYTES = 2;
 
 /** The request with client info and capabilities in `_meta`; the transport adds the revision. */
 export function withSessionMetadata(

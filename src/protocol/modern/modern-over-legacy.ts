@@ -10,7 +10,8 @@ import {
   type JsonValue,
   parseExact,
 } from '../../domain/json.ts';
-import { CLOSE_BRACE, fieldIn, OPEN_BRACE, skipSpace } from '../../domain/json-scanner.ts';
+import { fieldIn } from '../../domain/json-fields.ts';
+import { CLOSE_BRACE, OPEN_BRACE, skipSpace } from '../../domain/json-scanner.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { listOf, META } from '../../domain/mcp.ts';

@@ -1,0 +1,83 @@
+// Finds and changes fields of an object that is valid JSON, without parsing it: everything else keeps its bytes.
+
+import {
+  COMMA,
+  NONE,
+  OPEN_BRACE,
+  scanned,
+  skipColon,
+  skipSpace,
+  skipString,
+  skipValue,
+} from './json-scanner.ts';
+
+/**
+ * The bytes of a field of an object that is valid JSON; undefined when there is none. One pass; an object without the text of the key,
+ * which is the usual case, costs one native search. Of repeated fields the first; a key with escapes is not found.
+ */
+export function fieldIn(object: Buffer, key: string): Buffer | undefined {
+  const quoted = Buffer.from(`"${key}"`);
+  if (!object.includes(quoted)) return undefined;
+  for (const { start, keyEnd, value, end } of fieldsOf(object)) {
+    if (object.subarray(start, keyEnd).equals(quoted)) return object.subarray(value, end);
+  }
+  return undefined;
+}
+
+/**
+ * An object that is valid JSON, with other fields: `edit` gets each key, without unescaping it, and its value, and returns the new
+ * value, empty to remove the field, or undefined to keep it. Everything else keeps its bytes; anything but an object is unchanged.
+ */
+export function editedFields(
+  object: Buffer,
+  edit: (key: string, value: Buffer) => Buffer | undefined,
+): Buffer {
+  const parts: Buffer[] = [];
+  let run: { readonly start: number; end: number } | undefined; // fields in a row that are kept
+  let isEdited = false;
+  const endRun = () => run && parts.push(object.subarray(run.start, run.end));
+  for (const { start, keyEnd, value, end } of fieldsOf(object)) {
+    const edited = edit(object.toString('latin1', start + 1, keyEnd - 1), object.subarray(value, end));
+    if (edited === undefined) {
+      run ??= { start, end };
+      run.end = end;
+      continue;
+    }
+    isEdited = true;
+    endRun();
+    run = undefined;
+    if (edited.length > 0) parts.push(Buffer.concat([object.subarray(start, value), edited]));
+  }
+  if (!isEdited) return object;
+  endRun();
+  const separated = parts.flatMap((part, index) => (index === 0 ? [part] : [COMMA_TEXT, part]));
+  return Buffer.concat([OPEN_TEXT, ...separated, CLOSE_TEXT]);
+}
+
+const COMMA_TEXT = Buffer.from(',');
+const OPEN_TEXT = Buffer.from('{');
+const CLOSE_TEXT = Buffer.from('}');
+
+interface FieldSpan {
+  /** Where the key, the value and the field begin or end. */
+  readonly start: number;
+  readonly keyEnd: number;
+  readonly value: number;
+  readonly end: number;
+}
+
+/** The fields of an object that is valid JSON; none of anything else. */
+function* fieldsOf(object: Buffer): Generator<FieldSpan> {
+  const source = scanned(object, { levels: Number.POSITIVE_INFINITY, values: object.length });
+  let at = skipSpace(object, 0);
+  if (object[at] !== OPEN_BRACE) return;
+  do {
+    const start = skipSpace(object, at + 1);
+    const keyEnd = skipString(source, start);
+    const value = keyEnd === NONE ? NONE : skipColon(object, keyEnd);
+    const end = value === NONE ? NONE : skipValue(source, value, 1);
+    if (end === NONE) return;
+    yield { start, keyEnd, value, end };
+    at = skipSpace(object, end);
+  } while (object[at] === COMMA);
+}
