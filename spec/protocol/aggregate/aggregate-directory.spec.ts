@@ -303,4 +303,27 @@ for (const list of ['tools', 'prompts'] as const) {
     ));
 }
 
+test('finds a tool by its own name if only one template of the caller has it', async () => {
+  const { named, directory, a, b } = setUp();
+  b.lists = { tools: [...(b.lists.tools ?? []), { name: 'get-time' }] };
+  assert.equal(await named('get-time'), { template: 'b', name: 'get-time' });
+  assert.equal(
+    [await named('read'), await directory.ownerOfName('ask', 'prompts', CLIENT)],
+    [undefined, undefined],
+  );
+  const asked = b.asked.length;
+  assert.equal([await named('read'), b.asked.length], [undefined, asked], 'lists are not read again');
+  assert.equal(await setUp(['a']).named('read'), { template: 'a', name: 'read' });
+  a.lists = { tools: [{ name: 'get-time' }] };
+  await directory.list('tools', CLIENT);
+  assert.equal([await named('get-time'), await named('read')], [undefined, { template: 'b', name: 'read' }]);
+});
+
+test('an own name that looks like an aggregate name finds no tool', async () => {
+  const { named, b } = setUp();
+  const odd = ['c__read', `x_${'0'.repeat(16)}`, 'n'.repeat(257)];
+  b.lists = { tools: odd.map((name) => ({ name })) };
+  for (const name of odd) assert.is(await named(name), undefined);
+});
+
 test.run();

@@ -7,7 +7,7 @@ import { LruMap } from '../../domain/lru-map.ts';
 import { type ListField, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import type { Client, Owner } from '../ports.ts';
 import { KEY_FIELDS } from './aggregate-items.ts';
-import type { AggregateLists } from './aggregate-lists.ts';
+import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
 import { objectSchemaOf } from './aggregate-schemas.ts';
 
@@ -15,6 +15,8 @@ const MOST_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
 const MOST_PATTERNS = 1_000;
 const MOST_PATTERN_CHARACTERS = 2_048;
+/** Longest own name by which a tool is found. */
+const MOST_OWN_CHARACTERS = 256;
 
 export interface AggregateListing {
   readonly items: JsonObject[];
@@ -29,6 +31,8 @@ export class AggregateDirectory {
   readonly #lists: AggregateLists;
   readonly #templates: (owner: Owner) => readonly string[];
   readonly #mapped = new LruMap<OwnName>(MOST_REMEMBERED);
+  /** By the own name of a tool, the templates that list it. */
+  readonly #ownNames = new LruMap<ReadonlySet<string>>(MOST_REMEMBERED);
   /** By URI, the templates that list it. */
   readonly #resources = new LruMap<Set<string>>(MOST_REMEMBERED);
   /** By template, the literals of the URI templates it lists. */
@@ -49,6 +53,7 @@ export class AggregateDirectory {
     const gathered = await this.#lists.gather(list, this.#templates(client.owner), client);
     const complete = gathered.filter(({ missing }) => missing === undefined);
     const read = new Set(complete.map(({ template }) => template));
+    if (list === 'tools') this.#learnOwnNames(gathered, read);
     const isLegacy = !MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
     const keys = new Set<string>();
     const listed: JsonObject[] = [];
@@ -72,23 +77,43 @@ export class AggregateDirectory {
     };
   }
 
-  /** Template and own name of a tool or prompt. Undefined when it belongs to no template of the owner. */
+  /**
+   * Template and own name of a tool or prompt. A tool is also found by its own name, which pages of MCP Apps use, if no other
+   * template of the owner has one of that name. Undefined when it belongs to none.
+   */
   async ownerOfName(
     aggregated: string,
     list: 'tools' | 'prompts',
     client: Client,
   ): Promise<OwnName | undefined> {
-    return this.knownOwner(aggregated, client.owner) ?? this.#lookUp(aggregated, list, client);
+    return this.knownOwner(aggregated, client.owner, list) ?? this.#lookUp(aggregated, list, client);
   }
 
-  /** The same without reading a list, in which a mapped name may be new. */
-  knownOwner(aggregated: string, owner: Owner): OwnName | undefined {
+  /** The same without reading a list, in which the name may be new. */
+  knownOwner(aggregated: string, owner: Owner, list: 'tools' | 'prompts' = 'tools'): OwnName | undefined {
+    if (list === 'tools' && isOwnName(aggregated)) {
+      const [template, ...others] = this.#listing(aggregated, owner);
+      return template === undefined || others.length > 0 ? undefined : { template, name: aggregated };
+    }
     const own = mayBeMapped(aggregated) ? this.#mapped.get(aggregated) : splitName(aggregated);
     return own !== undefined && this.#templates(owner).includes(own.template) ? own : undefined;
   }
 
-  async #lookUp(aggregated: string, list: ListField, client: Client): Promise<OwnName | undefined> {
-    if (!mayBeMapped(aggregated)) return undefined;
+  /** The templates of the owner that list a tool of this own name. */
+  #listing(name: string, owner: Owner): readonly string[] {
+    const listing = this.#ownNames.get(name);
+    return listing === undefined ? [] : this.#templates(owner).filter((template) => listing.has(template));
+  }
+
+  async #lookUp(aggregated: string, list: 'tools' | 'prompts', client: Client): Promise<OwnName | undefined> {
+    if (mayBeMapped(aggregated)) return this.#lookUpMapped(aggregated, list, client);
+    const mayBeNew = isOwnName(aggregated) && this.#listing(aggregated, client.owner).length === 0;
+    if (list !== 'tools' || !mayBeNew) return undefined;
+    await this.list('tools', client);
+    return this.knownOwner(aggregated, client.owner);
+  }
+
+  async #lookUpMapped(aggregated: string, list: ListField, client: Client): Promise<OwnName | undefined> {
     const templates = this.#templates(client.owner).filter((template) => mayBeFrom(aggregated, template));
     for (const { template, items } of await this.#lists.gather(list, templates, client))
       for (const { name } of items) {
@@ -130,6 +155,19 @@ export class AggregateDirectory {
     return [...patterns].some((literals) => fitsBetween(literals, uri));
   }
 
+  /** Of the templates that were read, those have a tool that list it now. */
+  #learnOwnNames(gathered: readonly GatheredList[], read: ReadonlySet<string>): void {
+    const listing = new Map<string, Set<string>>();
+    for (const { template, items } of gathered)
+      for (const { name } of items) {
+        if (typeof name !== 'string' || !isOwnName(name)) continue;
+        const known =
+          listing.get(name) ?? [...(this.#ownNames.get(name) ?? [])].filter((each) => !read.has(each));
+        listing.set(name, new Set(known).add(template));
+      }
+    for (const [name, templates] of listing) this.#ownNames.set(name, templates);
+  }
+
   /** Of two items with one name the first one counts. Of the templates that were read, those own a resource that list it now. */
   #learn(list: ListField, { template, key, own }: AggregateItem, isFirst: boolean, read: Set<string>): void {
     if (own !== undefined) this.#mapped.set(key, own);
@@ -146,6 +184,11 @@ export class AggregateDirectory {
     if (patterns.get(uriTemplate) === undefined) patterns.set(uriTemplate, uriTemplate.split(EXPRESSION));
     this.#patterns.set(template, patterns);
   }
+}
+
+/** Own names are short, and never like an aggregate name: no template takes over a name that a client may have allowed. */
+function isOwnName(name: string): boolean {
+  return name.length <= MOST_OWN_CHARACTERS && splitName(name) === undefined && !mayBeMapped(name);
 }
 
 /** One expression of a URI template. Source: RFC 6570 section 2.2. */
