@@ -186,10 +186,9 @@ export class Group {
     const absent = [...this.members.values()].filter(({ state }) => state !== 'healthy');
     const named = absent.slice(0, MOST_NAMED).map(clauseOf);
     const more = absent.length - named.length;
-    return noHealthyInstance(
-      this.template,
-      [...named, ...(more === 0 ? [] : [`and ${more} more`])].join('; '),
-    );
+    const rest = more === 0 ? [] : [`and ${more} more`];
+    const plain = absent.slice(0, MOST_NAMED).map(plainClauseOf);
+    return noHealthyInstance(this.template, [...named, ...rest].join('; '), [...plain, ...rest].join('; '));
   }
 
   /** When its instances have ended. Resolves when the calls that waited for them have their errors. */
@@ -224,6 +223,13 @@ function toolsOf(member: Member): readonly string[] | undefined {
 function clauseOf({ id, state, reason }: Member): string {
   const hasReason = state === 'unhealthy' || state === 'stopped';
   return hasReason && reason !== null ? `${id}: ${reason}` : `${id} is ${state}`;
+}
+
+/** The same for every caller: the reason of a program may name paths of its machine, that of an endpoint does not. */
+function plainClauseOf(member: Member): string {
+  const { id, state, definition } = member;
+  const isEndpoint = member instanceof InstanceRef && definition.command === undefined;
+  return isEndpoint ? clauseOf(member) : `${id} is ${state}`;
 }
 
 /** Listed as stopped, with the reason, and never started: another node runs it, or its secrets cannot be decrypted. */

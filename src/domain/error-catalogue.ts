@@ -343,10 +343,12 @@ export function eventStreamLimit(most: number, isShare: boolean): GatewayError {
 
 // --- backends that did not answer ----------------------------------------------------------------------------------
 
-/** `why`: the reasons of single instances, as clauses; '' without any. */
-export function noHealthyInstance(template: string, why = ''): GatewayError {
-  const plainMessage = `No instance of "${template}" is healthy right now.`;
-  const message = why === '' ? plainMessage : `${plainMessage.slice(0, -1)}: ${why}.`;
+/** `why`: the reasons of single instances, as clauses; '' without any. `plainWhy`: those that every caller gets. */
+export function noHealthyInstance(template: string, why = '', plainWhy = ''): GatewayError {
+  const because = (clauses: string): string => (clauses === '' ? '' : `: ${clauses}`);
+  const problem = `No instance of "${template}" is healthy right now`;
+  const plainMessage = `${problem}${because(plainWhy)}.`;
+  const message = `${problem}${because(why)}.`;
   return new GatewayError('NO_HEALTHY_INSTANCE', message, { ...retryAfter(2), plainMessage });
 }
 
@@ -373,11 +375,13 @@ export function queueFull(template: string): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
-/** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". */
-export function backendUnavailable(
-  reason: string,
-  details: Pick<ErrorDetails, 'cause' | 'stderr' | 'suspicious' | 'unreachable'> & { delivered: Delivered },
-): GatewayError {
+type BackendFacts = Pick<
+  ErrorDetails,
+  'cause' | 'stderr' | 'suspicious' | 'unreachable' | 'backendStatus' | 'backendWaitMs'
+> & { delivered: Delivered };
+
+/** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". It may name paths of the machine. */
+export function backendUnavailable(reason: string, details: BackendFacts): GatewayError {
   return new GatewayError('BACKEND_UNAVAILABLE', `The backend is unavailable: ${reason}.`, {
     ...details,
     ...(details.delivered === 'no' ? retryAfter(1) : {}),
@@ -385,6 +389,34 @@ export function backendUnavailable(
     plainMessage: 'The backend is unavailable.',
   });
 }
+
+/** The same for a backend at an endpoint: every caller gets the reason, which names nothing of the gateway's machine. */
+export function endpointUnavailable(reason: string, details: BackendFacts): GatewayError {
+  const { code, message, facts } = backendUnavailable(reason, details);
+  const { plainMessage: _, ...others } = facts;
+  return new GatewayError(code, message, others);
+}
+
+/**
+ * A backend answered with an HTTP status instead of a result. A redirect or a 4xx is its answer: the same request gets the same again,
+ * so there is no Retry-After. `said`: its own words, '' if none. Source: ADR 107.
+ */
+export function backendRefused(status: number, said: string, details: BackendFacts): GatewayError {
+  const isCredential = status === 401 || status === 403;
+  const what = `answered ${status}${isCredential ? ` (${CREDENTIALS_REFUSED})` : ''}`;
+  const isRedirect = status < 400; // then the words say where to
+  const reason = isRedirect ? said : said === '' ? what : `${what}: ${said}`;
+  const facts = { ...details, backendStatus: status };
+  if (status >= 500) return endpointUnavailable(reason, facts);
+  const end = /[.!?]$/.test(reason) ? '' : '.';
+  return new GatewayError(
+    'BACKEND_UNAVAILABLE',
+    `The server ${isRedirect ? 'redirects: ' : ''}${reason}${end}`,
+    { ...facts, reason },
+  );
+}
+
+const CREDENTIALS_REFUSED = "the gateway's credentials for the server were refused";
 
 /** The gateway stops, and the grace time of the call is over. Default: it may have been carried out. */
 export function callCutOff(delivered: Delivered = 'unknown'): GatewayError {

@@ -33,6 +33,10 @@ export interface ErrorDetails {
   readonly backendError?: JsonRpcError;
   /** The MCP result with `isError: true`, when it is the reason (`POST /tools/call`). */
   readonly result?: unknown;
+  /** The HTTP status with which the backend refused. */
+  readonly backendStatus?: number;
+  /** The wait that the backend asked for in `Retry-After`, in ms. */
+  readonly backendWaitMs?: number;
   /** Last lines of a child's standard error. They may contain anything, so no message or event contains them. */
   readonly stderr?: readonly string[];
   /** Why a backend cannot be used, as a clause without secrets: "connection refused". */
@@ -119,6 +123,11 @@ export function hasCode(thrown: unknown, code: ErrorCode): boolean {
   return thrown instanceof GatewayError && thrown.code === code;
 }
 
+/** True for a 4xx of the backend, its answer over HTTP. Source: ADR 107. */
+export function isBackendAnswer({ facts: { backendStatus = 0 } }: GatewayError): boolean {
+  return backendStatus >= 400 && backendStatus < 500;
+}
+
 /** Every code with its HTTP status. Source: ADR 5. */
 export const ERROR_STATUS = {
   MALFORMED_JSON: 400,
@@ -184,12 +193,12 @@ export function perhapsDelivered({ code, message, facts }: GatewayError): Gatewa
 
 /** The error of a failed opening, with the last lines of its child's stderr. */
 export function openingFailed(error: GatewayError, stderr: readonly string[]): GatewayError {
-  const { cause = error, unreachable, reason, plainMessage } = error.facts;
+  const { cause = error, unreachable, reason, plainMessage, backendStatus, backendWaitMs } = error.facts;
   return new GatewayError(error.code, error.message, {
-    ...retryAfter(1),
+    ...(backendStatus === undefined ? retryAfter(1) : { delivered: 'no' }),
     cause,
     stderr,
-    ...definedFields({ unreachable, reason, plainMessage }),
+    ...definedFields({ unreachable, reason, plainMessage, backendStatus, backendWaitMs }),
   });
 }
 

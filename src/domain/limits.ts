@@ -28,6 +28,9 @@ export const LIMITS = {
   backendMessageBytes: 64 * 1024 * 1024,
   /** The same for a message that is parsed; results are not. */
   parsedMessageBytes: 8 * 1024 * 1024,
+  /** Largest body of an HTTP refusal without JSON; the rest is not read. Beginning of its text that callers get, in UTF-16 units. */
+  refusalBytes: 256 * 1024,
+  refusalCharacters: 300,
   /** Values, keys included, of a message or a result that is parsed, and of all pages of one list. A list with 10,000 tools has about 300,000. */
   parsedValues: 1_000_000,
   /** Largest result that is parsed when the gateway needs something of it. */
@@ -120,6 +123,9 @@ export const LIMITS = {
   /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */
   restartFirstMs: 500,
   restartLongestMs: 30_000,
+  /** Longest wait before an instance is opened again that refuses with 401, 403, 404 or 410; also the longest wait that a backend may
+   *  ask for in `Retry-After`. Source: ADR 109. */
+  refusedLongestMs: 600_000,
   /** The back-off of an instance starts again after it ran for this time. */
   restartForgivenMs: 60_000,
   /** Restarts in a row for which calls wait: those after back-offs of up to 2 s. Source: ADR 113. */

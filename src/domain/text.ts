@@ -31,6 +31,13 @@ export function hasInvisible(text: string): boolean {
   return INVISIBLE.test(text);
 }
 
+/** The text on one line: a space for each run of spaces and such characters. */
+export function plainLine(text: string): string {
+  return text.replace(INVISIBLE_RUNS, ' ').trim();
+}
+
+const INVISIBLE_RUNS = new RegExp(`(?:\\s|${INVISIBLE.source})+`, 'g');
+
 /** The text with a space for each such character, except line breaks, tabs and the colours of the command line (ESC [ ... m). */
 export function withoutInvisible(text: string): string {
   return text.replace(INVISIBLE_OR_OURS, (found) =>

@@ -117,6 +117,7 @@ export const ErrorBody = named('ErrorBody', {
   backend_error: Type.Optional(
     Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }),
   ),
+  backend_status: Type.Optional(Type.Integer({ minimum: 300, maximum: 599, examples: [422] })),
   result: Type.Optional(Type.Unknown({ examples: [{ content: [{ type: 'text', text: 'Echo: hello' }] }] })),
   delivered: Type.Optional(Type.Literal('unknown')),
 });
@@ -131,7 +132,7 @@ export function errorBody(
   requestId: string,
   viewer: Principal = NO_PRINCIPAL,
 ): ErrorBody {
-  const { items, requiredPermissions, backendError, result, plainMessage } = error.facts;
+  const { items, requiredPermissions, backendError, backendStatus, result, plainMessage } = error.facts;
   const message = seesMachine(viewer) ? error.message : (plainMessage ?? error.message);
   return {
     detail: items === undefined ? message : items.map((item) => ({ ...item, loc: [...item.loc] })),
@@ -139,6 +140,7 @@ export function errorBody(
     request_id: requestId,
     ...(requiredPermissions === undefined ? {} : { required_permissions: [...requiredPermissions] }),
     ...(backendError === undefined ? {} : { backend_error: backendError }),
+    ...(backendStatus === undefined ? {} : { backend_status: backendStatus }),
     ...(result === undefined ? {} : { result }),
     ...(error.status === 503 && error.delivered === 'unknown' ? { delivered: 'unknown' as const } : {}),
   };

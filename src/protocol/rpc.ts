@@ -59,7 +59,7 @@ const CODES: Partial<Record<ErrorCode, number>> = {
 /**
  * Converts anything thrown into a failure; a failure is unchanged, except that a missing id is added.
  * The code is that of JSON-RPC where there is one, else the HTTP status: no error of the gateway is in the range
- * -32768..-32000 that others may take for theirs. `data`: `error_code`, and where known `instance_id`,
+ * -32768..-32000 that others may take for theirs. `data`: `error_code`, and where known `status` (of the backend), `instance_id`,
  * `retry_after_seconds`, `delivered` (`unknown`: the call may have happened). It does not show how instances are run.
  * Source: MCP 2026-07-28 basic/index#error-codes; ADR 5.
  */
@@ -90,9 +90,10 @@ export function invalidRequest(problem: string): RpcFailure {
 }
 
 function jsonRpcErrorOf(error: GatewayError): JsonRpcError {
-  const { backendError, instanceId, retryAfterSeconds } = error.facts;
+  const { backendError, backendStatus, instanceId, retryAfterSeconds } = error.facts;
   if (backendError !== undefined) return backendError;
   const data: JsonObject = { error_code: error.code };
+  if (backendStatus !== undefined) data.status = backendStatus;
   if (instanceId !== undefined) data.instance_id = instanceId;
   if (retryAfterSeconds !== undefined) data.retry_after_seconds = retryAfterSeconds;
   if (error.delivered === 'unknown') data.delivered = 'unknown';

@@ -8,10 +8,17 @@ import {
   type ClientProfile,
   type ClientReply,
 } from '../domain/client.ts';
-import { backendUnavailable, notWritable } from '../domain/error-catalogue.ts';
+import { backendUnavailable, endpointUnavailable, notWritable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import { type ExchangeRequest, type FinalEvent, parsedResult } from '../domain/exchange.ts';
-import { isFields, isJsonObject, type JsonObject, type JsonText, type JsonValue } from '../domain/json.ts';
+import {
+  definedFields,
+  isFields,
+  isJsonObject,
+  type JsonObject,
+  type JsonText,
+  type JsonValue,
+} from '../domain/json.ts';
 import { type JsonRpcError, METHOD_NOT_FOUND, RPC, requestText } from '../domain/jsonrpc.ts';
 import type { Era, Peer, PinnedEra, ServerInfo } from '../domain/mcp.ts';
 import { ACCEPTED_LEGACY_VERSIONS, LEGACY_VERSIONS, META, METHODS, MODERN_VERSIONS } from '../domain/mcp.ts';
@@ -25,14 +32,24 @@ export interface HandshakeChannel {
 }
 
 /** `none`: no JSON-RPC came, which refuses the method like an error; `detail` is a sentence without its full stop. */
-export type HandshakeAnswer = FinalEvent | NoAnswer;
+export type HandshakeAnswer = FinalEvent | RefusalError | NoAnswer;
 
 interface NoAnswer {
   readonly kind: 'none';
   readonly detail: string;
+  /** The HTTP status, and the wait that its server asked for, in ms. */
+  readonly status?: number;
+  readonly waitMs?: number | undefined;
 }
 
-type HandshakeRefusal = NoAnswer | { readonly kind: 'error'; readonly error: JsonRpcError };
+type HandshakeRefusal = NoAnswer | RefusalError;
+
+interface RefusalError {
+  readonly kind: 'error';
+  readonly error: JsonRpcError;
+  /** Its message for callers, without secrets; by default they get its code only. */
+  readonly said?: string;
+}
 
 export interface HandshakeOptions {
   readonly client: ClientInfo;
@@ -226,16 +243,23 @@ function readResult(text: JsonText): JsonObject {
 
 /** Error codes say that there is an MCP server, and why it refused; without a code the reason is what came instead. */
 function refusedBy(refusals: readonly HandshakeRefusal[]): GatewayError {
-  const codes = refusals.flatMap((refusal) => (refusal.kind === 'error' ? [refusal.error.code] : []));
-  const detail = refusals.findLast((refusal) => refusal.kind === 'none')?.detail ?? '';
-  if (codes.length === 0) return handshakeRefused(`${detail}: not an MCP server`);
-  const refusal = `it refused the handshake (codes ${codes.join(' and ')})`;
+  const errors = refusals.filter((refusal) => refusal.kind === 'error');
+  const none = refusals.findLast((refusal) => refusal.kind === 'none');
+  const { detail = '' } = none ?? {};
+  if (errors.length === 0) return handshakeRefused(`${detail}: not an MCP server`, none);
+  const codes = errors.map(({ error }) => error.code).join(' and ');
+  const said = [...new Set(errors.flatMap(({ said = '' }) => (said === '' ? [] : [`"${said}"`])))].join(', ');
+  const refusal = `it refused the handshake (codes ${codes}${said === '' ? '' : `: ${said}`})`;
   return handshakeRefused(detail === '' ? refusal : `${refusal}; ${detail}`);
 }
 
-function handshakeRefused(reason: string): GatewayError {
-  const cause = new HandshakeRefused(reason);
-  return backendUnavailable(reason, { delivered: 'no', suspicious: true, cause });
+function handshakeRefused(reason: string, { status, waitMs }: Partial<NoAnswer> = {}): GatewayError {
+  return endpointUnavailable(reason, {
+    delivered: 'no',
+    suspicious: true,
+    cause: new HandshakeRefused(reason),
+    ...definedFields({ backendStatus: status, backendWaitMs: waitMs }),
+  });
 }
 
 // Progress tokens: every client counts from 0, so tokens of two callers collide. The backend gets a token of the gateway, and the

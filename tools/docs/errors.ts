@@ -165,9 +165,9 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   BACKEND_UNAVAILABLE: {
     cause:
-      'The connection or the process broke, the answer was not valid, or the gateway stopped. With `delivered: "unknown"` the call may have been carried out.',
+      'The connection or the process broke, the answer was not valid, or the gateway stopped. With `delivered: "unknown"` the call may have been carried out. With `backend_status` (`data.status` in JSON-RPC) the server answered with that HTTP status; the message has its words.',
     remedy:
-      'Without `delivered` repeat the call after `Retry-After`; with it, first check whether the call took effect.',
+      'After a 4xx follow what the server said; 401 and 403 refuse the `headers` of the instance. Else, without `delivered` repeat the call after `Retry-After`; with it, first check whether the call took effect.',
   },
   BACKEND_TIMEOUT: {
     cause:

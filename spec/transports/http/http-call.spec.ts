@@ -52,7 +52,7 @@ const expected: readonly [FailureName, 'no' | 'unknown', suspicious: boolean, wo
   ['502-html', 'unknown', true, 'answered 502'],
   ['503', 'unknown', true, 'answered 503'],
   ['401', 'no', false, 'answered 401'],
-  ['redirect', 'no', true, 'redirects are not followed'],
+  ['redirect', 'no', true, 'register that address'],
   ['reset', 'unknown', true, 'connection'],
   ['reset-midway', 'unknown', true, 'connection'],
   ['truncated-sse', 'unknown', true, 'without an answer'],

@@ -98,7 +98,7 @@ test('only a refused or broken connection looks like a program that is starting'
     assert.ok(mayBeStarting(connectionFailed(withCode(code), code !== 'ECONNREFUSED')), code);
   }
   assert.not.ok(mayBeStarting(connectionFailed(withCode('ENOTFOUND'), false)));
-  assert.not.ok(mayBeStarting(answeredStatus(503)));
+  assert.not.ok(mayBeStarting(answeredStatus({ status: 503 })));
   assert.not.ok(mayBeStarting(new Error('else')));
 });
 

@@ -105,7 +105,11 @@ const ROWS: Readonly<Record<string, Row>> = {
     outcome: 'it answered initialize with a revision the gateway does not speak',
     asked: [D, I, 'DELETE'],
   },
-  'a server that answers 401': { manners: { otherwise: status(401) }, outcome: 'answered 401', asked: [D] },
+  'a server that answers 401': {
+    manners: { otherwise: status(401, 'the <b>key</b> has expired') },
+    outcome: "answered 401 (the gateway's credentials for the server were refused): the key has expired",
+    asked: [D],
+  },
   'a proxy that answers 503': {
     manners: { otherwise: status(503) },
     outcome: 'answered 503',
@@ -113,7 +117,7 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   'a server that redirects': {
     manners: { otherwise: status(307) },
-    outcome: /redirects are not followed/,
+    outcome: 'POST /elsewhere answered 307 to /elsewhere: register that address',
     asked: [D, D],
   },
   'a server that resets every connection': {

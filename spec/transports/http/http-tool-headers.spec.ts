@@ -92,7 +92,7 @@ function eventStream(status: number, ...messages: object[]): Answer {
   };
 }
 
-const ANSWERED_400 = 'BACKEND_UNAVAILABLE: The backend is unavailable: answered 400.';
+const ANSWERED_400 = 'BACKEND_UNAVAILABLE: The server answered 400: a header is missing.';
 const LOG_LINE = { method: 'notifications/message', params: { level: 'info', data: 'work is done' } };
 const ERROR = { code: MISSED, message: 'a header is missing' };
 

@@ -103,7 +103,10 @@ test('does not wait for a program that answers with a refusal', async () => {
   const error = await refusal(
     http(await definition(['-e', script]), openOptions({ handshakeTimeoutMs: 5_000 })),
   );
-  assert.equal([error.facts.reason, error.facts.stderr], ['answered 401', ['asked']]);
+  assert.equal(
+    [error.facts.reason, error.facts.stderr],
+    ["answered 401 (the gateway's credentials for the server were refused)", ['asked']],
+  );
 });
 
 test('stops a program that does not listen in time, or whose opening is aborted', async () => {

@@ -4,7 +4,7 @@
 import { Observable, of } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
 import { capacityYielded } from '../../domain/error-catalogue.ts';
-import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
+import { atInstance, type GatewayError, isBackendAnswer, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { listOf } from '../../domain/mcp.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
@@ -208,6 +208,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   #failed(binding: Binding, isRepeatable: boolean, error: GatewayError): RouteRetry | undefined {
     const { code, delivered } = error;
+    if (isBackendAnswer(error)) return undefined; // it would answer the same again
     if (code !== 'BACKEND_UNAVAILABLE' || !isRepeatAllowed(delivered, isRepeatable)) return undefined;
     const isFirst = this.#failure?.error.delivered !== 'unknown';
     const mayRepeat = this.#repeats < MOST_REPEATS && (isFirst || delivered === 'no');

@@ -21,17 +21,22 @@ import {
   codingUnknown,
   connectionClosed,
   connectionFailed,
+  type RefusedStatus,
 } from './http-failures.ts';
+import { type ResponseHeaders, readRefusal } from './refusal-text.ts';
 import { SseReader } from './sse-reader.ts';
 
 export type AnswerEnding =
   /** A success was read to its end. `detail`: what came, in case the answer was missing. */
   | { readonly kind: 'complete'; readonly detail: string; readonly streamed: boolean }
-  /** A status that is no success, with the JSON-RPC error of its body if there is one. */
-  | { readonly kind: 'refused'; readonly status: number; readonly error: RefusalError | undefined }
+  | RefusedEnding
   | { readonly kind: 'broken'; readonly failure: GatewayError };
 
-export type RefusedEnding = Extract<AnswerEnding, { kind: 'refused' }>;
+/** A status that is no success, with the JSON-RPC error of its body if there is one. */
+export interface RefusedEnding extends RefusedStatus {
+  readonly kind: 'refused';
+  readonly error: RefusalError | undefined;
+}
 
 type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 
@@ -60,6 +65,9 @@ export interface Sending {
 
 /** What sent the request. */
 export interface Sender {
+  readonly origin: string;
+  /** Values that no text for callers may contain. */
+  readonly secrets: readonly string[];
   send(sending: Sending, answer: HttpAnswer): void;
   /** The path of a URL in an answer to `from`; undefined for another origin. */
   pathOf(written: string, from: string): string | undefined;
@@ -85,6 +93,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #bytes = 0;
   #over = false;
   #memory: InstanceHeldBytes | undefined;
+  /** Of a status that is no success. */
+  #refusal: ResponseHeaders | undefined;
   #holding: Holding | undefined;
   #timer: NodeJS.Timeout | undefined;
 
@@ -110,7 +120,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#memory = memory;
   }
 
-  /** The request that is answered, for a redirect and for cookies. */
+  /** The request that is answered, for a redirect, for cookies and for the words of a refusal. */
   sentBy(sender: Sender, sending: Sending): void {
     this.#sender = sender;
     this.#sending = sending;
@@ -145,7 +155,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     if (typeof sessionId === 'string' && sessionId !== '') this.sessionId = sessionId;
     if (headers['content-encoding'] !== undefined) this.#coding = codingOf(headers['content-encoding']);
     const type = headers['content-type'];
-    if (isSuccess(status) && typeof type === 'string' && EVENT_STREAM.test(type)) {
+    if (!isSuccess(status)) this.#beginRefusal(headers);
+    else if (typeof type === 'string' && EVENT_STREAM.test(type)) {
       this.#reader = new SseReader(LIMITS.backendMessageBytes, this.#event);
     }
     if (!this.#over) this.#sink.began?.();
@@ -178,6 +189,10 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     let isWithin: boolean;
     if (this.#reader === undefined) {
       this.#chunks.push(chunk);
+      if (this.#refusal !== undefined && this.#bytes > LIMITS.refusalBytes && !isJson(this.#refusal)) {
+        this.#endRefusal();
+        return;
+      }
       isWithin = this.#bytes <= LIMITS.backendMessageBytes;
     } else isWithin = this.#reader.push(chunk);
     // A few compressed bytes may be gigabytes of comments.
@@ -188,20 +203,19 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
 
   #complete(): void {
     if (this.#over) return;
+    if (this.#refusal !== undefined) {
+      this.#finishRefusal(this.#refusal);
+      return;
+    }
     this.#end();
     if (this.#reader !== undefined) {
       const detail = 'ended its event stream without an answer';
       this.#sink.finished({ kind: 'complete', detail, streamed: true });
       return;
     }
-    const body = this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
+    const body = this.#body;
     const message = body && readMessage(body);
     const batch = body === undefined || message !== undefined ? [] : readBatch(body);
-    if (!isSuccess(this.status)) {
-      const error = [message, ...batch].find((each) => each?.kind === 'error');
-      this.#sink.finished({ kind: 'refused', status: this.status, error });
-      return;
-    }
     if (message !== undefined) this.#sink.message(message);
     for (const each of batch) this.#sink.message(each);
     const other = unparsedSize(this.#bytes) ?? 'something else than the JSON-RPC answer';
@@ -215,6 +229,10 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
 
   #break(failure: GatewayError): void {
     if (this.#over) return;
+    if (this.#refusal !== undefined) {
+      this.#finishRefusal(this.#refusal); // the status is known, and says more
+      return;
+    }
     this.#end();
     this.#sink.finished({ kind: 'broken', failure });
   }
@@ -268,6 +286,33 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     else for (const each of readBatch(data)) this.#sink.message(each);
   };
 
+  /** Nothing but the beginning of its text is needed, so the rest is not waited for. */
+  #beginRefusal(headers: ResponseHeaders): void {
+    this.#refusal = headers;
+    this.#timer ??= setTimeout(() => this.#endRefusal(), LIMITS.backgroundMs).unref();
+  }
+
+  #endRefusal(): void {
+    if (this.#over || this.#refusal === undefined) return;
+    this.#finishRefusal(this.#refusal);
+    this.#controller?.abort(new Error('the gateway does not need the rest of the refusal'));
+  }
+
+  #finishRefusal(headers: ResponseHeaders): void {
+    this.#end();
+    const refusal = readRefusal(this.status, headers, this.#body ?? NOTHING, {
+      isDecoded: this.#decoder !== undefined,
+      origin: this.#sender?.origin,
+      secrets: this.#sender?.secrets,
+      ...this.#sending,
+    });
+    this.#sink.finished({ kind: 'refused', ...refusal });
+  }
+
+  get #body(): Buffer | undefined {
+    return this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : this.#chunks[0];
+  }
+
   #end(): void {
     this.#over = true;
     clearTimeout(this.#timer);
@@ -290,12 +335,16 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   }
 }
 
-type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
-
 /** Most bytes that are read of the body of a redirect. */
 const MOST_SKIPPED_BYTES = 64 * 1024;
 
+const NOTHING = Buffer.alloc(0);
+
 const EVENT_STREAM = /^\s*text\/event-stream\s*(;|$)/i;
+
+function isJson(headers: ResponseHeaders): boolean {
+  return /\bjson\b/i.test(String(headers['content-type'] ?? ''));
+}
 
 function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;

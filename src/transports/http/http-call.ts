@@ -349,7 +349,7 @@ export interface CallConversation {
 export function callRefusalOf(refused: RefusedEnding, id: number, peer: Peer): JsonRpcError | GatewayError {
   const { status, error } = refused;
   const isOwn = numberMeant(error?.id) === id || (error?.id === null && missesHeader(refused, peer));
-  return error === undefined || !isOwn || PROXY_STATUS.has(status) ? answeredStatus(status) : error.error;
+  return error === undefined || !isOwn || PROXY_STATUS.has(status) ? answeredStatus(refused) : error.error;
 }
 
 /** The session was lost and no new one could be opened: the call never ran. */

@@ -11,6 +11,10 @@ import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 import type { OpenOptions } from '../transport.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
+import { PLAIN_TEXT, refusalText, secretsOf } from './refusal-text.ts';
+
+type EndpointDefinition = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
+  Partial<Pick<InstanceDefinition, 'env'>>;
 
 export type Headers = Sending['headers'];
 
@@ -38,16 +42,18 @@ export class HttpConnection implements Sender {
   /** Counts the messages without an answer that are under way. */
   readonly waitingBytes: ByteBudget | undefined;
   readonly #answers: InstanceHeldBytes | undefined;
+  readonly secrets: readonly string[];
   readonly #streams = new Set<Client>();
   readonly #closing = new AbortController();
   #lastId = 0;
 
   constructor(
-    { endpoint = '', headers }: Pick<InstanceDefinition, 'endpoint' | 'headers'>,
+    { endpoint = '', headers, env = {} }: EndpointDefinition,
     { isDenied, answers, waitingBytes }: Pick<OpenOptions, 'isDenied' | 'answers' | 'waitingBytes'>,
   ) {
     this.waitingBytes = waitingBytes;
     this.#answers = answers;
+    this.secrets = secretsOf({ endpoint, headers, env });
     const url = new URL(endpoint);
     this.path = url.pathname;
     this.origin = url.origin;
@@ -96,6 +102,11 @@ export class HttpConnection implements Sender {
 
   delete(headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
     this.#begin('DELETE', { ...this.#headers, ...headers }, answer, null, options);
+  }
+
+  /** The message of an error for callers that get no JSON-RPC of this server. */
+  textOf({ message }: { readonly message: string }): string {
+    return refusalText(Buffer.from(message), PLAIN_TEXT, this.secrets);
   }
 
   /** The path of a URL that the backend named in its answer to `from`; undefined for another origin. */

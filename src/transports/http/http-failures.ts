@@ -1,12 +1,27 @@
 // Makes BACKEND_UNAVAILABLE of failures between the gateway and an HTTP backend: the reason, whether the request can have reached the
-// backend, and whether the instance should be probed. Reasons never repeat a body or a header. Decisions depend on codes, never on
-// texts.
+// backend, and whether the instance should be probed. A reason repeats the beginning of a refusal (refusal-text.ts). Decisions depend
+// on codes, never on texts.
 
-import { backendUnavailable } from '../../domain/error-catalogue.ts';
+import { backendRefused, backendUnavailable, endpointUnavailable } from '../../domain/error-catalogue.ts';
 import { codeOf, GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
 import { CODINGS } from './body-decoder.ts';
+
+/** An HTTP status that is no success, with what the server said. */
+export interface RefusedStatus {
+  readonly status: number;
+  /** Beginning of its text, for callers. */
+  readonly text?: string;
+  /** Method and path of the request: `POST /mcp`. */
+  readonly asked?: string;
+  /** Where a redirect leads: a path of the same origin, or a URL without its query. */
+  readonly location?: string | undefined;
+  /** Methods that the server allows there. */
+  readonly allow?: string | undefined;
+  /** The wait of `Retry-After`, in ms. */
+  readonly waitMs?: number | undefined;
+}
 
 /**
  * The failure of a connection. `sent`: undici had begun to write. A refused connection is `unreachable`, every other failure
@@ -18,10 +33,10 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
   }
   const code = codeOf(error);
   if (code === 'ECONNREFUSED' && !sent) {
-    return backendUnavailable('connection refused', { delivered: 'no', cause: error, unreachable: true });
+    return endpointUnavailable('connection refused', { delivered: 'no', cause: error, unreachable: true });
   }
   const what = sent ? 'the connection broke before the answer' : 'the connection could not be made';
-  return backendUnavailable(code ? `${what} (${code})` : what, {
+  return endpointUnavailable(code ? `${what} (${code})` : what, {
     delivered: sent ? 'unknown' : 'no',
     cause: error,
     suspicious: true,
@@ -29,16 +44,32 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
 }
 
 /**
- * The failure of a call that was answered with a status other than success. After 4xx and redirects nothing was done; a 5xx may
+ * The failure of a request that was answered with a status other than success. After 4xx and redirects nothing was done; a 5xx may
  * come after the work.
  */
-export function answeredStatus(status: number): GatewayError {
-  if (status < 400) {
-    const reason = `answered ${status}, and redirects are not followed`;
-    return backendUnavailable(reason, { delivered: 'no', suspicious: true });
-  }
-  if (status < 500) return backendUnavailable(`answered ${status}`, { delivered: 'no' });
-  return backendUnavailable(`answered ${status}`, { delivered: 'unknown', suspicious: true });
+export function answeredStatus(refused: RefusedStatus): GatewayError {
+  const { status, waitMs: backendWaitMs } = refused;
+  const words = wordsOf(refused);
+  const facts = backendWaitMs === undefined ? {} : { backendWaitMs };
+  if (status < 400) return backendRefused(status, words, { ...facts, delivered: 'no', suspicious: true });
+  if (status < 500) return backendRefused(status, words, { ...facts, delivered: 'no' });
+  return backendRefused(status, words, { ...facts, delivered: 'unknown', suspicious: true });
+}
+
+/** What the server said; of a redirect, where it leads; with 405 also the methods that the address takes. '' for nothing. */
+export function wordsOf({
+  status,
+  text = '',
+  asked = 'the request',
+  location,
+  allow,
+}: RefusedStatus): string {
+  if (status < 400)
+    return `${asked} answered ${status} ${location === undefined ? 'without a location' : `to ${location}: register that address`}`;
+  if (status !== 405 || allow === undefined) return text;
+  const isStream = /\bGET\b/i.test(allow) && !/\bPOST\b/i.test(allow);
+  const hint = isStream ? ', as an event stream of the older transport (sse) does' : '';
+  return `it takes only ${allow}${hint}${text === '' ? '' : `; ${text}`}`;
 }
 
 /**
@@ -46,29 +77,29 @@ export function answeredStatus(status: number): GatewayError {
  * empty body".
  */
 export function answerMissing(detail: string): GatewayError {
-  return backendUnavailable(detail, { delivered: 'unknown', suspicious: true });
+  return endpointUnavailable(detail, { delivered: 'unknown', suspicious: true });
 }
 
 export function answerTooLarge(mostBytes: number = LIMITS.backendMessageBytes): GatewayError {
   const reason = `answered with more than ${mostBytes} bytes in one message`;
-  return backendUnavailable(reason, { delivered: 'unknown' });
+  return endpointUnavailable(reason, { delivered: 'unknown' });
 }
 
 /** The body has a content coding that the gateway does not decode. It would have it again. */
 export function codingUnknown(coding: string): GatewayError {
   const reason = `answered in the encoding "${coding}"; the gateway reads ${CODINGS.join(', ')} and plain bodies`;
-  return backendUnavailable(reason, { delivered: 'unknown' });
+  return endpointUnavailable(reason, { delivered: 'unknown' });
 }
 
 export function codingFailed(coding: string, error: Error): GatewayError {
   const code = codeOf(error);
   const reason = `answered with a body that is no ${coding}${code === undefined ? '' : ` (${code})`}`;
-  return backendUnavailable(reason, { delivered: 'unknown', suspicious: true, cause: error });
+  return endpointUnavailable(reason, { delivered: 'unknown', suspicious: true, cause: error });
 }
 
 /** The gateway closed the connection. `sent`: as in connectionFailed. */
 export function connectionClosed(reason: string, sent: boolean): GatewayError {
-  return backendUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
+  return endpointUnavailable(reason, { delivered: sent ? 'unknown' : 'no' });
 }
 
 /** True when the backend ended the connection before the answer. */

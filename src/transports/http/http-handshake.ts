@@ -12,7 +12,7 @@ import { eraHeaders, type HandshakeAnswer, type HandshakeChannel, type Spoken } 
 import { CookieJar } from './cookie-jar.ts';
 import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
-import { answeredStatus, answerMissing, connectionClosed, wasCutOff } from './http-failures.ts';
+import { answeredStatus, answerMissing, connectionClosed, wasCutOff, wordsOf } from './http-failures.ts';
 
 export interface HttpHandshakeOptions {
   readonly signal: AbortSignal;
@@ -49,7 +49,8 @@ export class HttpHandshake implements HandshakeChannel {
       return this.#interpret(asked, spoken.era);
     }
     if (method === 'initialize' && asked.answer.kind === 'result') this.sessionId = asked.sessionId;
-    return asked.answer;
+    const { answer } = asked;
+    return answer.kind === 'error' ? errorFor(answer, this.#connection.textOf(answer.error)) : answer;
   }
 
   async initialized(protocolVersion: string): Promise<void> {
@@ -90,9 +91,8 @@ export class HttpHandshake implements HandshakeChannel {
       throw ending.failure;
     }
     if (ending.kind === 'refused') {
-      const { status, error } = ending;
-      if (this.#isFailure(ending)) throw answeredStatus(status);
-      return error ?? none(`POST ${this.#connection.path} was answered with HTTP ${status}`);
+      if (this.#isFailure(ending)) throw answeredStatus(ending);
+      return ending.error === undefined ? refusedWith(ending) : errorFor(ending.error, ending.text);
     }
     // A server may answer a method of another era in any way; a request in its own era may still succeed.
     if (era === 'modern' || this.#options.known === 'modern')
@@ -111,6 +111,17 @@ const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 429, 502, 503, 
 
 function none(detail: string): HandshakeAnswer {
   return { kind: 'none', detail };
+}
+
+function errorFor(answer: Extract<AnswerMessage, { kind: 'error' }>, said = ''): HandshakeAnswer {
+  return { kind: 'error', error: answer.error, said };
+}
+
+function refusedWith(refused: RefusedEnding): HandshakeAnswer {
+  const { status, asked, waitMs } = refused;
+  const words = wordsOf(refused);
+  const detail = `${asked} was answered with HTTP ${status}${words === '' ? '' : ` (${words})`}`;
+  return { kind: 'none', detail, status, waitMs };
 }
 
 /** The answer to the request's id, or the ending of the HTTP answer without it. */

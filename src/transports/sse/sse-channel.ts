@@ -90,7 +90,7 @@ export class SseChannel extends Channel implements AnswerSink {
   /** The stream has ended, and fails every exchange. */
   finished(ending: AnswerEnding): void {
     if (ending.kind === 'broken') this.#fail(ending.failure);
-    else if (ending.kind === 'refused') this.#fail(answeredStatus(ending.status));
+    else if (ending.kind === 'refused') this.#fail(answeredStatus(ending));
     else this.#fail(answerMissing(ending.streamed ? 'it ended its event stream' : `it ${ending.detail}`));
   }
 
@@ -103,7 +103,7 @@ export class SseChannel extends Channel implements AnswerSink {
       message: (message) => this.message(message),
       finished: (ending) => {
         if (ending.kind === 'broken') fail(ending.failure);
-        else if (ending.kind === 'refused') fail(answeredStatus(ending.status));
+        else if (ending.kind === 'refused') fail(answeredStatus(ending));
       },
     });
   }
