@@ -377,7 +377,7 @@ export function queueFull(template: string): GatewayError {
 
 type BackendFacts = Pick<
   ErrorDetails,
-  'cause' | 'stderr' | 'suspicious' | 'unreachable' | 'backendStatus' | 'backendWaitMs'
+  'cause' | 'stderr' | 'suspicious' | 'unreachable' | 'backendStatus' | 'backendWaitMs' | 'isSessionLost'
 > & { delivered: Delivered };
 
 /** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". It may name paths of the machine. */

@@ -35,6 +35,8 @@ export interface ErrorDetails {
   readonly result?: unknown;
   /** The HTTP status with which the backend refused. */
   readonly backendStatus?: number;
+  /** True when the backend forgot the session of a client, and so refused the call. */
+  readonly isSessionLost?: boolean;
   /** The wait that the backend asked for in `Retry-After`, in ms. */
   readonly backendWaitMs?: number;
   /** Last lines of a child's standard error. They may contain anything, so no message or event contains them. */
@@ -121,6 +123,15 @@ export function asGatewayError(thrown: unknown): GatewayError {
 
 export function hasCode(thrown: unknown, code: ErrorCode): boolean {
   return thrown instanceof GatewayError && thrown.code === code;
+}
+
+/**
+ * The failure of a call, or else the error after it. After a session that its server forgot, the error says more: the call was certainly
+ * not carried out, and the session is over. Source: ADR 108.
+ */
+export function moreTelling(failure: GatewayError | undefined, error: GatewayError): GatewayError {
+  if (failure === undefined || (failure.facts.isSessionLost && failure.delivered === 'no')) return error;
+  return failure;
 }
 
 /** True for a 4xx of the backend, its answer over HTTP. Source: ADR 107. */

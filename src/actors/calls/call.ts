@@ -9,6 +9,7 @@ import {
   asGatewayError,
   atInstance,
   type GatewayError,
+  moreTelling,
   perhapsDelivered,
   shuttingDown,
 } from '../../domain/errors.ts';
@@ -194,8 +195,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     else this.giveUp(failure ?? this.#overdue);
   }
 
-  // -----------------------------------------------------------------------------------------------------------------
-
   end(): void {
     this.#deadline.end();
     this.#leaveQueue();
@@ -272,7 +271,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #waitFor<T>(
     preparation$: Observable<T>,
     done: (value: T) => void,
-    failed = (error: GatewayError): void => this.giveUp(this.#failure ?? error),
+    failed = (error: GatewayError): void => this.giveUp(moreTelling(this.#failure, error)),
   ): void {
     const preparation = new Subscription();
     this.#preparation = preparation; // before subscribing: it may end synchronously

@@ -4,7 +4,13 @@
 import { Observable, of } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
 import { capacityYielded } from '../../domain/error-catalogue.ts';
-import { atInstance, type GatewayError, isBackendAnswer, perhapsDelivered } from '../../domain/errors.ts';
+import {
+  atInstance,
+  type GatewayError,
+  isBackendAnswer,
+  moreTelling,
+  perhapsDelivered,
+} from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { listOf } from '../../domain/mcp.ts';
 import { isRepeatAllowed } from '../calls/retry.ts';
@@ -158,7 +164,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   refuse(error: GatewayError): void {
     const failure = this.#failure;
     if (this.binding !== undefined) this.#call?.giveUp(perhapsDelivered(error));
-    else this.#call?.giveUp(failure === undefined ? error : atInstance(failure.error, failure.ref.id));
+    else this.#call?.giveUp(moreTelling(failure && atInstance(failure.error, failure.ref.id), error));
   }
 
   // ---------------------------------------------------------------------------------------------------------------------

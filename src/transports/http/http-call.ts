@@ -246,10 +246,39 @@ export class HttpCall implements AnswerSink {
         this.#failForLostSession(session.hasSession ? sessionNotReopened(thrown) : asGatewayError(thrown));
       };
       const reopened = this.#conversation.reopen(this.#session);
-      if (reopened === undefined) this.#failForLostSession(connectionClosed(SESSION_LOST, false));
+      if (reopened === undefined) this.#failForLostSession(sessionForgotten());
       else reopened.then(() => this.start(), failed);
       return;
     }
+    if (!this.#repeated && session.mayBeLost(refused, this.#id)) {
+      this.#repeated = true;
+      void this.#checkSession(refused, this.#session);
+    } else this.#takeAnswer(refused);
+  }
+
+  /**
+   * The status may be about the session or about the call. If the session is refused a ping, too, and another one can be opened, the
+   * session is lost, and the call was not carried out. Source: ADR 108.
+   */
+  async #checkSession(refused: RefusedEnding, session: HttpSession): Promise<void> {
+    const isAlive = this.#request.method !== 'ping' && !(await session.isRefused());
+    if (isAlive) return this.#takeAnswer(refused);
+    const reopened = this.#conversation.reopen(session);
+    try {
+      if (reopened !== undefined) await reopened;
+      else await this.#conversation.tryAnother();
+    } catch {
+      this.#conversation.sessionLost(); // only when the backend speaks another era now
+      this.#takeAnswer(refused); // the status is not about the session
+      return;
+    }
+    if (reopened === undefined) this.#failForLostSession(sessionForgotten());
+    else this.start();
+  }
+
+  #takeAnswer(refused: RefusedEnding): void {
+    if (this.isOver) return;
+    const { session } = this.#conversation;
     const refusal = callRefusalOf(refused, this.#id, session.peer);
     if (refusal instanceof GatewayError) this.#fail(refusal);
     else if (this.#repeated || !missesHeader(refused, session.peer))
@@ -341,6 +370,8 @@ export interface CallConversation {
    * Undefined when the conversation ends with its session.
    */
   reopen(lost: HttpSession): Promise<void> | undefined;
+  /** Opens a session like that of the conversation, and deletes it. Rejects like openSession. */
+  tryAnother(): Promise<void>;
   /** Ends the conversation, unless it reopens at a backend of the same era. */
   sessionLost(): void;
 }
@@ -350,6 +381,11 @@ export function callRefusalOf(refused: RefusedEnding, id: number, peer: Peer): J
   const { status, error } = refused;
   const isOwn = numberMeant(error?.id) === id || (error?.id === null && missesHeader(refused, peer));
   return error === undefined || !isOwn || PROXY_STATUS.has(status) ? answeredStatus(refused) : error.error;
+}
+
+/** The session of a client is lost: its call never ran. */
+function sessionForgotten(): GatewayError {
+  return backendUnavailable(SESSION_LOST, { delivered: 'no', isSessionLost: true });
 }
 
 /** The session was lost and no new one could be opened: the call never ran. */

@@ -123,6 +123,19 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     return this.#reopening;
   }
 
+  async tryAnother(): Promise<void> {
+    const { connection, options } = this.backend;
+    const { signal } = new AbortController(); // it is bounded by the time for a handshake
+    const profile = this.#profile;
+    const session = await openSession(connection, {
+      ...options,
+      signal,
+      ...(profile && { profile }),
+      known: this.peer.era,
+    });
+    void session.end();
+  }
+
   sessionLost(): void {
     const reason = this.#profile === undefined ? this.#newEra : SESSION_LOST;
     if (reason !== undefined) void this.end({ reason, expected: false });

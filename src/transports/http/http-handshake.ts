@@ -168,6 +168,12 @@ function ask(
   });
 }
 
+/** The status with which the request of this id is refused; 0 for any other end. Never rejects, waits at most LIMITS.backgroundMs. */
+export async function refusedStatus(send: (answer: HttpAnswer) => void, id: number): Promise<number> {
+  const asked = await ask(send, id, AbortSignal.timeout(LIMITS.backgroundMs));
+  return asked.kind === 'refused' ? asked.status : 0;
+}
+
 /** Sends a message whose answer does not matter. Never rejects, waits at most LIMITS.backgroundMs. */
 export async function sendUnawaited(send: (answer: HttpAnswer) => void): Promise<void> {
   await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));

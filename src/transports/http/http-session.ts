@@ -5,7 +5,7 @@
 import type { ClientProfile, ClientReply } from '../../domain/client.ts';
 import { cancellation, type ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { idValue, type JsonRpcId, numberMeant, RPC } from '../../domain/jsonrpc.ts';
+import { idValue, type JsonRpcId, numberMeant, RPC, requestText } from '../../domain/jsonrpc.ts';
 import { CANCELLED, type Era, type Peer } from '../../domain/mcp.ts';
 import { boundedHandshake, type HandshakeBounds } from '../bounded-handshake.ts';
 import { eraHeaders, shakeHands } from '../handshake.ts';
@@ -13,7 +13,7 @@ import type { OpenOptions } from '../transport.ts';
 import { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
-import { HttpHandshake, sendUnawaited, UnawaitedMessages } from './http-handshake.ts';
+import { HttpHandshake, refusedStatus, sendUnawaited, UnawaitedMessages } from './http-handshake.ts';
 
 /** Longest wait for the first `server/discover`, at most a quarter of the handshake's time. Source: ADR 33. */
 const DISCOVER_TIMEOUT_MS = 3_000;
@@ -102,6 +102,23 @@ export class HttpSession {
     return this.hasSession || !ANSWER_CODES.has(error.error.code);
   }
 
+  /**
+   * True for statuses without an error about this request that some servers answer for an unknown session, although they may be about
+   * the call. Source: ADR 108.
+   */
+  mayBeLost({ status, error }: RefusedEnding, id: number): boolean {
+    return (
+      this.hasSession && MAY_BE_SESSION.has(status) && (error === undefined || numberMeant(error.id) !== id)
+    );
+  }
+
+  /** True when the session is refused a ping with such a status, too. Waits at most LIMITS.backgroundMs. */
+  async isRefused(): Promise<boolean> {
+    const id = this.#connection.nextId();
+    const status = await refusedStatus(this.#posting(requestText(id, 'ping', undefined), 'ping'), id);
+    return status === 404 || MAY_BE_SESSION.has(status);
+  }
+
   /** Notifies a legacy backend that a request is cancelled. Never rejects, waits at most LIMITS.backgroundMs. */
   async cancel(requestId: number, ownerId: string, reason?: string): Promise<void> {
     const body = messageText({ method: CANCELLED, params: cancellation(requestId, reason) });
@@ -144,6 +161,7 @@ function deleteSession(connection: HttpConnection, headers: Headers, jar: Cookie
   return sendUnawaited((answer) => connection.delete(headers, answer, { jar }));
 }
 
+const MAY_BE_SESSION: ReadonlySet<number> = new Set([400, 401, 403, 410, 429]);
 const SESSION_CODES: ReadonlySet<number> = new Set([RPC.badRequest, RPC.sessionNotFound]);
 const MODERN_CODES: readonly number[] = [RPC.headerMismatch, RPC.missingCapability, RPC.unsupportedVersion];
 
