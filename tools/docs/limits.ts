@@ -208,7 +208,11 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `\`sessions.idle_seconds\`, ${minutes(LIMITS.sessionIdleMs)}`,
       'it ends',
     ],
-    ['`initialize`, until a session is open at an instance', seconds(LIMITS.handshakeMs), '`503`'],
+    [
+      '`initialize`, until a session is open at an instance',
+      `\`timeout\`, at least ${seconds(LIMITS.handshakeMs)}`,
+      '`503`',
+    ],
     [
       'Dedicated processes of one instance',
       `\`sessions.max_processes\`, ${LIMITS.isolatedProcesses}; per caller \`sessions.share\``,

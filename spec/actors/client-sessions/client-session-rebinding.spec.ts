@@ -172,7 +172,7 @@ test('second openings use the retry budget; others wait for half of their time',
   assert.is(harness.upstreams('b').length, 30);
   await pass(1_000);
   assert.is(harness.upstreams('b').length, 30 + 12 + 10, 'a fifth of the openings, and the allowance');
-  await pass(LIMITS.handshakeMs / 2 - 1_000);
+  await pass(DEFAULT_POLICY.callTimeoutMs / 2 - 1_000);
   assert.is((await Promise.all(openings)).length, 60);
 });
 
@@ -185,7 +185,7 @@ for (const [when, ids, fields] of [
     for (const id of ids) await harness.add(id, { fields });
     const signals = ids.map((id) => harness.freeze(id).signals);
     const late = harness.openSession().catch(codeOf);
-    await pass(LIMITS.handshakeMs - 1);
+    await pass(DEFAULT_POLICY.callTimeoutMs - 1);
     const found = signals.flat().map(({ aborted }) => aborted);
     assert.equal(found, [false]);
     mock.timers.tick(1);
@@ -336,7 +336,7 @@ test('another session finds out the eras of a program when the first one is abor
   assert.is(await codes[0], 'SESSION_NOT_FOUND');
   await settled();
   assert.is(signals.length, 2);
-  mock.timers.tick(LIMITS.handshakeMs);
+  mock.timers.tick(DEFAULT_POLICY.callTimeoutMs);
   await Promise.all(codes);
 });
 
@@ -351,7 +351,7 @@ test('a session that may wait long waits for the probe of another one, however l
     return end;
   });
   await settled();
-  mock.timers.tick(LIMITS.handshakeMs);
+  mock.timers.tick(DEFAULT_POLICY.callTimeoutMs);
   for (const [n, end] of ends.entries()) {
     await settled();
     assert.is(signals.length, n + 1);

@@ -9,6 +9,7 @@ import type { ClientSession } from '../../../src/actors/client-sessions/client-s
 import { SESSION_ACTOR_ID } from '../../../src/actors/template.machine.ts';
 import { profileBytes, type SessionRecord } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { DEFAULT_POLICY } from '../../../src/domain/policy.ts';
 import {
   ASKABLE,
   answers,
@@ -47,7 +48,7 @@ test('a session that opens too slowly, or when the table is closed, fails and le
   const opening = codeOf(harness.openSession());
   await settled();
   assert.is(harness.sessions.size, 1);
-  await pass(LIMITS.handshakeMs - 1);
+  await pass(DEFAULT_POLICY.callTimeoutMs - 1);
   assert.is(harness.sessions.size, 1);
   mock.timers.tick(1);
   assert.is(await opening, 'BACKEND_TIMEOUT');
