@@ -203,7 +203,8 @@ for (const [where, backend] of Object.entries(BACKENDS)) {
     const client = await open();
     await client.ask();
     const { questionId } = client;
-    for (const id of [questionId + 1, String(questionId), 0, -1, 'request-1']) await client.reply(id);
+    for (const id of [questionId + 1, `0${questionId}`, ` ${questionId}`, 0, -1, 'request-1'])
+      await client.reply(id);
     assert.is(client.seen, undefined);
     await client.reply(questionId);
     assert.is(client.seen, 'done by a');

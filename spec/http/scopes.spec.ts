@@ -109,8 +109,15 @@ const ROWS: Readonly<Record<string, Row>> = {
   }),
   ...rows(
     [
-      ...['GET /metrics', 'GET /events', 'GET /gateway/stats', 'GET /stats', 'GET /gateway/sessions'],
-      ...['GET /gateway/registry', 'GET /gateway/templates', 'GET /servers'],
+      ...[
+        'GET /metrics',
+        'GET /events',
+        'GET /gateway/stats',
+        'GET /stats',
+        'GET /gateway/sessions',
+        'GET /gateway/history',
+      ],
+      ...['GET /gateway/registry', 'GET /gateway/templates', 'GET /servers', 'GET /gateway/connect'],
     ],
     { needs: read, admitted: '200' },
   ),

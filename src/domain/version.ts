@@ -17,7 +17,7 @@ export function ownCommand(
   words: string,
   {
     module = import.meta.url,
-    folder = process.cwd(),
+    folder = presentFolder(),
   }: { readonly module?: string; readonly folder?: string } = {},
 ): string {
   const path = decodeURIComponent(new URL(module).pathname).replace(/^\/(?=[A-Za-z]:)/, '');
@@ -27,6 +27,15 @@ export function ownCommand(
   if (`${folder.replaceAll('\\', '/')}/`.startsWith(`${root}/`)) return `npx stagedoor ${words}`;
   const program = `${root}${own}/bin/stagedoor.mjs`;
   return `node ${/\s/.test(program) ? `'${program}'` : program} ${words}`;
+}
+
+/** Empty when it was removed. */
+function presentFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return ''; // Node has no other way to ask
+  }
 }
 
 /** Where npm keeps the packages of global installations: `/usr/local/lib`, `AppData/Roaming/npm`. */
