@@ -196,7 +196,7 @@ inBrowser('changes the strategy of a template, and resets a refused setting', as
   await page.getByLabel('Timeout').fill('7');
   await page.keyboard.press('Enter');
   await page.getByText('not now').waitFor();
-  assert.is(await page.getByLabel('Timeout').inputValue(), '30');
+  assert.is(await page.getByLabel('Timeout').inputValue(), '60');
   await page.unroute(path);
 });
 
