@@ -96,7 +96,7 @@ export class Group {
       this.#changes.next({ kind: 'down', id: ref.id });
       this.queue.reconsider();
     }
-    this.#waiting.reconsider();
+    if (state !== 'starting') this.#waiting.reconsider();
   }
 
   /**
@@ -104,7 +104,8 @@ export class Group {
    * after few failures in a row. Waiting for it may help. `only`: the only instance that counts.
    */
   isStarting(tried?: ReadonlySet<string>, only?: InstanceRef): boolean {
-    return (only !== undefined || this.pool.candidates.length === 0) && this.#starting(tried, only) > 0;
+    if (only === undefined && this.pool.candidates.length > 0) return false;
+    return this.#starting(tried, only).next().done !== true;
   }
 
   /**
@@ -131,18 +132,16 @@ export class Group {
         },
         refuse: () => subscriber.error(queueFull(this.template)),
       };
-      if (this.#waiting.join(wait, this.#starting(tried, only) * LIMITS.queuedPerInstance))
+      if (this.#waiting.join(wait, [...this.#starting(tried, only)].length * LIMITS.queuedPerInstance))
         return () => this.#waiting.leave(wait);
       wait.refuse();
       return undefined;
     });
   }
 
-  #starting(tried?: ReadonlySet<string>, only?: InstanceRef): number {
-    let count = 0;
+  *#starting(tried?: ReadonlySet<string>, only?: InstanceRef): Generator<InstanceRef> {
     for (const member of only === undefined ? this.members.values() : [only])
-      if (member instanceof InstanceRef && member.isStarting && tried?.has(member.id) !== true) count += 1;
-    return count;
+      if (member instanceof InstanceRef && member.isStarting && tried?.has(member.id) !== true) yield member;
   }
 
   views(): MemberView[] {

@@ -1,6 +1,6 @@
 // The queue of calls that found all instances of their template full, or still starting, bounded in length and time. Owners take
-// turns; the calls of one owner are served in order of arrival. It decides which call tries next, not at which instance. Each call is served in its own
-// task of the scheduler: an instance that falls, or returns, may concern thousands. Source: ADR 41, ADR 102.
+// turns; the calls of one owner are served in order of arrival. It decides which call tries next, not at which instance. Each call is
+// served in its own task of the scheduler: an instance that falls, or returns, may concern thousands. Source: ADR 41, ADR 102, ADR 113.
 
 import type { Alarm } from '../../domain/clock.ts';
 import { isWithinEqualPart } from '../../domain/held-bytes.ts';
