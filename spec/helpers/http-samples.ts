@@ -39,6 +39,7 @@ export function snapshotSample(over: Partial<InstanceSnapshot> = {}): InstanceSn
     consecutiveFailures: 0,
     ejection: null,
     lastCheck: '2026-01-03T00:00:00.000Z',
+    nextAttemptAt: null,
     reason: null,
     restarts: 0,
     era: 'legacy',

@@ -233,12 +233,15 @@ export class ScriptedTransport implements Transport {
   }
 }
 
+/** What the error of a failed opening knows. */
+type OpeningFacts = Pick<GatewayError['facts'], 'stderr' | 'backendStatus' | 'backendWaitMs'>;
+
 /** A call of `open` that the spec settles. */
 export interface Opening {
   readonly signal: AbortSignal;
   /** Resolves the opening, by default with a new transport, and returns it. Only the first settlement counts. */
   succeed(transport?: ScriptedTransport): ScriptedTransport;
-  fail(reason?: string, stderr?: readonly string[]): void;
+  fail(reason?: string, facts?: OpeningFacts): void;
   /** Reports that the program was started, with its facts so far. */
   start(diagnostics: TransportDiagnostics): void;
   readonly opener: Opener | undefined;
@@ -261,9 +264,9 @@ export class ScriptedOpener {
   readonly open: Open = (signal, opener) => {
     const { promise, resolve, reject } = Promise.withResolvers<Transport>();
     let isSettled = false;
-    const fail = (reason = 'connection refused', stderr: readonly string[] = []): void => {
+    const fail = (reason = 'connection refused', facts: OpeningFacts = {}): void => {
       isSettled = true;
-      reject(backendUnavailable(reason, { delivered: 'no', stderr }));
+      reject(backendUnavailable(reason, { delivered: 'no', ...facts }));
     };
     const succeed = (transport = new ScriptedTransport()): ScriptedTransport => {
       if (!isSettled) this.transports.push(transport);

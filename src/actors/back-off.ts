@@ -2,10 +2,13 @@
 
 import { LIMITS } from '../domain/limits.ts';
 
-/** The first wait doubled for every try after the first, times 0.75 to 1.25 by `random`, at most `longestMs`. */
-export function backOffMs(tries: number, longestMs: number, random: number): number {
+/**
+ * The first wait doubled for every try after the first, at most `longestMs`, and changed by up to the share `jitter` in both
+ * directions by `random`, at most `longestMs` again.
+ */
+export function backOffMs(tries: number, longestMs: number, random: number, jitter = 0.25): number {
   const doublings = Math.min(Math.max(tries - 1, 0), 30);
   const mostMs = Math.max(longestMs, LIMITS.restartFirstMs);
   const waitMs = Math.min(LIMITS.restartFirstMs * 2 ** doublings, mostMs);
-  return Math.min(Math.round(waitMs * (0.75 + random / 2)), mostMs);
+  return Math.min(Math.round(waitMs * (1 + jitter * (2 * random - 1))), mostMs);
 }

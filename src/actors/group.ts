@@ -274,6 +274,7 @@ export class ForeignInstance {
       latencyMs: null,
       consecutiveFailures: 0,
       lastCheck: null,
+      nextAttemptAt: null,
       reason: this.reason,
       ejection: null,
       restarts: 0,

@@ -174,6 +174,8 @@ export interface InstanceSnapshot {
   readonly consecutiveFailures: number;
   /** ISO 8601 of the last finished probe or opening. */
   readonly lastCheck: string | null;
+  /** ISO 8601 of the next attempt to open it; null unless it waits for one. */
+  readonly nextAttemptAt: string | null;
   /** Why it is not healthy; null while it is healthy. */
   readonly reason: string | null;
   /** Set while it is ejected or avoided because of the results of its calls, whatever its health. */

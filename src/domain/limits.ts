@@ -123,7 +123,8 @@ export const LIMITS = {
   /** Restart of a dead instance: first wait and longest wait; doubled in between, with jitter. */
   restartFirstMs: 500,
   restartLongestMs: 30_000,
-  /** Longest wait that a backend may ask for in `Retry-After`. */
+  /** Longest wait before an HTTP server is asked again that refuses with 401, 403, 404 or 410, and longest wait that one may ask for in
+   *  `Retry-After`. Source: ADR 109. */
   refusedLongestMs: 600_000,
   /** The back-off of an instance starts again after it ran for this time. */
   restartForgivenMs: 60_000,

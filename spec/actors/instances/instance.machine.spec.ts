@@ -112,6 +112,37 @@ check('resets the back-off after a session that lived for 60 s', async (harness)
   assert.equal(await waits(harness, 3), [1_000, 2_000, 4_000]);
 });
 
+check(
+  'asks a server that refuses lastingly ever more rarely, and at once when it is restarted',
+  async (harness) => {
+    for (const status of [401, 403, 404, 410, 401, 401, 401, 401, 401, 401, 401]) {
+      harness.opener.last.fail('refused', { backendStatus: status });
+      await settled();
+      const { backOffMs } = harness.actor.getSnapshot().context;
+      const next = performance.timeOrigin + harness.clock.now() + backOffMs;
+      assert.is(harness.ref.snapshot(0).nextAttemptAt, new Date(next).toISOString());
+      assert.ok(await harness.happensAfter(backOffMs, openings(harness)));
+      assert.is(harness.ref.snapshot(0).nextAttemptAt, null);
+    }
+    harness.opener.last.fail('refused', { backendStatus: 401 });
+    await settled();
+    assert.is(harness.actor.getSnapshot().context.backOffMs, 600_000);
+    harness.ref.restart();
+    await settled();
+    assert.is(harness.ref.state, 'starting');
+    harness.opener.last.fail('refused', { backendStatus: 503 });
+    await settled();
+    assert.is(harness.actor.getSnapshot().context.backOffMs, 500, 'another failure is tried again soon');
+  },
+);
+
+check('waits as long as a server asks for', async (harness) => {
+  harness.opener.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });
+  await settled();
+  assert.is(harness.ref.isStarting, false);
+  assert.ok(await harness.happensAfter(90_000, openings(harness)));
+});
+
 check('starts a program that ends after each answered call, without a failure, at once', async (harness) => {
   const serve = async (isAnswered: boolean, reason: string): Promise<number> => {
     const transport = await harness.healthy();

@@ -59,6 +59,7 @@ check('its snapshot shows state, traffic and process of the instance', async (ha
     consecutiveFailures: 0,
     ejection: null,
     lastCheck: new Date(performance.timeOrigin).toISOString(),
+    nextAttemptAt: null,
     reason: null,
     restarts: 0,
     era: 'legacy',
@@ -127,7 +128,7 @@ check('shows stderr of a program that is starting, and why it has not answered s
   const reason = 'it is still starting, and wrote 150 lines other than JSON-RPC';
   assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
   const failed = { pid: null, stderr: ['why'], reason: 'it never answered' };
-  harness.opener.last.fail(failed.reason, failed.stderr);
+  harness.opener.last.fail(failed.reason, { stderr: failed.stderr });
   await settled();
   assert.equal(seen(), failed);
   await harness.pass(harness.actor.getSnapshot().context.backOffMs);

@@ -36,7 +36,7 @@ test('show a template and its instances, by id or as a list', async () => {
   const fresh = { in_flight: 0, restarts: 0, ejection: null };
   assert.equal(rest, {
     ...{ ...fresh, healthy: true, status: 'healthy', state: 'healthy', transport: 'in-process', weight: 1 },
-    ...{ consecutive_failures: 0, reason: null },
+    ...{ consecutive_failures: 0, reason: null, next_attempt_at: null },
   });
   assert.equal(
     [dead.healthy, dead.status, dead.state, dead.transport, dead.weight, dead.latency_ms, dead.reason],

@@ -81,6 +81,7 @@ record('shows the definition and the current state, with secrets masked', () => 
     ...{ warnings: [], restarts: 0, stderr: [], ejection: null },
     ...{ created_at: '2026-01-01T00:00:00.000Z', updated_at: '2026-01-02T00:00:00.000Z' },
     last_check: '2026-01-03T00:00:00.000Z',
+    next_attempt_at: null,
   });
   assert.ok(isRecord.Check(shown));
 });

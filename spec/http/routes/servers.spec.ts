@@ -118,8 +118,8 @@ test('list servers by id, with their health on request', async () => {
   for (const yes of ['true', '1', 'True']) {
     const [first] = listOf((await ask('GET', `/servers?include_health=${yes}`)).text);
     assert.equal(Object.keys(Object(first?.health)).sort(), [
-      ...['consecutive_failures', 'ejection', 'healthy', 'in_flight', 'last_check', 'latency_ms', 'reason'],
-      ...['restarts', 'score', 'state', 'status', 'transport', 'weight'],
+      ...['consecutive_failures', 'ejection', 'healthy', 'in_flight', 'last_check', 'latency_ms'],
+      ...['next_attempt_at', 'reason', 'restarts', 'score', 'state', 'status', 'transport', 'weight'],
     ]);
   }
 });

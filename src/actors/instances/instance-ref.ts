@@ -273,7 +273,8 @@ export class InstanceRef implements Candidate {
 
   /** Its status. `score` and `ejection` come from the pool; default: not ejected. */
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
-    const { context } = this.#actor.getSnapshot();
+    const { context, value, status } = this.#actor.getSnapshot();
+    const isWaiting = status === 'active' && value.connection === 'waiting';
     const { definition, link, starting, calls, stderr, failures, checkedAtMs } = context;
     const { state } = this;
     const diagnostics = link === undefined ? starting?.() : link.transport.diagnostics();
@@ -290,6 +291,7 @@ export class InstanceRef implements Candidate {
       latencyMs: calls.latencyMs ?? null,
       consecutiveFailures: failures,
       lastCheck: checkedAtMs === undefined ? null : isoTime(checkedAtMs),
+      nextAttemptAt: isWaiting ? isoTime(context.opensAtMs) : null,
       ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
       reason: this.reason ?? (link === undefined ? startingReason(diagnostics) : null),
       restarts: Math.max(0, context.sessions - 1) + context.failedStarts,
@@ -313,7 +315,9 @@ function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
 }
 
 /** `more`: failures that are not counted yet. */
-function isRestartExpected({ attempts, sessions, definition }: InstanceContext, more = 0): boolean {
+function isRestartExpected(context: InstanceContext, more = 0): boolean {
+  const { attempts, sessions, definition, refusal } = context;
+  if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
   const isEverStarted = definition.command !== undefined || sessions === 0;
   return attempts + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
 }

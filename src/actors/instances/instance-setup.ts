@@ -17,6 +17,7 @@ import {
   type ProbeInput,
   type ProbeResult,
   probe,
+  type Refusal,
   type SessionChange,
   type SessionLink,
   session,
@@ -64,6 +65,10 @@ export interface InstanceContext extends InstanceActorInput {
   /** The last lines on standard error of the child of the last session. */
   readonly stderr: readonly string[];
   readonly backOffMs: number;
+  /** How its server refused the last opening. */
+  readonly refusal: Refusal | undefined;
+  /** Monotonic ms of the next opening; only while it waits for one. */
+  readonly opensAtMs: number;
   /** Longest wait for calls in flight when it restarts or leaves. */
   readonly drainMs: number;
 }
@@ -162,7 +167,7 @@ export const instanceSetup = setup({
       const { reason, stderr } = event;
       if (context.link !== undefined)
         enqueue.assign({ isDone: context.link.hasAnswered && reason === EXITED_CLEANLY });
-      enqueue.assign({ ...withoutLink(context), reason, stderr });
+      enqueue.assign({ ...withoutLink(context), reason, stderr, refusal: event.refusal });
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign(afterFailure(context));
@@ -177,17 +182,25 @@ export const instanceSetup = setup({
     }),
     /** A long-lived session resets the back-off. A program that ends after each call, by design, needs none. */
     scheduleOpening: assign(({ context }) => {
+      const nowMs = context.now();
       if (context.isDone)
-        return { isDone: false, attempts: 0, openedAtMs: undefined, link: undefined, backOffMs: 0 };
-      const livedMs = context.now() - (context.openedAtMs ?? context.now());
+        return {
+          isDone: false,
+          attempts: 0,
+          openedAtMs: undefined,
+          link: undefined,
+          backOffMs: 0,
+          opensAtMs: nowMs,
+        };
+      const livedMs = nowMs - (context.openedAtMs ?? nowMs);
       const attempts = livedMs >= LIMITS.restartForgivenMs ? 1 : context.attempts + 1;
-      const isChild = context.definition.command !== undefined;
-      const longestMs = isChild ? LIMITS.restartLongestMs : context.policy.healthIntervalMs;
+      const waitMs = Math.max(openingWaitMs(context, attempts), context.refusal?.waitMs ?? 0);
       return {
         attempts,
         openedAtMs: undefined,
         link: undefined,
-        backOffMs: backOffMs(attempts, longestMs, context.random()),
+        backOffMs: waitMs,
+        opensAtMs: nowMs + waitMs,
       };
     }),
     passProbe: enqueueActions(({ context, enqueue }, { durationMs, isAnswered }: ProbeResult) => {
@@ -221,6 +234,18 @@ export const instanceSetup = setup({
 function withoutLink({ link, lastTools }: InstanceContext) {
   return { link: undefined, starting: undefined, lastTools: link?.tools.names ?? lastTools };
 }
+
+/** A server that refuses for a reason that a repeat does not change is asked ever more rarely. Source: ADR 109. */
+function openingWaitMs({ definition, policy, refusal, random }: InstanceContext, attempts: number): number {
+  if (definition.command !== undefined) return backOffMs(attempts, LIMITS.restartLongestMs, random());
+  const isLasting = refusal?.status !== undefined && LASTING_REFUSALS.has(refusal.status);
+  if (!isLasting) return backOffMs(attempts, policy.healthIntervalMs, random());
+  return backOffMs(attempts, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
+}
+
+/** The credentials are refused, or nothing is there. */
+const LASTING_REFUSALS: ReadonlySet<number> = new Set([401, 403, 404, 410]);
+const LASTING_JITTER = 0.1;
 
 /** After a passed probe, an opening, or a message that replaced a probe. */
 function afterPass({ now }: InstanceContext) {

@@ -54,6 +54,8 @@ export const instanceMachine = instanceSetup.createMachine({
     reason: null,
     stderr: [],
     backOffMs: 0,
+    refusal: undefined,
+    opensAtMs: 0,
     drainMs: LIMITS.drainMs,
   }),
   on: {

@@ -81,6 +81,14 @@ export type SessionCommand = { readonly type: 'close'; readonly closed?: () => v
 export interface SessionEnd {
   readonly reason: string;
   readonly stderr: readonly string[];
+  /** How a server refused the opening over HTTP. Default: it did not, or not so. */
+  readonly refusal?: Refusal | undefined;
+}
+
+export interface Refusal {
+  readonly status: number | undefined;
+  /** The wait that it asked for, in ms. */
+  readonly waitMs: number | undefined;
 }
 
 /**
@@ -212,8 +220,9 @@ export async function listTools(
 }
 
 function endOf(thrown: unknown): SessionEnd {
-  const stderr = thrown instanceof GatewayError ? thrown.facts.stderr : undefined;
-  return { reason: reasonOf(thrown), stderr: stderr ?? [] };
+  if (!(thrown instanceof GatewayError)) return { reason: reasonOf(thrown), stderr: [] };
+  const { stderr = [], backendStatus: status, backendWaitMs: waitMs } = thrown.facts;
+  return { reason: reasonOf(thrown), stderr, refusal: { status, waitMs } };
 }
 
 // --- health probes: what passed and failed ones mean is decided in instance.machine.ts --------------------------------

@@ -33,6 +33,8 @@ export const stateFields = {
   ejection: nullable(Type.Object({ reason: Type.String(), until: Type.String() })),
   restarts: integer(0),
   last_check: NullableTime,
+  /** Of opening it again; null unless it waits for that. */
+  next_attempt_at: NullableTime,
 };
 
 /** The reason, which may quote the program, is only for viewers of the machine. */
@@ -48,6 +50,7 @@ export function stateOf({ definition, snapshot }: Server, viewer: Principal) {
     ejection: snapshot.ejection,
     restarts: snapshot.restarts,
     last_check: snapshot.lastCheck,
+    next_attempt_at: snapshot.nextAttemptAt,
   };
 }
 
