@@ -56,6 +56,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway create-user ada/, 'stagedoor gateway delete-user ada'],
   [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
   [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
+  [/^template set search/, `${SEARCH} search-1`],
   [/^template (validate|add)/, 'stagedoor template init search --command "node server.js" --into drafts'],
 ];
 
