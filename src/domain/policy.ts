@@ -36,6 +36,11 @@ export interface BalancerPolicy {
   readonly sessionFailover: SessionFailover;
 }
 
+/** Longest wait for the first answer to a request, in ms; `tool`: the tool that it calls, if any. */
+export function timeoutFor({ callTimeoutMs }: BalancerPolicy, _tool?: string): number {
+  return callTimeoutMs;
+}
+
 /** Source: ADR 4, ADR 114. */
 export const DEFAULT_POLICY: BalancerPolicy = {
   strategy: 'round_robin',

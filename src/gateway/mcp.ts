@@ -15,6 +15,7 @@ import type { Clock } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { ByteBudget, HeldBytes } from '../domain/held-bytes.ts';
+import { timeoutFor } from '../domain/policy.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
@@ -89,7 +90,7 @@ export class Mcp {
       sessions: this.sessions,
       templates: () => fleet.templates,
       backendsOf: (template) => this.#of(template),
-      callTimeoutMs: (template) => fleet.group(template).policy.callTimeoutMs,
+      timeoutFor: (template, tool) => timeoutFor(fleet.group(template).policy, tool),
       listChanges$: fleet.listChanged$,
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.members(template).length > 0,

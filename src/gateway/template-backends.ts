@@ -11,6 +11,7 @@ import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Alarm } from '../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
+import { timeoutFor } from '../domain/policy.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
@@ -67,7 +68,7 @@ export class TemplateBackends implements Backends {
     const started$ = group.untilStarted(owner.id);
     if (started$ === undefined) return undefined;
     const late$ = new Observable<void>((subscriber) =>
-      alarm(group.policy.callTimeoutMs, () => subscriber.next()),
+      alarm(timeoutFor(group.policy), () => subscriber.next()),
     );
     return firstValueFrom(race(started$, late$));
   }

@@ -42,7 +42,7 @@ function setUp() {
       if (template === 'a' || template === 'b') return template === 'a' ? a : b;
       throw templateNotFound(template);
     },
-    callTimeoutMs: () => 30_000,
+    timeoutFor: () => 30_000,
     listChanges$,
     sessions,
     run: (task) => task(),

@@ -49,7 +49,7 @@ function setUp(owner: Owner = ADA) {
       used: () => uses.push(session.calls),
       remove: () => uses.push('removed'),
     },
-    callTimeoutMs: () => 4_000,
+    timeoutFor: () => 4_000,
   });
   const ask = async (request: ExchangeRequest) => {
     const { event } = await firstValueFrom(session.exchange(request));

@@ -4,6 +4,7 @@ import { Observable } from 'rxjs';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
+import { timeoutFor } from '../../domain/policy.ts';
 import type { Fleet } from '../fleet.ts';
 import { Call, type CallDeps } from './call.ts';
 import { CallEvents } from './call-events.ts';
@@ -32,12 +33,17 @@ export class Dispatcher {
     return this.carry(template, request, () => {
       const { fleet } = this.#deps;
       const group = fleet.existingGroup(template);
-      const { instanceId, timeoutMs = group.policy.callTimeoutMs, isContinuation = false } = options;
+      const wantedTool = toolOf(request);
+      const {
+        instanceId,
+        timeoutMs = timeoutFor(group.policy, wantedTool),
+        isContinuation = false,
+      } = options;
       const route =
         instanceId === undefined
           ? new BalancedRoute(group, request)
           : new BoundRoute(fleet.get(template, instanceId), request, { isContinuation });
-      return { group, request, route, wantedTool: toolOf(request), timeoutMs };
+      return { group, request, route, wantedTool, timeoutMs };
     });
   }
 

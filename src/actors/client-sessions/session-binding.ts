@@ -6,9 +6,9 @@ import { createActor } from 'xstate';
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { BalancerPolicy } from '../../domain/policy.ts';
+import { type BalancerPolicy, timeoutFor } from '../../domain/policy.ts';
 import type { AttemptPlan, CallRoute } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
@@ -137,7 +137,8 @@ export class SessionBinding implements ClientSessionDeps {
   carry(request: ExchangeRequest, route: CallRoute): Observable<Answer> {
     return this.deps.dispatcher.carry(this.template, request, () => {
       const group = this.#group;
-      return { group, request, route, wantedTool: undefined, timeoutMs: group.policy.callTimeoutMs };
+      const timeoutMs = timeoutFor(group.policy, toolOf(request));
+      return { group, request, route, wantedTool: undefined, timeoutMs };
     });
   }
 
@@ -238,8 +239,8 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   bindTimeoutMs(): number {
-    const { callTimeoutMs } = this.#policy;
-    return this.#binding === undefined ? Math.max(LIMITS.handshakeMs, callTimeoutMs) : callTimeoutMs;
+    const timeoutMs = timeoutFor(this.#policy);
+    return this.#binding === undefined ? Math.max(LIMITS.handshakeMs, timeoutMs) : timeoutMs;
   }
 
   isServed(): boolean {

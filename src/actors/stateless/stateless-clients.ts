@@ -12,10 +12,12 @@ import {
   type ExchangeRequest,
   isAnswered,
   parsedResult,
+  toolOf,
 } from '../../domain/exchange.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listOf, type Peer } from '../../domain/mcp.ts';
+import { timeoutFor } from '../../domain/policy.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import {
@@ -72,7 +74,7 @@ export class StatelessClients {
       const { instanceId } = client;
       const group = fleet.existingGroup(template);
       const bound = instanceId === undefined ? undefined : fleet.get(template, instanceId);
-      const timeoutMs = group.policy.callTimeoutMs;
+      const timeoutMs = timeoutFor(group.policy, toolOf(request));
       const endsAtMs = (request.arrivedAtMs ?? now()) + timeoutMs;
       const equalToolLists = this.#equalToolLists;
       const input = { deps: this.#deps, equalToolLists, client, group, request, bound, endsAtMs };

@@ -29,7 +29,7 @@ import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/c
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
-import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListChange, Peer } from '../../domain/mcp.ts';
@@ -52,7 +52,7 @@ export interface AggregateSessionDeps extends Clock {
   readonly sessions: SessionTable;
   readonly directory: AggregateDirectory;
   readonly backendsOf: (template: string) => Backends;
-  readonly callTimeoutMs: (template: string) => number;
+  readonly timeoutFor: (template: string, tool?: string) => number;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
   readonly listChanges$: Observable<ListChange>;
 }
@@ -211,7 +211,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     const opening = this.#sessionWith(template);
     const session = this.#open.get(template);
     const session$ =
-      session === undefined ? race(from(opening), this.#late(template, arrivedAtMs)) : of(session);
+      session === undefined ? race(from(opening), this.#late(template, request, arrivedAtMs)) : of(session);
     return session$.pipe(
       switchMap((inner) =>
         exchangeInSession(inner, { ...request, arrivedAtMs }).pipe(
@@ -236,9 +236,9 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.#inner.delete(template);
   }
 
-  #late(template: string, arrivedAtMs: number): Observable<never> {
-    const { now, alarm, callTimeoutMs } = this.#deps;
-    const timeoutMs = callTimeoutMs(template);
+  #late(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<never> {
+    const { now, alarm, timeoutFor } = this.#deps;
+    const timeoutMs = timeoutFor(template, toolOf(request));
     const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - now()));
     return new Observable((subscriber) =>
       alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),
