@@ -3,8 +3,8 @@
 
 import { isObservable, lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../src/balancing/policy.ts';
 import { GatewayError } from '../src/domain/errors.ts';
-import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { createGateway, type Gateway } from '../src/gateway.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { serving, text } from './helpers/function-backend.ts';

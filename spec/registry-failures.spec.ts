@@ -2,8 +2,8 @@
 // change is not affected.
 
 import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../src/balancing/policy.ts';
 import { type Delivered, databaseUnavailable } from '../src/domain/errors.ts';
-import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { startsForEver } from './helpers/failing-backend.ts';
 import { Node } from './helpers/nodes.ts';

@@ -3,9 +3,9 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../src/balancing/policy.ts';
 import { databaseUnavailable } from '../src/domain/errors.ts';
 import { LIMITS } from '../src/domain/limits.ts';
-import { DEFAULT_POLICY } from '../src/domain/policy.ts';
 import { MemoryStore } from '../src/persistence/memory-store.ts';
 import { importContents } from '../src/registry-sync.ts';
 import { pass } from './helpers/failing-backend.ts';

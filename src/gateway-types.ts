@@ -3,6 +3,8 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients, MetricsSummary } from './actors/metrics.ts';
+import type { TemplateSettings } from './balancing/load-balancer.ts';
+import type { BalancerPolicy, StrategyName } from './balancing/policy.ts';
 import type { ActorInspector } from './domain/actor-inspection.ts';
 import type { ProgramUser } from './domain/command.ts';
 import type { GatewayError } from './domain/errors.ts';
@@ -10,8 +12,6 @@ import type { ByteBounds } from './domain/held-bytes.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
 import type { DedicatedBounds } from './domain/limits.ts';
 import type { Era, WithheldItem } from './domain/mcp.ts';
-import type { BalancerPolicy, StrategyName } from './domain/policy.ts';
-import type { TemplateSettings } from './domain/template.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
 import type { ProtectedPath } from './templates/command-exposure.ts';

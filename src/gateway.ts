@@ -7,6 +7,8 @@ import { EventBus, isolateListeners } from './actors/event-bus.ts';
 import type { MemberView } from './actors/group.ts';
 import type { InstanceRef } from './actors/instances/instance-ref.ts';
 import { type Metrics, sumOf } from './actors/metrics.ts';
+import type { LoadBalancerChange, TemplateSettings } from './balancing/load-balancer.ts';
+import type { BalancerPolicy } from './balancing/policy.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
@@ -21,8 +23,6 @@ import {
 import type { JsonObject } from './domain/json.ts';
 import { LIMITS } from './domain/limits.ts';
 import type { ListField } from './domain/mcp.ts';
-import type { BalancerPolicy } from './domain/policy.ts';
-import type { LoadBalancerChange, TemplateSettings } from './domain/template.ts';
 import { checkEventName, checkedOptions, refusalOfTimeout } from './gateway/checked-input.ts';
 import { composeGateway, type GatewayDeps } from './gateway/compose.ts';
 import type {

@@ -5,6 +5,12 @@
 import './domain/required-node.ts';
 
 export type { ClientCounts, InstanceClients, InstanceMetrics, MetricsSummary } from './actors/metrics.ts';
+export type {
+  LoadBalancerChange,
+  LoadBalancerSettings,
+  TemplateSettings,
+} from './balancing/load-balancer.ts';
+export type { BalancerPolicy, StrategyName } from './balancing/policy.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
 export type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
 export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors.ts';
@@ -20,8 +26,6 @@ export type {
 export type { JsonObject, JsonText, JsonValue } from './domain/json.ts';
 export type { JsonRpcError } from './domain/jsonrpc.ts';
 export type { ListField } from './domain/mcp.ts';
-export type { BalancerPolicy, StrategyName } from './domain/policy.ts';
-export type { LoadBalancerChange, LoadBalancerSettings, TemplateSettings } from './domain/template.ts';
 export { createGateway, type Gateway } from './gateway.ts';
 export type {
   CallResult,

@@ -7,6 +7,12 @@ import { filter, firstValueFrom, type Observable, race, timer } from 'rxjs';
 import type { Member } from './actors/group.ts';
 import { InstanceRef } from './actors/instances/instance-ref.ts';
 import {
+  changedSettings,
+  type LoadBalancerChange,
+  type LoadBalancerSettings,
+  type TemplateSettings,
+} from './balancing/load-balancer.ts';
+import {
   commandExposes,
   duplicateServer,
   endpointNotAllowed,
@@ -16,12 +22,6 @@ import { databaseUnavailable, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { changedWeight, defineInstance } from './domain/registration.ts';
 import type { TaskScheduler } from './domain/task-scheduler.ts';
-import {
-  changedSettings,
-  type LoadBalancerChange,
-  type LoadBalancerSettings,
-  type TemplateSettings,
-} from './domain/template.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
 import { ActiveRegistry, type ActiveRegistryDeps } from './registry/active-registry.ts';

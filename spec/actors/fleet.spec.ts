@@ -3,10 +3,10 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import {
   answers,
   definition,

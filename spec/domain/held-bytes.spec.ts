@@ -1,9 +1,9 @@
 // Limits, and bytes that are held in memory: which answer is cut, which body is refused, and the bounds by the memory.
 
 import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { ByteBudget, HeldBytes, type Holding, memoryBounds } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { suite } from '../helpers/suite.ts';
 
 const GIB = 1024 ** 3;

@@ -4,8 +4,8 @@
 // once, and no state of it is left at the backends and in the gateway.
 
 import * as assert from 'uvu/assert';
+import type { SessionFailover } from '../../src/balancing/policy.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import type { SessionFailover } from '../../src/domain/policy.ts';
 import { type BackendOptions, pass, settled } from '../helpers/failing-backend.ts';
 import { simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';

@@ -3,12 +3,12 @@
 
 import { Subject } from 'rxjs';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
+import type { SessionFailover } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import { alarmOf } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import { META } from '../../src/domain/mcp.ts';
-import type { SessionFailover } from '../../src/domain/policy.ts';
 import { Mcp } from '../../src/gateway/mcp.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import {

@@ -3,8 +3,8 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import type { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Registry } from '../../src/registry.ts';

@@ -15,7 +15,8 @@ const layers: readonly (readonly string[])[] = [
   ['registry-sync'],
   ['registry', 'gateway-types'],
   ['actors', 'protocol', 'auth'],
-  ['balancing', 'transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
+  ['transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
+  ['balancing'],
   ['domain'],
 ];
 
@@ -43,7 +44,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
 /** Pure rooms: they may import only these packages, and of Node only the functions on bytes that belong to the global Buffer. */
 const pureRooms: Readonly<Record<string, readonly string[]>> = {
   domain: ['typebox', 'lru-cache', 'node:buffer'],
-  balancing: ['rxjs'],
+  balancing: ['typebox', 'rxjs'],
 };
 
 /** Folders whose index.ts is a table. A sibling is a variant when its code matches, or when it is not a helper. */

@@ -1,10 +1,10 @@
 // The part of the registry that is in force on this node, and its events. Over stores and several nodes: registry*.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { keptBytes } from '../../src/domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { ActiveRegistry } from '../../src/registry/active-registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition, Harness } from '../helpers/failing-backend.ts';

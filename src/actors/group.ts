@@ -3,6 +3,7 @@
 
 import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
+import type { BalancerPolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
 import { nearMiss } from '../config/nearest.ts';
@@ -11,7 +12,6 @@ import type { GatewayError } from '../domain/errors.ts';
 import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { BalancerPolicy } from '../domain/policy.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { CapabilityChanges } from './capability-changes.ts';

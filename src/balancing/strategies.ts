@@ -1,9 +1,9 @@
 // The strategies: each chooses among candidates that may all receive the request. The pool has removed unhealthy, draining, full and
-// already tried ones. Config, OpenAPI and the command line take the names from domain/policy.ts; the compiler compares both.
+// already tried ones. Config, OpenAPI and the command line take the names from policy.ts; the compiler compares both.
 // Source: ADR 7.
 
-import type { StrategyName } from '../domain/policy.ts';
 import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
+import type { StrategyName } from './policy.ts';
 
 /** An instance as strategies see it. Reading is cheap: the numbers are in memory. */
 export interface Candidate extends Measured {

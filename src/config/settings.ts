@@ -2,10 +2,10 @@
 // gateway.yaml, the type, the default and the meaning. Help texts, `stagedoor config` and
 // docs/reference/configuration.md are made from it, in its order. Times are in milliseconds. Source: ADR 4.
 
+import { DEFAULT_POLICY, STRATEGY_NAMES, type StrategyName } from '../balancing/policy.ts';
 import { PASS_ENV } from '../domain/command.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { DEFAULT_POLICY, STRATEGY_NAMES, type StrategyName } from '../domain/policy.ts';
 import * as types from './setting-types.ts';
 import { rowsOf, type Setting, setting } from './setting-types.ts';
 

@@ -3,7 +3,6 @@
 import Type, { type Static } from 'typebox';
 import { LIMITS } from './limits.ts';
 import type { PinnedEra } from './mcp.ts';
-import { LoadBalancerSettings, TemplateId } from './template.ts';
 
 export const InstanceId = Type.String({
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
@@ -97,17 +96,6 @@ export const InstanceChange = Type.Object(
   { additionalProperties: false },
 );
 export type InstanceChange = Static<typeof InstanceChange>;
-
-/** Body of POST /gateway/register with a nested instance. The route converts the flat form to it. */
-export const RegisterInput = Type.Object(
-  {
-    template_name: TemplateId,
-    instance: InstanceInput,
-    load_balancer: Type.Optional(LoadBalancerSettings),
-  },
-  { additionalProperties: false },
-);
-export type RegisterInput = Static<typeof RegisterInput>;
 
 export type InstanceSource = 'api' | 'file' | 'sync';
 

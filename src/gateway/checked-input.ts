@@ -4,13 +4,18 @@
 
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';
+import {
+  type BalancerPolicy,
+  SESSION_FAILOVER,
+  SESSION_SHARING,
+  STRATEGY_NAMES,
+} from '../balancing/policy.ts';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors.ts';
 import { EVENTS, type EventName } from '../domain/events.ts';
 import type { ExchangeOptions } from '../domain/exchange.ts';
 import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES } from '../domain/policy.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
 import type { GatewayOptions } from '../gateway-types.ts';
 

@@ -3,6 +3,7 @@
 
 import { availableParallelism } from 'node:os';
 import { resolve } from 'node:path';
+import { DEFAULT_POLICY } from '../balancing/policy.ts';
 import { childEnvironment, missingVariables } from '../domain/command.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
@@ -10,7 +11,6 @@ import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
-import { DEFAULT_POLICY } from '../domain/policy.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';

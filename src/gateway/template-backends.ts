@@ -7,11 +7,11 @@ import type { ClientSessions } from '../actors/client-sessions/client-sessions.t
 import type { Fleet } from '../actors/fleet.ts';
 import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
+import { timeoutFor } from '../balancing/policy.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Alarm } from '../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
-import { timeoutFor } from '../domain/policy.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';

@@ -2,6 +2,7 @@
 // caller changes a stored value by accident. spec/conformance has the shared suite of both stores.
 
 import { isDeepStrictEqual } from 'node:util';
+import { changedSettings, type TemplateSettings } from '../balancing/load-balancer.ts';
 import {
   type ApiKey,
   type EndedToken,
@@ -21,7 +22,6 @@ import {
   userNotFound,
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import { changedSettings, type TemplateSettings } from '../domain/template.ts';
 import type { AccountStore, AuditStore, SettingStore, Store, TemplateChange } from './store.ts';
 
 export class MemoryStore implements Store {

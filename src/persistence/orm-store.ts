@@ -3,9 +3,13 @@
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
+import {
+  changedSettings,
+  type LoadBalancerSettings,
+  type TemplateSettings,
+} from '../balancing/load-balancer.ts';
 import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import { changedSettings, type LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
 import { type Cipher, CipherError } from './cipher.ts';
 import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';

@@ -2,11 +2,12 @@
 // written. registry-entry.ts reads one entry; registry-sync.ts synchronizes the registry with the file.
 
 import { readFile } from 'node:fs/promises';
+import { LoadBalancerSettings, type TemplateSettings } from '../balancing/load-balancer.ts';
 import type { Variables } from '../domain/command.ts';
 import { codeOf, messageOf, OperatorError } from '../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
-import { isTemplateId, LoadBalancerSettings, type TemplateSettings } from '../domain/template.ts';
+import { isTemplateId } from '../domain/template.ts';
 import { utf8Text } from '../domain/text.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import { type EntrySource, type RegistryEntry, readEntry } from './registry-entry.ts';

@@ -1,10 +1,10 @@
 // The interface of a store: the registry, the accounts, a few settings and the audit log, as domain types. Runtime state (health, counts)
 // is never stored.
 
+import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-balancer.ts';
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import type { LoadBalancerChange, TemplateSettings } from '../domain/template.ts';
 
 /**
  * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer;

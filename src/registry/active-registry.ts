@@ -4,19 +4,19 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/group.ts';
-import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
-import { eventOf, type GatewayEvent } from '../domain/events.ts';
-import { keptBytes } from '../domain/held-bytes.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import { LIMITS } from '../domain/limits.ts';
-import type { BalancerPolicy } from '../domain/policy.ts';
 import {
   changedSettings,
   type LoadBalancerChange,
   type LoadBalancerSettings,
   policyOf,
   type TemplateSettings,
-} from '../domain/template.ts';
+} from '../balancing/load-balancer.ts';
+import type { BalancerPolicy } from '../balancing/policy.ts';
+import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
+import { eventOf, type GatewayEvent } from '../domain/events.ts';
+import { keptBytes } from '../domain/held-bytes.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { counted } from '../domain/text.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 

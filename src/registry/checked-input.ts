@@ -2,22 +2,22 @@
 // several fields of an instance.
 
 import Type from 'typebox';
-import { InstanceChange, InstanceInput, RegisterInput } from '../domain/instance.ts';
+import { LoadBalancerChange } from '../balancing/load-balancer.ts';
+import { InstanceChange, InstanceInput } from '../domain/instance.ts';
 import { checkedInput, checkMetadata, instanceShape } from '../domain/registration.ts';
-import { LoadBalancerChange } from '../domain/template.ts';
+import { TemplateId } from '../domain/template.ts';
 import { compileShape, locatedAt, refuse, type Shape } from '../domain/validation.ts';
 import type { RegisterOptions } from './registry-types.ts';
 
 const CLOSED = { additionalProperties: false } as const;
 const { id, weight, metadata } = InstanceInput.properties;
-const { template_name } = RegisterInput.properties;
 
 /** A function has no transport fields: they would have no effect. */
 const functionShape: Shape<InstanceInput> = compileShape(
   Type.Object({ id, weight, metadata }, CLOSED),
   'body',
 );
-const nameShape = compileShape(Type.Object({ template_name }, CLOSED), 'body');
+const nameShape = compileShape(Type.Object({ template_name: TemplateId }, CLOSED), 'body');
 const changeShape = compileShape(InstanceChange, 'body');
 const settingsShape = compileShape(LoadBalancerChange, 'body');
 

@@ -1,9 +1,9 @@
 // Input and results of registrations and imports. Types only, because embedding programs see them: registry.ts imports xstate
 // indirectly.
 
+import type { LoadBalancerSettings } from '../balancing/load-balancer.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 import type { RegistrationOrigin } from '../domain/registration.ts';
-import type { LoadBalancerSettings } from '../domain/template.ts';
 import type { RegistryContents } from '../persistence/registry-file.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 

@@ -1,5 +1,6 @@
 // Every limit that a caller or an operator can reach. The numbers come from the code.
 
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { OUTPUT_BYTES, RUN_MS } from '../../src/discovery/login-program.ts';
 import {
   type ByteBounds,
@@ -8,7 +9,6 @@ import {
   UNCOUNTED_KEPT_BYTES,
 } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { DEFAULT_POLICY } from '../../src/domain/policy.ts';
 import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/opener.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';

@@ -3,8 +3,8 @@
 import * as assert from 'uvu/assert';
 import { isRepeatable, RetryBudget } from '../../../src/actors/calls/retry.ts';
 import { Group } from '../../../src/actors/group.ts';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import type { InstanceState } from '../../../src/domain/instance.ts';
-import { DEFAULT_POLICY } from '../../../src/domain/policy.ts';
 import { toolCall } from '../../helpers/failing-backend.ts';
 import { suite } from '../../helpers/suite.ts';
 

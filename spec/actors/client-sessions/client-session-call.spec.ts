@@ -4,11 +4,11 @@ import { mock } from 'node:test';
 import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import type { Answer } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { DEFAULT_POLICY, type SessionFailover } from '../../../src/domain/policy.ts';
 import {
   ASKABLE,
   ask,

@@ -6,12 +6,12 @@ import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { isSafeToRepeat } from '../../../src/actors/client-sessions/client-state.ts';
+import { DEFAULT_POLICY, type SessionFailover, type SessionSharing } from '../../../src/balancing/policy.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
-import { DEFAULT_POLICY, type SessionFailover, type SessionSharing } from '../../../src/domain/policy.ts';
 import {
   ASKABLE,
   ask,

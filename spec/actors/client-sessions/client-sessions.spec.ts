@@ -7,9 +7,9 @@ import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
 import { SESSION_ACTOR_ID } from '../../../src/actors/template.machine.ts';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { profileBytes, type SessionRecord } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { DEFAULT_POLICY } from '../../../src/domain/policy.ts';
 import {
   ASKABLE,
   answers,

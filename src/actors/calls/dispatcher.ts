@@ -1,10 +1,10 @@
 // The entry point of calls: finds the template or instance, and sets the timeout. call.ts chooses the instance.
 
 import { Observable } from 'rxjs';
+import { timeoutFor } from '../../balancing/policy.ts';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
-import { timeoutFor } from '../../domain/policy.ts';
 import type { Fleet } from '../fleet.ts';
 import { Call, type CallDeps } from './call.ts';
 import { CallEvents } from './call-events.ts';

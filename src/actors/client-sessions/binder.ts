@@ -1,6 +1,7 @@
 // Finds a binding for a session: at the instance that the strategy chooses, and after a failure at the next one.
 
 import { fromEvent, take, takeUntil } from 'rxjs';
+import type { BalancerPolicy } from '../../balancing/policy.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import { type Clock, SLOW_MS } from '../../domain/clock.ts';
 import { notConnected } from '../../domain/error-catalogue.ts';
@@ -9,7 +10,6 @@ import type { GatewayEvent } from '../../domain/events.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import type { BalancerPolicy } from '../../domain/policy.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';

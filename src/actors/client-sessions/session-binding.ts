@@ -3,12 +3,12 @@
 
 import { firstValueFrom, Observable, type Subscriber } from 'rxjs';
 import { createActor } from 'xstate';
+import { type BalancerPolicy, timeoutFor } from '../../balancing/policy.ts';
 import type { ClientProfile } from '../../domain/client.ts';
 import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type BalancerPolicy, timeoutFor } from '../../domain/policy.ts';
 import type { AttemptPlan, CallRoute } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';

@@ -18,6 +18,7 @@ import {
   timer,
 } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
+import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
 import {
@@ -29,7 +30,6 @@ import {
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import type { BalancerPolicy } from '../../domain/policy.ts';
 import { counted } from '../../domain/text.ts';
 import type { CallUpstream, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
 import type { Feed } from '../sharing/feed.ts';

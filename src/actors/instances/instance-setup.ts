@@ -1,6 +1,7 @@
 // Context, events, actions, guards and delays of the instance machine. The state table is in instance.machine.ts.
 
 import { assign, emit, enqueueActions, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
+import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
@@ -8,7 +9,6 @@ import type { ByteBudget } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
-import type { BalancerPolicy } from '../../domain/policy.ts';
 import { EXITED_CLEANLY, type Open, type TransportDiagnostics } from '../../transports/transport.ts';
 import { backOffMs } from '../back-off.ts';
 import type { CallCounter } from './call-counter.ts';

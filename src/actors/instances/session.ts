@@ -3,6 +3,7 @@
 
 import { defer, firstValueFrom, from, map, race, tap, timer } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
+import type { BalancerPolicy } from '../../balancing/policy.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
@@ -12,7 +13,6 @@ import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
-import type { BalancerPolicy } from '../../domain/policy.ts';
 import type {
   Open,
   Transport,

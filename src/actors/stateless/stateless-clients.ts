@@ -2,6 +2,7 @@
 // the owner, leased after the choice (stateless-pool.ts). stateless-routing.ts has the rules; everything else is in calls/call.ts.
 
 import { from, Observable, of, race, tap } from 'rxjs';
+import { timeoutFor } from '../../balancing/policy.ts';
 import { type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
@@ -17,7 +18,6 @@ import {
 import { isJsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listOf, type Peer } from '../../domain/mcp.ts';
-import { timeoutFor } from '../../domain/policy.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import {

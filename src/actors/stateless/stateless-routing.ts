@@ -1,13 +1,13 @@
 // How a call of a stateless client travels to an instance: the conversation, the form of a modern request for a legacy backend,
 // and the log messages that reach the client. stateless-clients.ts applies these rules.
 
+import type { SessionSharing } from '../../balancing/policy.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { includesLevel, isLogLevel, isOfOtherEra, LOG, listOf, META, withoutMeta } from '../../domain/mcp.ts';
-import type { SessionSharing } from '../../domain/policy.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
 /**

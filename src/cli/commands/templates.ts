@@ -319,7 +319,7 @@ export const templateSet: Command = {
 };
 
 async function settingNames(): Promise<readonly string[]> {
-  const { LoadBalancerSettings } = await import('../../domain/template.ts');
+  const { LoadBalancerSettings } = await import('../../balancing/load-balancer.ts');
   return Object.keys(LoadBalancerSettings.properties);
 }
 

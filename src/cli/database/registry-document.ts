@@ -1,12 +1,12 @@
 // Exports a database as a registry document, the first shape of docs/guides/registry-file.md, and imports documents that
 // persistence/registry-file.ts has read.
 
+import type { TemplateSettings } from '../../balancing/load-balancer.ts';
 import { commandExposes } from '../../domain/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields } from '../../domain/json.ts';
 import { defineInstance } from '../../domain/registration.ts';
-import type { TemplateSettings } from '../../domain/template.ts';
 import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store } from '../../persistence/store.ts';

@@ -2,6 +2,7 @@
 // readiness of the process, for its supervisor.
 
 import Type, { type Static } from 'typebox';
+import { STRATEGY_NAMES } from '../../balancing/policy.ts';
 import { mayDo, type Principal } from '../../domain/account.ts';
 import {
   databaseUnavailable,
@@ -10,7 +11,6 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import { countHealth } from '../../domain/instance.ts';
-import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server, TemplateView } from '../../gateway-types.ts';

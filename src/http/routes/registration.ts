@@ -3,6 +3,7 @@
 // Also synchronizes instances with running containers and pods, and with the registry file. Source: ADRs 59 and 65.
 
 import Type, { type Static } from 'typebox';
+import { LoadBalancerSettings } from '../../balancing/load-balancer.ts';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { commandRefusal, commandWords } from '../../domain/command.ts';
 import type { SyncedInstance } from '../../domain/deployment.ts';
@@ -13,8 +14,8 @@ import {
   validationFailed,
 } from '../../domain/error-catalogue.ts';
 import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors.ts';
-import { InstanceInput, RegisterInput } from '../../domain/instance.ts';
-import type { LoadBalancerSettings } from '../../domain/template.ts';
+import { InstanceInput } from '../../domain/instance.ts';
+import { TemplateId } from '../../domain/template.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Registration } from '../../registry/registry-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -26,11 +27,13 @@ import { declaredVariables } from '../server-config.ts';
 import { requireTemplate } from '../visible.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 
-const { template_name, load_balancer } = RegisterInput.properties;
+const TEMPLATE = { template_name: TemplateId, load_balancer: Type.Optional(LoadBalancerSettings) };
 
-const FlatRegisterInput = closed({ template_name, load_balancer, ...InstanceInput.properties });
-
-const RegisterBody = Type.Union([RegisterInput, FlatRegisterInput]);
+/** With a nested instance, or flat. */
+const RegisterBody = Type.Union([
+  closed({ ...TEMPLATE, instance: InstanceInput }),
+  closed({ ...TEMPLATE, ...InstanceInput.properties }),
+]);
 
 export const REGISTRATION_ERRORS: readonly ErrorCode[] = [
   ...(['TEMPLATE_NOT_FOUND', 'DUPLICATE_SERVER', 'CONFIG_INCOMPLETE', 'REGISTRY_FULL'] as const),

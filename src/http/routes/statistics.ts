@@ -3,8 +3,8 @@
 
 import Type, { type Static } from 'typebox';
 import { sumOf } from '../../actors/metrics.ts';
+import { STRATEGY_NAMES } from '../../balancing/policy.ts';
 import type { Principal } from '../../domain/account.ts';
-import { STRATEGY_NAMES } from '../../domain/policy.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { GatewayStats, Server } from '../../gateway-types.ts';
 import { METRICS_TYPE } from '../../metrics/prometheus.ts';

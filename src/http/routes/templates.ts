@@ -1,15 +1,15 @@
 // Templates: their names, their records, their load balancer settings, and the whole registry.
 
 import Type, { type Static } from 'typebox';
-import type { Principal } from '../../domain/account.ts';
-import { countHealth } from '../../domain/instance.ts';
+import { LoadBalancerChange } from '../../balancing/load-balancer.ts';
 import {
   type BalancerPolicy,
   SESSION_FAILOVER,
   SESSION_SHARING,
   STRATEGY_NAMES,
-} from '../../domain/policy.ts';
-import { LoadBalancerChange } from '../../domain/template.ts';
+} from '../../balancing/policy.ts';
+import type { Principal } from '../../domain/account.ts';
+import { countHealth } from '../../domain/instance.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
