@@ -20,7 +20,7 @@ import {
 } from './domain/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
-import { changedWeight, defineInstance } from './domain/registration.ts';
+import { changedInstance, defineInstance } from './domain/registration.ts';
 import type { TaskScheduler } from './domain/task-scheduler.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
@@ -147,19 +147,18 @@ export class Registry {
     });
   }
 
-  /** Changes weight or metadata of a running instance. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
+  /** Changes weight, metadata or era of an instance; another era opens it again. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, VALIDATION_ERROR, REGISTRY_FULL. */
   async changeInstance(template: string, id: string, written: InstanceChange): Promise<InstanceDefinition> {
     const change = checkedInstanceChange(written);
     return this.#change(async () => {
       if (this.#active.find(template, id) === undefined) await this.#reload();
       const definition = await this.#save(() => {
         const before = this.#deps.fleet.member(template, id).definition;
-        const weight = changedWeight(change, before);
-        const after = { ...before, ...change, weight, updatedAt: new Date().toISOString() };
+        const after = changedInstance(before, change, new Date().toISOString());
         this.#active.refuseOverflow(after);
         return after;
       });
-      this.#active.update(definition);
+      this.#active.change(definition);
       return definition;
     });
   }

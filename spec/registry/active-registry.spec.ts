@@ -72,8 +72,8 @@ test('bounds the memory of large definitions, whatever was replaced, changed and
   isFull();
   active.refuseOverflow(definition('small', { ...program, id: 'small' }));
   active.start(large('i0000'));
-  active.update(large('i0001', 899));
-  active.update(large('i0001'));
+  active.change(large('i0001', 899));
+  active.change(large('i0001'));
   isFull();
   assert.throws(() => active.refuseOverflow(large('i0000', 2_000)), /64 MiB/);
   active.remove('r', 'i0002');

@@ -90,9 +90,13 @@ export const InstanceInput = Type.Object(
 );
 export type InstanceInput = Static<typeof InstanceInput>;
 
-/** The fields of an instance that may change while it runs. */
+/** The fields of an instance that may change without a new registration. A change of `era` opens it again. */
 export const InstanceChange = Type.Object(
-  { weight: InstanceInput.properties.weight, metadata: InstanceInput.properties.metadata },
+  {
+    weight: InstanceInput.properties.weight,
+    metadata: InstanceInput.properties.metadata,
+    era: InstanceInput.properties.era,
+  },
   { additionalProperties: false },
 );
 export type InstanceChange = Static<typeof InstanceChange>;

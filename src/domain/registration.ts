@@ -93,7 +93,7 @@ export function defineInstance(
     args: program?.args ?? [],
     env: { ...input.env_vars },
     headers: { ...input.headers },
-    ...(input.era === undefined || input.era === 'auto' ? {} : { era: input.era }),
+    ...pinnedEra(input.era),
     ...(input.force === true ? { force: true } : {}),
     weight,
     metadata: { ...input.metadata },
@@ -123,8 +123,7 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
 
 /** Refuses fields without effect, because the caller expects an effect. */
 function refuseUnused(input: InstanceInput, loc: Location): void {
-  if (input.era === 'modern' && input.transport === 'sse')
-    throw invalid([...loc, 'era'], 'HTTP+SSE is a transport of the legacy era');
+  refuseEra(input.era, input.transport, loc);
   const { endpoint, command, args, working_dir, env_vars, headers, force } = input;
   const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
   if (command === undefined) {
@@ -136,6 +135,15 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
   }
   if (endpoint === undefined && isFilled(headers))
     throw invalid([...loc, 'headers'], 'Only an endpoint has headers');
+}
+
+function refuseEra(era: InstanceInput['era'], transport: TransportKind | undefined, loc: Location): void {
+  if (era === 'modern' && transport === 'sse')
+    throw invalid([...loc, 'era'], 'HTTP+SSE is a transport of the legacy era');
+}
+
+function pinnedEra(era: InstanceInput['era']): Pick<InstanceDefinition, 'era'> {
+  return era === undefined || era === 'auto' ? {} : { era };
 }
 
 function readProgram(
@@ -151,8 +159,21 @@ function readProgram(
   return { command, args };
 }
 
-/** The weight after a change. One in the metadata counts if it differs from the one there before. VALIDATION_ERROR. */
-export function changedWeight(change: InstanceChange, before: InstanceDefinition): number {
+/** The definition after a change. VALIDATION_ERROR. */
+export function changedInstance(
+  before: InstanceDefinition,
+  change: InstanceChange,
+  updatedAt: string,
+): InstanceDefinition {
+  const { era: pinned, ...others } = before;
+  const { era = pinned, metadata = before.metadata } = change;
+  refuseEra(era, before.transport, ['body']);
+  const weight = changedWeight(change, before);
+  return { ...others, ...pinnedEra(era), weight, metadata, updatedAt };
+}
+
+/** One in the metadata counts if it differs from the one there before. */
+function changedWeight(change: InstanceChange, before: InstanceDefinition): number {
   const written = before.metadata.weight;
   const isOther = canonicalText(change.metadata?.weight ?? written) !== canonicalText(written);
   return isOther ? readWeight(change, ['body']) : (change.weight ?? before.weight);

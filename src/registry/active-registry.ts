@@ -135,8 +135,16 @@ export class ActiveRegistry {
     return member;
   }
 
-  /** Applies a change of fields other than those of the backend. */
-  update(definition: InstanceDefinition): void {
+  /** Applies a change of an instance, which is opened again if it changes a field of the backend. */
+  change(definition: InstanceDefinition): void {
+    const { template, id, serverId } = definition;
+    const before = this.find(template, id);
+    const isSame = BACKEND.every((field) => isDeepStrictEqual(before?.[field], definition[field]));
+    if (isSame) this.#update(definition);
+    else this.start(definition, this.#deps.handlers.get(serverId));
+  }
+
+  #update(definition: InstanceDefinition): void {
     const member = this.#deps.fleet.member(definition.template, definition.id);
     this.#definitionBytes += this.#moreBytes(definition);
     member.change(definition);
@@ -187,9 +195,8 @@ export class ActiveRegistry {
     }
     for (const after of wanted) {
       const before = this.find(after.template, after.id);
-      const isSame = BACKEND.every((field) => isDeepStrictEqual(before?.[field], after[field]));
-      if (before === undefined || !isSame) this.start(after);
-      else if (!isDeepStrictEqual(before, after)) this.update(after);
+      if (before === undefined) this.start(after);
+      else if (!isDeepStrictEqual(before, after)) this.change(after);
       yield;
     }
     for (const name of [...this.#settings.keys()]) {

@@ -35,16 +35,18 @@ test('restart of the gateway in the background refuses --url and --json', async 
   }
 });
 
-test('instance set changes weight and metadata, and nothing without options', async () => {
+test('instance set changes weight, metadata and era, and nothing without options', async () => {
   assert.is(
     await printed(gateway.run('instance set demo one --weight 7 --metadata zone=a')),
-    'weight         7\nmetadata.zone  a',
+    'weight         7\nera            auto\nmetadata.zone  a',
   );
+  assert.match(await printed(gateway.run('instance set demo one --era legacy')), /\nera +legacy\n/);
+  assert.match(await printed(gateway.run('instance set demo one --era auto')), /\nera +auto\n/);
   const { weight, metadata } = gateway.server.gateway.instance('demo', 'one').definition;
   assert.equal([weight, { ...metadata }], [7, { zone: 'a' }]);
   assert.match(
     await complaint(gateway.run('instance set demo one'), 2),
-    /nothing to change: give --weight or --metadata$/,
+    /nothing to change: give --weight, --metadata or --era$/,
   );
 });
 

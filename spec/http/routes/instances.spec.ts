@@ -2,9 +2,12 @@ import { Compile } from 'typebox/compile';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal, type Scope } from '../../../src/domain/account.ts';
 import { InstanceRecord, instanceRecord } from '../../../src/http/routes/instances.ts';
+import { until } from '../../conformance/transport.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { definitionSample, snapshotSample } from '../../helpers/http-samples.ts';
 import { suite } from '../../helpers/suite.ts';
+import { withRawServer } from '../../transports/raw-server.ts';
+import { discovered, initialized, result, serving } from '../../transports/scripted-server.ts';
 
 const test = suite('the instance routes');
 const app = appFor(test, () => startApp());
@@ -33,6 +36,36 @@ test('take the weight from the metadata when it changes there', async () => {
     [{ metadata: { weight: { kg: 1 }, note: 'y' } }, 2],
   ] as const)
     assert.is((await app.ask('PATCH', '/gateway/instances/demo/one', { body })).body.weight, expected);
+});
+
+test('change the era of an instance, which is opened again in that era', async () => {
+  const both = {
+    initialize: initialized,
+    'server/discover': discovered,
+    'tools/list': result({ tools: [] }),
+  };
+  await withRawServer(serving(both), async ({ url: endpoint }) => {
+    await app.gateway.register('eras', { id: 'dual', endpoint }, { waitMs: 5_000 });
+    const eraOf = () => app.gateway.instance('eras', 'dual').snapshot;
+    assert.is(eraOf().era, 'modern');
+    const path = '/gateway/instances/eras/dual';
+    for (const [era, found] of [
+      ['legacy', 'legacy'],
+      [undefined, 'legacy'],
+      ['auto', 'modern'],
+      ['modern', 'modern'],
+    ] as const) {
+      const { status, body } = await app.ask('PATCH', path, { body: { era, weight: 3 } });
+      const pinned = era === 'auto' ? undefined : (era ?? 'legacy');
+      assert.equal([status, body.era, body.weight], [200, pinned, 3]);
+      await until(() => eraOf().healthy, 'it is open');
+      assert.is(eraOf().era, found);
+    }
+    assert.is((await app.ask('PATCH', path, { body: { era: 'older' } })).outcome, '422 VALIDATION_ERROR');
+    await app.gateway.register('eras', { id: 'sse', endpoint, transport: 'sse' });
+    const refused = await app.ask('PATCH', '/gateway/instances/eras/sse', { body: { era: 'modern' } });
+    assert.equal([refused.status, refused.issue], [422, 'body.era value_error']);
+  });
 });
 
 test('drain an instance, so that calls go to others, and resume it', async () => {

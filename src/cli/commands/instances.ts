@@ -211,25 +211,31 @@ export const restart: Command = {
 export const instanceSet: Command = {
   name: 'instance set',
   positionals: '<template> <id>',
-  summary: 'Change the weight or the metadata of an instance while it runs',
+  summary: 'Change the weight, the metadata or the protocol era of an instance',
   options: {
     '--weight <number>': 'Share of the calls with weighted balancing, 1 to 1000',
     '--metadata <KEY=VALUE>...': 'A note kept with the instance; all notes are replaced by those given',
+    '--era <era>': 'auto, legacy or modern: the protocol era that is spoken with it; a change opens it again',
     ...CLIENT_OPTIONS,
   },
-  examples: ['instance set search search-1 --weight 5', 'instance set search search-1 --metadata zone=a'],
+  examples: [
+    'instance set search search-1 --weight 5',
+    'instance set search search-1 --metadata zone=a',
+    'instance set search search-1 --era legacy',
+  ],
   run: async (input, terminal) => {
     const [template, id] = [input.positional(0), input.positional(1)];
     const weight = input.number('weight', { minimum: 1, maximum: 1000 });
-    const body = definedFields({ weight, metadata: recordOf(input, 'metadata') });
+    const body = definedFields({ weight, metadata: recordOf(input, 'metadata'), era: input.text('era') });
     if (Object.keys(body).length === 0)
-      throw new UsageError('nothing to change: give --weight or --metadata');
+      throw new UsageError('nothing to change: give --weight, --metadata or --era');
     const gateway = await gatewayOf(input, terminal);
     const path = `/gateway/instances/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
     const change = () => gateway.request(path, { method: 'PATCH', body });
     const record = fields(await ofTemplate(gateway, template, change, { id }));
     const rows = [
       ['weight', record.weight],
+      ['era', record.era ?? 'auto'],
       ...Object.entries(fields(record.metadata)).map(([name, value]) => [`metadata.${name}`, value] as const),
     ] as const;
     return printResult(input, terminal, record, () => detailLines(terminal, rows));

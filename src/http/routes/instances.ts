@@ -144,7 +144,7 @@ const record: AnswerDoc = { description: 'The instance as it is now', body: Inst
 
 export const instanceRoutes: readonly Route[] = [
   defineRoute('PATCH', '/gateway/instances/:template/:instance_id', {
-    summary: 'Change weight or metadata while the instance runs',
+    summary: 'Change weight or metadata while the instance runs, or its era, which opens it again',
     scope: 'gateway:write',
     request: { params: InstanceParams, body: InstanceChange },
     answers: { 200: record },
