@@ -37,6 +37,8 @@ export type HandshakeAnswer = FinalEvent | RefusalError | NoAnswer;
 interface NoAnswer {
   readonly kind: 'none';
   readonly detail: string;
+  /** What a server said that refused the request in words, without JSON-RPC. */
+  readonly said?: string;
   /** The HTTP status, and the wait that its server asked for, in ms. */
   readonly status?: number;
   readonly waitMs?: number | undefined;
@@ -128,10 +130,10 @@ function initializeParams({ client, profile }: HandshakeOptions): JsonObject {
 const initialize: HandshakeAttempt = async (channel, options) => {
   const params = initializeParams(options);
   let answer = await offer(channel, params);
-  if (answer.kind === 'error') {
-    for (const protocolVersion of otherRevisions(answer.error, params.protocolVersion)) {
+  if (answer.kind !== 'result') {
+    for (const protocolVersion of otherRevisions(answer, params.protocolVersion)) {
       answer = await offer(channel, { ...params, protocolVersion });
-      if (answer.kind !== 'error') break;
+      if (answer.kind === 'result') break;
     }
   }
   if (answer.kind !== 'result') return answer;
@@ -152,7 +154,8 @@ function offer(channel: HandshakeChannel, params: JsonObject): Promise<Handshake
  * The revisions to offer after a refusal: those that it names, else, if it is about the revision, the older ones. The specification
  * wants servers to answer with a revision of their own, but some refuse.
  */
-function otherRevisions({ code, message, data }: JsonRpcError, refused: unknown): readonly string[] {
+function otherRevisions(refusal: HandshakeRefusal, refused: unknown): readonly string[] {
+  const { code, message, data } = refusal.kind === 'error' ? refusal.error : { message: refusal.said ?? '' };
   const text = `${message} ${JSON.stringify(data ?? '')}`.slice(0, MOST_REFUSAL_UNITS);
   const others = LEGACY_VERSIONS.filter((version) => version !== refused);
   const named = others.filter((version) => text.includes(version));

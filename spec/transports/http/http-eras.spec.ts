@@ -48,6 +48,21 @@ test('a backend of both eras keeps a session for each legacy client, in the lega
   });
 });
 
+test('a refusal of initialize in plain text that names a revision, or is about it, gets another offer', async () => {
+  for (const words of ['I speak 2025-06-18 only', '{"error":"Unsupported protocol version"}']) {
+    const asked: string[] = [];
+    const initialize: Answer = (response, { params, ...rest }) => {
+      const { protocolVersion } = params ?? {};
+      if (protocolVersion === '2025-06-18') result({ protocolVersion, capabilities: {} })(response, rest);
+      else response.writeHead(400, { 'content-type': 'text/plain' }).end(words);
+    };
+    await withRawTransport(serving({ initialize }, asked), async ({ peer }) => {
+      assert.equal([peer.era, peer.protocolVersion], ['legacy', '2025-06-18']);
+    });
+    assert.is(asked.filter((method) => method === 'initialize').length, 2, words);
+  }
+});
+
 test('a bare backend is not asked for conversations of single clients', () =>
   withBackend({ era: 'bare' }, async ({ transport, server }) => {
     const before = server.count('initialize');

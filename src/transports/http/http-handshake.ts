@@ -118,10 +118,10 @@ function errorFor(answer: Extract<AnswerMessage, { kind: 'error' }>, said = ''):
 }
 
 function refusedWith(refused: RefusedEnding): HandshakeAnswer {
-  const { status, asked, waitMs } = refused;
+  const { status, asked, waitMs, text } = refused;
   const words = wordsOf(refused);
   const detail = `${asked} was answered with HTTP ${status}${words === '' ? '' : ` (${words})`}`;
-  return { kind: 'none', detail, status, waitMs };
+  return { kind: 'none', detail, status, waitMs, ...(status === 400 ? { said: text } : {}) };
 }
 
 /** The answer to the request's id, or the ending of the HTTP answer without it. */
