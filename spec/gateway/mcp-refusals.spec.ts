@@ -36,7 +36,7 @@ function text(status: number, body: string | Buffer, headers: object = {}): Answ
   return (response) => response.writeHead(status, { 'content-type': 'text/plain', ...headers }).end(body);
 }
 
-async function serve(answers: Answers = {}): Promise<void> {
+async function serve(answers: Answers = {}, id = 'a'): Promise<void> {
   const onToolsCall: Answer = (response, asked) => {
     calls += 1;
     return onCall(response, asked);
@@ -53,7 +53,7 @@ async function serve(answers: Answers = {}): Promise<void> {
   servers.push(server);
   await app.gateway.register(
     't',
-    { id: 'a', endpoint: `${server.url}?token=query-of-the-gateway`, headers: SECRETS },
+    { id, endpoint: `${server.url}?token=query-of-the-gateway`, headers: SECRETS },
     { waitMs: 20_000 },
   );
 }
@@ -164,6 +164,33 @@ for (const [name, answer, expected] of ROWS) {
     const found = await atEachDoor();
     assert.equal(found, Object.fromEntries(Object.keys(found).map((door) => [door, expected])));
     if (expected.startsWith('4')) assert.is(calls, 6, 'the server is asked once by each door');
+  });
+}
+
+for (const status of [400, 402, 406, 413, 415, 422, 451]) {
+  test(`a ${status} is an answer: no other instance is asked`, async () => {
+    await serve();
+    await serve({}, 'b');
+    onCall = text(status, 'no.');
+    const found = await atEachDoor();
+    const doors = Object.keys(found);
+    assert.equal(
+      found,
+      Object.fromEntries(doors.map((door) => [door, `${status} The server answered ${status}: no.`])),
+    );
+    assert.is(calls, doors.length);
+    for (let each = 0; each < 10; each += 1) await app.ask('POST', '/mcp/t/tools/call', { body: CALL });
+    assert.is(calls, doors.length + 10, 'no instance was ejected');
+  });
+}
+
+for (const status of [401, 404, 429]) {
+  test(`a ${status} may be about one server: another one is asked`, async () => {
+    await serve();
+    await serve({}, 'b');
+    onCall = text(status, 'no.');
+    await app.ask('POST', '/mcp/t/tools/call', { body: CALL });
+    assert.is(calls, 2);
   });
 }
 

@@ -19,7 +19,7 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
 import { Deadline, SLOW_PART, type TimedCall } from './deadline.ts';
-import { isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
+import { isAboutRequest, isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallInput, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
@@ -337,6 +337,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #continue(failed: FailedAttempt, error: GatewayError, again: RouteRetry | undefined): void {
     if (again !== 'reopen') this.#fail(failed, error);
     if (again !== undefined) this.tryNow();
+    else if (failed instanceof Attempt && isAboutRequest(error)) this.giveUp();
     else if (this.#attempt !== undefined) this.trySecond();
     else if (this.#route.bound !== undefined || !this.#mayRetry()) this.giveUp();
     else if (isRepeatAllowed(error.delivered, failed.mayRepeat)) this.tryNow();

@@ -2,7 +2,7 @@
 // which instance (call.ts, routes.ts). Source: ADR 9.
 
 import { RecentCounts } from '../../balancing/recent-counts.ts';
-import type { Delivered } from '../../domain/errors.ts';
+import type { Delivered, GatewayError } from '../../domain/errors.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { METHODS } from '../../domain/mcp.ts';
@@ -22,6 +22,14 @@ export function isRepeatable(
 export function isRepeatAllowed(delivered: Delivered, mayRepeat: boolean): boolean {
   return delivered === 'no' || (delivered === 'unknown' && mayRepeat);
 }
+
+/** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */
+export function isAboutRequest({ facts: { backendStatus = 0 } }: GatewayError): boolean {
+  return ABOUT_REQUEST.has(backendStatus);
+}
+
+/** Not those about credentials, the address, the session, the rate or the state of one server. */
+const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
 
 /** Bounds the repeats of uncertain calls of a gateway by its recent traffic: they would overload a failing backend. */
 export class RetryBudget {
