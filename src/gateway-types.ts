@@ -47,6 +47,8 @@ export interface GatewayOptions {
   readonly programUser?: ProgramUser | undefined;
   /** Files and folders that no command may get as an argument or working folder, besides the file of the store. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
+  /** Longest call, in ms, whatever progress it reports, unless its timeout is longer. Default 600 000. */
+  readonly maxCallMs?: number;
   /** Longest wait for calls in flight when the gateway closes, in ms. Default 25 000. */
   readonly graceMs?: number;
   /** Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and without an

@@ -152,6 +152,7 @@ async function start(
     storeChanges$,
     nodeId,
     policy: config.defaultPolicy,
+    maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
     stateKey: Buffer.from((await storage.signingSecret()).secret),
     sessions: config.sessions,

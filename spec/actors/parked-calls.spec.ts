@@ -5,6 +5,7 @@ import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ParkedCalls } from '../../src/actors/parked-calls.ts';
 import type { ClientQuestion, ClientReply } from '../../src/domain/client.ts';
+import { backendTimeout } from '../../src/domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
 import type { Answer } from '../../src/domain/exchange.ts';
 import { HeldBytes } from '../../src/domain/held-bytes.ts';
@@ -204,12 +205,16 @@ test('cancels the exchange when its client leaves in the middle of a round', () 
   assert.equal([backend.last.isCancelled, calls.size], [true, 0]);
 });
 
-test('ends a call whose client does not return, and answers the backend first', () => {
+test('keeps the end of a call whose client does not return, and answers the backend first', () => {
   park('roots/list');
+  mock.timers.tick(2 * LIMITS.parkedCallMs);
+  assert.equal([backend.last.isCancelled, calls.size], [false, 1]); // its deadline would end it
+  backend.last.fail(backendTimeout(1));
+  assert.equal([backend.last.replies, calls.size], [[LATE], 1]);
   mock.timers.tick(LIMITS.parkedCallMs - 1);
   assert.is(calls.size, 1);
   mock.timers.tick(1);
-  assert.equal([backend.last.isCancelled, backend.last.replies, calls.size], [true, [LATE], 0]);
+  assert.is(calls.size, 0);
 });
 
 test('refuses a call above the limit with QUEUE_FULL, and keeps the others', () => {

@@ -29,6 +29,7 @@ test('accept numbers at their bounds and refuse numbers outside', () => {
     ['health-interval', ['1', '3600'], ['0', '0.9', '3600.1', '-1', '1e3', ' 1', '']],
     ['call-timeout', ['0.1', '3600'], ['0', '0.09', '3601']],
     ['max-retries', ['0', '10'], ['11', '-1', '0x1']],
+    ['max-call-seconds', ['1', '86400'], ['0', '0.9', '86401']],
     ['grace-seconds', ['0', '600'], ['601']],
   ];
   for (const [flag, good, bad] of bounds) {

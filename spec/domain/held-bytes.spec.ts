@@ -103,11 +103,11 @@ test('are bounded by the memory, but allow one message of the largest size', () 
 });
 
 test('have limits in a consistent order: messages, the end of a child, queue waits and restart delays', () => {
-  const { inspectedResultBytes, parsedMessageBytes, backendMessageBytes, callLongestMs } = LIMITS;
+  const { inspectedResultBytes, parsedMessageBytes, backendMessageBytes, callMaximumMs } = LIMITS;
   assert.ok(inspectedResultBytes < parsedMessageBytes && parsedMessageBytes < backendMessageBytes);
   assert.ok(LIMITS.stdinEndMs + LIMITS.terminateMs < LIMITS.graceMs);
   const { callTimeoutMs } = DEFAULT_POLICY;
-  assert.ok(LIMITS.queueWaitMs < callTimeoutMs && callTimeoutMs <= callLongestMs);
+  assert.ok(LIMITS.queueWaitMs < callTimeoutMs && callTimeoutMs <= callMaximumMs);
   const { restartFirstMs, restartLongestMs, restartForgivenMs } = LIMITS;
   assert.ok(restartFirstMs < restartLongestMs && restartLongestMs < restartForgivenMs);
 });

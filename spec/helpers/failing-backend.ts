@@ -118,6 +118,7 @@ export interface HarnessOptions {
   readonly policy?: Partial<BalancerPolicy>;
   readonly own?: DedicatedBounds;
   readonly maxSessions?: number;
+  readonly maxCallMs?: number;
   /** The number of tasks per turn of the event loop when many are due at once. Default: all. */
   readonly perTurn?: number;
   readonly alarm?: Alarm;
@@ -157,6 +158,7 @@ export class Harness {
     policy,
     own,
     maxSessions,
+    maxCallMs,
     perTurn = Number.POSITIVE_INFINITY,
     ...timing
   }: HarnessOptions = {}) {
@@ -173,7 +175,7 @@ export class Harness {
     });
     const { fleet, pool } = this;
     this.budget = new RetryBudget(now);
-    this.dispatcher = new Dispatcher({ ...deps, fleet, budget: this.budget });
+    this.dispatcher = new Dispatcher({ ...deps, fleet, budget: this.budget, maxCallMs });
     const { dispatcher, budget } = this;
     this.sessions = new ClientSessions({
       ...{

@@ -2,8 +2,8 @@
 // and for each call its open questions, the buffered messages and the current subscriber. A call without questions passes through.
 //
 //   gathering ── 5 ms ──► parked: the client is asked ── resumed ──► running ── the backend asks ──► gathering …
-//                           │ 10 min ──► ended
-//                           └ the exchange ends ──► kept for the client; no longer counted as a call that waits
+//                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
+//                             as a call that waits
 
 import { randomBytes } from 'node:crypto';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
@@ -54,8 +54,9 @@ export class ParkedCalls {
   }
 
   /**
-   * See CallParking of protocol/ports.ts. A parked call continues for LIMITS.parkedCallMs. QUEUE_FULL when LIMITS.parkedCalls are
-   * parked, or the owner's share of them, without those whose exchange has ended: of these the oldest are given up.
+   * See CallParking of protocol/ports.ts. A parked call continues until its deadline, and its end is kept for LIMITS.parkedCallMs.
+   * QUEUE_FULL when LIMITS.parkedCalls are parked, or the owner's share of them, without those whose exchange has ended: of these the
+   * oldest are given up.
    */
   follow(owner: CallOwner, call: string, answers$: Observable<Answer>): Observable<Answer | ClientQuestion> {
     return new Observable((subscriber) => {
@@ -310,7 +311,6 @@ class ParkedCall {
     }
     const subscriber = this.#subscriber;
     this.#subscriber = undefined;
-    this.#disarm = this.#input.alarm(LIMITS.parkedCallMs, () => this.cancel());
     const requests = new Map([...this.#open].map(([key, { method, params }]) => [key, { method, params }]));
     subscriber?.next({ kind: 'asked', id: this.#input.id, instanceId: this.#instanceId, requests });
     subscriber?.complete();
@@ -330,6 +330,7 @@ class ParkedCall {
     else {
       this.#input.ended();
       this.#end = end;
+      this.#disarm = this.#input.alarm(LIMITS.parkedCallMs, () => this.cancel());
       this.#holding.set(bytes);
     }
   }

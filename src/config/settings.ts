@@ -125,7 +125,7 @@ export const SETTINGS = {
       flag: 'call-timeout',
       kind: types.seconds(0.1, 3600),
       default: DEFAULT_POLICY.callTimeoutMs,
-      doc: 'Longest wait for the first answer to a call, unless the template sets it; progress restarts it. No call lasts longer than 600 s in all.',
+      doc: 'Longest wait for the first answer to a call, unless the template sets it; progress restarts it. `max_call_seconds` bounds the whole call.',
     }),
     startTimeoutMs: setting({
       key: 'load_balancer.start_timeout',
@@ -135,6 +135,12 @@ export const SETTINGS = {
       doc: 'Longest start of a program until its handshake, unless the template sets it; then it is stopped and started again.',
     }),
   },
+  maxCallMs: setting({
+    key: 'max_call_seconds',
+    kind: types.seconds(1, LIMITS.callLongestMs / 1000),
+    default: LIMITS.callMaximumMs,
+    doc: 'Longest duration of a call in all, whatever progress its server reports and however long its client thinks. The `timeout` of the call counts instead if it is longer.',
+  }),
   /** MCP sessions of all templates together; `share` is a fraction. */
   sessions: {
     max: setting({

@@ -76,8 +76,8 @@ export const LIMITS = {
   extensionIdleMs: 10 * 60_000,
   /** Idle time after which a conversation for clients without a session is closed. */
   statelessIdleMs: 60_000,
-  /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and the longest
-   *  wait of a modern client's call. Over it: QUEUE_FULL. */
+  /** Calls that wait for an answer of their client: of modern clients in all, of sessions at one instance; and how
+   *  long the end of a modern client's call is kept for it. Over it: QUEUE_FULL. */
   parkedCalls: 1_000,
   parkedCallMs: 10 * 60_000,
   /** Part of a shared total that one owner may hold: sessions, processes and conversations of an instance, calls that wait
@@ -124,7 +124,7 @@ export const LIMITS = {
   restartFirstMs: 500,
   restartLongestMs: 30_000,
   /** Longest wait before an HTTP server is asked again that refuses with 401, 403, 404 or 410, and longest wait that one may ask for in
-   *  `Retry-After`. Source: ADR 109. */
+   *  `Retry-After` or in an event stream. Source: ADR 109. */
   refusedLongestMs: 600_000,
   /** The back-off of an instance starts again after it ran for this time. */
   restartForgivenMs: 60_000,
@@ -136,8 +136,10 @@ export const LIMITS = {
   failedRecoveries: 5,
   /** Shortest time between two probes because of suspicious calls. */
   promptedProbeMs: 1_000,
-  /** Longest call, whatever progress it reports. */
-  callLongestMs: 600_000,
+  /** Hard maximum of a call, whatever progress it reports, unless a setting changes it or the timeout of the call is longer; and
+   *  the largest hard maximum of all. Source: ADR 9. */
+  callMaximumMs: 600_000,
+  callLongestMs: 24 * 60 * 60_000,
   /** Retry budget: this share of the calls of the last ten seconds, plus the allowance. */
   retryBudgetShare: 0.2,
   retryBudgetAllowance: 10,

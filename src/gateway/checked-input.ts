@@ -55,6 +55,7 @@ const shape = compileShape(
   Type.Partial(
     Type.Object({
       policy: optional(POLICY),
+      maxCallMs: milliseconds(1, LIMITS.callLongestMs),
       graceMs: milliseconds(0, LONGEST_GRACE_MS),
       sessions: optional(SESSIONS),
       memoryBytes: wholeNumber(1, Number.MAX_SAFE_INTEGER),

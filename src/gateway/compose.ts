@@ -83,7 +83,7 @@ export function composeGateway(
   const tracing = new Tracing();
   const trace = () => tracing.spans?.embeddedTrace();
   const deps = { fleet, budget: new RetryBudget(now), now, alarm, scheduler, emit, isAccepting, trace };
-  const dispatcher = new Dispatcher(deps);
+  const dispatcher = new Dispatcher({ ...deps, maxCallMs: options.maxCallMs });
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
   const mcp = new Mcp({
     ...deps,

@@ -117,7 +117,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   Calls: [
     [
       'One call',
-      `\`timeout\` to its first answer or progress, ${seconds(LIMITS.callLongestMs)} in all`,
+      `\`timeout\` to its first answer or progress; \`max_call_seconds\`, ${seconds(LIMITS.callMaximumMs)}, or \`timeout\` if that is longer, in all`,
       '`BACKEND_TIMEOUT`',
     ],
     [
@@ -142,7 +142,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ],
     [
       'Calls that wait for an answer from a client without a session',
-      `${count(LIMITS.parkedCalls)}, up to ${minutes(LIMITS.parkedCallMs)}`,
+      `${count(LIMITS.parkedCalls)}; their ends are kept for ${minutes(LIMITS.parkedCallMs)}`,
       '`QUEUE_FULL`',
     ],
     [

@@ -198,13 +198,41 @@ test('ends a call after the hard maximum, whatever progress it reports', async (
   await harness.add('a', silent);
   const call = harness.call('write');
   const { last } = harness.backend('a');
-  for (let passedMs = 0; passedMs < LIMITS.callLongestMs; passedMs += 4_000) {
+  for (let passedMs = 0; passedMs < LIMITS.callMaximumMs; passedMs += 4_000) {
     assert.is(last.isOpen, true, `after ${passedMs} ms`);
     last.notify('notifications/progress', { progress: passedMs });
     mock.timers.tick(4_000);
   }
   assert.equal(errorView(await call.end), { code: 'BACKEND_TIMEOUT', delivered: 'unknown' });
   assert.is(last.isCancelled, true);
+});
+
+test('the hard maximum can be set, and a longer timeout counts instead of it', async () => {
+  harness = new Harness({ maxCallMs: 1_000 });
+  await harness.add('a', silent);
+  const start = (timeoutMs: number) => {
+    const { subscription } = harness.call('write', { timeoutMs });
+    return { subscription, exchange: harness.backend('a').last };
+  };
+  const short = start(500);
+  const long = start(3_000);
+  const endless = start(Number.POSITIVE_INFINITY);
+  for (const waitMs of [400, 400, 199]) {
+    mock.timers.tick(waitMs);
+    short.exchange.notify('notifications/progress', { progress: 1 });
+  }
+  const open = () => [short, long, endless].map(({ exchange }) => exchange.isOpen);
+  assert.equal(open(), [true, true, true]);
+  mock.timers.tick(1);
+  assert.equal(open(), [false, true, true]);
+  mock.timers.tick(1_999);
+  assert.equal(open(), [false, true, true]);
+  mock.timers.tick(1);
+  assert.equal(open(), [false, false, true]);
+  mock.timers.tick(LIMITS.callLongestMs - 3_001);
+  assert.is(endless.subscription.closed, false);
+  mock.timers.tick(1);
+  assert.is(endless.subscription.closed, true);
 });
 
 test('the deadline includes time in the queue, where a timeout says that nothing was delivered', async () => {

@@ -3,7 +3,6 @@
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable, queueFull } from '../../domain/error-catalogue.ts';
 import {
   asGatewayError,
@@ -18,13 +17,13 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
-import { Deadline, SLOW_PART, type TimedCall } from './deadline.ts';
+import { Deadline, type DeadlineDeps, SLOW_PART, type TimedCall } from './deadline.ts';
 import { isAboutRequest, isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
 import type { AttemptPlan, CallInput, CallRoute, RouteRetry, RunningCall } from './routes.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
 
-export interface CallDeps extends Clock {
+export interface CallDeps extends DeadlineDeps {
   /** For tasks that come due by the thousand. */
   readonly scheduler: Pick<TaskScheduler, 'run'>;
   readonly budget: RetryBudget;

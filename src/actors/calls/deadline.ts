@@ -12,10 +12,16 @@ export interface TimedCall {
   slow(): number;
 }
 
+export interface DeadlineDeps extends Clock {
+  /** Longest call, in ms, unless its timeout is longer. Default: LIMITS.callMaximumMs. */
+  readonly maxCallMs?: number | undefined;
+}
+
 export class Deadline {
   readonly #call: TimedCall;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
+  readonly #hardEndMs: number;
   readonly beganAtMs: number;
   #lastMessageAtMs: number;
   /** The next time to report the call as slow. */
@@ -25,12 +31,14 @@ export class Deadline {
   #disarm: () => void;
 
   /** `arrivedAtMs`: see ExchangeRequest. */
-  constructor(call: TimedCall, clock: Clock, timeoutMs: number, arrivedAtMs: number | undefined) {
+  constructor(call: TimedCall, deps: DeadlineDeps, timeoutMs: number, arrivedAtMs: number | undefined) {
+    const { maxCallMs = LIMITS.callMaximumMs } = deps;
     this.#call = call;
-    this.#clock = clock;
+    this.#clock = deps;
     this.#timeoutMs = timeoutMs;
-    const now = clock.now();
+    const now = deps.now();
     this.beganAtMs = arrivedAtMs ?? now;
+    this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callLongestMs);
     this.#lastMessageAtMs = this.beganAtMs;
     this.#slowAtMs = this.beganAtMs + timeoutMs / SLOW_PART;
     this.#disarm = this.#arm(now);
@@ -57,7 +65,7 @@ export class Deadline {
   }
 
   get #endsAtMs(): number {
-    const hardEndMs = this.beganAtMs + LIMITS.callLongestMs;
+    const hardEndMs = this.#hardEndMs;
     return this.#isPaused ? hardEndMs : Math.min(this.#lastMessageAtMs + this.#timeoutMs, hardEndMs);
   }
 

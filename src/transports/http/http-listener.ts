@@ -98,7 +98,8 @@ export class HttpListener implements AnswerSink {
 
   /** A server that names a wait wants to be polled, so there is no back-off. */
   #nextWaitMs(retryMs: number | undefined): number {
-    if (retryMs !== undefined) return Math.min(Math.max(retryMs, this.#waits.firstMs), LIMITS.callLongestMs);
+    if (retryMs !== undefined)
+      return Math.min(Math.max(retryMs, this.#waits.firstMs), LIMITS.refusedLongestMs);
     const waitMs = this.#waitMs;
     this.#waitMs = Math.min(waitMs * 2, this.#waits.longestMs);
     return waitMs;
