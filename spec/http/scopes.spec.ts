@@ -276,7 +276,11 @@ for (const caller of CALLERS) {
       assert.is(answer.headers.get('x-ratelimit-limit'), isLimited ? caller.limit : null, what);
       if (row.needs.length > 0) assert.match(answer.headers.get('cache-control') ?? '', 'no-store', what);
       assert.is(answer.headers.get('www-authenticate'), answer.status === 401 ? 'Bearer' : null, what);
-      if (answer.status === 403) assert.equal(answer.body.required_permissions, [...row.needs], what);
+      if (answer.status === 403) {
+        assert.equal(answer.body.required_permissions, [...row.needs], what);
+        const { kind, id } = (await app.as(credentials, 'GET', '/auth/me')).body;
+        assert.equal(answer.body.credential, { kind, id }, what);
+      }
       if (caller.isElsewhere && answer.status === 200 && row.needs.length > 0) {
         assert.not.match(answer.text, /"(demo|one)"/, what);
       }

@@ -114,6 +114,10 @@ export const ErrorBody = named('ErrorBody', {
   error_code: text('SERVER_NOT_FOUND'),
   request_id: text('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
   required_permissions: Type.Optional(Type.Array(Type.Enum([...SCOPES]))),
+  /** Of a 403: the caller's own, as in `GET /auth/me`. */
+  credential: Type.Optional(
+    Type.Object({ kind: Type.Enum(['user', 'api-key']), id: text('key:0123456789abcdef') }),
+  ),
   backend_error: Type.Optional(
     Type.Object({ code: Type.Integer(), message: Type.String(), data: Type.Optional(Type.Unknown()) }),
   ),
@@ -139,11 +143,17 @@ export function errorBody(
     error_code: error.code,
     request_id: requestId,
     ...(requiredPermissions === undefined ? {} : { required_permissions: [...requiredPermissions] }),
+    ...(error.status === 403 ? credentialField(viewer) : {}),
     ...(backendError === undefined ? {} : { backend_error: backendError }),
     ...(backendStatus === undefined ? {} : { backend_status: backendStatus }),
     ...(result === undefined ? {} : { result }),
     ...(error.status === 503 && error.delivered === 'unknown' ? { delivered: 'unknown' as const } : {}),
   };
+}
+
+/** Several credentials may be in use on one machine: a refusal names the one that lacks the right. */
+function credentialField({ kind, id }: Principal): Pick<ErrorBody, 'credential'> {
+  return kind === 'anonymous' ? {} : { credential: { kind, id } };
 }
 
 export function errorReply(

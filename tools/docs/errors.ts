@@ -62,8 +62,8 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   INSUFFICIENT_PERMISSIONS: {
     cause:
-      'The caller lacks a scope (`required_permissions`), or is limited to templates and asks for accounts. Without authentication: ' +
-      'accounts can be changed only from this machine.',
+      'The caller (`credential`) lacks a scope (`required_permissions`), or is limited to templates and asks for accounts. Without ' +
+      'authentication: accounts can be changed only from this machine.',
     remedy: 'Use a key or a user with that scope, see docs/guides/accounts.md.',
   },
   COMMAND_NOT_ALLOWED: {
