@@ -155,6 +155,18 @@ inBrowser('do not scroll sideways at 380, 768 and 1,024 px, and cut no cell off'
   assert.equal(wide, []);
 });
 
+inBrowser('have switches as wide as their choices', async () => {
+  const { page } = watched;
+  const wide: string[] = [];
+  for (const [name, path] of Object.entries(PAGES)) {
+    await open(path);
+    const isWide = `[...document.querySelectorAll('.segments')].some((each) =>
+      each.getBoundingClientRect().right - each.lastElementChild.getBoundingClientRect().right > 8)`;
+    if (await page.evaluate(isWide)) wide.push(name);
+  }
+  assert.equal(wide, []);
+});
+
 inBrowser('paint before their script has loaded', async () => {
   const { page } = await browser.open();
   const { promise: isReleased, resolve: release } = Promise.withResolvers<void>();

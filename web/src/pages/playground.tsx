@@ -50,7 +50,7 @@ export function PlaygroundPage() {
       )}
       {mayCall.value && template !== undefined && (
         <>
-          <fieldset class="segments wide" aria-label="Kind">
+          <fieldset class="segments" aria-label="Kind">
             {Object.entries(KINDS).map(([value, title]) => (
               <button
                 key={value}

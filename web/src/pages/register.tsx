@@ -123,7 +123,7 @@ export function RegisterPage() {
             <option key={each} value={each} />
           ))}
         </datalist>
-        <fieldset class="segments wide" aria-label="Kind of instance">
+        <fieldset class="segments" aria-label="Kind of instance">
           {KINDS.map(([value, text]) =>
             value === 'definition' && (definition === undefined || edited !== undefined) ? null : (
               <button

@@ -56,7 +56,7 @@ export function RunPanel({ template, item }: RunPanelProps) {
         }}
       >
         {hasForm && (
-          <fieldset class="segments wide" aria-label="Input mode">
+          <fieldset class="segments" aria-label="Input mode">
             <button type="button" aria-pressed={!isRaw} onClick={() => setRaw(false)}>
               Form
             </button>
