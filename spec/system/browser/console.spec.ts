@@ -9,6 +9,7 @@ import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { type Caller, caller, field, listed, statusAndCode, tokenOf } from '../../helpers/caller.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { type McpHarness, PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
@@ -97,6 +98,32 @@ inBrowser('calls a tool with a form, and answers its elicitation', async () => {
     .waitFor();
 });
 
+inBrowser('cancels a question of a tool when its page is left, reloaded or closed', async () => {
+  const { page } = await browser.open();
+  page.setDefaultTimeout(10_000);
+  // A server of this era waits for the answer within the call.
+  const instance = { id: 'asking', ...everythingProgram({ era: 'legacy' }) };
+  const body = { template_name: 'asking', instance };
+  assert.is((await admin('POST /gateway/register?wait=20', body)).status, 201);
+  const callsInFlight = async (): Promise<unknown> => field(await admin('GET /servers/asking'), 'in_flight');
+  const leavings: readonly (() => Promise<unknown>)[] = [
+    () => page.getByRole('link', { name: 'Sessions' }).click(),
+    () => page.reload(),
+    () => page.close({ runBeforeUnload: true }),
+  ];
+  for (const leave of leavings) {
+    await page.goto(`${url()}/console/playground?template=asking&item=test_elicitation`);
+    await page.getByLabel(/^message/).fill('Who are you?');
+    await page.getByRole('button', { name: 'Call', exact: true }).click();
+    await page.getByRole('button', { name: 'Decline' }).waitFor();
+    assert.is(await callsInFlight(), 1);
+    await leave();
+    assert.is(await eventually(callsInFlight, (count) => count === 0, 5_000), 0);
+  }
+  assert.is((await admin('DELETE /gateway/deregister/asking/asking')).status, 204);
+  assert.is((await admin('DELETE /gateway/templates/asking')).status, 204);
+});
+
 inBrowser('copies the call as a curl command', async () => {
   const { page } = watched;
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
@@ -116,6 +143,28 @@ inBrowser('shows the progress of a tool', async () => {
   await page.getByRole('progressbar').waitFor();
   await page.getByText('Result', { exact: true }).waitFor();
 });
+
+inBrowser(
+  'shows how a client connects to one template or to all, by either transport, with a new key',
+  async () => {
+    const { page } = watched;
+    await follow('Connect');
+    await heading('Connect a client').waitFor();
+    await page.getByLabel('Template').selectOption('everything');
+    await page.getByRole('button', { name: 'Claude Code', exact: true }).click();
+    const snippet = page.locator('.output');
+    await snippet.getByText(`${url()}/mcp/everything`).waitFor();
+    await page.getByRole('button', { name: 'Program (bridge)' }).click();
+    await snippet.getByText('"bridge"').waitFor();
+    await page.getByLabel('Template').selectOption('All templates');
+    await page.getByRole('button', { name: 'MCP endpoint' }).click();
+    await snippet.getByText(new RegExp(`${url()}/mcp(?![/\\w])`)).waitFor();
+    await page.getByRole('link', { name: 'New API key' }).click();
+    await page.getByRole('dialog').getByRole('heading', { name: 'New API key' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+  },
+);
 
 inBrowser('shows the calls, and the attempts of a call', async () => {
   const { page } = watched;
@@ -213,6 +262,7 @@ inBrowser('creates an API key, shows it once, and revokes it', async () => {
   const holder = caller(url(), { 'X-API-Key': key ?? '' });
   assert.is((await holder('GET /mcp/everything/tools/list')).status, 200);
   await page.getByText('Only everything').waitFor();
+  await page.getByText('Rate limit: 5,000 requests per hour each; none for keys').waitFor();
   await page.getByRole('button', { name: 'Revoke nightly build' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   await page.locator('[aria-label="Revoke nightly build"]:focus').click();

@@ -4,7 +4,7 @@ import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { account, isOpen } from '../account.ts';
 import { change, get } from '../api.ts';
-import { day } from '../format.ts';
+import { count, day } from '../format.ts';
 import { type ApiKey, ChangeUser, NewKey, NewUser, ShownKey, type User } from '../parts/account-dialogs.tsx';
 import { Cell } from '../parts/cell.tsx';
 import { Confirm } from '../parts/dialog.tsx';
@@ -24,6 +24,8 @@ type Opened =
 export function UsersPage() {
   const users = useLoaded(() => get<readonly User[]>('auth/users'), []);
   const keys = useLoaded(() => get<readonly ApiKey[]>('auth/api-keys'), []);
+  const limits = useLoaded(() => get<{ readonly settings: readonly Setting[] }>('gateway/settings'), []);
+  const hourly = (name: string) => limits.data?.settings.find((each) => each.name === `rate_limits.${name}`);
   const opened = useSignal<Opened | undefined>(
     route.value.params.get('new') === 'key' && !isOpen.value ? { dialog: 'key' } : undefined,
   );
@@ -47,7 +49,14 @@ export function UsersPage() {
           </span>
         </p>
       )}
-      <Part title="Users" loaded={users} action="New user" onAction={open({ dialog: 'user' })}>
+      <Part
+        title="Users"
+        limit={hourly('user_per_hour')}
+        unlimited="administrators"
+        loaded={users}
+        action="New user"
+        onAction={open({ dialog: 'user' })}
+      >
         {(user: User) => (
           <UserRow
             user={user}
@@ -57,7 +66,14 @@ export function UsersPage() {
           />
         )}
       </Part>
-      <Part title="API keys" loaded={keys} action="New key" onAction={open({ dialog: 'key' })}>
+      <Part
+        title="API keys"
+        limit={hourly('api_key_per_hour')}
+        unlimited="keys with the permission admin, while their owner is an administrator"
+        loaded={keys}
+        action="New key"
+        onAction={open({ dialog: 'key' })}
+      >
         {(key: ApiKey) => <KeyRow apiKey={key} onRevoke={open({ dialog: 'revoke', subject: key })} />}
       </Part>
       {now?.dialog === 'user' && <NewUser onClose={close} onDone={users.reload} />}
@@ -101,8 +117,14 @@ export function UsersPage() {
   );
 }
 
+type Setting = { readonly name: string; readonly value: string };
+
 interface PartProps<T> {
   readonly title: string;
+  /** Requests per hour of each. */
+  readonly limit: Setting | undefined;
+  /** In words: those without that limit. */
+  readonly unlimited: string;
   readonly loaded: Loaded<readonly T[]>;
   readonly action: string;
   readonly onAction: () => void;
@@ -111,6 +133,8 @@ interface PartProps<T> {
 
 function Part<T extends { readonly id: string }>({
   title,
+  limit,
+  unlimited,
   loaded,
   action,
   onAction,
@@ -128,6 +152,11 @@ function Part<T extends { readonly id: string }>({
           </button>
         )}
       </div>
+      {limit !== undefined && (
+        <p class="muted">
+          Rate limit: {count(Number(limit.value))} requests per hour each; none for {unlimited}.
+        </p>
+      )}
       {error !== undefined && <Failure text={error} onRetry={reload} />}
       {data === undefined && error === undefined && <Loading what={title} />}
       {data?.length === 0 && <Empty title="None yet." />}
