@@ -124,6 +124,15 @@ test('the list of all templates has what was gathered', async () => {
   for (const list of [legacy(root), modernAt(root)]) await becomes(() => all(list), ALL);
 });
 
+test('the list of all templates names those whose list ends early, with the reason', async () => {
+  const reason = (clause: string) => `The list ends early: ${clause}.`;
+  for (const list of [legacy(() => '/mcp'), modernAt(() => '/mcp')])
+    assert.equal(Object(Object(await list('all'))._meta)['stagedoor/truncated'], [
+      { template: 'endless', reason: reason('its pages repeat') },
+      { template: 'same', reason: reason('its cursor repeats') },
+    ]);
+});
+
 test('a REST list has what was gathered, and a warning when it has no end', async () => {
   const listed = async (template: string) => {
     const { status, body } = await app.ask('GET', `/mcp/${template}/tools/list`, { headers: MCP_TYPES });

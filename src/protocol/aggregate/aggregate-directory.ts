@@ -24,6 +24,8 @@ export interface AggregateListing {
   readonly missing: readonly { readonly template: string; readonly reason: string }[];
   /** Templates whose items are those of their last list. */
   readonly stale: readonly { readonly template: string; readonly age_seconds: number }[];
+  /** Templates whose list ends before its last page. `reason`: a sentence for clients. */
+  readonly truncated: readonly { readonly template: string; readonly reason: string }[];
 }
 
 /** Remembers the lists of all callers; each answer respects the permissions of its caller. */
@@ -73,6 +75,9 @@ export class AggregateDirectory {
       ),
       stale: gathered.flatMap(({ template, staleMs }) =>
         staleMs === undefined ? [] : { template, age_seconds: Math.round(staleMs / 1_000) },
+      ),
+      truncated: gathered.flatMap(({ template, cut }) =>
+        cut === undefined ? [] : { template, reason: `The list ends early: ${cut}.` },
       ),
     };
   }

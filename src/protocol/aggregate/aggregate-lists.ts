@@ -36,6 +36,8 @@ export interface GatheredList {
   readonly missing?: string | undefined;
   /** Time since the items were read, if they could not be read now. */
   readonly staleMs?: number | undefined;
+  /** Why items after these are missing, as a clause. */
+  readonly cut?: string | undefined;
 }
 
 export interface AggregateListsOptions extends Pick<Clock, 'now'> {
@@ -201,6 +203,7 @@ export class AggregateLists {
 
 const NOT_STARTED = 'No instance of it is healthy right now.';
 const REFUSED = 'It answered the request for its list with an error.';
+const TOO_LARGE = 'it is too large';
 
 // Reads one list of one template, and checks its items: a bad item of one backend must not spoil the list of all.
 
@@ -215,6 +218,8 @@ interface Crawled {
   readonly readAtMs: number;
   /** Age of its oldest page that is no answer of now. */
   readonly staleMs?: number | undefined;
+  /** Why it ends before its last page, as a clause. */
+  readonly cut?: string | undefined;
 }
 
 /** Reads all pages. Rejects when no instance answers; a text says that the server refuses, unless it does not offer the list. */
@@ -232,30 +237,38 @@ async function crawlList(
   let request: ExchangeRequest = { method: LIST_METHODS[list], ...(declared && { params: declared }) };
   let instanceId: string | undefined;
   let staleMs: number | undefined;
-  for (let pages = 0; pages < LIMITS.listPages && items.length < LIMITS.listItems; pages += 1) {
+  const endedBy = (cut?: string): Crawled => {
+    return { items, withheld, bytes: memoryOf(values, jsonBytes), readAtMs: now(), staleMs, cut };
+  };
+  for (let pages = 0; pages < LIMITS.listPages; pages += 1) {
     const { event, ...from } = await firstValueFrom(
       backends.exchange(request, { ...client, instanceId }).pipe(filter(isFinalAnswer)),
     );
     if (event.kind !== 'result') {
       if (items.length === 0 && event.error.code !== RPC.methodNotFound) return REFUSED;
-      break;
+      return endedBy(pages === 0 ? undefined : 'a page was refused');
     }
     if (from.staleMs !== undefined) staleMs = Math.max(staleMs ?? 0, from.staleMs);
     const pageBytes = event.result.bytes.byteLength;
-    if (jsonBytes + pageBytes > MOST_LIST_BYTES) break;
+    if (jsonBytes + pageBytes > MOST_LIST_BYTES) return endedBy(TOO_LARGE);
     jsonBytes += pageBytes;
     const value = parsedResult(event.result, BEYOND_DOUBLE.test(event.result.text) ? 'value' : 'exactValue');
     values += valuesIn(value, LIMITS.parsedValues);
-    if (values > LIMITS.parsedValues) break;
+    if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
     const page: JsonObject[] = [];
     takeItems(list, value, page, withheld);
     for (const item of watch.newOn(page)) items.push(item);
-    if (!isJsonObject(value) || typeof value.nextCursor !== 'string') break;
-    if (watch.endAt(value.nextCursor) !== undefined) break;
+    if (event.cut !== undefined) return endedBy(event.cut);
+    if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return endedBy();
+    const cut =
+      items.length >= LIMITS.listItems
+        ? `it has more than ${LIMITS.listItems} items`
+        : watch.endAt(value.nextCursor);
+    if (cut !== undefined) return endedBy(cut);
     request = { method: LIST_METHODS[list], params: { ...declared, cursor: value.nextCursor } };
     instanceId = from.instanceId;
   }
-  return { items, withheld, bytes: memoryOf(values, jsonBytes), readAtMs: now(), staleMs };
+  return endedBy(`it has more than ${LIMITS.listPages} pages`);
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */

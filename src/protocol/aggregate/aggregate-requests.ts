@@ -64,13 +64,15 @@ async function answersTo(call: AggregateCall): Promise<Observable<Answer>> {
 }
 
 /** Says in `_meta` what is incomplete. In the modern era every list of all templates has `ttlMs: 0`: see `completed`. */
-function listResult(list: ListField, { items, missing, stale }: AggregateListing, client: Client): JsonText {
-  if (missing.length === 0 && stale.length === 0) return JsonText.ofValue({ [list]: items });
+function listResult(list: ListField, listing: AggregateListing, client: Client): JsonText {
+  const { items, missing, stale, truncated } = listing;
+  if (missing.length + stale.length + truncated.length === 0) return JsonText.ofValue({ [list]: items });
   const isModern = MODERN_VERSIONS.some((version) => version === client.profile.protocolVersion);
   const _meta = {
     ...(isModern && { [META.serverInfo]: GATEWAY_INFO }),
     ...(missing.length > 0 && { [MISSING]: missing }),
     ...(stale.length > 0 && { [STALE]: stale }),
+    ...(truncated.length > 0 && { [TRUNCATED]: truncated }),
   };
   return JsonText.ofValue({ [list]: items, _meta });
 }
@@ -78,6 +80,7 @@ function listResult(list: ListField, { items, missing, stale }: AggregateListing
 /** Keys of `_meta`. */
 const MISSING = 'stagedoor/missing';
 const STALE = 'stagedoor/stale';
+const TRUNCATED = 'stagedoor/truncated';
 
 /** The template of a tool or prompt; its own name replaces the aggregate one, in `reference` if the request names it there. */
 async function byName(
