@@ -6,7 +6,7 @@ import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
-import { nearMiss } from '../config/nearest.ts';
+import { nearName } from '../config/nearest.ts';
 import { noHealthyInstance, queueFull, runsElsewhere, toolNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { eventOf } from '../domain/events.ts';
@@ -174,9 +174,7 @@ export class Group {
   }
 
   #nearestTool(tool: string): string | undefined {
-    if (tool.length > LONGEST_MISSPELT) return undefined;
-    const names = new Set([...this.members.values()].flatMap((member) => toolsOf(member) ?? []));
-    return nearMiss(tool, [...names].slice(0, MOST_COMPARED));
+    return nearName(tool, new Set([...this.members.values()].flatMap((member) => toolsOf(member) ?? [])));
   }
 
   /** NO_HEALTHY_INSTANCE: `a is starting; b: connection refused; c is starting; and 2 more`. Reasons hold no secrets. */
@@ -211,9 +209,6 @@ export class Group {
 
 const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
 const MOST_NAMED = 3;
-/** Names that a misspelt one is compared with, and its characters. */
-const MOST_COMPARED = 1_000;
-const LONGEST_MISSPELT = 100;
 
 function toolsOf(member: Member): readonly string[] | undefined {
   return member instanceof InstanceRef ? member.lastTools : undefined;

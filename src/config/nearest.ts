@@ -18,7 +18,19 @@ export function didYouMean(written: string, candidates: readonly string[]): stri
   return word === undefined ? undefined : `did you mean "${word}"?`;
 }
 
+/** The same for a name that a caller sent, among the names of servers: of any length, and of any number. */
+export function nearName(written: string, names: Iterable<string>): string | undefined {
+  if (written.length > LONGEST_MISSPELT) return undefined;
+  const similar = [...names].filter((name) => Math.abs(name.length - written.length) <= MOST_UNITS_APART);
+  return nearMiss(written, similar.slice(0, MOST_COMPARED));
+}
+
+/** Names that a misspelt one is compared with, and its UTF-16 units. */
+const MOST_COMPARED = 1_000;
+const LONGEST_MISSPELT = 100;
+
 const MOST_SLIPS = 2;
+const MOST_UNITS_APART = 2 * MOST_SLIPS;
 const LETTERS_PER_SLIP = 3;
 
 function closest(written: string, candidates: readonly string[]): { word: string; edits: number } {

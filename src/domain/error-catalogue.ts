@@ -366,8 +366,12 @@ export function quoted(name: string): string {
 
 /** `near`: the tool that was probably meant, if any. */
 export function toolNotFound(tool: string, owner: string, near?: string): GatewayError {
-  const meant = near === undefined ? '.' : `; did you mean ${quoted(near)}?`;
-  return new GatewayError('TOOL_NOT_FOUND', `"${owner}" has no tool named ${quoted(tool)}${meant}`);
+  return new GatewayError('TOOL_NOT_FOUND', withHint(`"${owner}" has no tool named ${quoted(tool)}`, near));
+}
+
+/** A sentence about an unknown name: `Unknown tool; did you mean "echo"?` */
+export function withHint(clause: string, near: string | undefined): string {
+  return near === undefined ? `${clause}.` : `${clause}; did you mean ${quoted(near)}?`;
 }
 
 export function queueFull(template: string): GatewayError {

@@ -197,11 +197,32 @@ test('refuses unknown names, resources and tasks with the code of their kind', a
   assert.ok([...a.asked, ...b.asked].every(({ method }) => method.endsWith('/list')));
 });
 
+test('names the tool or prompt that was probably meant, which the caller may use', async () => {
+  const { ask, a, b } = setUp();
+  a.lists = { tools: [{ name: 'search' }, { name: 'twice' }] };
+  b.lists = { tools: [{ name: 'lookup' }, { name: 'twice' }], prompts: [{ name: 'summary' }] };
+  const errorOf = async (method: string, name: string, owner = ADA) =>
+    Object((await ask({ method, params: { name } }, owner)).said).error.message;
+  for (const [method, name, expected] of [
+    ['tools/call', 'serach', 'Unknown tool; did you mean "search"?'],
+    ['tools/call', 'aa__search', 'Unknown tool; did you mean "a__search"?'],
+    ['tools/call', 'a_search', 'Unknown tool; did you mean "a__search"?'],
+    ['tools/call', 'twcie', 'Unknown tool.'],
+    ['tools/call', 'entirely different', 'Unknown tool.'],
+    ['tools/call', 's'.repeat(101), 'Unknown tool.'],
+    ['prompts/get', 'sumary', 'Unknown prompt.'],
+    ['prompts/get', 'bb__summary', 'Unknown prompt; did you mean "b__summary"?'],
+  ] as const)
+    assert.is(await errorOf(method, name), expected, name);
+  const owner = { id: 'key:1', templates: new Set(['b']) };
+  assert.is(await errorOf('tools/call', 'serach', owner), 'Unknown tool.');
+});
+
 test('refuses a tool of a forbidden template like an unknown tool', async () => {
   const { ask } = setUp();
   const owner = { id: 'key:1', templates: new Set(['b']) };
   const call = (name: string) => ask({ method: 'tools/call', params: { name } }, owner);
-  assert.equal(await call('a__x'), await call('nobody__x'));
+  assert.equal(await call('a__x'), await call('c__x'));
   assert.equal((await ask({ method: 'tools/list' }, owner)).said, { tools: [shownTool('b__x')] });
 });
 

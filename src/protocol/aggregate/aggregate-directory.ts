@@ -1,6 +1,7 @@
 // Finds the template that owns an aggregate name or a resource. It learns from the lists, and reads them once more for an
 // unknown name.
 
+import { nearName } from '../../config/nearest.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
@@ -110,6 +111,14 @@ export class AggregateDirectory {
     return listing === undefined ? [] : this.#templates(owner).filter((template) => listing.has(template));
   }
 
+  /** The name that was probably meant instead of an unknown one: as listed, or the own name of a tool. Reads the list. */
+  async nearestName(written: string, list: 'tools' | 'prompts', client: Client): Promise<string | undefined> {
+    const shown = (await this.list(list, client)).map(({ name }) => String(name));
+    const own = list === 'prompts' || splitName(written) !== undefined ? [] : shown.flatMap(ownNameIn);
+    const isUnique = (name: string) => this.#listing(name, client.owner).length === 1;
+    return nearName(written, [...own.filter(isUnique), ...shown]);
+  }
+
   async #lookUp(aggregated: string, list: 'tools' | 'prompts', client: Client): Promise<OwnName | undefined> {
     if (mayBeMapped(aggregated)) return this.#lookUpMapped(aggregated, list, client);
     const mayBeNew = isOwnName(aggregated) && this.#listing(aggregated, client.owner).length === 0;
@@ -194,6 +203,11 @@ export class AggregateDirectory {
 /** Own names are short, and never like an aggregate name: no template takes over a name that a client may have allowed. */
 function isOwnName(name: string): boolean {
   return name.length <= MOST_OWN_CHARACTERS && splitName(name) === undefined && !mayBeMapped(name);
+}
+
+function ownNameIn(aggregated: string): readonly string[] {
+  const own = splitName(aggregated);
+  return own === undefined ? [] : [own.name];
 }
 
 /** One expression of a URI template. Source: RFC 6570 section 2.2. */

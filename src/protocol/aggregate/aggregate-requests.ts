@@ -2,6 +2,7 @@
 // template uses.
 
 import { defer, from, map, type Observable, of, switchMap } from 'rxjs';
+import { withHint } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -90,8 +91,11 @@ async function byName(
   reference?: JsonObject,
 ): Promise<Observable<Answer>> {
   const own = typeof name === 'string' ? await directory.ownerOfName(name, list, client) : undefined;
-  if (own === undefined)
-    return rpcErrorAnswer(RPC.invalidParams, `Unknown ${list === 'tools' ? 'tool' : 'prompt'}.`);
+  if (own === undefined) {
+    const near = typeof name === 'string' ? await directory.nearestName(name, list, client) : undefined;
+    const unknown = `Unknown ${list === 'tools' ? 'tool' : 'prompt'}`;
+    return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near));
+  }
   const named = reference === undefined ? { name: own.name } : { ref: { ...reference, name: own.name } };
   return toTemplate(own.template, { ...request, params: { ...request.params, ...named } });
 }
