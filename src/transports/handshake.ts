@@ -83,16 +83,28 @@ export async function shakeHands(channel: HandshakeChannel, options: HandshakeOp
   const refusals = new Map<HandshakeAttempt, HandshakeRefusal>();
   for (const attempt of attemptsOf(options)) {
     if (refusals.get(attempt)?.kind === 'error') continue; // it would refuse again
+    if (refusals.size > 1 && areEqual([...refusals.values()])) break;
     const outcome = await attempt(channel, options);
     if ('era' in outcome) return outcome;
     refusals.set(attempt, outcome); // the last refusal of a repeated attempt counts
   }
   // A new object for each session, because a restart is detected by comparing objects.
-  const mayBeBare = options.profile === undefined && options.era !== 'modern';
+  const isTelling = !areEqual([...refusals.values()]);
+  const mayBeBare = options.profile === undefined && options.era !== 'modern' && isTelling;
   if (mayBeBare && (await answersPlainMethods(channel)))
     return { ...NO_PEER, serverInfo: serverInfoIn(undefined), capabilities: { tools: {} } };
   throw refusedBy([...refusals.values()]);
 }
+
+/** True when every method got one of these statuses, and no JSON-RPC: the address refuses, not the server. Source: ADR 127. */
+function areEqual(refusals: readonly HandshakeRefusal[]): boolean {
+  const [first] = refusals;
+  if (first?.kind !== 'none' || !NO_SERVER.has(first.status ?? 0)) return false;
+  return refusals.every((each) => each.kind === 'none' && each.status === first.status);
+}
+
+/** Not 400, which bare servers answer, too. */
+const NO_SERVER: ReadonlySet<number> = new Set([404, 405, 500, 501, 505]);
 
 /** True for the rejection of `shakeHands` when the backend answered, but refused every attempt. */
 export function isRefusal(thrown: unknown): boolean {

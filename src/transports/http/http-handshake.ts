@@ -107,7 +107,7 @@ export class HttpHandshake implements HandshakeChannel {
   }
 }
 
-const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 403, 407, 429, 502, 503, 504]);
+const NO_EVIDENCE: ReadonlySet<number> = new Set([401, 402, 403, 407, 410, 429, 451, 502, 503, 504]);
 
 function none(detail: string): HandshakeAnswer {
   return { kind: 'none', detail };
