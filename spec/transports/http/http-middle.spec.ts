@@ -1,7 +1,7 @@
 // Servers of both HTTP transports behind routers, proxies and balancers: the conformance suite, and what each of them does.
 
 import type { RequestListener } from 'node:http';
-import { brotliCompressSync, deflateRawSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -78,7 +78,7 @@ async function works(kind: Kind, options: MiddleOptions, server?: HttpServerOpti
   return middle;
 }
 
-for (const coding of ['gzip', 'deflate', 'raw deflate', 'br'] as const) {
+for (const coding of ['gzip', 'deflate', 'raw deflate', 'br', 'zstd'] as const) {
   test(`reads ${coding}`, async () => {
     for (const answers of ['json', 'sse'] as const)
       await works('http', { coding, isSticky: true }, { answers });
@@ -192,10 +192,16 @@ test('a redirect checks the address again', async () => {
   );
 });
 
+const EMPTY_BLOCK = Buffer.from([0, 0, 0, 0xff, 0xff]);
+
 const bombs: Readonly<Record<string, () => Buffer>> = {
   gzip: () => gzipSync(Buffer.alloc(LIMITS.backendMessageBytes + 1_000_000, ' ')),
   deflate: () => deflateRawSync(Buffer.alloc(LIMITS.backendMessageBytes + 1_000_000, ' ')),
   br: () => brotliCompressSync(Buffer.alloc(LIMITS.backendMessageBytes + 1_000_000, '\n')),
+  zstd: () => zstdCompressSync(Buffer.alloc(LIMITS.backendMessageBytes + 1_000_000, ' ')),
+  'deflate, gzip': () => gzipSync(bombs.deflate?.() ?? ''),
+  // Nothing comes out of the inner coding: an empty block follows the other.
+  'deflate, br': () => brotliCompressSync(Buffer.alloc(LIMITS.backendMessageBytes + 1_000_000, EMPTY_BLOCK)),
 };
 for (const [coding, bytes] of Object.entries(bombs)) {
   test(`a bomb of ${coding} is refused when it is over the bound of a message`, async () => {
@@ -213,8 +219,11 @@ for (const [coding, bytes] of Object.entries(bombs)) {
 
 test('another encoding, and bytes that are not in the named one, are the cause of the failure', async () => {
   const causes: [string, RegExp][] = [
-    ['zstd', /answered in the encoding "zstd"; the gateway reads gzip, deflate, br/],
-    ['gzip, br', /answered in the encoding "gzip, br"/],
+    ['compress', /answered in the encoding "compress"; the gateway reads plain bodies and up to 3 of gzip, /],
+    ['gzip, exi', /answered in the encoding "gzip, exi"/],
+    ['br, br, br, br', /answered in the encoding "br, br, br, br"/],
+    ['gzip, br', /answered with a body that is no gzip, br/],
+    ['zstd', /answered with a body that is no zstd/],
     ['gzip', /answered with a body that is no gzip \(Z_DATA_ERROR\)/],
     ['br', /answered with a body that is no br/],
   ];
@@ -233,6 +242,30 @@ test('another encoding, and bytes that are not in the named one, are the cause o
     assert.match(message, 'answered in the encoding "compress"');
   });
 });
+
+for (const type of ['application/json', 'text/event-stream']) {
+  test(`codings are undone in the reverse order, however they are written: ${type}`, async () => {
+    const written: [string, (plain: Buffer) => Buffer][] = [
+      ['gzip, br', (plain) => brotliCompressSync(gzipSync(plain))],
+      ['br,gzip', (plain) => gzipSync(brotliCompressSync(plain))],
+      ['X-GZIP , Identity', gzipSync],
+      ['deflate, zstd, gzip', (plain) => gzipSync(zstdCompressSync(deflateSync(plain)))],
+      ['ZSTD', zstdCompressSync],
+    ];
+    for (const [coding, encode] of written) {
+      const listener = initializing((_request, response, id) => {
+        const text = JSON.stringify({ jsonrpc: '2.0', id, result: { long: 'x'.repeat(300_000) } });
+        const body = encode(Buffer.from(type === 'application/json' ? text : `data: ${text}\n\n`));
+        response.writeHead(200, { 'content-type': type, 'content-encoding': coding });
+        for (const byte of body.subarray(0, 50)) response.write(Buffer.of(byte));
+        response.end(body.subarray(50));
+      });
+      await withRawTransport(listener, async (transport) => {
+        assert.is((await see(transport.exchange(callTool('echo', {})))).end, 'completed', coding);
+      });
+    }
+  });
+}
 
 test('a body that names the coding identity, or has an encoding and no bytes, is plain', async () => {
   const listener = initializing((_request, response, id) => {

@@ -7,23 +7,31 @@ import {
   createGunzip,
   createInflate,
   createInflateRaw,
+  createZstdDecompress,
   type ZlibOptions,
 } from 'node:zlib';
 import type { Dispatcher } from 'undici';
+import { LIMITS } from '../../domain/limits.ts';
 
 /** The content codings that are decoded. */
-export const CODINGS = ['gzip', 'deflate', 'br'] as const;
+export const CODINGS = ['gzip', 'deflate', 'br', 'zstd'] as const;
+/** Codings of one body that are undone, the last one first. */
+export const MOST_CODINGS = 3;
 
-/** Memory of one decoder. That of `br` grows to the size of what it has decoded. */
-export const DECODER_BYTES = 64 * 1024;
+/** Memory of one coding. That of `br` and `zstd` grows to the size of what it has decoded. */
+const DECODER_BYTES = 64 * 1024;
 
 interface DecoderSink {
   data(decoded: Buffer): void;
+  /** Codings within codings have grown beyond one message. Nothing follows. */
+  tooLarge(): void;
   /** The bytes are no body of this coding. Nothing follows. */
   failed(error: Error): void;
 }
 
-type Stream = ReturnType<typeof createGunzip> | ReturnType<typeof createBrotliDecompress>;
+type Stream = ReturnType<typeof createGunzip | typeof createBrotliDecompress | typeof createZstdDecompress>;
+
+type Pausable = Pick<Dispatcher.DispatchController, 'pause' | 'resume'>;
 
 /** The coding that a header `content-encoding` names, in the spelling for messages; undefined when the body is plain. */
 export function codingOf(header: string | string[]): string | undefined {
@@ -34,24 +42,37 @@ export function codingOf(header: string | string[]): string | undefined {
 
 const LONGEST_CODING = 64;
 
+/** Undoes the last coding of a body; another decoder undoes those below it. */
 export class BodyDecoder {
+  /** Of the codings that are undone. */
+  readonly heldBytes: number;
   readonly #stream: Stream;
+  readonly #sink: DecoderSink;
+  /** The codings below. */
+  readonly #below: readonly string[];
+  #inner: BodyDecoder | undefined;
+  /** That the decoders below got since they gave anything. */
+  #innerBytes = 0;
   #isPaused = false;
 
-  /** A decoder for the body that begins with these bytes; undefined for another coding. */
-  static of(coding: string, first: Buffer, sink: DecoderSink): BodyDecoder | undefined {
-    const stream = streamOf(coding, first);
-    return stream && new BodyDecoder(stream, sink);
+  /** A decoder for the body that begins with these bytes; undefined for other or too many codings. */
+  static of(codings: string, first: Buffer, sink: DecoderSink): BodyDecoder | undefined {
+    const names = codings.split(', ');
+    if (names.length > MOST_CODINGS || names.some((name) => !STREAMS.has(name))) return undefined;
+    return new BodyDecoder(names, first, sink);
   }
 
-  private constructor(stream: Stream, sink: DecoderSink) {
-    this.#stream = stream;
-    stream.on('data', (decoded: Buffer) => sink.data(decoded));
-    stream.on('error', (error) => sink.failed(error));
+  private constructor(names: readonly string[], first: Buffer, sink: DecoderSink) {
+    this.heldBytes = names.length * DECODER_BYTES;
+    this.#sink = sink;
+    this.#below = names.slice(0, -1);
+    this.#stream = (STREAMS.get(names.at(-1) ?? '') ?? createGunzip)(first);
+    this.#stream.on('data', (decoded: Buffer) => this.#pass(decoded));
+    this.#stream.on('error', (error) => sink.failed(error));
   }
 
   /** Takes the next bytes, which it may keep. Pauses the answer until they are decoded. */
-  push(chunk: Buffer, answer: Pick<Dispatcher.DispatchController, 'pause' | 'resume'>): void {
+  push(chunk: Buffer, answer: Pausable): void {
     if (this.#stream.write(chunk) || this.#isPaused) return;
     this.#isPaused = true;
     answer.pause();
@@ -65,12 +86,31 @@ export class BodyDecoder {
 
   /** Calls back when everything that was taken is decoded. */
   end(decoded: () => void): void {
-    if (this.#stream.readableEnded) decoded();
-    else this.#stream.once('end', decoded).end();
+    const below = (): void => (this.#inner === undefined ? decoded() : this.#inner.end(decoded));
+    if (this.#stream.readableEnded) below();
+    else this.#stream.once('end', below).end();
   }
 
   close(): void {
     this.#stream.destroy();
+    this.#inner?.close();
+  }
+
+  #pass(decoded: Buffer): void {
+    if (this.#below.length === 0) {
+      this.#sink.data(decoded);
+      return;
+    }
+    this.#inner ??= new BodyDecoder(this.#below, decoded, {
+      ...this.#sink,
+      data: (bytes) => {
+        this.#innerBytes = 0;
+        this.#sink.data(bytes);
+      },
+    });
+    this.#innerBytes += decoded.length;
+    if (this.#innerBytes > LIMITS.backendMessageBytes) this.#sink.tooLarge();
+    else this.#inner.push(decoded, this.#stream);
   }
 }
 
@@ -80,18 +120,21 @@ const PROMPT_BROTLI = {
   flush: constants.BROTLI_OPERATION_FLUSH,
   finishFlush: constants.BROTLI_OPERATION_FLUSH,
 };
+/** The largest window that a body may need is 8 MiB. Source: RFC 9659. */
+const PROMPT_ZSTD = {
+  flush: constants.ZSTD_e_flush,
+  finishFlush: constants.ZSTD_e_flush,
+  params: { [constants.ZSTD_d_windowLogMax]: 23 },
+};
 
-function streamOf(coding: string, first: Buffer): Stream | undefined {
-  switch (coding) {
-    case 'gzip':
-    case 'x-gzip':
-      return createGunzip(PROMPT);
-    case 'deflate':
-      // Many servers send it without the header of zlib, whose first byte names the method 8.
-      return ((first[0] ?? 0) & 0x0f) === 8 ? createInflate(PROMPT) : createInflateRaw(PROMPT);
-    case 'br':
-      return createBrotliDecompress(PROMPT_BROTLI);
-    default:
-      return undefined;
-  }
-}
+/** By name; `first`: the first bytes. */
+const STREAMS: ReadonlyMap<string, (first: Buffer) => Stream> = new Map(
+  Object.entries({
+    gzip: () => createGunzip(PROMPT),
+    'x-gzip': () => createGunzip(PROMPT),
+    // Many servers send it without the header of zlib, whose first byte names the method 8.
+    deflate: (first) => (((first[0] ?? 0) & 0x0f) === 8 ? createInflate(PROMPT) : createInflateRaw(PROMPT)),
+    br: () => createBrotliDecompress(PROMPT_BROTLI),
+    zstd: () => createZstdDecompress(PROMPT_ZSTD),
+  }),
+);

@@ -13,7 +13,7 @@ import {
 } from '../../domain/held-bytes.ts';
 import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { BodyDecoder, codingOf, DECODER_BYTES } from './body-decoder.ts';
+import { BodyDecoder, codingOf } from './body-decoder.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import {
   answerTooLarge,
@@ -240,6 +240,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #decode(coding: string, controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#decoder ??= BodyDecoder.of(coding, chunk, {
       data: (decoded) => this.#take(decoded),
+      tooLarge: () => this.#refuse(answerTooLarge()),
       failed: (error) => this.#refuse(codingFailed(coding, error)),
     });
     if (this.#decoder !== undefined) this.#decoder.push(chunk, controller);
@@ -321,7 +322,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   }
 
   #count(held: number): void {
-    const bytes = this.#decoder === undefined ? held : held + DECODER_BYTES;
+    const bytes = held + (this.#decoder?.heldBytes ?? 0);
     if (this.#over || (this.#holding === undefined && bytes <= UNCOUNTED_BYTES)) return;
     this.#holding ??= this.#memory?.hold(() => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)));
     this.#holding?.set(bytes);
