@@ -1,7 +1,12 @@
 // What goes over the wire to a backend: its own host and headers, the protocol's, and nothing else.
 
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { type Headers, HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { until } from '../../conformance/transport.ts';
@@ -9,6 +14,7 @@ import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';
 
 const test = suite('http connection');
+const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
 
 type Send = (connection: HttpConnection, answer: HttpAnswer) => void;
 
@@ -119,6 +125,52 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
       assert.equal(endings, ['complete', 'broken']);
     },
   );
+});
+
+test('a connection that is being made ends with the endpoint', async () => {
+  const connection = new HttpConnection(
+    { endpoint: 'http://192.0.2.1/mcp', headers: {} },
+    { isDenied: () => false },
+  );
+  const ended = new Promise<string>((resolve) => {
+    connection.post('{}', {}, new HttpAnswer({ message: () => {}, finished: ({ kind }) => resolve(kind) }));
+  });
+  const startMs = performance.now();
+  await connection.destroy();
+  assert.is(await ended, 'broken');
+  assert.ok(performance.now() - startMs < LIMITS.connectMs / 2);
+});
+
+test('a connection that was closed leaves nothing behind', async () => {
+  setFlagsFromString('--expose-gc');
+  const collect: () => void = runInNewContext('gc');
+  const sockets: WeakRef<object>[] = [];
+  const note = (message: unknown): void =>
+    void sockets.push(new WeakRef((message as { socket: object }).socket));
+  subscribe('undici:client:connected', note);
+  await withRawServer(
+    (request, response) => {
+      request.resume();
+      response.writeHead(200, { connection: 'close' }).end(RESULT);
+    },
+    async ({ url }) => {
+      const connection = new HttpConnection({ endpoint: url, headers: {} }, { isDenied: () => false });
+      for (let made = 0; made < 50; made += 1) {
+        await new Promise<void>((resolve) => {
+          connection.post('{}', {}, new HttpAnswer({ message: () => {}, finished: () => resolve() }));
+        });
+      }
+      await delay(100);
+      collect();
+      await delay(10);
+      collect();
+      const left = sockets.filter((socket) => socket.deref() !== undefined).length;
+      assert.is(sockets.length, 50);
+      assert.ok(left < 5, `${left} of ${sockets.length} sockets are left`);
+      await connection.destroy();
+    },
+  );
+  unsubscribe('undici:client:connected', note);
 });
 
 test.run();

@@ -2,7 +2,7 @@
 // and the headers of every request, none of which comes from a client. Session, calls and listener decide what is sent.
 
 import { lookup as systemLookup } from 'node:dns';
-import { isIP, type LookupFunction } from 'node:net';
+import { isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -44,7 +44,8 @@ export class HttpConnection implements Sender {
   readonly #answers: InstanceHeldBytes | undefined;
   readonly secrets: readonly string[];
   readonly #streams = new Set<Client>();
-  readonly #closing = new AbortController();
+  /** Connections that are being made. */
+  readonly #connecting = new Set<Socket>();
   #lastId = 0;
 
   constructor(
@@ -61,7 +62,7 @@ export class HttpConnection implements Sender {
     this.#isSecure = url.protocol === 'https:' || LOOPBACK.test(url.hostname);
     this.#connect = guardedConnector(isDenied, {
       timeout: LIMITS.connectMs,
-      signal: this.#closing.signal,
+      connecting: this.#connecting,
     });
     this.#target = `${url.pathname}${url.search}`;
     this.#headers = {
@@ -125,7 +126,7 @@ export class HttpConnection implements Sender {
   async destroy(): Promise<void> {
     const destroyed = [...this.#streams, this.#pool].map((dispatcher) => dispatcher.destroy());
     // undici waits for connections that are still being made.
-    this.#closing.abort();
+    for (const socket of this.#connecting) socket.destroy(new Error('the endpoint is closed'));
     await Promise.all(destroyed);
   }
 
@@ -184,19 +185,33 @@ function ownHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
 }
 
+interface ConnectorOptions {
+  /** In ms. */
+  readonly timeout: number;
+  readonly lookup?: LookupFunction;
+  /** Has the sockets of connections that are being made. An AbortSignal instead would keep each socket that it was given. */
+  readonly connecting?: Set<Socket>;
+}
+
 /** Refuses denied addresses with AddressDenied. Names are checked after their lookup, on the used address (DNS rebinding). */
 export function guardedConnector(
   isDenied: AddressCheck,
-  { lookup = systemLookup, ...options }: { timeout: number; signal?: AbortSignal; lookup?: LookupFunction },
+  { lookup = systemLookup, timeout, connecting = new Set() }: ConnectorOptions,
 ): buildConnector.connector {
-  const connect = buildConnector({ ...options, lookup: guardedLookup(isDenied, lookup) });
+  const connect = buildConnector({ timeout, lookup: guardedLookup(isDenied, lookup) }) as (
+    ...args: Parameters<buildConnector.connector>
+  ) => Socket; // which the types of undici do not tell
   return (options, callback) => {
     // Sockets skip the lookup for literal addresses, so those are checked here.
     if (isIP(options.hostname) !== 0 && isDenied(options.hostname)) {
       callback(new AddressDenied(options.hostname), null);
       return;
     }
-    connect(options, callback);
+    const socket = connect(options, (...outcome) => {
+      connecting.delete(socket);
+      callback(...outcome);
+    });
+    connecting.add(socket);
   };
 }
 
