@@ -3,12 +3,13 @@
 
 import { lookup as systemLookup } from 'node:dns';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
-import { buildConnector, Client, type Dispatcher, Pool } from 'undici';
+import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 import type { OpenOptions } from '../transport.ts';
+import { ClientPool } from './client-pool.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
 import { PLAIN_TEXT, refusalText, secretsOf } from './refusal-text.ts';
@@ -32,7 +33,7 @@ export class HttpConnection implements Sender {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
   readonly origin: string;
-  readonly #pool: Pool;
+  readonly #pool: ClientPool;
   readonly #target: string;
   readonly #host: string;
   /** Cookies for secure connections are kept: over TLS, and on this machine. */
@@ -71,10 +72,8 @@ export class HttpConnection implements Sender {
       accept: 'application/json, text/event-stream',
     };
     // The dispatcher owns deadlines; undici's only prevent endless waits.
-    this.#pool = new Pool(url.origin, {
-      connections: MOST_CONNECTIONS,
+    this.#pool = new ClientPool(url.origin, MOST_CONNECTIONS, {
       connect: this.#connect,
-      pipelining: 1,
       headersTimeout: LIMITS.callLongestMs,
       bodyTimeout: LIMITS.callLongestMs,
     });

@@ -1,0 +1,145 @@
+// The connections that the requests to one endpoint share: bounded, used again, and gone when nothing needs them.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { ClientPool } from '../../../src/transports/http/client-pool.ts';
+import { type AnswerEnding, HttpAnswer, type Sending } from '../../../src/transports/http/http-answer.ts';
+import { until } from '../../conformance/transport.ts';
+import { suite } from '../../helpers/suite.ts';
+import { startRawServer, withRawServer } from '../raw-server.ts';
+
+const test = suite('client pool');
+const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
+
+const requestTo = (path: string, headers: Record<string, string> = {}): Sending => ({
+  ...{ method: 'POST', path, headers, body: '{}' },
+  ...{ isLasting: false, jar: undefined, isRedirected: false },
+});
+
+/** Sends one request; resolves with its ending, or with 'aborted'. */
+function send(pool: ClientPool, sending: Sending, abortAfterMs?: number): Promise<string> {
+  return new Promise((resolve) => {
+    const answer = new HttpAnswer({
+      message: () => {},
+      finished: (ending: AnswerEnding) => resolve(ending.kind),
+    });
+    pool.dispatch(sending, answer);
+    if (abortAfterMs === undefined) return;
+    setTimeout(() => {
+      answer.abort();
+      resolve('aborted');
+    }, abortAfterMs);
+  });
+}
+
+test('no more requests are under way than connections are allowed; the others wait in their order', async () => {
+  const arrived: string[] = [];
+  let [now, most] = [0, 0];
+  await withRawServer(
+    async ({ url = '' }, response) => {
+      arrived.push(url);
+      now += 1;
+      most = Math.max(most, now);
+      await delay(2);
+      now -= 1;
+      response.end(RESULT);
+    },
+    async ({ port }) => {
+      const pool = new ClientPool(`http://127.0.0.1:${port}`, 4, {});
+      const paths = Array.from({ length: 200 }, (_, index) => `/${index}`);
+      const endings = await Promise.all(paths.map((path) => send(pool, requestTo(path))));
+      assert.equal(new Set(endings), new Set(['complete']));
+      assert.is(most, 4);
+      // Those of the first four arrive as their connections are made.
+      assert.equal(arrived.slice(4), paths.slice(4));
+      await pool.destroy();
+    },
+  );
+});
+
+test('every request ends, whatever its server, its caller and its headers do', async () => {
+  const random = (below: number): number => Math.floor(Math.random() * below);
+  await withRawServer(
+    async (request, response) => {
+      request.resume();
+      const fate = request.headers['x-fate'];
+      if (fate === 'slow') await delay(random(10));
+      if (fate === 'reset') request.socket.destroy();
+      else response.writeHead(200, fate === 'close' ? { connection: 'close' } : {}).end(RESULT);
+    },
+    async ({ port }) => {
+      const pool = new ClientPool(`http://127.0.0.1:${port}`, 3, {});
+      const expected = {
+        fine: 'complete',
+        slow: 'complete',
+        close: 'complete',
+        reset: 'broken',
+        'a\nb': 'broken',
+      };
+      const fates = Object.keys(expected) as (keyof typeof expected)[];
+      const wrong: string[] = [];
+      const sent = Array.from({ length: 600 }, async () => {
+        await delay(random(200));
+        const fate = fates[random(fates.length)] ?? 'fine';
+        const isAborted = random(5) === 0;
+        const ending = await send(
+          pool,
+          requestTo('/', { 'x-fate': fate }),
+          isAborted ? random(20) : undefined,
+        );
+        if (ending !== expected[fate] && !(isAborted && ending === 'aborted'))
+          wrong.push(`${fate}: ${ending}`);
+      });
+      await Promise.all(sent);
+      assert.equal(wrong, []);
+      assert.is(await send(pool, requestTo('/')), 'complete');
+      await pool.destroy();
+    },
+  );
+});
+
+test('requests to a server that is away fail, those that waited for a connection as well', async () => {
+  const server = await startRawServer(() => {});
+  await server.close();
+  const pool = new ClientPool(`http://127.0.0.1:${server.port}`, 2, {});
+  const endings = await Promise.all(Array.from({ length: 10 }, () => send(pool, requestTo('/'))));
+  assert.equal(new Set(endings), new Set(['broken']));
+  await pool.destroy();
+});
+
+test('a destroyed pool ends its requests, those that wait, and later ones', async () => {
+  await withRawServer(
+    () => {},
+    async ({ port }) => {
+      for (const before of [0, 1, 5]) {
+        const pool = new ClientPool(`http://127.0.0.1:${port}`, 2, {});
+        const endings = Array.from({ length: before }, () => send(pool, requestTo('/')));
+        await delay(20);
+        await pool.destroy();
+        endings.push(send(pool, requestTo('/')));
+        assert.equal(new Set(await Promise.all(endings)), new Set(['broken']));
+      }
+    },
+  );
+});
+
+test('after a burst one connection stays, however long its server would keep the others', async () => {
+  const open = new Set<unknown>();
+  await withRawServer(
+    async ({ socket }, response) => {
+      open.add(socket);
+      socket.once('close', () => open.delete(socket));
+      await delay(50);
+      response.writeHead(200, { 'keep-alive': 'timeout=60' }).end(RESULT);
+    },
+    async ({ port }) => {
+      const pool = new ClientPool(`http://127.0.0.1:${port}`, 10, {});
+      await Promise.all(Array.from({ length: 10 }, () => send(pool, requestTo('/'))));
+      assert.is(open.size, 10);
+      await until(() => open.size === 1, 'one is left');
+      await pool.destroy();
+    },
+  );
+});
+
+test.run();
