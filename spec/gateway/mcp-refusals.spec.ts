@@ -25,6 +25,7 @@ test.after.each(async () => {
 });
 
 const SECRETS = {
+  'X-Pin': '4711',
   Authorization: 'Bearer k3y-of-the-gateway',
   Cookie: 'sid=cookie-of-the-gateway',
   'X-Login': `Basic ${Buffer.from('user:pa55word-x').toString('base64')}`,
@@ -191,6 +192,22 @@ for (const status of [401, 404, 429]) {
     onCall = text(status, 'no.');
     await app.ask('POST', '/mcp/t/tools/call', { body: CALL });
     assert.is(calls, 2);
+  });
+}
+
+for (const status of [200, 400]) {
+  test(`an error of the call itself shows no secrets: ${status}`, async () => {
+    await serve();
+    onCall = (response, { id }) => {
+      const data = { 'k3y-of-the-gateway': ['x4711y', '4711', 4711, 12, 'a\nb'] };
+      const error = { code: -32050, message: 'the pin 4711 of k3y-of-the-gateway', data };
+      response.writeHead(status, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ jsonrpc: '2.0', id, error }));
+    };
+    const { answer } = await postTo(app.gateway, { template: 't', ...modernRequest('tools/call', CALL) });
+    const { message, data } = Object(answer.error);
+    assert.is(message, 'the pin *** of ***');
+    assert.equal(data['***'], ['x4711y', '***', '***', 12, 'a\nb']);
   });
 }
 

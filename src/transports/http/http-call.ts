@@ -33,6 +33,7 @@ import {
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 import type { HttpSession } from './http-session.ts';
+import { errorWithoutSecrets } from './refusal-text.ts';
 import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
 
 /** Wait for the rest of a stream when the backend names none, as in the SDKs. */
@@ -308,7 +309,9 @@ export class HttpCall implements AnswerSink {
   #complete(event: ExchangeEvent): void {
     this.#settle();
     this.#answer?.dismiss();
-    this.#subscriber.next(event);
+    const { secrets } = this.#conversation.backend.connection;
+    const isError = event.kind === 'error';
+    this.#subscriber.next(isError ? { ...event, error: errorWithoutSecrets(event.error, secrets) } : event);
     this.#subscriber.complete();
   }
 

@@ -1,7 +1,7 @@
 // What a server says in the body of a refusal, as one line for the caller: the beginning of a text, without markup, control characters
 // and the secrets that the gateway sent. http-answer.ts bounds the body, http-failures.ts makes the error.
 
-import { type BackendMessage, readBatch, readMessage } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, type JsonRpcError, readBatch, readMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
 import type { RefusedStatus } from './http-failures.ts';
@@ -80,8 +80,11 @@ function waitOf(written: unknown, date: unknown): number | undefined {
 
 /** Beginning of a body that is read, in UTF-16 units. */
 const READ_UNITS = 8_192;
-/** A shorter value is no secret, and stands in many texts: `1`, `true`. */
-const SHORTEST_SECRET = 5;
+/** A shorter value is no secret, and stands in many texts. */
+const SHORTEST_SECRET = 3;
+/** A shorter one may be a part of other words, and is only hidden as a whole one. */
+const SHORTEST_PART = 5;
+const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'null', 'none', 'yes', 'off']);
 
 export const PLAIN_TEXT = { type: 'text/plain', encoding: '' } as const;
 
@@ -107,7 +110,27 @@ export function refusalText(
 
 /** The text with `***` for each secret. */
 function withoutSecrets(text: string, secrets: readonly string[]): string {
-  return secrets.reduce((hidden, secret) => hidden.replaceAll(secret, '***'), text);
+  return secrets.reduce((hidden, secret) => hidden.replaceAll(patternOf(secret), '***'), text);
+}
+
+function patternOf(secret: string): string | RegExp {
+  if (secret.length >= SHORTEST_PART) return secret;
+  return new RegExp(`(?<![A-Za-z0-9])${secret.replace(/[^A-Za-z0-9]/g, '\\$&')}(?![A-Za-z0-9])`, 'g');
+}
+
+/** An error of a server with `***` for each secret in its message and in the texts and numbers of its data. */
+export function errorWithoutSecrets(error: JsonRpcError, secrets: readonly string[]): JsonRpcError {
+  if (secrets.length === 0) return error;
+  const { data, ...rest } = error;
+  const shown = { ...rest, message: withoutSecrets(error.message, secrets) };
+  if (data === undefined) return shown;
+  const written = JSON.stringify(data);
+  const hidden = written.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?/g, (token) => {
+    const plain = token.startsWith('"') ? String(JSON.parse(token)) : token;
+    const safe = withoutSecrets(plain, secrets);
+    return safe === plain ? token : JSON.stringify(safe);
+  });
+  return { ...shown, data: hidden === written ? data : JSON.parse(hidden) };
 }
 
 /**
@@ -131,7 +154,7 @@ export function secretsOf({
     encodeURIComponent(value.toWellFormed()),
     value.replace(/[&<>"']/g, (sign) => HTML_SIGNS[sign] ?? sign),
   ]);
-  const secrets = written.filter(({ length }) => length >= SHORTEST_SECRET);
+  const secrets = written.filter((value) => value.length >= SHORTEST_SECRET && !NO_SECRETS.has(value));
   return [...new Set(secrets)].sort((one, other) => other.length - one.length);
 }
 
