@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
-import { STRATEGY_NAMES } from '../src/balancing/policy.ts';
+import { STRATEGY_NAMES } from '../src/balancing/strategies.ts';
 import { readAll } from '../src/config/setting-types.ts';
 import { SETTINGS, ALL_SETTINGS as settings } from '../src/config/settings.ts';
 import { addresses, cwd, load, refusal, type Written } from './helpers/config.ts';

@@ -1,5 +1,4 @@
-import { STRATEGY_NAMES } from '../../src/balancing/policy.ts';
-import { STRATEGIES } from '../../src/balancing/strategies.ts';
+import { STRATEGIES, STRATEGY_NAMES } from '../../src/balancing/strategies.ts';
 import { strategyConformance } from '../conformance/strategy.ts';
 
-for (const name of STRATEGY_NAMES) strategyConformance(name, STRATEGIES[name]);
+for (const name of STRATEGY_NAMES) strategyConformance(name, STRATEGIES[name].create);

@@ -5,8 +5,8 @@ import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { CallVerdict, SentCall } from '../../src/balancing/outliers.ts';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { Pool, type PoolChange } from '../../src/balancing/pool.ts';
-import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import { suite } from '../helpers/suite.ts';
 import { candidate, type TestCandidate } from './candidates.ts';
 
@@ -22,7 +22,8 @@ class Bench {
   nowMs = 1_000_000;
 
   constructor(...ids: string[]) {
-    this.pool = new Pool(this.changes$, STRATEGIES.round_robin, {
+    this.pool = new Pool(this.changes$, {
+      policy: () => DEFAULT_POLICY,
       now: () => this.nowMs,
       alarm: (waitMs, ring) => {
         const alarm = { atMs: this.nowMs + waitMs, ring };

@@ -8,11 +8,11 @@ import { suite } from '../helpers/suite.ts';
 import { type Candidates, candidate, candidates, counted, picks, seeded, weighted } from './candidates.ts';
 
 const {
-  round_robin: roundRobin,
-  least_connections: leastConnections,
-  weighted_round_robin: weightedRoundRobin,
-  health_based: healthBased,
-  random,
+  round_robin: { create: roundRobin },
+  least_connections: { create: leastConnections },
+  weighted_round_robin: { create: weightedRoundRobin },
+  health_based: { create: healthBased },
+  random: { create: random },
 } = STRATEGIES;
 const test = suite('strategies');
 /** Counts of 20 000 draws. */

@@ -5,7 +5,6 @@ import { Observable, Subject } from 'rxjs';
 import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
-import { STRATEGIES, type Strategy } from '../balancing/strategies.ts';
 import { nearName } from '../config/nearest.ts';
 import { noHealthyInstance, queueFull, runsElsewhere, toolNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
@@ -49,16 +48,16 @@ export class Group {
   /** What waits for a starting instance. */
   readonly #waiting: WaitQueue;
   #waits = 0;
-  readonly #random: () => number;
   #policy: BalancerPolicy;
 
   constructor(template: string, policy: BalancerPolicy, { random, emit, now, alarm, scheduler }: GroupDeps) {
     this.template = template;
     this.#policy = policy;
-    this.#random = random;
     this.queue = new WaitQueue({ alarm, scheduler });
     this.#waiting = new WaitQueue({ alarm, scheduler, waitMs: Number.POSITIVE_INFINITY });
-    this.pool = new Pool<InstanceRef>(this.#changes, this.#strategyOf(policy), {
+    this.pool = new Pool<InstanceRef>(this.#changes, {
+      policy: () => this.#policy,
+      random,
       now,
       alarm,
       ejected: (ref, { reason }, forMs) => emit({ type: 'instance.ejected', ...eventOf(ref), reason, forMs }),
@@ -82,8 +81,9 @@ export class Group {
   /** Also of a deleted template, which exists again then. */
   setPolicy(policy: BalancerPolicy): void {
     this.isDeleted = false;
-    if (policy.strategy !== this.#policy.strategy) this.pool.setStrategy(this.#strategyOf(policy));
+    const { strategy } = this.#policy;
     this.#policy = policy;
+    if (policy.strategy !== strategy) this.pool.renewStrategy();
   }
 
   /** Follows the state of one instance: only a healthy one is in the pool. */
@@ -200,10 +200,6 @@ export class Group {
     if (!(member instanceof InstanceRef)) return { definition, snapshot: member.snapshot() };
     const score = Math.round(healthScore(member, bestMs) * 10) / 10;
     return { definition, snapshot: member.snapshot(score, this.pool.outliers.ejectionOf(member)) };
-  }
-
-  #strategyOf({ strategy }: BalancerPolicy): () => Strategy {
-    return () => STRATEGIES[strategy]({ random: this.#random });
   }
 }
 

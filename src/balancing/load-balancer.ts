@@ -1,48 +1,47 @@
-// The settings of a template's load balancer as they are written: in the API, in the registry file, with `template set`. policy.ts has
-// the settings as the gateway uses them.
+// The settings of a template's load balancer as they are written and shown: schemas and conversions, made from the table in policy.ts.
 
-import Type, { type Static } from 'typebox';
+import Type, { type TSchema, type TSchemaOptions } from 'typebox';
 import { definedFields } from '../domain/json.ts';
-import { type BalancerPolicy, SESSION_FAILOVER, SESSION_SHARING, STRATEGY_NAMES } from './policy.ts';
+import {
+  type AnyRow,
+  type BalancerPolicy,
+  POLICY_ROWS,
+  policyFrom,
+  TEMPLATE_ROWS,
+  type WrittenSettings,
+} from './policy.ts';
 
-const CLOSED = { additionalProperties: false } as const;
-
-const EXAMPLE = { strategy: 'least_connections', timeout: 30 };
-const FIELDS = {
-  strategy: Type.Enum([...STRATEGY_NAMES, 'weighted']),
-  /** Seconds between two probes of one instance. */
-  health_check_interval: Type.Integer({ minimum: 1, maximum: 3600 }),
-  /** Further candidates tried after the first one failed. */
-  max_retries: Type.Integer({ minimum: 0, maximum: 10 }),
-  /** Seconds until the first answer of a call. */
-  timeout: Type.Integer({ minimum: 1, maximum: 3600 }),
-  /** Seconds that a program may take until its handshake. */
-  start_timeout: Type.Integer({ minimum: 5, maximum: 3600 }),
-  session: Type.Enum([...SESSION_SHARING]),
-  /** Whether an MCP session moves to another instance when its own is gone. */
-  session_failover: Type.Enum([...SESSION_FAILOVER]),
-};
+const EXAMPLES = [{ strategy: 'least_connections', timeout: 30 }];
 
 /** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: ADR 4. */
-export const LoadBalancerSettings = Type.Partial(Type.Object(FIELDS), {
-  ...CLOSED,
-  schemaName: 'LoadBalancerSettings',
-  examples: [EXAMPLE],
-});
-export type LoadBalancerSettings = Static<typeof LoadBalancerSettings>;
-
-const NULLABLE = Object.fromEntries(
-  Object.entries(FIELDS).map(([name, field]) => [name, Type.Union([field, Type.Null()])]),
+export type LoadBalancerSettings = Partial<WrittenSettings>;
+export const LoadBalancerSettings = Type.Unsafe<LoadBalancerSettings>(
+  optional(
+    fieldsOf(TEMPLATE_ROWS, (row) => schemasOf(row).written),
+    { schemaName: 'LoadBalancerSettings', examples: EXAMPLES },
+  ),
 );
 
 /** A change of settings: null removes one, so that the default of the gateway applies again. */
 export type LoadBalancerChange = { [Name in keyof LoadBalancerSettings]?: LoadBalancerSettings[Name] | null };
 export const LoadBalancerChange = Type.Unsafe<LoadBalancerChange>(
-  Type.Partial(Type.Object(NULLABLE), {
-    ...CLOSED,
-    schemaName: 'LoadBalancerChange',
-    examples: [EXAMPLE],
-  }),
+  optional(
+    fieldsOf(TEMPLATE_ROWS, (row) => Type.Union([schemasOf(row).written, Type.Null()])),
+    { schemaName: 'LoadBalancerChange', examples: EXAMPLES },
+  ),
+);
+
+/** The settings in force: those of a template over the defaults of the gateway, whose times may have decimals. */
+export const LoadBalancerView = Type.Unsafe<WrittenSettings>(
+  Type.Object(
+    fieldsOf(TEMPLATE_ROWS, (row) => schemasOf(row).shown),
+    { schemaName: 'LoadBalancer' },
+  ),
+);
+
+/** The options of a program for the defaults of the gateway; times in milliseconds. */
+export const PolicyOptions = Type.Unsafe<Partial<BalancerPolicy>>(
+  optional(fieldsOf(POLICY_ROWS, (row) => schemasOf(row).exact, 'key')),
 );
 
 /** Settings after a change; an undefined field changes nothing. */
@@ -62,17 +61,64 @@ export interface TemplateSettings {
 
 /** Lays a template's own settings over the gateway's defaults. */
 export function policyOf(settings: LoadBalancerSettings, defaults: BalancerPolicy): BalancerPolicy {
-  const { strategy, health_check_interval, max_retries, timeout, start_timeout } = settings;
-  const { session, session_failover } = settings;
-  return {
-    strategy: strategy === 'weighted' ? 'weighted_round_robin' : (strategy ?? defaults.strategy),
-    healthIntervalMs:
-      health_check_interval === undefined ? defaults.healthIntervalMs : health_check_interval * 1000,
-    probeTimeoutMs: defaults.probeTimeoutMs,
-    maxRetries: max_retries ?? defaults.maxRetries,
-    callTimeoutMs: timeout === undefined ? defaults.callTimeoutMs : timeout * 1000,
-    startTimeoutMs: start_timeout === undefined ? defaults.startTimeoutMs : start_timeout * 1000,
-    session: session ?? defaults.session,
-    sessionFailover: session_failover ?? defaults.sessionFailover,
-  };
+  const own = new Map<string, unknown>(Object.entries(settings));
+  const present = new Map<string, unknown>(Object.entries(defaults));
+  return policyFrom(({ key, name, kind, level }) => {
+    const value = level === 'gateway' ? undefined : own.get(name);
+    return value === undefined ? present.get(key) : kind.read(value);
+  });
+}
+
+/** The settings that a template may have, for a form; `schema` is without aliases and names the meanings of choices. */
+export function describedSettings() {
+  return TEMPLATE_ROWS.map((row) => {
+    const { name, title, doc: description, kind } = row;
+    const { values } = kind;
+    if (values.kind !== 'choice') return { name, title, description, schema: schemasOf(row).written };
+    const enumNames = values.words.map((word) => [word, values.meanings.get(word) ?? []].flat().join(': '));
+    return { name, title, description, schema: { enum: values.words, enumNames } };
+  });
+}
+
+export function loadBalancerView(policy: BalancerPolicy): WrittenSettings {
+  const values = new Map<string, unknown>(Object.entries(policy));
+  const entries = TEMPLATE_ROWS.map(({ key, name, kind }) => [name, kind.show(values.get(key))]);
+  return Object.fromEntries(entries) as WrittenSettings; // `fromEntries` loses the type of each
+}
+
+function fieldsOf(
+  rows: readonly AnyRow[],
+  schemaOf: (row: AnyRow) => TSchema,
+  name: 'name' | 'key' = 'name',
+): Record<string, TSchema> {
+  return Object.fromEntries(rows.map((row) => [row[name], schemaOf(row)]));
+}
+
+function optional(fields: Record<string, TSchema>, options: TSchemaOptions = {}) {
+  return Type.Partial(Type.Object(fields), { additionalProperties: false, ...options });
+}
+
+/** The schemas of a setting: `written` in requests and files, `shown` in answers, `exact` in the policy. */
+function schemasOf({ kind: { values, show }, default: value }: AnyRow) {
+  const example = { examples: [show(value)] };
+  switch (values.kind) {
+    case 'choice': {
+      const exact = Type.Enum([...values.words]);
+      const shown = Type.Enum([...values.words], example);
+      return { written: Type.Enum([...values.words, ...values.aliases]), shown, exact };
+    }
+    case 'whole': {
+      const whole = Type.Integer({ minimum: values.least, maximum: values.most });
+      return { written: whole, shown: Type.Integer(example), exact: whole };
+    }
+    case 'seconds': {
+      const { least, most } = values;
+      const written = Type.Integer({ minimum: Math.ceil(least), maximum: most });
+      return {
+        written,
+        shown: Type.Number(example),
+        exact: Type.Number({ minimum: 1, maximum: most * 1000 }),
+      };
+    }
+  }
 }

@@ -1,39 +1,164 @@
-// How calls of a template are balanced and bounded: all settings, in milliseconds. It imports no schema library, because the command
-// line reads these defaults first.
+// TABLE of the settings of a template's load balancer: how calls of a template are balanced and bounded. From a row come its schemas in
+// the API and in the registry file, the word of `template set`, the field in the console, the default `load_balancer.*` of the gateway
+// and docs/reference/load-balancing.md; load-balancer.ts has the schemas. It imports no schema library, because the command line reads
+// the defaults first. Source: ADR 129.
 
-export const STRATEGY_NAMES = [
-  'round_robin',
-  'least_connections',
-  'weighted_round_robin',
-  'health_based',
-  'random',
-] as const;
-export type StrategyName = (typeof STRATEGY_NAMES)[number];
+import { STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
 
-/**
- * Whether MCP sessions share the processes of a template. `auto`: unless the client accepts requests or sets a log level, which
- * cannot be attributed to one client of a shared process; clients that declare extensions share with their like (ADR 104).
- */
-export const SESSION_SHARING = ['auto', 'shared', 'isolated'] as const;
-export type SessionSharing = (typeof SESSION_SHARING)[number];
+/** The values of a setting, in the policy and as they are written. */
+interface Kind<Value, Written> {
+  readonly values: Values;
+  read(written: Written): Value;
+  show(value: Value): Written;
+}
 
-/**
- * Whether an MCP session continues with another instance when its own is gone. `auto`: if it only read, and called tools that are
- * read-only or idempotent.
- */
-export const SESSION_FAILOVER = ['auto', 'always', 'never'] as const;
-export type SessionFailover = (typeof SESSION_FAILOVER)[number];
+/** `aliases`: further spellings. `meanings`: of the words. Seconds are whole, except in the defaults of the gateway. */
+type Values =
+  | {
+      readonly kind: 'choice';
+      readonly words: readonly string[];
+      readonly aliases: readonly string[];
+      readonly meanings: ReadonlyMap<string, string>;
+    }
+  | { readonly kind: 'whole' | 'seconds'; readonly least: number; readonly most: number };
 
-export interface BalancerPolicy {
-  readonly strategy: StrategyName;
-  readonly healthIntervalMs: number;
-  readonly probeTimeoutMs: number;
-  readonly maxRetries: number;
-  readonly callTimeoutMs: number;
-  /** Longest start of a program, up to its handshake; it is stopped then, and started again. Other backends: LIMITS.handshakeMs. */
-  readonly startTimeoutMs: number;
-  readonly session: SessionSharing;
-  readonly sessionFailover: SessionFailover;
+interface PolicyRow<Name, Value, Written, Level> {
+  /** As it is written. */
+  readonly name: Name;
+  readonly kind: Kind<Value, Written>;
+  readonly default: NoInfer<Value>;
+  /** Where it is set: by templates, by the gateway for all templates, or by the gateway as the default of templates. */
+  readonly level: Level;
+  /** On the command line of the gateway, and in its environment: as in config/setting-types.ts. */
+  readonly flag?: string;
+  readonly variable?: string;
+  /** Label in the console. */
+  readonly title: string;
+  /** One sentence, or two. */
+  readonly doc: string;
+}
+
+type Level = 'template' | 'gateway' | 'default';
+
+const POLICY = {
+  strategy: row({
+    name: 'strategy',
+    kind: choice(STRATEGY_NAMES, {
+      aliases: { weighted: 'weighted_round_robin' },
+      meanings: (word) => STRATEGIES[word].meaning,
+    }),
+    default: 'round_robin',
+    level: 'default',
+    flag: 'strategy',
+    variable: 'DEFAULT_STRATEGY',
+    title: 'Strategy',
+    doc: 'Which instance gets a call.',
+  }),
+  healthIntervalMs: row({
+    name: 'health_check_interval',
+    kind: seconds(1, 3600),
+    default: 30_000,
+    level: 'default',
+    flag: 'health-interval',
+    title: 'Health check, s',
+    doc: 'Time between two probes of one instance.',
+  }),
+  probeTimeoutMs: row({
+    name: 'health_check_timeout',
+    kind: seconds(0.1, 3600),
+    default: 10_000,
+    level: 'gateway',
+    flag: 'health-timeout',
+    title: 'Health check timeout, s',
+    doc: 'Longest wait for the answer to a probe; then the probe has failed.',
+  }),
+  maxRetries: row({
+    name: 'max_retries',
+    kind: whole(0, 10),
+    default: 3,
+    level: 'default',
+    flag: 'max-retries',
+    title: 'Retries',
+    doc: 'How many other instances are tried after the first one fails.',
+  }),
+  callTimeoutMs: row({
+    name: 'timeout',
+    kind: seconds(0.1, 3600),
+    default: 60_000,
+    level: 'default',
+    flag: 'call-timeout',
+    title: 'Timeout, s',
+    doc: 'Longest wait for the first answer to a call; progress restarts it. `max_call_seconds` bounds the whole call.',
+  }),
+  /** Of other backends: LIMITS.handshakeMs. Source: ADR 114. */
+  startTimeoutMs: row({
+    name: 'start_timeout',
+    kind: seconds(5, 3600),
+    default: 300_000,
+    level: 'default',
+    flag: 'start-timeout',
+    title: 'Start, s',
+    doc: 'Longest start of a program until its handshake; then it is stopped and started again.',
+  }),
+  /**
+   * `auto`: unless the client accepts requests or sets a log level, which cannot be attributed to one client of a shared process;
+   * clients that declare extensions share with their like (ADR 104).
+   */
+  session: row({
+    name: 'session',
+    kind: choice(['auto', 'shared', 'isolated']),
+    default: 'auto',
+    level: 'template',
+    title: 'Sessions',
+    doc: 'Whether MCP sessions share a process.',
+  }),
+  /** `auto`: if it only read, and called tools that are read-only or idempotent. */
+  sessionFailover: row({
+    name: 'session_failover',
+    kind: choice(['auto', 'always', 'never']),
+    default: 'auto',
+    level: 'template',
+    title: 'Session failover',
+    doc: 'Whether an MCP session moves to another instance when its own is gone.',
+  }),
+};
+
+type Rows = typeof POLICY;
+
+/** All settings as the gateway uses them; times are in milliseconds. */
+export type BalancerPolicy = { readonly [Key in keyof Rows]: Rows[Key]['default'] };
+export type StrategyName = BalancerPolicy['strategy'];
+export type SessionSharing = BalancerPolicy['session'];
+export type SessionFailover = BalancerPolicy['sessionFailover'];
+
+/** The rows that the gateway sets, and those that templates set. */
+export type GatewayKey = KeyExcept<'template'>;
+type TemplateKey = KeyExcept<'gateway'>;
+type KeyExcept<Excluded extends Level> = {
+  [Key in keyof Rows]: Rows[Key]['level'] extends Excluded ? never : Key;
+}[keyof Rows];
+
+/** The settings of a template by name, as they are written. */
+export type WrittenSettings = {
+  [Key in TemplateKey as Rows[Key]['name']]: Parameters<Rows[Key]['kind']['read']>[0];
+};
+
+/** Any row, with its name in the policy. */
+export interface AnyRow extends PolicyRow<string, unknown, unknown, Level> {
+  readonly key: string;
+}
+
+export const POLICY_ROWS: readonly AnyRow[] = Object.entries(POLICY).map(([key, each]) => ({ key, ...each }));
+
+/** The settings that a template may have. */
+export const TEMPLATE_ROWS = POLICY_ROWS.filter(({ level }) => level !== 'gateway');
+
+/** Source: ADR 4, ADR 114. */
+export const DEFAULT_POLICY = policyFrom((each) => each.default);
+
+/** The policy with these values; `fromEntries` loses the type of each. */
+export function policyFrom(valueIn: (row: AnyRow) => unknown): BalancerPolicy {
+  return Object.fromEntries(POLICY_ROWS.map((each) => [each.key, valueIn(each)])) as BalancerPolicy;
 }
 
 /** Longest wait for the first answer to a request, in ms; `tool`: the tool that it calls, if any. */
@@ -41,14 +166,40 @@ export function timeoutFor({ callTimeoutMs }: BalancerPolicy, _tool?: string): n
   return callTimeoutMs;
 }
 
-/** Source: ADR 4, ADR 114. */
-export const DEFAULT_POLICY: BalancerPolicy = {
-  strategy: 'round_robin',
-  healthIntervalMs: 30_000,
-  probeTimeoutMs: 10_000,
-  maxRetries: 3,
-  callTimeoutMs: 60_000,
-  startTimeoutMs: 300_000,
-  session: 'auto',
-  sessionFailover: 'auto',
-};
+function row<const Name extends string, Value, Written, const At extends Level>(
+  written: PolicyRow<Name, Value, Written, At>,
+): PolicyRow<Name, Value, Written, At> {
+  return written;
+}
+
+function choice<const Word extends string, const Alias extends string = never>(
+  words: readonly Word[],
+  options: {
+    aliases?: Readonly<Record<Alias, NoInfer<Word>>>;
+    meanings?: (word: NoInfer<Word>) => string;
+  } = {},
+): Kind<Word, Word | Alias> {
+  const aliases = new Map<string, Word>(Object.entries<Word>(options.aliases ?? {}));
+  const { meanings: meaningOf } = options;
+  const meanings = new Map(
+    meaningOf === undefined ? [] : words.map((word) => [word, meaningOf(word)] as const),
+  );
+  return {
+    values: { kind: 'choice', words, aliases: [...aliases.keys()], meanings },
+    read: (written) => aliases.get(written) ?? (written as Word),
+    show: (word) => word,
+  };
+}
+
+function whole(least: number, most: number): Kind<number, number> {
+  return { values: { kind: 'whole', least, most }, read: (written) => written, show: (value) => value };
+}
+
+/** The value is in milliseconds. */
+function seconds(least: number, most: number): Kind<number, number> {
+  return {
+    values: { kind: 'seconds', least, most },
+    read: (written) => written * 1000,
+    show: (ms) => ms / 1000,
+  };
+}

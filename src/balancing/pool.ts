@@ -3,12 +3,20 @@
 
 import type { Observable } from 'rxjs';
 import { type OutlierOptions, Outliers } from './outliers.ts';
-import type { Candidate, Strategy } from './strategies.ts';
+import type { BalancerPolicy } from './policy.ts';
+import { type Candidate, STRATEGIES, type Strategy } from './strategies.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
 export type PoolChange<C extends Candidate> =
   | { readonly kind: 'up'; readonly candidate: C }
   | { readonly kind: 'down'; readonly id: string };
+
+interface PoolOptions<C extends Candidate> extends OutlierOptions<C> {
+  /** The settings in force. */
+  readonly policy: () => BalancerPolicy;
+  /** For the strategies; default: Math.random. */
+  readonly random?: () => number;
+}
 
 const NO_IDS: ReadonlySet<string> = new Set();
 
@@ -18,14 +26,15 @@ export class Pool<C extends Candidate> {
   #candidates: readonly C[] = [];
   /** Its callers report every call to it; it decides which candidates are out. */
   readonly outliers: Outliers<C>;
+  readonly #options: PoolOptions<C>;
   #strategy: Strategy;
   /** A second strategy, with its own memory: a retry uses up no turn. */
   #retryStrategy: Strategy;
 
-  /** `strategy` makes one. `options`: a clock, and listeners for ejections and silence. */
-  constructor(changes$: Observable<PoolChange<C>>, strategy: () => Strategy, options: OutlierOptions<C>) {
-    this.#strategy = strategy();
-    this.#retryStrategy = strategy();
+  constructor(changes$: Observable<PoolChange<C>>, options: PoolOptions<C>) {
+    this.#options = options;
+    this.#strategy = this.#makeStrategy();
+    this.#retryStrategy = this.#makeStrategy();
     this.outliers = new Outliers(options);
     const end = (): void => {
       this.outliers.close();
@@ -77,10 +86,14 @@ export class Pool<C extends Candidate> {
     return !this.outliers.isEjected(own) || this.#allowed(excluding).includes(own);
   }
 
-  /** Replaces the strategy; the memory of the previous one is lost. */
-  setStrategy(strategy: () => Strategy): void {
-    this.#strategy = strategy();
-    this.#retryStrategy = strategy();
+  /** To be called when the policy names another strategy; the memory of the previous one is lost. */
+  renewStrategy(): void {
+    this.#strategy = this.#makeStrategy();
+    this.#retryStrategy = this.#makeStrategy();
+  }
+
+  #makeStrategy(): Strategy {
+    return STRATEGIES[this.#options.policy().strategy].create(this.#options);
   }
 
   #apply(change: PoolChange<C>): void {

@@ -3,7 +3,6 @@
 // Source: ADR 7.
 
 import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
-import type { StrategyName } from './policy.ts';
 
 /** An instance as strategies see it. Reading is cheap: the numbers are in memory. */
 export interface Candidate extends Measured {
@@ -19,8 +18,19 @@ export interface Candidate extends Measured {
 /** Chooses one candidate, synchronously. May remember earlier choices. */
 export type Strategy = <C extends Candidate>(candidates: readonly [C, ...C[]]) => C;
 
-/** Makes a strategy with its own memory. `random` returns [0, 1) and is Math.random by default. */
-export type StrategyFactory = (options?: { readonly random?: () => number }) => Strategy;
+interface StrategyOptions {
+  /** Returns [0, 1). Default: Math.random. */
+  readonly random?: () => number;
+}
+
+/** Makes a strategy with its own memory. */
+export type StrategyFactory = (options?: StrategyOptions) => Strategy;
+
+interface StrategyRow {
+  /** Completes "a call goes to ...". */
+  readonly meaning: string;
+  readonly create: StrategyFactory;
+}
 
 /** The least probability of a candidate of `health_based`, as a share of the best candidate's. */
 const FLOOR = 0.05;
@@ -30,15 +40,21 @@ const MOST_AWAY = 1_000;
 const ROUNDING = 1e-9;
 
 /** Every strategy by the name it has in settings. */
-export const STRATEGIES: Readonly<Record<StrategyName, StrategyFactory>> = {
+export const STRATEGIES = {
   /** In the order of their ids. While the candidates stay the same, no two counts differ by more than one. */
-  round_robin: () => inTurns(() => 0),
+  round_robin: {
+    meaning: 'each in turn',
+    create: () => inTurns(() => 0),
+  },
 
   /**
    * The lowest `inFlight`; candidates with equal numbers take turns, so that an idle pool is used evenly. The count is right only if
    * the send that counts follows the pick without an `await`.
    */
-  least_connections: () => inTurns((candidate, chosen) => candidate.inFlight - chosen.inFlight),
+  least_connections: {
+    meaning: 'the one with the fewest calls in flight',
+    create: () => inTurns((candidate, chosen) => candidate.inFlight - chosen.inFlight),
+  },
 
   /**
    * Smooth weighted round robin, keyed by id. At every pick each candidate earns its share of one call; the candidate with the
@@ -49,50 +65,61 @@ export const STRATEGIES: Readonly<Record<StrategyName, StrategyFactory>> = {
    * stay; but when a heavy one leaves, the light ones have about one call of credit at most, not the whole weight, which would be
    * spent in one long run. Absent candidates neither earn nor pay.
    */
-  weighted_round_robin: () => {
-    const credits = new Map<string, number>();
-    return (candidates) => {
-      const weights = sum(candidates.map(({ weight }) => weight));
-      let [chosen] = candidates;
-      let highest = Number.NEGATIVE_INFINITY;
-      for (const candidate of candidates) {
-        const credit = (credits.get(candidate.id) ?? 0) + candidate.weight / weights;
-        credits.set(candidate.id, credit);
-        if (credit > highest + ROUNDING) {
-          highest = credit;
-          chosen = candidate;
+  weighted_round_robin: {
+    meaning: 'each in turn, by weight',
+    create: () => {
+      const credits = new Map<string, number>();
+      return (candidates) => {
+        const weights = sum(candidates.map(({ weight }) => weight));
+        let [chosen] = candidates;
+        let highest = Number.NEGATIVE_INFINITY;
+        for (const candidate of candidates) {
+          const credit = (credits.get(candidate.id) ?? 0) + candidate.weight / weights;
+          credits.set(candidate.id, credit);
+          if (credit > highest + ROUNDING) {
+            highest = credit;
+            chosen = candidate;
+          }
         }
-      }
-      credits.set(chosen.id, highest - 1);
-      if (credits.size > candidates.length + MOST_AWAY) credits.clear();
-      return chosen;
-    };
+        credits.set(chosen.id, highest - 1);
+        if (credits.size > candidates.length + MOST_AWAY) credits.clear();
+        return chosen;
+      };
+    },
   },
 
   /**
    * Draws with a probability proportional to the score squared: half the score, a quarter of the calls. The least probability is
    * 5 % of the greatest, so that a recovered instance is noticed. When all scores are 0, all probabilities are equal.
    */
-  health_based: ({ random = Math.random } = {}) => {
-    return (candidates) => {
-      const best = bestLatencyMs(candidates);
-      const scores = candidates.map((candidate) => healthScore(candidate, best));
-      const floor = Math.max(...scores) ** 2 * FLOOR;
-      const chances = scores.map((score) => (floor === 0 ? 1 : Math.max(score ** 2, floor)));
-      let rest = random() * sum(chances);
-      const drawn = candidates.find((_, index) => {
-        rest -= chances[index] ?? 0;
-        return rest < 0;
-      });
-      return drawn ?? candidates.at(-1) ?? candidates[0]; // a rounding remainder belongs to the last one
-    };
+  health_based: {
+    meaning: 'more often to those with better health scores',
+    create: ({ random = Math.random } = {}) => {
+      return (candidates) => {
+        const best = bestLatencyMs(candidates);
+        const scores = candidates.map((candidate) => healthScore(candidate, best));
+        const floor = Math.max(...scores) ** 2 * FLOOR;
+        const chances = scores.map((score) => (floor === 0 ? 1 : Math.max(score ** 2, floor)));
+        let rest = random() * sum(chances);
+        const drawn = candidates.find((_, index) => {
+          rest -= chances[index] ?? 0;
+          return rest < 0;
+        });
+        return drawn ?? candidates.at(-1) ?? candidates[0]; // a rounding remainder belongs to the last one
+      };
+    },
   },
 
   /** Every candidate with the same probability; weights and load are ignored. The only strategy without a memory. */
-  random: ({ random = Math.random } = {}) => {
-    return (candidates) => candidates[Math.floor(random() * candidates.length)] ?? candidates[0];
+  random: {
+    meaning: 'any, by chance',
+    create: ({ random = Math.random } = {}) => {
+      return (candidates) => candidates[Math.floor(random() * candidates.length)] ?? candidates[0];
+    },
   },
-};
+} satisfies Readonly<Record<string, StrategyRow>>;
+
+export const STRATEGY_NAMES = Object.keys(STRATEGIES) as (keyof typeof STRATEGIES)[];
 
 /** Chooses the lowest by that comparison; equal candidates take turns. Remembers one id. */
 function inTurns(compare: (candidate: Candidate, chosen: Candidate) => number): Strategy {

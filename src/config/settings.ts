@@ -2,9 +2,10 @@
 // gateway.yaml, the type, the default and the meaning. Help texts, `stagedoor config` and
 // docs/reference/configuration.md are made from it, in its order. Times are in milliseconds. Source: ADR 4.
 
-import { DEFAULT_POLICY, STRATEGY_NAMES, type StrategyName } from '../balancing/policy.ts';
+import { type AnyRow, type BalancerPolicy, type GatewayKey, POLICY_ROWS } from '../balancing/policy.ts';
 import { PASS_ENV } from '../domain/command.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
+import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import * as types from './setting-types.ts';
 import { rowsOf, type Setting, setting } from './setting-types.ts';
@@ -90,51 +91,7 @@ export const SETTINGS = {
     }),
   },
   /** The policy of a template without settings. */
-  defaultPolicy: {
-    strategy: setting<StrategyName>({
-      key: 'load_balancer.strategy',
-      flag: 'strategy',
-      variable: 'DEFAULT_STRATEGY',
-      kind: types.choice(STRATEGY_NAMES, { weighted: 'weighted_round_robin' }),
-      default: DEFAULT_POLICY.strategy,
-      doc: 'Load-balancing strategy, unless the template sets it.',
-    }),
-    healthIntervalMs: setting({
-      key: 'load_balancer.health_check_interval',
-      flag: 'health-interval',
-      kind: types.seconds(1, 3600),
-      default: DEFAULT_POLICY.healthIntervalMs,
-      doc: 'Time between two probes of one instance, unless its template sets it.',
-    }),
-    probeTimeoutMs: setting({
-      key: 'load_balancer.health_check_timeout',
-      flag: 'health-timeout',
-      kind: types.seconds(0.1, 3600),
-      default: DEFAULT_POLICY.probeTimeoutMs,
-      doc: 'Longest wait for the answer to a probe; then the probe has failed.',
-    }),
-    maxRetries: setting({
-      key: 'load_balancer.max_retries',
-      flag: 'max-retries',
-      kind: types.integer(0, 10),
-      default: DEFAULT_POLICY.maxRetries,
-      doc: 'How many other instances are tried after the first one fails, unless the template sets it.',
-    }),
-    callTimeoutMs: setting({
-      key: 'load_balancer.timeout',
-      flag: 'call-timeout',
-      kind: types.seconds(0.1, 3600),
-      default: DEFAULT_POLICY.callTimeoutMs,
-      doc: 'Longest wait for the first answer to a call, unless the template sets it; progress restarts it. `max_call_seconds` bounds the whole call.',
-    }),
-    startTimeoutMs: setting({
-      key: 'load_balancer.start_timeout',
-      flag: 'start-timeout',
-      kind: types.seconds(5, 3600),
-      default: DEFAULT_POLICY.startTimeoutMs,
-      doc: 'Longest start of a program until its handshake, unless the template sets it; then it is stopped and started again.',
-    }),
-  },
+  defaultPolicy: policySettings(),
   maxCallMs: setting({
     key: 'max_call_seconds',
     kind: types.seconds(1, LIMITS.callLongestMs / 1000),
@@ -395,3 +352,37 @@ export const SETTINGS = {
 } as const;
 
 export const ALL_SETTINGS: readonly Setting<unknown>[] = rowsOf(SETTINGS);
+
+/** The rows of balancing/policy.ts that the gateway sets. */
+function policySettings(): { readonly [Key in GatewayKey]: Setting<BalancerPolicy[Key]> } {
+  const rows = POLICY_ROWS.filter(({ level }) => level !== 'template').map((row) => [
+    row.key,
+    policySetting(row),
+  ]);
+  return Object.fromEntries(rows) as ReturnType<typeof policySettings>; // `fromEntries` loses the type of each
+}
+
+function policySetting({ name, kind, default: value, level, doc, flag, variable }: AnyRow): Setting<unknown> {
+  return setting({
+    key: `load_balancer.${name}`,
+    ...definedFields({ flag, variable }),
+    kind: typeOf(kind),
+    default: value,
+    doc: level === 'default' ? `${doc} A template may have its own.` : doc,
+  });
+}
+
+/** A value as text of the command line, of the environment or of gateway.yaml. */
+function typeOf({ values, read }: AnyRow['kind']): types.SettingType<unknown> {
+  switch (values.kind) {
+    case 'choice':
+      return types.choice(
+        values.words,
+        Object.fromEntries(values.aliases.map((alias) => [alias, String(read(alias))])),
+      );
+    case 'whole':
+      return types.integer(values.least, values.most);
+    case 'seconds':
+      return types.seconds(values.least, values.most);
+  }
+}

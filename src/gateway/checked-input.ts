@@ -4,12 +4,7 @@
 
 import { isAbsolute } from 'node:path';
 import Type, { type TSchema } from 'typebox';
-import {
-  type BalancerPolicy,
-  SESSION_FAILOVER,
-  SESSION_SHARING,
-  STRATEGY_NAMES,
-} from '../balancing/policy.ts';
+import { PolicyOptions } from '../balancing/load-balancer.ts';
 import { validationFailed } from '../domain/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors.ts';
 import { EVENTS, type EventName } from '../domain/events.ts';
@@ -28,20 +23,8 @@ export function checkedOptions(options: GatewayOptions): GatewayOptions {
 }
 
 /** Bounds are those of the settings, see config/settings.ts. */
-const LONGEST_MS = 3_600_000;
 const LONGEST_GRACE_MS = 600_000;
 const LONGEST_IDLE_MS = 604_800_000;
-
-const POLICY = {
-  strategy: Type.Enum([...STRATEGY_NAMES]),
-  healthIntervalMs: milliseconds(1, LONGEST_MS),
-  probeTimeoutMs: milliseconds(1, LONGEST_MS),
-  maxRetries: wholeNumber(0, 10),
-  callTimeoutMs: milliseconds(1, LONGEST_MS),
-  startTimeoutMs: milliseconds(1, LONGEST_MS),
-  session: Type.Enum([...SESSION_SHARING]),
-  sessionFailover: Type.Enum([...SESSION_FAILOVER]),
-} satisfies Record<keyof BalancerPolicy, TSchema>;
 
 const SESSIONS = {
   max: wholeNumber(1, 1_000_000),
@@ -54,7 +37,7 @@ const SESSIONS = {
 const shape = compileShape(
   Type.Partial(
     Type.Object({
-      policy: optional(POLICY),
+      policy: PolicyOptions,
       maxCallMs: milliseconds(1, LIMITS.callLongestMs),
       graceMs: milliseconds(0, LONGEST_GRACE_MS),
       sessions: optional(SESSIONS),

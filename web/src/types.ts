@@ -50,15 +50,8 @@ export interface Instance {
   readonly last_check: string | null;
 }
 
-export interface LoadBalancer {
-  readonly strategy: string;
-  readonly health_check_interval: number;
-  readonly max_retries: number;
-  readonly timeout: number;
-  readonly start_timeout: number;
-  readonly session: string;
-  readonly session_failover: string;
-}
+/** The settings in force, by name: GET gateway/template-settings describes them. */
+export type LoadBalancer = Readonly<Record<string, unknown>>;
 
 /** An item that the lists of all templates leave out. */
 export interface Withheld {

@@ -1,7 +1,7 @@
 // The statistics of the gateway, as an admin and as a key for some templates sees them.
 
 import * as assert from 'uvu/assert';
-import { STRATEGY_NAMES } from '../../../src/balancing/policy.ts';
+import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';

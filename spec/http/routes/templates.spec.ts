@@ -1,4 +1,7 @@
 import * as assert from 'uvu/assert';
+import { loadBalancerView } from '../../../src/balancing/load-balancer.ts';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { STRATEGY_NAMES } from '../../../src/balancing/strategies.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor, startApp } from '../../helpers/http-app.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -8,6 +11,7 @@ const plain = { id: 'plain', name: 'Plain', description: 'The first.', version: 
 const app = appFor(test, () => startApp({ definitions: [plain] }));
 const endpoint = 'http://127.0.0.1:1';
 const DEFAULTS = {
+  ...loadBalancerView(DEFAULT_POLICY),
   ...{ strategy: 'round_robin', health_check_interval: 30, max_retries: 3, timeout: 60 },
   ...{ start_timeout: 300, session: 'auto', session_failover: 'auto' },
 };
@@ -60,7 +64,7 @@ test('change the load balancer, nested or flat, field by field', async () => {
   const sessions = { session: 'isolated', session_failover: 'never' };
   const change = { max_retries: 2, timeout: 30, start_timeout: 900, ...sessions };
   const second = await app.ask('PATCH', '/gateway/templates/alpha', { body: change });
-  assert.equal(second.body.load_balancer, { ...own, ...change });
+  assert.equal(second.body.load_balancer, { ...DEFAULTS, ...own, ...change });
   assert.is((await app.ask('GET', '/mcp/alpha/health')).body.strategy, 'weighted_round_robin');
 });
 
@@ -75,6 +79,17 @@ test('reset a setting to the default of the gateway by null', async () => {
   const load_balancer = { ...rest, start_timeout: null, health_check_interval: null };
   const all = await app.ask('PATCH', path, { body: { load_balancer } });
   assert.equal(all.body.load_balancer, DEFAULTS);
+});
+
+test('list the settings of a template with the schema of each, in which choices have their meanings', async () => {
+  const { settings } = (await app.ask('GET', '/gateway/template-settings')).body;
+  assert.ok(Array.isArray(settings));
+  assert.equal(settings.map(({ name }) => name).sort(), Object.keys(DEFAULTS).sort());
+  const byName = Object.fromEntries(settings.map((setting) => [setting.name, setting]));
+  assert.equal(byName.timeout.schema, { type: 'integer', minimum: 1, maximum: 3600 });
+  const { enum: words, enumNames } = byName.strategy.schema;
+  assert.equal(words, [...STRATEGY_NAMES]);
+  assert.is(enumNames[1], 'least_connections: the one with the fewest calls in flight');
 });
 
 test('refuse a start limit that is no whole number from 5 to 3600', async () => {

@@ -3,6 +3,7 @@
 
 import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
+import { TEMPLATE_ROWS } from '../../balancing/policy.ts';
 import { didYouMean } from '../../config/nearest.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
@@ -306,7 +307,10 @@ export const templateSet: Command = {
   ],
   run: async (input, terminal) => {
     const template = input.positional(0);
-    const body = changeOf(pairsOf('a setting', input.positionals.slice(1)), await settingNames());
+    const body = changeOf(
+      pairsOf('a setting', input.positionals.slice(1)),
+      TEMPLATE_ROWS.map(({ name }) => name),
+    );
     const gateway = await gatewayOf(input, terminal);
     const path = `/gateway/templates/${encodeURIComponent(template)}`;
     const answer = fields(
@@ -317,11 +321,6 @@ export const templateSet: Command = {
     );
   },
 };
-
-async function settingNames(): Promise<readonly string[]> {
-  const { LoadBalancerSettings } = await import('../../balancing/load-balancer.ts');
-  return Object.keys(LoadBalancerSettings.properties);
-}
 
 /** The gateway checks the values. Throws UsageError for an unknown name. */
 function changeOf(words: ReadonlyMap<string, string>, names: readonly string[]): Fields {

@@ -2,7 +2,7 @@
 // readiness of the process, for its supervisor.
 
 import Type, { type Static } from 'typebox';
-import { STRATEGY_NAMES } from '../../balancing/policy.ts';
+import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { mayDo, type Principal } from '../../domain/account.ts';
 import {
   databaseUnavailable,

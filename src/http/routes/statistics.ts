@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { sumOf } from '../../actors/metrics.ts';
-import { STRATEGY_NAMES } from '../../balancing/policy.ts';
+import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import type { Principal } from '../../domain/account.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { GatewayStats, Server } from '../../gateway-types.ts';

@@ -1,13 +1,12 @@
 // Templates: their names, their records, their load balancer settings, and the whole registry.
 
 import Type, { type Static } from 'typebox';
-import { LoadBalancerChange } from '../../balancing/load-balancer.ts';
 import {
-  type BalancerPolicy,
-  SESSION_FAILOVER,
-  SESSION_SHARING,
-  STRATEGY_NAMES,
-} from '../../balancing/policy.ts';
+  describedSettings,
+  LoadBalancerChange,
+  LoadBalancerView,
+  loadBalancerView,
+} from '../../balancing/load-balancer.ts';
 import type { Principal } from '../../domain/account.ts';
 import { countHealth } from '../../domain/instance.ts';
 import type { Gateway } from '../../gateway.ts';
@@ -15,33 +14,10 @@ import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
-import { closed, integer, named, nullableText, number, text } from '../schemas.ts';
+import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
-
-/** The settings in force: those of the template over the defaults of the gateway; times in seconds. Source: ADR 4. */
-const LoadBalancerView = named('LoadBalancer', {
-  strategy: Type.Enum([...STRATEGY_NAMES], { examples: ['least_connections'] }),
-  health_check_interval: number(30),
-  max_retries: integer(3),
-  timeout: number(60),
-  start_timeout: number(300),
-  session: Type.Enum([...SESSION_SHARING]),
-  session_failover: Type.Enum([...SESSION_FAILOVER]),
-});
-
-function loadBalancerView(policy: BalancerPolicy): Static<typeof LoadBalancerView> {
-  return {
-    strategy: policy.strategy,
-    health_check_interval: policy.healthIntervalMs / 1000,
-    max_retries: policy.maxRetries,
-    timeout: policy.callTimeoutMs / 1000,
-    start_timeout: policy.startTimeoutMs / 1000,
-    session: policy.session,
-    session_failover: policy.sessionFailover,
-  };
-}
 
 const Texts = Type.Array(Type.String());
 
@@ -162,6 +138,26 @@ export const templateRoutes: readonly Route[] = [
       const details = templates.map((name) => templateRecord(gateway, name, definitions.get(name)));
       return json(200, { templates, details });
     },
+  }),
+  defineRoute('GET', '/gateway/template-settings', {
+    summary: 'The settings that the load balancer of a template may have',
+    scope: 'gateway:read',
+    answers: {
+      200: {
+        description: 'Their meanings, and the JSON Schema of each value',
+        body: Type.Object({
+          settings: Type.Array(
+            Type.Object({
+              name: text('max_retries'),
+              title: text('Retries'),
+              description: Type.String(),
+              schema: AnyObject,
+            }),
+          ),
+        }),
+      },
+    },
+    handler: () => json(200, { settings: describedSettings() }),
   }),
   defineRoute('GET', '/gateway/templates/:template', {
     summary: 'A template, and the settings of its instances',

@@ -17,6 +17,7 @@ import { StateBadge } from '../parts/state.tsx';
 import { Empty, Failure, Loading } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, navigate, route, setParams } from '../router.ts';
+import { type Control, controlOf, numberOf, type Schema, textOf } from '../schema.ts';
 import { balancers, instanceSamples, minuteOf, readAll, stateError, templates } from '../store.ts';
 import type { Instance, LoadBalancer } from '../types.ts';
 
@@ -278,95 +279,93 @@ function RowActions({ instance }: { readonly instance: Instance }) {
   );
 }
 
-const STRATEGIES: Readonly<Record<string, string>> = {
-  round_robin: 'Round robin: in turn',
-  least_connections: 'Least connections: the one with the fewest calls in flight',
-  weighted_round_robin: 'Weighted round robin: in turn, by weight',
-  health_based: 'Health based: more calls for better scores',
-  random: 'Random',
-};
-const SHARING = ['auto', 'shared', 'isolated'];
-const FAILOVER = ['auto', 'always', 'never'];
+interface Setting {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly schema: Schema;
+}
 
 function Balancer({ name, balancer }: { readonly name: string; readonly balancer: LoadBalancer }) {
-  const { strategy, session, session_failover, health_check_interval, max_retries, timeout } = balancer;
-  const set = (setting: keyof LoadBalancer) => async (event: Event) => {
-    const control = event.currentTarget as HTMLInputElement | HTMLSelectElement;
-    if (!control.reportValidity()) return;
-    const { value, type } = control;
-    const isDone = await setBalancer(name, { [setting]: type === 'number' ? Number(value) : value });
-    if (!isDone) control.value = String(balancer[setting]);
-  };
-  const isFixed = !mayWrite.value;
-  const numberOf = (value: number, setting: keyof LoadBalancer, min: number, max: number) => (
-    <input
-      key={value}
-      type="number"
-      required
-      min={min}
-      max={max}
-      defaultValue={String(value)}
-      disabled={isFixed}
-      onChange={set(setting)}
-    />
+  const { data, error, reload } = useLoaded(
+    () => get<{ readonly settings: readonly Setting[] }>('gateway/template-settings'),
+    [],
   );
   return (
     <section aria-labelledby="balancer">
       <h2 id="balancer">Load balancing</h2>
+      {error !== undefined && <Failure text={error} onRetry={reload} />}
       <div class="panel padded form">
-        <Field label="Strategy">
-          <select value={strategy} disabled={isFixed} onChange={set('strategy')}>
-            {Object.entries(STRATEGIES).map(([value, text]) => (
-              <option key={value} value={value}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </Field>
         <div class="columns">
-          <Field label="Retries" hint="Further instances to try">
-            {numberOf(max_retries, 'max_retries', 0, 10)}
-          </Field>
-          <Field label="Timeout, s" hint="Longest wait for a first answer">
-            {numberOf(timeout, 'timeout', 1, 3_600)}
-          </Field>
-          <Field label="Start, s" hint="Longest start of a program">
-            {numberOf(balancer.start_timeout, 'start_timeout', 5, 3_600)}
-          </Field>
-          <Field label="Health check, s" hint="Interval between checks">
-            {numberOf(health_check_interval, 'health_check_interval', 1, 3_600)}
-          </Field>
-          <Field label="Sessions" hint="Whether MCP sessions share a process">
-            <Choices value={session} values={SHARING} isFixed={isFixed} onChange={set('session')} />
-          </Field>
-          <Field label="Session failover" hint="Whether a session moves to another instance">
-            <Choices
-              value={session_failover}
-              values={FAILOVER}
-              isFixed={isFixed}
-              onChange={set('session_failover')}
-            />
-          </Field>
+          {data?.settings.map(({ name: setting, title, description, schema }) => (
+            <Field key={setting} label={title} hint={description}>
+              <SettingInput
+                schema={schema}
+                value={balancer[setting]}
+                onSet={(value) => setBalancer(name, { [setting]: value })}
+              />
+            </Field>
+          ))}
         </div>
       </div>
     </section>
   );
 }
 
-interface ChoicesProps {
+interface SettingInputProps {
   readonly id?: string;
-  readonly value: string;
-  readonly values: readonly string[];
-  readonly isFixed: boolean;
-  readonly onChange: (event: Event) => void;
+  readonly schema: Schema;
+  readonly value: unknown;
+  /** False: the value could not be set. */
+  readonly onSet: (value: unknown) => Promise<boolean>;
 }
 
-function Choices({ value, values, isFixed, ...rest }: ChoicesProps) {
+/** A value that is set when the field is left. */
+function SettingInput({ schema, value, onSet, ...rest }: SettingInputProps) {
+  const control = controlOf(schema);
+  const shown = typeof value === 'string' ? value : JSON.stringify(value);
+  const onChange = async ({ currentTarget: field }: { readonly currentTarget: FormField }): Promise<void> => {
+    const next = readOf(control, field.value);
+    field.setCustomValidity(next === undefined ? 'Invalid JSON' : '');
+    if (field.reportValidity() && !(await onSet(next))) field.value = shown;
+  };
+  const common = { ...rest, disabled: !mayWrite.value, required: true, onChange };
+  if (control.kind === 'choice') {
+    return (
+      <select {...common} value={shown}>
+        {control.choices.map((choice) => (
+          <option key={choice.label} value={String(choice.value)}>
+            {choice.label}
+          </option>
+        ))}
+      </select>
+    );
+  }
+  if (control.kind === 'json')
+    return <textarea key={shown} {...common} class="mono" spellcheck={false} defaultValue={shown} />;
+  if (control.kind === 'text')
+    return <input key={shown} {...common} pattern={textOf(schema, 'pattern')} defaultValue={shown} />;
   return (
-    <select {...rest} value={value} disabled={isFixed}>
-      {values.map((each) => (
-        <option key={each}>{each}</option>
-      ))}
-    </select>
+    <input
+      key={shown}
+      {...common}
+      type="number"
+      min={numberOf(schema, 'minimum')}
+      max={numberOf(schema, 'maximum')}
+      defaultValue={shown}
+    />
   );
+}
+
+type FormField = HTMLInputElement | HTMLSelectElement | HTMLTextAreaElement;
+
+/** Undefined for text that is not JSON, where the value is JSON. */
+function readOf({ kind }: Control, text: string): unknown {
+  if (kind === 'number') return Number(text);
+  if (kind !== 'json') return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined; // the field says so
+  }
 }

@@ -1,0 +1,27 @@
+// The strategies and the settings of a template, from the tables in src/balancing.
+
+import { describedSettings, loadBalancerView } from '../../src/balancing/load-balancer.ts';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { STRATEGIES } from '../../src/balancing/strategies.ts';
+import { code, table } from './markdown.ts';
+
+export function loadBalancingReference(): string {
+  const strategies = Object.entries(STRATEGIES).map(([name, { meaning }]) => [code(name), meaning]);
+  const defaults = new Map<string, unknown>(Object.entries(loadBalancerView(DEFAULT_POLICY)));
+  const settings = describedSettings().map(({ name, description, schema }) => [
+    ...[code(name), description, valuesOf(schema), code(String(defaults.get(name)))],
+  ]);
+  return [
+    '## Strategies',
+    table(['Strategy', 'A call goes to'], strategies),
+    '## Settings of a template',
+    table(['Setting', 'Meaning', 'Values', 'Default'], settings),
+  ].join('\n\n');
+}
+
+function valuesOf(schema: ReturnType<typeof describedSettings>[number]['schema']): string {
+  if ('enum' in schema && Array.isArray(schema.enum))
+    return schema.enum.map((word) => code(String(word))).join(', ');
+  const { minimum, maximum } = Object(schema);
+  return `${minimum} to ${maximum}`;
+}
