@@ -82,7 +82,9 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
   check(
     'emits progress and then the result, without a token when the caller sent none',
     async (transport) => {
-      const { events, end } = await see(transport.exchange(callTool('progress', { steps: 3 })));
+      const { events, end } = await see(
+        transport.exchange({ ...callTool('progress', { steps: 3 }), wantsProgress: true }),
+      );
       assert.is(end, 'completed');
       assert.equal(
         events.slice(0, -1),
@@ -91,6 +93,11 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
       assert.is(textOf(events.at(-1)), 'did 3 steps');
     },
   );
+
+  check('passes on no progress that its caller did not ask for', async (transport) => {
+    const { events } = await see(transport.exchange(callTool('progress', { steps: 3 })));
+    assert.equal(events.map(textOf), ['did 3 steps']);
+  });
 
   check('restores the progress token of the caller', async (transport) => {
     for (const progressToken of ['my-token', 0]) {
@@ -129,7 +136,9 @@ export function transportConformance(test: Suite, subject: TransportSubject): vo
   });
 
   check('cancels on the backend when the caller unsubscribes', async (transport) => {
-    await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
+    await startAndUnsubscribe(
+      transport.exchange({ ...callTool('progress', { steps: 100_000, ms: 1 }), wantsProgress: true }),
+    );
     await until(
       async () => (await cancelledOn(transport)).length === 1,
       'the backend received the cancellation',

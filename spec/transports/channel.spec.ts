@@ -47,7 +47,7 @@ test('fails a list whose page has too many values, and passes other results', ()
 test('ignores progress that belongs to no exchange', () => {
   const channel = make();
   const one = caller();
-  const call = channel.call({ method: 'tools/call' }, one);
+  const call = channel.call({ method: 'tools/call', wantsProgress: true }, one);
   const ping = channel.call({ method: 'ping' }, one);
   channel.forget(call);
   for (const token of [call.id, ping.id, String(call.id), 77]) {
@@ -60,7 +60,7 @@ test('ignores progress that belongs to no exchange', () => {
 test('takes the decimal text of a number for the number, and no other text', () => {
   const channel = make();
   const one = caller();
-  const call = channel.call({ method: 'tools/call' }, one);
+  const call = channel.call({ method: 'tools/call', wantsProgress: true }, one);
   const result = JsonText.ofText('{}');
   for (const id of [`0${call.id}`, `${call.id}.0`, `+${call.id}`, ` ${call.id}`, '', '9'.repeat(20)]) {
     channel.receive({ kind: 'result', id, result });

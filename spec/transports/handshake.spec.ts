@@ -278,7 +278,7 @@ test('names the revision to legacy servers after the handshake, and nothing to b
 });
 
 test('puts a progress token into params whose _meta is not an object', () => {
-  const request = { method: 'tools/call', params: { _meta: 'nonsense' } };
+  const request = { method: 'tools/call', params: { _meta: 'nonsense' }, wantsProgress: true };
   assert.equal(JSON.parse(textWithToken(request, 5)).params, { _meta: { progressToken: 5 } });
 });
 

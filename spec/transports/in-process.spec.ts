@@ -28,7 +28,7 @@ test('gives the function the request with a progress token, and no token to the 
     notify('notifications/progress', { progressToken: objectOr(params?._meta).progressToken as number });
     return params;
   });
-  const { events } = await see(transport.exchange(callTool('any', {})));
+  const { events } = await see(transport.exchange({ ...callTool('any', {}), wantsProgress: true }));
   assert.equal(events[0], { kind: 'notification', method: 'notifications/progress', params: {} });
   assert.equal(events[1]?.kind === 'result' && events[1].result.value, {
     name: 'any',

@@ -56,7 +56,9 @@ for (const [kind, open] of Object.entries(kinds)) {
       const isBody = kind === 'http, bodies' || kind === 'http, bare';
       assert.equal(isBody ? [] : tokens, isBody ? [] : ['mine', 'mine', 'mine']);
       if (kind === 'http, bare') return;
-      await startAndUnsubscribe(transport.exchange(callTool('progress', { steps: 100_000, ms: 1 })));
+      await startAndUnsubscribe(
+        transport.exchange({ ...callTool('progress', { steps: 100_000, ms: 1 }), wantsProgress: true }),
+      );
       await until(async () => (await cancelledOn(transport)).length === 1, 'the cancellation arrived');
     } finally {
       await transport.close();

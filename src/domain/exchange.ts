@@ -16,6 +16,8 @@ export interface ExchangeRequest {
   readonly method: string;
   /** Fields that the gateway does not read are kept as text: ADR 43. */
   readonly params?: JsonFields;
+  /** True: the backend is asked for progress although the caller gave no token. Not sent itself. Default false. Source: ADR 112. */
+  readonly wantsProgress?: boolean;
   /** `mcp-param-*` headers in lower case; sent only to HTTP backends of the modern era. */
   readonly headers?: Readonly<Record<string, string>>;
   /** Id of the calling principal, if any. Not sent: it selects the receivers of messages that a shared backend does not address

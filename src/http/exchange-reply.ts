@@ -36,13 +36,15 @@ export function exchangeReply(
 ): Reply | Promise<Reply> {
   if (!client.wantsEventStream) return resultReply({ gateway, template }, request, client, passThrough);
   const tracker = client.report(request);
-  const answers$ = gateway.exchange(template, exchangeOf(withLogLevel(request), client, tracker)).pipe(
-    tap({
-      next: ({ event }) => isFinal(event) && tracker.ended(event),
-      error: (thrown: unknown) => tracker.ended(endOf(thrown)),
-      unsubscribe: () => tracker.ended({ kind: 'cancelled' }),
-    }),
-  );
+  const answers$ = gateway
+    .exchange(template, { ...exchangeOf(withLogLevel(request), client, tracker), wantsProgress: true })
+    .pipe(
+      tap({
+        next: ({ event }) => isFinal(event) && tracker.ended(event),
+        error: (thrown: unknown) => tracker.ended(endOf(thrown)),
+        unsubscribe: () => tracker.ended({ kind: 'cancelled' }),
+      }),
+    );
   // concatMap keeps the order: events before the error are sent before it.
   const events$ = answers$.pipe(
     concatMap(async ({ event, instanceId }) => {

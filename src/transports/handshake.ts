@@ -297,9 +297,9 @@ export function textWithToken(request: ExchangeRequest, id: number): string {
   }
 }
 
-/** True for tool calls, because progress restarts their deadline, and for other requests whose caller asks for progress. */
+/** True when the backend gets a progress token. Progress of other requests has no receiver and is dropped. Source: ADR 112. */
 export function reportsProgress(request: ExchangeRequest): boolean {
-  return request.method === 'tools/call' || callerTokenOf(request) !== undefined;
+  return request.wantsProgress === true || callerTokenOf(request) !== undefined;
 }
 
 /** Params of a progress notification for the caller: with its token, or without one if it gave none. */

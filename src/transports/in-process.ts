@@ -12,7 +12,7 @@ import { type JsonObject, JsonText } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../domain/mcp.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from './channel.ts';
-import { callerTokenOf, paramsForCaller } from './handshake.ts';
+import { callerTokenOf, paramsForCaller, reportsProgress } from './handshake.ts';
 import type { InProcessHandler, OpenTransport, Transport } from './transport.ts';
 
 /** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
@@ -95,7 +95,7 @@ class InProcessTransport extends Channel implements Transport {
   #notify({ exchange, isOver }: InProcessCall, method: string, params: JsonObject): void {
     const message = { kind: 'notification', method, params } as const;
     if (method !== PROGRESS && method !== LOG) this.receive(message);
-    else if (!isOver) {
+    else if (!isOver && (method === LOG || reportsProgress(exchange.request))) {
       const own = method === PROGRESS ? paramsForCaller(params, callerTokenOf(exchange.request)) : params;
       exchange.observer.next({ ...message, params: own });
     }

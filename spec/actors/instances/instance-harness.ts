@@ -99,7 +99,7 @@ export class Harness {
     };
     const now = () => this.clock.now();
     const call = {
-      beganAtMs: now(),
+      deadline: { beganAtMs: now(), needsProgress: false },
       now,
       run: (task: () => void) => task(),
       passed: (_: Attempt, event: ExchangeEvent) => {

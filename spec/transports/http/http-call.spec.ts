@@ -112,7 +112,7 @@ test('a refused connection is unreachable and undelivered; the instance serves a
 });
 
 test('a legacy server gets notifications/cancelled for a cancelled call, a modern one sees the stream close', async () => {
-  const request = callTool('progress', { steps: 100_000, ms: 1 });
+  const request = { ...callTool('progress', { steps: 100_000, ms: 1 }), wantsProgress: true };
   for (const [asked, expected] of [
     [request, 'no caller waits for the answer'],
     [{ ...request, canceller: { cancelReason: 'too slow' } }, 'too slow'],

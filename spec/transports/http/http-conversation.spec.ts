@@ -87,7 +87,9 @@ test('questions and log lines come on the listening stream when calls are answer
     const { asked, seen } = await answering(upstream, { method: 'roots/list' }, () => undefined);
     assert.equal([asked.length, methods], [0, ['roots/list']]);
     assert.equal(JSON.parse(textOf(seen[0])), { result: { roots: [] } });
-    const { events } = await see(upstream.exchange(callTool('progress', { steps: 2 })));
+    const { events } = await see(
+      upstream.exchange({ ...callTool('progress', { steps: 2 }), wantsProgress: true }),
+    );
     assert.is(events.length, 3);
     const logged = await see(upstream.exchange(callTool('log', { text: 'x' })));
     await until(() => methods.length === 2, 'the log line came');

@@ -11,6 +11,7 @@ import type { ExchangeOutcome } from '../../domain/events.ts';
 import {
   type AttemptTrace,
   type ExchangeEvent,
+  type ExchangeRequest,
   isAnswered,
   isFinal,
   outcomeOf,
@@ -19,13 +20,13 @@ import {
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
+import type { Deadline } from './deadline.ts';
 import { isRepeatable } from './retry.ts';
 import type { AttemptPlan } from './routes.ts';
 
 /** The call of an attempt. */
 export interface AttemptCaller {
-  /** Arrival of the call, in ms of the clock. */
-  readonly beganAtMs: number;
+  readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress'>;
   now(): number;
   /** Runs a task, in a later turn when thousands are due. */
   run(task: () => void): void;
@@ -80,7 +81,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     this.plan = plan;
     this.sent = sent;
     this.number = number;
-    this.waitMs = sent.atMs - caller.beganAtMs;
+    this.waitMs = sent.atMs - caller.deadline.beganAtMs;
     this.mayRepeat = isRepeatable(plan.request, ref);
     this.#ownerId = plan.request.caller ?? ANONYMOUS.id;
     this.#trace = parent?.attempt({
@@ -95,7 +96,8 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** Counts the call and sends the request in one synchronous block. */
   start(): void {
-    const { request, upstream } = this.plan;
+    const { upstream } = this.plan;
+    const request = this.#request;
     const trace = this.#trace;
     const { link } = this.ref;
     this.ref.calls.begin(this.#ownerId);
@@ -209,6 +211,12 @@ export class Attempt implements Observer<ExchangeEvent> {
     this.isPaused = false;
     this.ref.calls.resume(this.#ownerId);
     this.#caller.paused(this, false);
+  }
+
+  get #request(): ExchangeRequest {
+    const { request } = this.plan;
+    const asksForProgress = request.method === 'tools/call' && this.#caller.deadline.needsProgress;
+    return asksForProgress ? { ...request, wantsProgress: true } : request;
   }
 
   get #isAnswered(): boolean {

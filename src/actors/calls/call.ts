@@ -45,7 +45,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #events: CallEvents;
   readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
-  readonly #deadline: Deadline;
+  readonly deadline: Deadline;
   /** Instances that are not tried again. */
   #tried: Set<string> | undefined;
   #retries = 0;
@@ -82,7 +82,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#events = events;
     this.#route = input.route;
     this.#subscriber = subscriber;
-    this.#deadline = new Deadline(this, deps, input.timeoutMs, input.request.arrivedAtMs);
+    this.deadline = new Deadline(this, deps, input.timeoutMs, input.request.arrivedAtMs);
   }
 
   begin(): void {
@@ -117,10 +117,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   // --- for its attempts --------------------------------------------------------------------------------------------
 
-  get beganAtMs(): number {
-    return this.#deadline.beganAtMs;
-  }
-
   now(): number {
     return this.#deps.now();
   }
@@ -132,7 +128,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   passed(attempt: Attempt, event: ExchangeEvent): void {
     const { ref, sent, plan } = attempt;
     this.#input.group.pool.outliers.noteMessage(sent);
-    this.#deadline.noteMessage();
+    this.deadline.noteMessage();
     if (plan.receive?.(event) === false) return;
     if (!this.#isAnswering) {
       this.#isAnswering = true;
@@ -155,7 +151,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   paused({ ref }: Attempt, isPaused: boolean): void {
-    this.#deadline.setPaused(isPaused);
+    this.deadline.setPaused(isPaused);
     if (isPaused) this.#input.group.queue.advance(ref);
   }
 
@@ -195,7 +191,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   end(): void {
-    this.#deadline.end();
+    this.deadline.end();
     this.#leaveQueue();
     this.#preparation?.unsubscribe();
     for (const silent of this.#silent) silent.end(this.#overdue);
@@ -444,6 +440,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   get #passedMs(): number {
-    return this.now() - this.beganAtMs;
+    return this.now() - this.deadline.beganAtMs;
   }
 }

@@ -1,6 +1,7 @@
 // The deadline of a call: the timeout restarts at each message, up to the hard maximum, and pauses while the backend waits
 // for its client. It also reports a call without a message as slow. call.ts decides what happens then.
 
+import { DEFAULT_POLICY } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
@@ -42,6 +43,11 @@ export class Deadline {
     this.#lastMessageAtMs = this.beganAtMs;
     this.#slowAtMs = this.beganAtMs + timeoutMs / SLOW_PART;
     this.#disarm = this.#arm(now);
+  }
+
+  /** True for a timeout below that of MCP clients: progress has to restart it. Source: ADR 112. */
+  get needsProgress(): boolean {
+    return this.#timeoutMs < DEFAULT_POLICY.callTimeoutMs;
   }
 
   /** Restarts the timeout; the call is not slow any more. */

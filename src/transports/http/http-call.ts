@@ -21,7 +21,7 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import { resultEvent } from '../../domain/list-pages.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
-import { callerTokenOf, paramsForCaller, textWithToken } from '../handshake.ts';
+import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../handshake.ts';
 import type { Closed, OpenOptions } from '../transport.ts';
 import {
   type AnswerEnding,
@@ -128,6 +128,7 @@ export class HttpCall implements AnswerSink {
 
   /** Passes on a notification about this call, on whichever stream it arrived. */
   notify({ method, params }: NotificationMessage): void {
+    if (method === PROGRESS && !reportsProgress(this.#request)) return;
     const callerParams = method === PROGRESS ? paramsForCaller(params, this.#token) : params;
     this.#subscriber.next({ kind: 'notification', method, params: callerParams });
   }
