@@ -6,6 +6,7 @@ import type { ClientCounts, InstanceClients, MetricsSummary } from './actors/met
 import type { TemplateSettings } from './balancing/load-balancer.ts';
 import type { BalancerPolicy, StrategyName } from './balancing/policy.ts';
 import type { ActorInspector } from './domain/actor-inspection.ts';
+import type { Clock } from './domain/clock.ts';
 import type { ProgramUser } from './domain/command.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { ByteBounds } from './domain/held-bytes.ts';
@@ -85,6 +86,8 @@ export interface GatewayOptions {
   readonly inspect?: ActorInspector;
   /** Randomness in [0, 1). Default Math.random. */
   readonly random?: () => number;
+  /** Times and waits. Default: those of this process. */
+  readonly clock?: Clock;
 }
 
 /** Sources of `Gateway.sync`. */

@@ -17,7 +17,7 @@ import {
   settled,
 } from '../helpers/failing-backend.ts';
 import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { simulateTime } from '../helpers/simulated-time.ts';
+import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns, untimedScheduler } from '../helpers/turns.ts';
 
@@ -35,7 +35,13 @@ simulateTime(test, () => {
   const { pool, fleet } = harness;
   const instances = (template: string) => fleet.instances(template);
   const scheduler = untimedScheduler(Number.POSITIVE_INFINITY);
-  feed = new ChangeFeed({ fleet: { instances, listChanged$ }, pool, scheduler, random: () => 0.5 });
+  feed = new ChangeFeed({
+    fleet: { instances, listChanged$ },
+    pool,
+    scheduler,
+    random: () => 0.5,
+    ...simulatedClock,
+  });
 });
 test.after.each(() => harness.close());
 
@@ -52,7 +58,13 @@ test('emits changes of lists, and opens no conversation for that', async () => {
 
 test('many clients follow an instance over several turns of the event loop', async () => {
   const { pool, fleet } = harness;
-  feed = new ChangeFeed({ fleet, pool, scheduler: untimedScheduler(5), random: () => 0.5 });
+  feed = new ChangeFeed({
+    fleet,
+    pool,
+    scheduler: untimedScheduler(5),
+    random: () => 0.5,
+    ...simulatedClock,
+  });
   const program = await add('a', STDIO, UPDATES);
   const clients = Array.from({ length: 40 }, (_, n) => new Client({ uris: [`x:${n}`] }));
   const counts = [subscribed(program).length];

@@ -1,7 +1,7 @@
 // The bounds of connection tests: their time, their number, and the end of what they opened.
 
 import * as assert from 'uvu/assert';
-import { alarmOf } from '../../src/domain/clock.ts';
+import { spreadClock } from '../../src/domain/clock.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { definedFields } from '../../src/domain/json.ts';
 import { ConnectionTests } from '../../src/gateway/connection-tests.ts';
@@ -9,7 +9,7 @@ import type { Open, Transport } from '../../src/transports/transport.ts';
 import { pass, settled } from '../helpers/failing-backend.ts';
 import { endOf } from '../helpers/outcome.ts';
 import { ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { simulateTime } from '../helpers/simulated-time.ts';
+import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { untimedScheduler } from '../helpers/turns.ts';
 
@@ -20,7 +20,7 @@ simulateTime(test);
 /** Tests with an `open` of the spec. */
 function testsWith(open: Open) {
   const draft = async () => ({ id: 'draft' }) as InstanceDefinition;
-  const clock = { now: () => Date.now(), alarm: alarmOf(untimedScheduler()) };
+  const clock = spreadClock(untimedScheduler(), simulatedClock);
   const tests = new ConnectionTests({ opener: () => open, registry: { draft }, ...clock });
   const run = (caller?: string) => tests.run('demo', { endpoint: 'x' }, definedFields({ caller }));
   return { tests, run };

@@ -5,7 +5,7 @@ import { Subject } from 'rxjs';
 import type { InstanceRef } from '../../src/actors/instances/instance-ref.ts';
 import type { SessionFailover } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
-import { alarmOf } from '../../src/domain/clock.ts';
+import { spreadClock } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { isJsonObject, type JsonObject } from '../../src/domain/json.ts';
 import { META } from '../../src/domain/mcp.ts';
@@ -23,6 +23,7 @@ import {
   WRITE,
 } from '../helpers/failing-backend.ts';
 import type { ScriptedExchange, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { simulatedClock } from '../helpers/simulated-time.ts';
 import { untimedScheduler } from '../helpers/turns.ts';
 import { RecordedReply } from '../protocol/recorded-reply.ts';
 import { begin, initialize, modernRequest } from './mcp-post.ts';
@@ -56,9 +57,8 @@ export class RoundsHarness {
       dispatcher,
       budget,
       emit,
-      alarm: alarmOf(scheduler),
       scheduler,
-      now: () => Date.now(),
+      ...spreadClock(scheduler, simulatedClock),
       isAccepting: () => this.inner.isAccepting,
       changedCallers$: this.changedCallers$,
       random: () => 0.5,

@@ -16,7 +16,7 @@ import { StatelessPool } from '../../src/actors/stateless/stateless-pool.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { ClientProfile, ServerMessage } from '../../src/domain/client.ts';
-import { type Alarm, alarmOf } from '../../src/domain/clock.ts';
+import { type Clock, spreadClock } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
@@ -29,6 +29,7 @@ import { META, type Peer, type Tool } from '../../src/domain/mcp.ts';
 import type { Transport, Upstream } from '../../src/transports/transport.ts';
 import { instanceDefinition } from '../conformance/transport.ts';
 import { type ScriptedExchange, ScriptedTransport } from './scripted-transport.ts';
+import { simulatedClock } from './simulated-time.ts';
 import { untimedScheduler } from './turns.ts';
 
 /** How a backend handles any request but ping and tools/list. */
@@ -121,7 +122,7 @@ export interface HarnessOptions {
   readonly maxCallMs?: number;
   /** The number of tasks per turn of the event loop when many are due at once. Default: all. */
   readonly perTurn?: number;
-  readonly alarm?: Alarm;
+  readonly alarm?: Clock['alarm'];
 }
 
 /** The instances of template `t` and their clients. */
@@ -163,9 +164,10 @@ export class Harness {
     ...timing
   }: HarnessOptions = {}) {
     const scheduler = untimedScheduler(perTurn);
-    const { alarm = alarmOf(scheduler) } = timing;
+    const clock = spreadClock(scheduler, simulatedClock);
+    const { alarm = clock.alarm } = timing;
     const now = () => this.now();
-    const deps = { emit: this.emit, now, alarm, scheduler, isAccepting: () => this.isAccepting };
+    const deps = { ...clock, emit: this.emit, now, alarm, scheduler, isAccepting: () => this.isAccepting };
     this.fleet = new Fleet({
       ...deps,
       scheduler,

@@ -1,6 +1,7 @@
 // Simulated timers and clock that only the spec advances.
 
 import { mock } from 'node:test';
+import { type Clock, systemClock } from '../../src/domain/clock.ts';
 import type { Suite } from './suite.ts';
 
 /**
@@ -14,3 +15,6 @@ export function simulateTime(test: Pick<Suite, 'before' | 'after'>, open: () => 
   });
   test.after.each(() => mock.timers.reset());
 }
+
+/** The clock of the simulated timers: its monotonic time advances with them. */
+export const simulatedClock: Clock = { ...systemClock, now: () => Date.now() };

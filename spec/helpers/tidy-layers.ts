@@ -43,7 +43,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
 
 /** Pure rooms: they may import only these packages, and of Node only the functions on bytes that belong to the global Buffer. */
 const pureRooms: Readonly<Record<string, readonly string[]>> = {
-  domain: ['typebox', 'lru-cache', 'node:buffer'],
+  domain: ['typebox', 'rxjs', 'lru-cache', 'node:buffer'],
   balancing: ['typebox', 'rxjs'],
 };
 

@@ -18,9 +18,9 @@ import {
   repeat,
   switchMap,
   takeUntil,
-  timer,
 } from 'rxjs';
 import { type ClientProfile, listNotice, type ServerNotification } from '../domain/client.ts';
+import { type Clock, timer$ } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { announcesUpdates, type Peer, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -31,7 +31,7 @@ import { type Feed, UPDATED } from './sharing/feed.ts';
 import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.ts';
 import { isNetworked } from './stateless/stateless-routing.ts';
 
-export interface ChangeFeedDeps {
+export interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'instances' | 'listChanged$'>;
   readonly pool: StatelessPool;
   readonly scheduler: Pick<TaskScheduler, 'run'>;
@@ -117,7 +117,7 @@ export class ChangeFeed {
 
   /** Updates in a dedicated conversation, which is reopened with a back-off when it ends before the session of the instance. */
   #updatesForStateless(ref: InstanceRef, client: ChangeSubscriber): Observable<ServerNotification> {
-    const { pool, random } = this.#deps;
+    const { pool, random, alarm } = this.#deps;
     let tries = 0;
     return defer(() => {
       const { conversation, release } = pool.lease(ref, client);
@@ -133,7 +133,7 @@ export class ChangeFeed {
       repeat({
         delay: () => {
           tries += 1;
-          return timer(backOffMs(tries, LIMITS.restartLongestMs, random()));
+          return timer$({ alarm }, backOffMs(tries, LIMITS.restartLongestMs, random()));
         },
       }),
     );

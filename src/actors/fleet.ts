@@ -7,7 +7,7 @@ import { defer, filter, firstValueFrom, merge, type Observable, Subject } from '
 import { type Actor, type AnyActorRef, createActor } from 'xstate';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
-import { clockOf } from '../domain/clock.ts';
+import { machineClock } from '../domain/clock.ts';
 import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
@@ -59,8 +59,8 @@ export class Fleet {
 
   constructor(options: FleetOptions) {
     this.#options = options;
-    const { alarm, inspect } = options;
-    this.root = createActor(rootMachine, { clock: clockOf(alarm), ...(inspect && { inspect }) });
+    const { inspect } = options;
+    this.root = createActor(rootMachine, { clock: machineClock(options), ...(inspect && { inspect }) });
     indexTimers(this.root.system);
     this.root.start();
   }
@@ -324,12 +324,12 @@ export class Fleet {
   /** An actor crashed through a fault of the gateway: the instance is started again after a back-off, unless it was replaced meanwhile. */
   #afterCrash(ref: InstanceRef, error: unknown, restarted: Restarted = { crashes: 0, atMs: 0 }): void {
     const { template, id } = ref;
-    const { alarm, now, random } = this.#options;
+    const { now, random } = this.#options;
     const isForgiven = restarted.crashes > 0 && now() - restarted.atMs >= LIMITS.restartForgivenMs;
     const crashes = isForgiven ? 1 : restarted.crashes + 1;
     this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
     void this.#track(ref, ref.endAfterCrash());
-    alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
+    this.#options.alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
       if (this.#isClosing || this.find(template, id) !== ref) return;
       this.#unlist(ref);
       this.add(ref.definition, { crashes, atMs: now() });

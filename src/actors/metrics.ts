@@ -3,6 +3,7 @@
 // (health, queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
 
 import type { Observable } from 'rxjs';
+import { type Clock, systemClock } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import {
   type ExchangeOutcome,
@@ -99,7 +100,8 @@ const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
 export class Metrics {
   readonly #hasTemplate: (template: string) => boolean;
-  readonly #startedAtMs = performance.now();
+  readonly #now: Clock['now'];
+  readonly #startedAtMs: number;
   /** Times of exchanges with an answer. */
   readonly #times = new DurationHistogram();
   readonly #templates = new Map<string, TemplateCounts>();
@@ -119,13 +121,19 @@ export class Metrics {
   isRegistryCurrent = true;
 
   /** Counts until the events complete. */
-  constructor(events$: Observable<GatewayEvent>, hasTemplate: (template: string) => boolean) {
+  constructor(
+    events$: Observable<GatewayEvent>,
+    hasTemplate: (template: string) => boolean,
+    { now } = systemClock,
+  ) {
+    this.#now = now;
+    this.#startedAtMs = now();
     this.#hasTemplate = hasTemplate;
     events$.subscribe((event) => this.#count(event));
   }
 
   get uptimeSeconds(): number {
-    return Math.floor((performance.now() - this.#startedAtMs) / 1000);
+    return Math.floor((this.#now() - this.#startedAtMs) / 1000);
   }
 
   summary(): MetricsSummary {

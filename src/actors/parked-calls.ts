@@ -8,7 +8,7 @@
 import { randomBytes } from 'node:crypto';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
 import type { ClientQuestion, ClientReply, ServerRequest } from '../domain/client.ts';
-import { type Alarm, alarmOf } from '../domain/clock.ts';
+import { type Clock, spreadClock } from '../domain/clock.ts';
 import { backendUnavailable, callCutOff } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { type Answer, type FinalEvent, isFinal } from '../domain/exchange.ts';
@@ -29,7 +29,7 @@ export interface CallOwner {
 
 export class ParkedCalls {
   readonly #scheduler: TaskScheduler;
-  readonly #alarm: Alarm;
+  readonly #alarm: Clock['alarm'];
   readonly #calls = new Map<string, ParkedCall>();
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
   /** Calls whose exchange has ended, until their clients return. */
@@ -38,10 +38,14 @@ export class ParkedCalls {
   #isDismissed = false;
 
   /** `scheduler`: spreads the end of many calls. `held` counts their open questions and results. */
-  constructor(scheduler = new TaskScheduler(), held = new HeldBytes(UNBOUNDED)) {
+  constructor(
+    scheduler = new TaskScheduler(),
+    held = new HeldBytes(UNBOUNDED),
+    { alarm } = spreadClock(scheduler),
+  ) {
     this.#scheduler = scheduler;
     this.#held = held;
-    this.#alarm = alarmOf(scheduler);
+    this.#alarm = alarm;
   }
 
   /** The number of calls that wait, or waited before and have not ended. */
@@ -170,7 +174,7 @@ interface ParkedCallInput {
   readonly call: string;
   /** The exchange. */
   readonly source: Subscription;
-  readonly alarm: Alarm;
+  readonly alarm: Clock['alarm'];
   /** Counts its memory; `cut` is called when others need it. */
   readonly hold: (cut: () => void) => Holding;
   /** True when no call may wait for its client any more. */

@@ -52,7 +52,7 @@ export interface Ejection {
   readonly untilMs: number;
 }
 
-export interface OutlierOptions<C> extends Clock {
+export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
   readonly ejected: (candidate: C, ejection: Ejection, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
   /** A call there has been silent for SILENT_MS: the candidate may need a probe. */

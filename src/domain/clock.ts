@@ -1,15 +1,40 @@
 // The clock of all code that measures time or waits; specs pass their own. An alarm is no Observable, because every call sets one.
 
+import { Observable } from 'rxjs';
 import type { TaskScheduler } from './task-scheduler.ts';
 
-export interface Clock {
-  /** Monotonic, in ms. */
-  readonly now: () => number;
-  /** Calls `callback` once, after `waitMs`. The returned function cancels the call. */
+/** Waits of a clock. The functions that they return cancel them. */
+interface Waits {
+  /** Calls `callback` once, after `waitMs`. */
   readonly alarm: (waitMs: number, callback: () => void) => () => void;
+  /** Calls `callback` again and again, each `everyMs`, the first time after the first of them. */
+  readonly every: (everyMs: number, callback: () => void) => () => void;
 }
 
-export type Alarm = Clock['alarm'];
+export interface Clock extends Waits {
+  /** Monotonic, in ms: for ages and waits. Setting the clock of the machine does not change it. */
+  readonly now: () => number;
+  /** Milliseconds since 1970: only for times that are shown or stored, or compared with such times. */
+  readonly wall: () => number;
+  /** Waits that do not keep the process running. */
+  readonly background: Waits;
+}
+
+/** The clock of this process. */
+export const systemClock: Clock = {
+  now: () => performance.now(),
+  wall: () => Date.now(),
+  alarm: (waitMs, callback) => cancels(setTimeout(callback, waitMs)),
+  every: (everyMs, callback) => cancels(setInterval(callback, everyMs)),
+  background: {
+    alarm: (waitMs, callback) => cancels(setTimeout(callback, waitMs).unref()),
+    every: (everyMs, callback) => cancels(setInterval(callback, everyMs).unref()),
+  },
+};
+
+function cancels(timer: NodeJS.Timeout): () => void {
+  return () => clearTimeout(timer);
+}
 
 /** Times of two clocks that differ by more than this are not compared, in ms. */
 export const LARGEST_SKEW_MS = 60_000;
@@ -34,35 +59,64 @@ export function steadiness(wall: () => number, monotonic: () => number): () => b
 /** Age of a call at which its stream begins without a message, so that client and proxies see that it is under way. */
 export const SLOW_MS = 1_000;
 
-/** Spreads alarms that are due at the same time over several turns of the event loop. */
-export function alarmOf(scheduler: TaskScheduler): Alarm {
-  return (waitMs, callback) => {
-    let isCancelled = false;
-    const timer = setTimeout(scheduler.run, waitMs, () => {
-      if (!isCancelled) callback();
-    });
-    return () => {
-      isCancelled = true;
-      clearTimeout(timer);
+/** A clock whose alarms that are due at the same time ring over several turns of the event loop. */
+export function spreadClock(scheduler: TaskScheduler, clock: Clock = systemClock): Clock {
+  const spread =
+    (alarm: Clock['alarm']): Clock['alarm'] =>
+    (waitMs, callback) => {
+      let isCancelled = false;
+      const cancel = alarm(waitMs, () =>
+        scheduler.run(() => {
+          if (!isCancelled) callback();
+        }),
+      );
+      return () => {
+        isCancelled = true;
+        cancel();
+      };
     };
+  const { background } = clock;
+  return {
+    ...clock,
+    alarm: spread(clock.alarm),
+    background: { ...background, alarm: spread(background.alarm) },
   };
 }
 
 /** The clock of xstate with these alarms. */
-export function clockOf(alarm: Alarm) {
+export function machineClock({ alarm }: Pick<Clock, 'alarm'>) {
   return {
     setTimeout: (callback: () => void, waitMs: number) => alarm(waitMs, callback),
     clearTimeout: (cancel: () => void) => cancel(),
   };
 }
 
+/** Emits once, after `ms`, and completes. */
+export function timer$(clock: Pick<Clock, 'alarm'>, ms: number): Observable<void> {
+  return new Observable((subscriber) =>
+    clock.alarm(ms, () => {
+      subscriber.next();
+      subscriber.complete();
+    }),
+  );
+}
+
+/** The time since 1970 of a monotonic time, by the wall clock as it is set now. */
+export function wallAt({ now, wall }: Pick<Clock, 'now' | 'wall'>, monotonicMs: number): number {
+  return wall() - now() + monotonicMs;
+}
+
 /** True when it resolves or rejects within `ms`. Never rejects. */
-export async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+export async function settlesWithin(
+  promise: Promise<unknown>,
+  ms: number,
+  clock: Pick<Clock, 'alarm'> = systemClock,
+): Promise<boolean> {
   const late = Promise.withResolvers<boolean>();
-  const timer = setTimeout(late.resolve, ms, false);
+  const cancel = clock.alarm(ms, () => late.resolve(false));
   const settles = () => true;
   const settled = await Promise.race([promise.then(settles, settles), late.promise]);
-  clearTimeout(timer);
+  cancel();
   return settled;
 }
 

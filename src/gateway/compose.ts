@@ -9,7 +9,7 @@ import { Metrics } from '../actors/metrics.ts';
 import { DEFAULT_POLICY } from '../balancing/policy.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
-import { alarmOf } from '../domain/clock.ts';
+import { spreadClock } from '../domain/clock.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { ByteBudget, HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
@@ -41,8 +41,8 @@ export function composeGateway(
   const inspect = options.inspect && safeInspector(options.inspect);
   const { events$ } = events;
   const scheduler = new TaskScheduler();
-  const now = () => performance.now();
-  const alarm = alarmOf(scheduler);
+  const clock = spreadClock(scheduler, options.clock);
+  const { now } = clock;
   const emit = (event: GatewayEvent) => events.emit(event);
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
@@ -73,7 +73,8 @@ export function composeGateway(
     waitingBytes: requestBytes,
   });
   const fleet = new Fleet({
-    ...{ now, random, emit, alarm, scheduler, opener, inspect },
+    ...clock,
+    ...{ random, emit, scheduler, opener, inspect },
     dedicatedBounds: options.sessions,
     toolLists: new ByteBudget(bounds.declarations),
   });
@@ -82,7 +83,7 @@ export function composeGateway(
   const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths });
   const tracing = new Tracing();
   const trace = () => tracing.spans?.embeddedTrace();
-  const deps = { fleet, budget: new RetryBudget(now), now, alarm, scheduler, emit, isAccepting, trace };
+  const deps = { fleet, budget: new RetryBudget(now), scheduler, emit, isAccepting, trace, ...clock };
   const dispatcher = new Dispatcher({ ...deps, maxCallMs: options.maxCallMs });
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
   const mcp = new Mcp({
@@ -94,9 +95,9 @@ export function composeGateway(
     heldQuestions,
     dispatcher,
   });
-  const metrics = new Metrics(events$, (template) => fleet.has(template));
+  const metrics = new Metrics(events$, (template) => fleet.has(template), clock);
   const sync = new Sync({ registry, definitions, ...options.discovery });
-  const tests = new ConnectionTests({ opener, registry, now, alarm });
+  const tests = new ConnectionTests({ opener, registry, ...clock });
   const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing, requestBytes };
   return { ...parts, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
 }

@@ -70,14 +70,14 @@ export class Mcp {
     this.#deps = deps;
     this.withheld = new WithheldItems(deps.emit);
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
-    this.#parked = new ParkedCalls(scheduler, deps.heldQuestions);
+    this.#parked = new ParkedCalls(scheduler, deps.heldQuestions, deps);
     const pool = new StatelessPool(declarations, scheduler);
     this.#pool = pool;
     this.#actors = {
       fleet,
       sessions: this.sessions,
       stateless: new StatelessClients({ ...deps, pool }),
-      feed: new ChangeFeed({ fleet, pool, scheduler, random }),
+      feed: new ChangeFeed({ fleet, pool, scheduler, random, alarm }),
       now,
       alarm,
       run: scheduler.run,

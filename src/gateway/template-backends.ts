@@ -9,20 +9,18 @@ import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { timeoutFor } from '../balancing/policy.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
-import type { Alarm } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
-export interface BackendDeps {
+export interface BackendDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly fleet: Fleet;
   readonly sessions: ClientSessions;
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
-  readonly now: () => number;
-  readonly alarm: Alarm;
   readonly run: TaskScheduler['run'];
   /** The stored lists of all templates. */
   readonly memory: ListMemory;

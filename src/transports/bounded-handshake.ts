@@ -1,6 +1,6 @@
 // Ends a handshake that takes too long, or that the caller cancels.
 
-import { alarmOf } from '../domain/clock.ts';
+import { spreadClock } from '../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError } from '../domain/errors.ts';
 import type { OpenOptions } from './transport.ts';
@@ -22,7 +22,7 @@ export async function boundedHandshake<T>(
     const reason = `no handshake within ${Math.ceil(handshakeTimeoutMs) / 1000} s`;
     bound.abort(backendUnavailable(reason, { delivered: 'no' }));
   };
-  const cancelTimeout = alarmOf(scheduler)(handshakeTimeoutMs, giveUp);
+  const cancelTimeout = spreadClock(scheduler).alarm(handshakeTimeoutMs, giveUp);
   signal.addEventListener('abort', cancel); // removed below: a signal may live as long as the gateway
   try {
     const outcome = await shakeHands(bound.signal);

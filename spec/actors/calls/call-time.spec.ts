@@ -3,7 +3,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { type Alarm, alarmOf } from '../../../src/domain/clock.ts';
+import { type Clock, spreadClock } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { Tracker } from '../../../src/domain/exchange.ts';
@@ -268,8 +268,8 @@ test('the deadline pauses until the client has answered the last open question',
 
 test('leaves no timer behind, however a call ends', async () => {
   const timers = new Set<() => void>();
-  const global = alarmOf(untimedScheduler());
-  const alarm: Alarm = (waitMs, ring) => {
+  const global = spreadClock(untimedScheduler()).alarm;
+  const alarm: Clock['alarm'] = (waitMs, ring) => {
     const end = (): boolean => timers.delete(cancel);
     const cancelTimer = global(waitMs, () => end() && ring());
     const cancel = (): void => {

@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { type QueuedCall, type QueueTarget, WaitQueue } from '../../../src/actors/calls/wait-queue.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
-import { alarmOf } from '../../../src/domain/clock.ts';
+import { spreadClock } from '../../../src/domain/clock.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -184,7 +184,7 @@ test.run();
 /** All tasks run at once, unless there is room for fewer in one turn of the event loop. */
 function newQueue(perTurn = Number.POSITIVE_INFINITY): WaitQueue {
   const scheduler = untimedScheduler(perTurn);
-  return new WaitQueue({ scheduler, alarm: alarmOf(scheduler) });
+  return new WaitQueue({ scheduler, alarm: spreadClock(scheduler).alarm });
 }
 
 function numbers(): number {

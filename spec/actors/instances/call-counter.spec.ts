@@ -6,6 +6,7 @@ import { createActor, toPromise } from 'xstate';
 import type { ExchangeEnding } from '../../../src/actors/calls/call-events.ts';
 import { CallCounter } from '../../../src/actors/instances/call-counter.ts';
 import { probe } from '../../../src/actors/instances/session.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { asGatewayError, GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -34,7 +35,7 @@ async function probed(era: Era, answers: readonly FinalEvent[]) {
       return of(answers[asked.push(method) - 1] ?? refused(0));
     });
   const link = { transport: { peer: { ...PEER, era }, exchange }, lastMessageAtMs: 0 };
-  const actor = createActor(probe, { input: { link, timeoutMs: 10_000, now: () => nowMs } });
+  const actor = createActor(probe, { input: { link, timeoutMs: 10_000, ...systemClock, now: () => nowMs } });
   const outcome = toPromise(actor).catch(asGatewayError);
   actor.start();
   return { outcome: await outcome, asked };

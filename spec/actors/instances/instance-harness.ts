@@ -8,6 +8,7 @@ import { instanceMachine } from '../../../src/actors/instances/instance.machine.
 import { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
 import type { InstanceEmission } from '../../../src/actors/instances/instance-setup.ts';
 import { type BalancerPolicy, DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instance.ts';
@@ -48,7 +49,9 @@ export class Harness {
       definition: definition('a', options.fields ?? HTTP),
       policy: { ...DEFAULT_POLICY, ...options.policy },
       open: this.opener.open,
+      ...systemClock,
       now,
+      wall: () => performance.timeOrigin + now(),
       emit: () => {},
       random: () => 0.5, // every back-off is exact
       alarm: (waitMs: number, ring: () => void) => {

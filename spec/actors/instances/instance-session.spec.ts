@@ -1,6 +1,5 @@
 // The session of an instance with its backend: requests of the gateway itself, and lists that change.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { openOwn, settled } from '../../helpers/failing-backend.ts';
@@ -35,9 +34,9 @@ check('fails and cancels a probe that exceeds its timeout', async (harness) => {
   const transport = await harness.healthy();
   await harness.pass(30_000);
   transport.last.notify('notifications/progress');
-  mock.timers.tick(9_999);
+  harness.clock.increment(9_999);
   assert.is(transport.last.isOpen, true);
-  mock.timers.tick(1);
+  harness.clock.increment(1);
   await settled();
   assert.equal([transport.last.isCancelled, harness.ref.snapshot(0).consecutiveFailures], [true, 1]);
 });
@@ -54,10 +53,10 @@ for (const leaves of [false, true])
       };
       harness.opener.last.succeed(Object.assign(transport, { leaveEra }));
       await settled();
-      mock.timers.tick(LIMITS.silentEraMs - 1);
+      harness.clock.increment(LIMITS.silentEraMs - 1);
       await settled();
       assert.equal([harness.ref.state, left], ['starting', 0]);
-      mock.timers.tick(1);
+      harness.clock.increment(1);
       await settled();
       assert.equal([harness.ref.state === 'healthy', left, transport.isClosed], [!leaves, 1, leaves]);
       if (leaves) assert.match(harness.ref.snapshot(0).reason ?? '', 'answers nothing in it');

@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
 import { Leases, type LeasesOptions } from '../../../src/actors/instances/leases.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
-import { alarmOf } from '../../../src/domain/clock.ts';
+import { spreadClock } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import type { TransportKind } from '../../../src/domain/instance.ts';
@@ -14,7 +14,7 @@ import type { Upstream } from '../../../src/transports/transport.ts';
 import { PLAIN } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
-import { simulateTime } from '../../helpers/simulated-time.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 
@@ -146,8 +146,7 @@ function make(transport: TransportKind, open: Open, options: Partial<LeasesOptio
   return new Leases({
     definition: { template: 't', id: 'i', serverId: 's', transport },
     emit: () => {},
-    now: () => Date.now(),
-    alarm: alarmOf(untimedScheduler()),
+    ...spreadClock(untimedScheduler(), simulatedClock),
     link: () => ({ openUpstream: open }),
     ...options,
   });

@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { type ListBudget, ToolCache } from '../../../src/actors/instances/tool-cache.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { ByteBudget } from '../../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Tool } from '../../../src/domain/mcp.ts';
@@ -16,13 +17,12 @@ simulateTime(test);
 function staged(counted?: ListBudget) {
   const listings: PromiseWithResolvers<readonly Tool[]>[] = [];
   const clock = { nowMs: 0 };
-  const now = () => clock.nowMs;
   const load = () => {
     const listing = Promise.withResolvers<readonly Tool[]>();
     listings.push(listing);
     return listing.promise;
   };
-  const cache = new ToolCache(load, now, counted);
+  const cache = new ToolCache(load, { ...systemClock, now: () => clock.nowMs }, counted);
   const answer = async (...names: string[]) => {
     for (const listing of listings) listing.resolve(names.map((name) => ({ name })));
     await settled();

@@ -5,7 +5,7 @@ import { firstValueFrom, NEVER, Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { mayUse } from '../../../src/domain/account.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
-import { alarmOf } from '../../../src/domain/clock.ts';
+import { spreadClock } from '../../../src/domain/clock.ts';
 import { backendUnavailable, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
@@ -42,7 +42,7 @@ function setUp(owner: Owner = ADA) {
     listChanges$,
     run: (task) => task(),
     now: () => Date.now(),
-    alarm: alarmOf(untimedScheduler()),
+    alarm: spreadClock(untimedScheduler()).alarm,
     sessions: {
       add: () => {},
       findAny: () => session,

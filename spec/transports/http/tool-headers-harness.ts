@@ -5,6 +5,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { lastValueFrom, toArray } from 'rxjs';
 import { listTools } from '../../../src/actors/instances/session.ts';
 import { ToolCache } from '../../../src/actors/instances/tool-cache.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
@@ -71,10 +72,7 @@ export async function withBackend(
   const backend = new Backend();
   let tools: ToolCache | undefined;
   const opened = (transport: Transport) => {
-    tools = new ToolCache(
-      () => listTools(transport),
-      () => performance.now(),
-    );
+    tools = new ToolCache(() => listTools(transport), systemClock);
     return body(transport, backend);
   };
   await withRawTransport(backend.respond, opened, { relistTools: () => tools?.lookUp() });

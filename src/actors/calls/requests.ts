@@ -1,7 +1,8 @@
 // Requests for callers that do not stream: one promise each, for a result, a whole list, or the meaning of an error answer.
 
-import { filter, fromEvent, lastValueFrom, type Observable, takeUntil, throwError, timeout } from 'rxjs';
+import { filter, fromEvent, lastValueFrom, map, type Observable, race, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
+import { type Clock, systemClock, timer$ } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import {
@@ -134,9 +135,17 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
 }
 
 /** The answer in an exchange of the gateway itself, which is cancelled after `timeoutMs`. BACKEND_TIMEOUT. */
-export function answerOf(exchange$: Observable<ExchangeEvent>, timeoutMs: number): Promise<FinalEvent> {
-  const late = () => throwError(() => backendTimeout(timeoutMs));
-  return lastValueFrom(exchange$.pipe(filter(isFinal), timeout({ first: timeoutMs, with: late })));
+export function answerOf(
+  exchange$: Observable<ExchangeEvent>,
+  timeoutMs: number,
+  clock: Pick<Clock, 'alarm'> = systemClock,
+): Promise<FinalEvent> {
+  const late$ = timer$(clock, timeoutMs).pipe(
+    map(() => {
+      throw backendTimeout(timeoutMs);
+    }),
+  );
+  return lastValueFrom(race(exchange$.pipe(filter(isFinal)), late$));
 }
 
 /** The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a result that is no JSON. */

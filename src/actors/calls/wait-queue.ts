@@ -2,7 +2,7 @@
 // turns; the calls of one owner are served in order of arrival. It decides which call tries next, not at which instance. Each call is
 // served in its own task of the scheduler: an instance that falls, or returns, may concern thousands. Source: ADR 41, ADR 102, ADR 113.
 
-import type { Alarm } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { isWithinEqualPart } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -38,7 +38,7 @@ export interface YieldingCall {
 }
 
 export interface WaitQueueDeps {
-  readonly alarm: Alarm;
+  readonly alarm: Clock['alarm'];
   readonly scheduler: Pick<TaskScheduler, 'run' | 'each'>;
   /** Longest wait of a call, in ms. Default LIMITS.queueWaitMs; `Infinity`: until the call itself leaves. */
   readonly waitMs?: number;

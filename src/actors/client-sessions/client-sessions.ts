@@ -8,6 +8,7 @@ import {
   profileBytes,
   type SessionRecord,
 } from '../../domain/client.ts';
+import { wallAt } from '../../domain/clock.ts';
 import {
   declarationsTooLarge,
   sessionLimit,
@@ -148,7 +149,7 @@ export class ClientSessions implements SessionSupervisor {
 
   /** The open sessions; the parts of a session with all templates are its bindings. */
   list(): ClientSessionView[] {
-    const startMs = Date.now() - this.deps.now();
+    const startMs = wallAt(this.deps, 0);
     return this.#ofClients().map((record) => this.#viewOf(record, startMs));
   }
 

@@ -56,7 +56,7 @@ export function sharedBy(extensions: JsonObject) {
   } satisfies Partial<LeaseRequest>;
 }
 
-export interface ConversationHost extends Clock {
+export interface ConversationHost extends Pick<Clock, 'now' | 'alarm'> {
   /** The actor of the instance, parent of the actors of its conversations. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
 }
@@ -122,7 +122,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   /** Resolves when nothing is left of it. Never rejects. */
   readonly gone: Promise<void>;
   readonly #actor: Actor<typeof conversationLogic>;
-  readonly #clock: Clock;
+  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
   readonly #listener: ConversationListener;
   readonly #idleMs: number;
   readonly #ending = new AbortController();
@@ -181,7 +181,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     if (upstream === undefined) return undefined;
     const { peer, messages$, closed$ } = upstream;
     const exchange = (request: ExchangeRequest) => withoutClient(upstream, request);
-    this.#feed ??= new Feed({ peer, messages$, closed$, exchange });
+    this.#feed ??= new Feed({ peer, messages$, closed$, exchange }, this.#clock);
     return this.#feed;
   }
   /** Infinity while the client of its session is there, or it has none. */

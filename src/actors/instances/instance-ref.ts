@@ -15,11 +15,11 @@ import {
   shareReplay,
   startWith,
   takeWhile,
-  timer,
 } from 'rxjs';
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
+import { type Clock, timer$, wallAt } from '../../domain/clock.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
 import {
   type InstanceDefinition,
@@ -204,7 +204,7 @@ export class InstanceRef implements Candidate {
     if (children.session === undefined) resolve();
     else children.session.send({ type: 'close', closed: resolve });
     const ends = [context.leases.end(), closed];
-    await firstValueFrom(race(from(Promise.all(ends)), timer(LIMITS.drainMs)));
+    await firstValueFrom(race(from(Promise.all(ends)), timer$(context, LIMITS.drainMs)));
   }
 
   /** Notifies the backend in the conversation of the instance, as Upstream.notify; dropped without a session. */
@@ -290,9 +290,12 @@ export class InstanceRef implements Candidate {
       score,
       latencyMs: calls.latencyMs ?? null,
       consecutiveFailures: failures,
-      lastCheck: checkedAtMs === undefined ? null : isoTime(checkedAtMs),
-      nextAttemptAt: isWaiting ? isoTime(context.opensAtMs) : null,
-      ejection: ejection === undefined ? null : { reason: ejection.reason, until: isoTime(ejection.untilMs) },
+      lastCheck: checkedAtMs === undefined ? null : isoTime(context, checkedAtMs),
+      nextAttemptAt: isWaiting ? isoTime(context, context.opensAtMs) : null,
+      ejection:
+        ejection === undefined
+          ? null
+          : { reason: ejection.reason, until: isoTime(context, ejection.untilMs) },
       reason: this.reason ?? (link === undefined ? startingReason(diagnostics) : null),
       restarts: Math.max(0, context.sessions - 1) + context.failedStarts,
       era: link?.peer.era ?? null,
@@ -342,8 +345,8 @@ function startingReason({
   return stderr.length > 0 ? 'it is still starting' : null;
 }
 
-function isoTime(monotonicMs: number): string {
-  return new Date(performance.timeOrigin + monotonicMs).toISOString();
+function isoTime(clock: Pick<Clock, 'now' | 'wall'>, monotonicMs: number): string {
+  return new Date(wallAt(clock, monotonicMs)).toISOString();
 }
 
 /** The states of an instance. Shared: each snapshot of the actor is read once, not once per subscriber. */

@@ -257,7 +257,7 @@ function afterFailure({ failures, recoveries, now }: InstanceContext) {
   return { failures: failures + 1, recoveries: recoveries + 1, checkedAtMs: now() };
 }
 
-export function probeInput({ link, policy, now }: InstanceContext): ProbeInput {
+export function probeInput({ link, policy, now, alarm }: InstanceContext): ProbeInput {
   if (link === undefined) throw new Error('an instance without a session is not probed');
-  return { link, timeoutMs: policy.probeTimeoutMs, now };
+  return { link, timeoutMs: policy.probeTimeoutMs, now, alarm };
 }

@@ -1,9 +1,10 @@
 // The actor that owns one transport, and with it one process or one connection: opens it, offers it as a link for requests, and
 // reports its end. instance.machine.ts decides about health and restarts.
 
-import { defer, firstValueFrom, from, map, race, tap, timer } from 'rxjs';
+import { defer, firstValueFrom, from, map, race, tap } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
+import { type Clock, timer$ } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
@@ -42,22 +43,22 @@ export class SessionLink {
   /** `onCut`: called when the list of tools ends before its last page. */
   constructor(
     transport: Transport,
-    now: () => number,
+    clock: Pick<Clock, 'now' | 'alarm'>,
     counted?: ListBudget,
     onCut?: (reason: string) => void,
   ) {
     this.transport = transport;
-    this.lastMessageAtMs = now();
+    this.lastMessageAtMs = clock.now();
     const { peer, messages$, closed$ } = transport;
     this.noteMessage = (event) => {
-      this.lastMessageAtMs = now();
+      this.lastMessageAtMs = clock.now();
       if (event !== undefined && isFinal(event)) this.hasAnswered = true;
     };
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       defer(() => transport.exchange(request)).pipe(tap(() => this.noteMessage()));
-    this.tools = new ToolCache(() => listTools({ peer, exchange }, onCut), now, counted);
-    this.feed = new Feed({ peer, messages$, closed$, exchange });
+    this.tools = new ToolCache(() => listTools({ peer, exchange }, onCut), clock, counted);
+    this.feed = new Feed({ peer, messages$, closed$, exchange }, clock);
   }
 
   get peer(): Peer {
@@ -65,9 +66,8 @@ export class SessionLink {
   }
 }
 
-export interface SessionInput {
+export interface SessionInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly open: Open;
-  readonly now: () => number;
   readonly leases: Pick<Leases, 'room'>;
   readonly policy: Pick<BalancerPolicy, 'startTimeoutMs'>;
   readonly toolLists?: ByteBudget | undefined;
@@ -164,7 +164,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
       lastCut = reason;
     };
-    const link = new SessionLink(opened, now, counted, onCut);
+    const link = new SessionLink(opened, input, counted, onCut);
     tools = link.tools;
     opened.messages$.subscribe(link.noteMessage);
     link.feed.messages(new Set()).subscribe(({ method }) => {
@@ -175,7 +175,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
     const listed = link.tools.refresh();
     if (opened.peer.era !== 'modern' || opened.leaveEra === undefined) announce(link);
     else
-      void answersIn(link, listed).then((answers) => {
+      void answersIn(link, listed, input).then((answers) => {
         if (ending.signal.aborted || transport !== opened) return;
         if (answers || opened.leaveEra?.() !== true) announce(link);
         else {
@@ -196,10 +196,10 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
 });
 
 /** False when a backend has sent nothing although its tools were requested LIMITS.silentEraMs ago. Source: ADR 121. */
-function answersIn(link: SessionLink, listed: Promise<void>): Promise<boolean> {
+function answersIn(link: SessionLink, listed: Promise<void>, clock: Pick<Clock, 'alarm'>): Promise<boolean> {
   const { lastMessageAtMs } = link;
   const listed$ = from(listed).pipe(map(() => true));
-  const silent$ = timer(LIMITS.silentEraMs).pipe(map(() => link.lastMessageAtMs > lastMessageAtMs));
+  const silent$ = timer$(clock, LIMITS.silentEraMs).pipe(map(() => link.lastMessageAtMs > lastMessageAtMs));
   return firstValueFrom(race(listed$, silent$));
 }
 
@@ -227,12 +227,11 @@ function endOf(thrown: unknown): SessionEnd {
 
 // --- health probes: what passed and failed ones mean is decided in instance.machine.ts --------------------------------
 
-export interface ProbeInput {
+export interface ProbeInput extends Pick<Clock, 'now' | 'alarm'> {
   readonly link: Pick<SessionLink, 'lastMessageAtMs'> & {
     readonly transport: Pick<Transport, 'peer' | 'exchange'>;
   };
   readonly timeoutMs: number;
-  readonly now: () => number;
 }
 
 /** A passed probe. */
@@ -259,9 +258,9 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   return { durationMs: input.now() - startedAtMs, isAnswered };
 });
 
-async function ask({ link: { transport }, timeoutMs }: ProbeInput): Promise<void> {
+async function ask({ link: { transport }, timeoutMs, alarm }: ProbeInput): Promise<void> {
   const { era } = transport.peer;
-  const send = (method: string) => answerOf(transport.exchange({ method }), timeoutMs);
+  const send = (method: string) => answerOf(transport.exchange({ method }), timeoutMs, { alarm });
   const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
   if (answer.kind === 'result') return;
   if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);

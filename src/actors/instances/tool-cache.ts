@@ -1,6 +1,7 @@
 // The listed tools of one session of an instance, to answer "no such tool" and "safe to repeat" without asking the backend.
 
-import { firstValueFrom, from, race, timer } from 'rxjs';
+import { firstValueFrom, from, race } from 'rxjs';
+import { type Clock, timer$ } from '../../domain/clock.ts';
 import { type ByteBudget, keptBytes } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
@@ -17,7 +18,7 @@ export interface ListBudget {
 
 export class ToolCache {
   readonly #load: () => Promise<readonly Tool[]>;
-  readonly #now: () => number;
+  readonly #clock: Pick<Clock, 'now' | 'alarm'>;
   #tools: ReadonlyMap<string, Tool> | undefined;
   #loading: Promise<void> | undefined;
   #lookup: Promise<void> | undefined;
@@ -31,10 +32,14 @@ export class ToolCache {
   #bytes = 0;
   #isForgotten = false;
 
-  /** `load` lists all tools of the instance; `now` is a monotonic clock in ms. `counted`: default not at all. */
-  constructor(load: () => Promise<readonly Tool[]>, now: () => number, counted?: ListBudget) {
+  /** `load` lists all tools of the instance. `counted`: default not at all. */
+  constructor(
+    load: () => Promise<readonly Tool[]>,
+    clock: Pick<Clock, 'now' | 'alarm'>,
+    counted?: ListBudget,
+  ) {
     this.#load = load;
-    this.#now = now;
+    this.#clock = clock;
     this.#counted = counted;
   }
 
@@ -78,7 +83,7 @@ export class ToolCache {
 
   /** True when another listing may find a missing tool: the list is older than a second. */
   get mayRefresh(): boolean {
-    return this.#loading !== undefined || this.#now() - this.#loadedAtMs >= LIMITS.toolListAgeMs;
+    return this.#loading !== undefined || this.#clock.now() - this.#loadedAtMs >= LIMITS.toolListAgeMs;
   }
 
   /** Lists again; concurrent callers share one listing. A failed listing keeps the present list. Never rejects. */
@@ -91,7 +96,9 @@ export class ToolCache {
   lookUp(): Promise<void> | undefined {
     if (this.#waiting >= LIMITS.queuedPerInstance) return undefined;
     this.#waiting += 1;
-    this.#lookup ??= firstValueFrom(race(from(this.refresh()), timer(LIMITS.toolLookupMs))).then(() => {
+    this.#lookup ??= firstValueFrom(
+      race(from(this.refresh()), timer$(this.#clock, LIMITS.toolLookupMs)),
+    ).then(() => {
       this.#lookup = undefined;
       this.#waiting = 0;
     });
@@ -107,7 +114,7 @@ export class ToolCache {
     this.#stale = true;
     this.#keep(undefined);
     if (!this.mayRefresh) {
-      const now = this.#now();
+      const now = this.#clock.now();
       if (now - this.#earlyAtMs < LIMITS.toolListAgeMs) return;
       this.#earlyAtMs = now;
     }
@@ -119,7 +126,7 @@ export class ToolCache {
       this.#stale = false;
       const tools = await this.#load().catch(() => undefined); // a call that needs the tool meets the failure, too
       if (tools !== undefined && !this.#stale) this.#keep(tools.map(keptOf));
-      this.#loadedAtMs = this.#now();
+      this.#loadedAtMs = this.#clock.now();
       if (!this.#stale) break;
     }
     // In the same turn as the check of `#stale`: a later change starts a new listing.

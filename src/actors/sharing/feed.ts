@@ -3,6 +3,7 @@
 
 import { Observable, type Subscription, takeUntil } from 'rxjs';
 import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
+import { type Clock, systemClock } from '../../domain/clock.ts';
 import { changedList } from '../../domain/mcp.ts';
 import { enclosingUris } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
@@ -33,6 +34,7 @@ export const UPDATED = 'notifications/resources/updated';
  * to all, any other message to none. Open while there are clients.
  */
 export class Feed {
+  readonly #clock: Pick<Clock, 'alarm'>;
   readonly #conversation: SharedConversation;
   readonly #clients = new Set<FeedClient>();
   /** Only of a modern backend. */
@@ -40,11 +42,12 @@ export class Feed {
   #messages: Subscription | undefined;
   #subscriptions: ResourceSubscriptions | undefined;
 
-  constructor(conversation: SharedConversation) {
+  constructor(conversation: SharedConversation, clock: Pick<Clock, 'alarm'> = systemClock) {
+    this.#clock = clock;
     this.#conversation = conversation;
     if (conversation.peer.era !== 'modern') return;
     const wanted = () => (this.#clients.size > 0 ? this.#wanted() : undefined);
-    this.#listenClient = new ListenClient(conversation, wanted, (message) => this.#deliver(message));
+    this.#listenClient = new ListenClient(conversation, wanted, (message) => this.#deliver(message), clock);
   }
 
   /** The client gets messages until the returned function is called. */
@@ -63,7 +66,7 @@ export class Feed {
 
   /** Subscribes a legacy backend to a resource, until every part is released. Updates reach the clients that want them. */
   subscribe(uri: string): SharedSubscription {
-    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation);
+    this.#subscriptions ??= new ResourceSubscriptions(this.#conversation, this.#clock);
     return this.#subscriptions.subscribe(uri);
   }
 

@@ -2,8 +2,9 @@
 // the resources that clients want. It opens a new subscription before it ends the previous one, so that no message is missed, and
 // renews a subscription that ended, with a back-off. Source: MCP 2026-07-28 basic/patterns/subscriptions.
 
-import { firstValueFrom, map, merge, Subject, Subscription, timer } from 'rxjs';
+import { firstValueFrom, map, merge, Subject, Subscription } from 'rxjs';
 import { listNotice, type ServerNotification } from '../../domain/client.ts';
+import { type Clock, timer$ } from '../../domain/clock.ts';
 import type { ExchangeEvent } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -31,6 +32,7 @@ class Listening extends Subscription {
 
 /** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner stops it. */
 export class ListenClient {
+  readonly #clock: Pick<Clock, 'alarm'>;
   readonly #exchange: Upstream['exchange'];
   readonly #lists: readonly ListField[];
   readonly #wanted: () => ReadonlySet<string> | undefined;
@@ -54,7 +56,9 @@ export class ListenClient {
     conversation: Pick<Upstream, 'peer' | 'exchange'>,
     wanted: () => ReadonlySet<string> | undefined,
     deliver: (notification: ServerNotification) => void,
+    clock: Pick<Clock, 'alarm'>,
   ) {
+    this.#clock = clock;
     const { capabilities } = conversation.peer;
     this.#exchange = (request) => conversation.exchange(request);
     this.#lists = NOTICED_LISTS.filter((list) => announcesChanges(capabilities, list));
@@ -75,7 +79,9 @@ export class ListenClient {
   /** Resolves when the backend has acknowledged all changes, or will not, at the latest after LIMITS.backgroundMs. */
   get acknowledged(): Promise<void> | undefined {
     if (!this.#isScheduled && this.#next === undefined) return undefined;
-    return firstValueFrom(merge(this.#settled, timer(LIMITS.backgroundMs)).pipe(map(() => undefined)));
+    return firstValueFrom(
+      merge(this.#settled, timer$(this.#clock, LIMITS.backgroundMs)).pipe(map(() => undefined)),
+    );
   }
 
   /** Ends all subscriptions, until the next `refresh`. */
@@ -111,7 +117,7 @@ export class ListenClient {
     };
     const listening = new Listening(uris);
     this.#next = listening; // before subscribing: the answer may come synchronously
-    listening.add(timer(ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(listening)));
+    listening.add(timer$(this.#clock, ACKNOWLEDGED_MS).subscribe(() => this.#acknowledge(listening)));
     listening.add(
       this.#exchange({ method: 'subscriptions/listen', params: { notifications } }).subscribe({
         next: (event) => this.#take(listening, event),
@@ -139,7 +145,7 @@ export class ListenClient {
     this.#current?.unsubscribe();
     this.#current = listening;
     listening.add(
-      timer(FORGIVEN_MS).subscribe(() => {
+      timer$(this.#clock, FORGIVEN_MS).subscribe(() => {
         this.#failures = 0;
       }),
     );
@@ -162,7 +168,8 @@ export class ListenClient {
 
   #retryLater(): void {
     this.#wait?.unsubscribe();
-    this.#wait = timer(backOffMs(this.#failures, LIMITS.restartLongestMs, MIDDLE)).subscribe(() => {
+    const waitMs = backOffMs(this.#failures, LIMITS.restartLongestMs, MIDDLE);
+    this.#wait = timer$(this.#clock, waitMs).subscribe(() => {
       this.#wait = undefined;
       this.#update();
     });

@@ -1,7 +1,8 @@
 // The resource subscriptions in one conversation with a legacy backend: it gets `resources/subscribe` for the first client, and
 // `resources/unsubscribe` after the last one. feed.ts distributes the updates.
 
-import { Subscription, timer } from 'rxjs';
+import { Subscription } from 'rxjs';
+import { type Clock, timer$ } from '../../domain/clock.ts';
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
 import type { FinalEvent } from '../../domain/exchange.ts';
 import { SerialQueue } from '../../domain/serial-queue.ts';
@@ -38,11 +39,13 @@ class ResourceEntry {
 }
 
 export class ResourceSubscriptions {
+  readonly #clock: Pick<Clock, 'alarm'>;
   readonly #conversation: Pick<Upstream, 'exchange' | 'closed$'>;
   readonly #entries = new Map<string, ResourceEntry>();
   readonly #retries = new Subscription();
 
-  constructor(conversation: Pick<Upstream, 'exchange' | 'closed$'>) {
+  constructor(conversation: Pick<Upstream, 'exchange' | 'closed$'>, clock: Pick<Clock, 'alarm'>) {
+    this.#clock = clock;
     this.#conversation = conversation;
     conversation.closed$.subscribe(() => this.#retries.unsubscribe());
   }
@@ -70,7 +73,9 @@ export class ResourceSubscriptions {
     entry.answer = answer;
     answer.catch(() => {
       if (entry.answer === answer) entry.answer = undefined;
-      this.#retries.add(timer(RETRY_MS).subscribe(() => entry.clients > 0 && this.#answerFor(uri, entry)));
+      this.#retries.add(
+        timer$(this.#clock, RETRY_MS).subscribe(() => entry.clients > 0 && this.#answerFor(uri, entry)),
+      );
     });
     return answer;
   }
@@ -95,6 +100,6 @@ export class ResourceSubscriptions {
 
   /** It ends with the conversation. */
   #ask(uri: string, method: string): Promise<FinalEvent> {
-    return answerOf(this.#conversation.exchange({ method, params: { uri } }), ANSWER_MS);
+    return answerOf(this.#conversation.exchange({ method, params: { uri } }), ANSWER_MS, this.#clock);
   }
 }

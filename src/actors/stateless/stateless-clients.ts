@@ -45,7 +45,7 @@ import {
   routingTo,
 } from './stateless-routing.ts';
 
-export interface StatelessClientsDeps extends Clock {
+export interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly pool: StatelessPool;
   readonly fleet: Pick<Fleet, 'existingGroup' | 'get'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;

@@ -4,7 +4,7 @@
 import type { ServerResponse } from 'node:http';
 import { type Observer, Subscription } from 'rxjs';
 import { availableMemoryBytes } from '../../config/memory.ts';
-import { alarmOf, SLOW_MS } from '../../domain/clock.ts';
+import { SLOW_MS, spreadClock } from '../../domain/clock.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Tracker } from '../../domain/exchange.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/held-bytes.ts';
@@ -83,7 +83,7 @@ export class EventStreams {
       response.once('close', onClose);
       const writer = writerOf(context, this, settle, tracker);
       work.add(() => response.off('close', onClose));
-      work.add(alarmOf(this.#scheduler)(SLOW_MS, () => writer.onSlow()));
+      work.add(spreadClock(this.#scheduler).alarm(SLOW_MS, () => writer.onSlow()));
       work.add((typeof source === 'function' ? source(writer) : source).subscribe(writer));
     });
   }

@@ -46,7 +46,7 @@ const CONCURRENT_REPEATS = 16;
 /** How often sessions with templates that have ended are opened again for a client that waits for updates. */
 const REOPEN_MS = 5_000;
 
-export interface AggregateSessionDeps extends Clock {
+export interface AggregateSessionDeps extends Pick<Clock, 'now' | 'alarm'> {
   /** Runs a task, in a later turn when many are due. */
   readonly run: TaskScheduler['run'];
   readonly sessions: SessionTable;

@@ -4,7 +4,7 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
-import { type Alarm, SLOW_MS } from '../../domain/clock.ts';
+import { type Clock, SLOW_MS } from '../../domain/clock.ts';
 import { internalError } from '../../domain/errors.ts';
 import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, numberMeant, RPC } from '../../domain/jsonrpc.ts';
@@ -39,7 +39,7 @@ export class LegacyCall {
     this.#report = report;
   }
 
-  start(answers$: Observable<Answer>, alarm: Alarm): void {
+  start(answers$: Observable<Answer>, alarm: Clock['alarm']): void {
     this.#cancelSlow = alarm(SLOW_MS, () => this.#onSlow());
     this.#subscription = answers$.subscribe(this);
     if (this.#isOver) this.#subscription.unsubscribe();

@@ -27,7 +27,7 @@ const MOST_REASON_UNITS = 1_024;
 /** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
 const IDLE_MS = 60_000;
 
-export interface ConversationDeps extends Clock {
+export interface ConversationDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly memory: EventMemory;
   /** Never gives the same number twice. */
   nextNumber(): number;

@@ -4,7 +4,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ClientProfile } from '../../domain/client.ts';
-import { alarmOf } from '../../domain/clock.ts';
+import { spreadClock } from '../../domain/clock.ts';
 import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
 import { hasCode, perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -86,7 +86,7 @@ export class LegacyEndpoint {
     this.#tasks = tasks;
     this.#deps = {
       memory: new EventMemory(bufferedBytes),
-      alarm: alarmOf(scheduler),
+      alarm: spreadClock(scheduler).alarm,
       now,
       nextNumber: () => {
         this.#lastNumber += 1;

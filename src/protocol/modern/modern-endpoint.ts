@@ -3,7 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/client.ts';
-import { alarmOf } from '../../domain/clock.ts';
+import { spreadClock } from '../../domain/clock.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -43,7 +43,7 @@ export class ModernEndpoint {
     this.#listens = new ListenStreams({ onFault, scheduler, declarations });
     this.#deps = {
       routing: new ModernRouting(stateKey, tasks),
-      alarm: alarmOf(scheduler),
+      alarm: spreadClock(scheduler).alarm,
       onFault,
       parked,
     };

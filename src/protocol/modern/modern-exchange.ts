@@ -5,7 +5,7 @@
 
 import type { Observable, Subscription } from 'rxjs';
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
-import { type Alarm, SLOW_MS } from '../../domain/clock.ts';
+import { type Clock, SLOW_MS } from '../../domain/clock.ts';
 import { type ErrorCode, hasCode, internalError } from '../../domain/errors.ts';
 import { type Answer, type CallReport, isFinal } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
@@ -36,7 +36,7 @@ import type { ModernRouting } from './modern-routing.ts';
 
 export interface ModernExchangeDeps {
   readonly routing: ModernRouting;
-  readonly alarm: Alarm;
+  readonly alarm: Clock['alarm'];
   onFault(error: unknown): void;
   readonly parked: CallParking;
 }

@@ -2,7 +2,7 @@
 // per owner. A free slot goes to the owner with the fewest openings, so that openings that hang hardly delay other owners.
 
 import { ANONYMOUS } from '../../domain/account.ts';
-import { alarmOf } from '../../domain/clock.ts';
+import { spreadClock } from '../../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 
@@ -83,7 +83,7 @@ export class StartQueue {
       if (this.waiting === 0) this.starting -= 1;
       else scheduler.run(this.#passOn);
     };
-    const cancel = maxHoldMs === undefined ? undefined : alarmOf(scheduler)(maxHoldMs, leave);
+    const cancel = maxHoldMs === undefined ? undefined : spreadClock(scheduler).alarm(maxHoldMs, leave);
     return leave;
   }
 
@@ -136,7 +136,8 @@ export class StartQueue {
     const stop = (): void => go(openingCancelled());
     const giveUp = (): void =>
       go(backendUnavailable('too many conversations with it were being opened', { delivered: 'no' }));
-    const cancelTimeout = maxWaitMs === undefined ? undefined : alarmOf(scheduler)(maxWaitMs, giveUp);
+    const cancelTimeout =
+      maxWaitMs === undefined ? undefined : spreadClock(scheduler).alarm(maxWaitMs, giveUp);
     signal?.addEventListener('abort', stop);
     share.waiting.add(go);
     this.waiting += 1;
