@@ -85,15 +85,20 @@ test('posts to the path that the server names', async () => {
 });
 
 test('never posts to another origin', async () => {
-  for (const endpointEvent of [
-    'http://evil.example/message',
-    '//evil.example/message',
-    'https://127.0.0.1/m',
-    'http://',
-  ]) {
-    assert.match(await failsWith({ endpointEvent }), 'it named a path for messages at another origin');
-  }
-  assert.match(await failsWith({ endpointEvent: `/${'x'.repeat(3_000)}` }), 'another origin');
+  for (const [endpointEvent, expected] of [
+    [
+      'http://evil.example/message?id=x',
+      'names http://evil.example/message, which is another origin: messages are',
+    ],
+    [
+      '//evil.example/message',
+      'names http://evil.example/message, which is another origin: messages are only posted to',
+    ],
+    ['https://127.0.0.1/m', 'names https://127.0.0.1/m, which is another origin'],
+    ['http://', 'its endpoint event names no address'],
+    [`/${'x'.repeat(3_000)}`, 'its endpoint event has more than 2048 bytes'],
+  ] as const)
+    assert.match(await failsWith({ endpointEvent }), expected);
 });
 
 test('follows a redirect within the origin, and no other', async () => {

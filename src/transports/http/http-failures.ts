@@ -66,10 +66,11 @@ export function wordsOf({
 }: RefusedStatus): string {
   if (status < 400)
     return `${asked} answered ${status} ${location === undefined ? 'without a location' : `to ${location}: register that address`}`;
-  if (status !== 405 || allow === undefined) return text;
-  const isStream = /\bGET\b/i.test(allow) && !/\bPOST\b/i.test(allow);
+  if (status !== 405 || (allow === undefined && !asked.startsWith('POST '))) return text;
+  const methods = allow === undefined ? 'no POST, but perhaps GET' : `only ${allow}`;
+  const isStream = allow === undefined || (/\bGET\b/i.test(allow) && !/\bPOST\b/i.test(allow));
   const hint = isStream ? ', as an event stream of the older transport (sse) does' : '';
-  return `it takes only ${allow}${hint}${text === '' ? '' : `; ${text}`}`;
+  return `it takes ${methods}${hint}${text === '' ? '' : `; ${text}`}`;
 }
 
 /**

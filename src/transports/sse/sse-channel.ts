@@ -9,6 +9,7 @@ import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
+import { cutText } from '../../domain/text.ts';
 import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
 import { CookieJar } from '../http/cookie-jar.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-answer.ts';
@@ -18,6 +19,8 @@ import { UnawaitedMessages } from '../http/http-handshake.ts';
 import type { Closed } from '../transport.ts';
 
 const LONGEST_TARGET = 2_048;
+/** UTF-16 units of an address in a reason. */
+const LONGEST_SHOWN = 200;
 
 /** One event stream of a backend, and its posts. */
 export class SseChannel extends Channel implements AnswerSink {
@@ -76,11 +79,22 @@ export class SseChannel extends Channel implements AnswerSink {
     if (type !== 'endpoint' || this.#target !== undefined) return;
     const target = data.length > LONGEST_TARGET ? undefined : this.connection.pathOf(data.toString('utf8'));
     if (target === undefined) {
-      this.#fail(backendUnavailable('it named a path for messages at another origin', { delivered: 'no' }));
+      this.#fail(backendUnavailable(this.#refusalOf(data), { delivered: 'no' }));
     } else {
       this.#target = target;
       this.#located.resolve();
     }
+  }
+
+  /** Without the query, which may be a credential. */
+  #refusalOf(data: Buffer): string {
+    if (data.length > LONGEST_TARGET) return `its endpoint event has more than ${LONGEST_TARGET} bytes`;
+    const { origin } = this.connection;
+    const written = data.toString('utf8');
+    if (!URL.canParse(written, origin)) return 'its endpoint event names no address';
+    const named = new URL(written, origin);
+    const shown = cutText(`${named.origin}${named.pathname}`, LONGEST_SHOWN);
+    return `its endpoint event names ${shown}, which is another origin: messages are only posted to ${origin}`;
   }
 
   message(message: BackendMessage): void {
