@@ -5,6 +5,8 @@ import * as assert from 'uvu/assert';
 import { PASSWORD, startWithAccounts } from '../helpers/http-accounts.ts';
 import { appFor } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
+import { withRawServer } from '../transports/raw-server.ts';
+import { type Answer, result, serving } from '../transports/scripted-server.ts';
 
 const test = suite('bad fields');
 const app = appFor(test, () => startWithAccounts());
@@ -147,5 +149,54 @@ for (const [request, rows] of Object.entries(TABLE))
     }
     assert.equal(await everything(), before);
   });
+
+/** By request: bodies whose null fields are absent. */
+const NULLS: Readonly<Record<string, readonly object[]>> = {
+  'POST /gateway/register': [
+    inDemo(
+      { id: 'nulls', endpoint, command: null, args: null, era: null, weight: null },
+      { load_balancer: null },
+    ),
+    { template_name: 'demo', id: 'nulls', endpoint, headers: null, metadata: null, transport: null },
+  ],
+  'POST /servers': [server({ endpoint, env_vars: null, force: null }, { instance_metadata: null })],
+  'PATCH /gateway/instances/demo/one': [{ weight: null, metadata: null, era: null }],
+  'POST /mcp/demo/tools/call': [{ name: 'name', arguments: null, _meta: null }],
+};
+
+for (const [request, bodies] of Object.entries(NULLS))
+  test(`of ${request} are absent if they are null and optional`, async () => {
+    const [method = '', path = ''] = request.split(' ');
+    for (const body of bodies) {
+      const { status, text } = await app.as(app.admin, method, path, { body });
+      assert.ok(status === 200 || status === 201, `${status} ${text}`);
+    }
+  });
+
+test('of a completion that are null do not reach the server', async () => {
+  const asked: unknown[] = [];
+  const complete: Answer = (response, { params, ...rest }) => {
+    asked.push(params?.ref);
+    result({ completion: { values: [] } })(response, rest);
+  };
+  const capabilities = { completions: {}, prompts: {} };
+  const initialize = result({ protocolVersion: '2025-11-25', capabilities });
+  const answers = serving({ initialize, 'completion/complete': complete });
+  await withRawServer(answers, async ({ url }) => {
+    await app.gateway.register('completing', { endpoint: url }, { waitMs: 10_000 });
+    for (const ref of [
+      { type: 'ref/prompt', name: 'greet', uri: null },
+      { type: 'ref/resource', name: null, uri: 'x:{y}' },
+    ]) {
+      const body = { ...completion, ref, context: null };
+      const { status } = await app.as(app.admin, 'POST', '/mcp/completing/completion/complete', { body });
+      assert.is(status, 200);
+    }
+    assert.equal(asked, [
+      { type: 'ref/prompt', name: 'greet' },
+      { type: 'ref/resource', uri: 'x:{y}' },
+    ]);
+  });
+});
 
 test.run();

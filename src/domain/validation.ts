@@ -17,11 +17,13 @@ export interface Shape<T> {
   /** True when the value is valid; takes about 0.1 us. */
   accepts(value: unknown): value is T;
   issues(value: unknown): ValidationItem[];
+  /** The value without optional fields that are null, unless null is one of their values. The same object without such fields. */
+  withoutNulls(value: unknown): unknown;
 }
 
 /** A shape that accepts everything, for a part of the request that a route does not read. */
 export function anything<T>(): Shape<T> {
-  return { accepts: (_value): _value is T => true, issues: () => [] };
+  return { accepts: (_value): _value is T => true, issues: () => [], withoutNulls: (value) => value };
 }
 
 /**
@@ -51,7 +53,29 @@ export function compileShape<S extends TSchema>(schema: S, part: InputPart): Sha
       // One failure may name a hundred thousand fields.
       return items.slice(0, LIMITS.validationIssues);
     },
+    withoutNulls: (value) => {
+      if (accepts(value)) return value;
+      const acceptsNull = (one: TSchema) => validatorOf(one).Check(null);
+      const variants = [schema, ...variantsOf(schema)].map((one) => dropNulls(one, value, acceptsNull));
+      return variants.find(accepts) ?? variants.find((variant) => variant !== value) ?? value;
+    },
   };
+}
+
+/** Serializers write null for a field without a value. Source: ADR 128. */
+function dropNulls(schema: TSchema, value: unknown, acceptsNull: (schema: TSchema) => boolean): unknown {
+  if (!isObject(value) || !('properties' in schema) || !isObject(schema.properties)) return value;
+  const { properties } = schema;
+  const required = 'required' in schema && Array.isArray(schema.required) ? schema.required : [];
+  const before = Object.entries(value);
+  const after = before.flatMap(([name, field]): [string, unknown][] => {
+    const own = Object.hasOwn(properties, name) ? properties[name] : undefined;
+    if (!isObject(own)) return [[name, field]];
+    if (field === null && !required.includes(name) && !acceptsNull(own)) return [];
+    return [[name, dropNulls(own, field, acceptsNull)]];
+  });
+  const isSame = after.length === before.length && after.every(([, field], at) => field === before[at]?.[1]);
+  return isSame ? value : Object.fromEntries(after);
 }
 
 /** TypeBox stops at 8 errors by default. The setting is global, and belongs to the embedding program as well. */

@@ -17,7 +17,7 @@ import {
 } from '../domain/error-catalogue.ts';
 import type { ErrorCode, GatewayError, ValidationItem } from '../domain/errors.ts';
 import { InstanceId } from '../domain/instance.ts';
-import type { JsonFields } from '../domain/json.ts';
+import { isJsonObject, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TemplateId } from '../domain/template.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
@@ -152,14 +152,26 @@ export function defineRoute<
       if (!paramsShape.accepts(params)) throw pathRefused(path, params, paramsShape);
     },
     run: (raw, services) => {
-      const { params, body, bodyFields: fields = {}, request, principal } = raw;
+      const { params, request, principal } = raw;
       if (!paramsShape.accepts(params)) throw pathRefused(path, raw.params, paramsShape);
       const query = readQuery(raw.query);
+      const body = bodyShape.withoutNulls(raw.body);
+      const fields = fieldsOf(raw, body);
       if (!queryShape.accepts(query) || !bodyShape.accepts(body))
         throw validationFailed([...queryShape.issues(query), ...bodyShape.issues(body)]);
       return handler({ params, query, body, fields, request, principal }, services);
     },
   };
+}
+
+/** The fields for forwarding, without what `body` no longer has: an object that lost a field is written again. */
+function fieldsOf({ body: written, bodyFields = {} }: RawInput, body: unknown): JsonFields {
+  if (body === written || !isJsonObject(body) || !isJsonObject(written)) return bodyFields;
+  const fields = Object.entries(bodyFields).flatMap(([name, field]): [string, JsonFields[string]][] => {
+    if (!Object.hasOwn(body, name)) return [];
+    return [[name, body[name] === written[name] ? field : JsonText.ofValue(body[name])]];
+  });
+  return Object.fromEntries(fields);
 }
 
 /** The errors of every route, of its scope, its body and the names in its path. */
