@@ -5,7 +5,7 @@ import fc from 'fast-check';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { CallVerdict, SentCall } from '../../src/balancing/outliers.ts';
-import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { type BalancerPolicy, DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { Pool, type PoolChange } from '../../src/balancing/pool.ts';
 import { suite } from '../helpers/suite.ts';
 import { candidate, type TestCandidate } from './candidates.ts';
@@ -19,11 +19,12 @@ class Bench {
   readonly changes$ = new Subject<PoolChange<TestCandidate>>();
   readonly #byId = new Map<string, TestCandidate>();
   readonly #alarms = new Set<{ readonly atMs: number; readonly ring: () => void }>();
+  policy: BalancerPolicy = DEFAULT_POLICY;
   nowMs = 1_000_000;
 
   constructor(...ids: string[]) {
     this.pool = new Pool(this.changes$, {
-      policy: () => DEFAULT_POLICY,
+      policy: () => this.policy,
       now: () => this.nowMs,
       alarm: (waitMs, ring) => {
         const alarm = { atMs: this.nowMs + waitMs, ring };
@@ -104,6 +105,32 @@ test('a candidate is ejected when more than half of at least 10 calls within 10 
   assert.is(bench.isOut('a'), false);
   bench.call('a', 'failed');
   assert.equal(bench.reported, ['a is out for 5 s: 6 of 11 calls failed within 10 s']);
+});
+
+for (const ejectionFailures of [1, 5, 100]) {
+  test(`a template ejects after ${ejectionFailures} failures in a row, from the next call on`, () => {
+    const bench = new Bench('a', 'b');
+    bench.policy = { ...DEFAULT_POLICY, ejectionFailures: 50 };
+    bench.calls('a', 'failed', ejectionFailures === 100 ? 49 : ejectionFailures - 1);
+    bench.policy = { ...DEFAULT_POLICY, ejectionFailures };
+    if (ejectionFailures === 100) bench.calls('a', 'failed', 50);
+    assert.is(bench.isOut('a'), false);
+    bench.call('a', 'failed');
+    const calls = ejectionFailures === 1 ? '1 call' : `${ejectionFailures} calls`;
+    assert.equal(bench.reported, [`a is out for 5 s: ${calls} in a row failed`]);
+  });
+}
+
+test('more than half of the calls must be at least twice as many as failures in a row', () => {
+  const bench = new Bench('a', 'b');
+  bench.policy = { ...DEFAULT_POLICY, ejectionFailures: 20 };
+  for (let time = 0; time < 13; time += 1) {
+    bench.calls('a', 'failed', 2);
+    assert.is(bench.isOut('a'), false);
+    bench.call('a', 'answered');
+  }
+  bench.calls('a', 'failed', 2);
+  assert.equal(bench.reported, ['a is out for 5 s: 27 of 40 calls failed within 10 s']);
 });
 
 for (const [size, most] of [

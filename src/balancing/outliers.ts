@@ -8,13 +8,13 @@
 //   avoided: gets a call only when no other candidate can take it; readmitted at the first message of one of its calls.
 
 import type { Clock } from '../domain/clock.ts';
+import { counted } from '../domain/text.ts';
 import { ewma } from './health-score.ts';
+import type { BalancerPolicy } from './policy.ts';
 import { RecentCounts } from './recent-counts.ts';
 
-/** A candidate is ejected after this many failures in a row, or above this share of at least this many outcomes in ten seconds. */
-const FAILURES_IN_A_ROW = 5;
+/** A candidate is ejected after `ejectionFailures` in a row, or above this share of at least twice as many outcomes in ten seconds. */
 const FAILED_SHARE = 0.5;
-const LEAST_OUTCOMES = 10;
 /** Part of the pool that may be ejected. */
 const EJECTED_SHARE = 0.5;
 /** Duration of the first ejection, doubled for each further one up to the longest; each minute in the pool undoes one doubling. */
@@ -53,6 +53,7 @@ export interface Ejection {
 }
 
 export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
+  readonly policy: () => Pick<BalancerPolicy, 'ejectionFailures'>;
   readonly ejected: (candidate: C, ejection: Ejection, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
   /** A call there has been silent for SILENT_MS: the candidate may need a probe. */
@@ -192,7 +193,7 @@ export class Outliers<C extends object> {
     }
     record.failuresInARow += 1;
     record.outcomes.addSecond(now);
-    const reason = whyEjected(record, now);
+    const reason = whyEjected(record, now, this.#options.policy().ejectionFailures);
     if (reason === undefined || !this.#members.includes(record.candidate)) return;
     if (this.#ejected.length < this.#mostEjected) this.#eject(record, reason, false);
   }
@@ -286,10 +287,11 @@ export class Outliers<C extends object> {
 function whyEjected(
   { failuresInARow, outcomes }: CandidateRecord<unknown>,
   nowMs: number,
+  most: number,
 ): string | undefined {
-  if (failuresInARow >= FAILURES_IN_A_ROW) return `${failuresInARow} calls in a row failed`;
+  if (failuresInARow >= most) return `${counted(failuresInARow, 'call')} in a row failed`;
   const [answered, failed] = outcomes.sums(nowMs);
   const all = answered + failed;
-  if (all < LEAST_OUTCOMES || failed <= all * FAILED_SHARE) return undefined;
+  if (all < 2 * most || failed <= all * FAILED_SHARE) return undefined;
   return `${failed} of ${all} calls failed within 10 s`;
 }

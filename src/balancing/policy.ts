@@ -100,6 +100,14 @@ const POLICY = {
     title: 'Start, s',
     doc: 'Longest start of a program until its handshake; then it is stopped and started again.',
   }),
+  ejectionFailures: row({
+    name: 'ejection_failures',
+    kind: whole(1, 100),
+    default: 5,
+    level: 'default',
+    title: 'Failures before ejection',
+    doc: 'Calls that fail in a row before an instance is ejected; also ejects: more than half of at least twice as many calls within 10 s.',
+  }),
   /**
    * `auto`: unless the client accepts requests or sets a log level, which cannot be attributed to one client of a shared process;
    * clients that declare extensions share with their like (ADR 104).

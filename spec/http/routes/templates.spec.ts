@@ -97,6 +97,15 @@ test('refuse a start limit that is no whole number from 5 to 3600', async () => 
     assert.is((await app.ask('PATCH', '/gateway/templates/alpha', { body: { start_timeout } })).status, 422);
 });
 
+test('set the failures before an ejection, a whole number from 1 to 100', async () => {
+  const path = '/gateway/templates/alpha';
+  for (const ejection_failures of [0, 101, 2.5, '5'])
+    assert.is((await app.ask('PATCH', path, { body: { ejection_failures } })).status, 422);
+  const { body } = await app.ask('PATCH', path, { body: { ejection_failures: 100 } });
+  assert.is(Object(body.load_balancer).ejection_failures, 100);
+  assert.is(app.gateway.template('alpha').policy.ejectionFailures, 100);
+});
+
 test('delete a template without instances, and refuse one with instances', async () => {
   const path = '/gateway/templates/plain';
   const held = await app.ask('DELETE', path);
