@@ -2,6 +2,7 @@
 
 import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../src/domain/clock.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
 import { ListMemory } from '../../src/protocol/cached-lists.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
@@ -21,8 +22,8 @@ function over(refs: readonly Ref[]) {
     group: () => ({ pool: { candidates } }),
     listChanged$: NEVER,
   };
-  const now = () => 0;
-  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, now, memory: new ListMemory() };
+  const clock = { ...systemClock, now: () => 0 };
+  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, clock, memory: new ListMemory() };
   return { backends: new TemplateBackends('t', Object(parts)) };
 }
 

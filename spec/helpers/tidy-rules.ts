@@ -28,9 +28,8 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/persistence/clock-skew.ts',
   'src/registry.ts',
   'src/server-auth.ts',
-  // An expiry that a login program prints, and one that other nodes read, and that the client keeps.
+  // An expiry that a login program prints.
   'src/discovery/login-program.ts',
-  'src/protocol/modern/state-cipher.ts',
   // The expiry of a cookie.
   'src/transports/http/cookie-jar.ts',
   // What commands show, and expiries of tokens and keys that they keep.

@@ -5,12 +5,14 @@ import { mock } from 'node:test';
 import { firstValueFrom, NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../src/domain/client.ts';
+import { systemClock } from '../../src/domain/clock.ts';
 import { noHealthyInstance } from '../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { ListField } from '../../src/domain/mcp.ts';
 import { CachedLists, ListMemory, withListNotices } from '../../src/protocol/cached-lists.ts';
 import type { SessionlessOptions } from '../../src/protocol/ports.ts';
+import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 import { answered, PROFILE } from './listing-backends.ts';
 import { PEER } from './scripted-backends.ts';
@@ -31,7 +33,7 @@ function caching(memory = new ListMemory()) {
     listChanged$: changes$,
     hasPeers: () => present.hasPeers,
     isThere: (id) => !gone.has(id),
-    now: () => present.nowMs,
+    clock: { ...systemClock, now: () => present.nowMs },
     run: (task) => task(),
     memory,
   });
@@ -162,7 +164,9 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
 test('sends at most one notice a second for a list that changes all the time, and one for the last change', () => {
   const changes$ = new Subject<ListField>();
   const received: string[] = [];
-  withListNotices(NEVER, changes$, (task) => task()).subscribe(({ method }) => received.push(method));
+  withListNotices(NEVER, changes$, { run: (task) => task(), clock: simulatedClock }).subscribe(({ method }) =>
+    received.push(method),
+  );
   for (let atMs = 0; atMs < 10_000; atMs += 10) {
     changes$.next('tools');
     mock.timers.tick(10);
@@ -179,7 +183,9 @@ test('notices for many clients are tasks, which a client that leaves meanwhile d
   const tasks: (() => void)[] = [];
   const received: string[] = [];
   const [first] = ['first', 'second'].map((client) =>
-    withListNotices(NEVER, changes$, (task) => tasks.push(task)).subscribe(() => received.push(client)),
+    withListNotices(NEVER, changes$, { run: (task) => tasks.push(task), clock: simulatedClock }).subscribe(
+      () => received.push(client),
+    ),
   );
   changes$.next('tools');
   mock.timers.tick(50);

@@ -8,14 +8,15 @@ import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
 import type { Client, McpSession, Owner, SessionlessOptions } from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
+import { simulatedClock } from '../helpers/simulated-time.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';
 
 export const PROFILE: ClientProfile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
 export const ADA: Owner = { id: 'user:ada' };
 export const CLIENT: Client = { owner: ADA, profile: PROFILE };
 
-/** Simulated if the spec simulates `Date`. */
-export const CLOCK = { now: () => Date.now() };
+/** Simulated if the spec simulates the timers. */
+export const CLOCK = { clock: simulatedClock };
 
 export type Lists = Partial<Record<ListField, readonly JsonObject[]>>;
 

@@ -101,6 +101,11 @@ export function timer$(clock: Pick<Clock, 'alarm'>, ms: number): Observable<void
   );
 }
 
+/** Emits each `everyMs`, the first time after the first of them. Never completes. */
+export function ticks$(clock: Pick<Clock, 'every'>, everyMs: number): Observable<void> {
+  return new Observable((subscriber) => clock.every(everyMs, () => subscriber.next()));
+}
+
 /** The time since 1970 of a monotonic time, by the wall clock as it is set now. */
 export function wallAt({ now, wall }: Pick<Clock, 'now' | 'wall'>, monotonicMs: number): number {
   return wall() - now() + monotonicMs;

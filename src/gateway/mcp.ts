@@ -63,8 +63,19 @@ export class Mcp {
   readonly #subscriptions = new Subscription();
 
   constructor(deps: McpDeps) {
-    const { fleet, now, alarm, scheduler, declarations, changedCallers$ = NEVER } = deps;
+    const {
+      fleet,
+      now,
+      wall,
+      alarm,
+      every,
+      background,
+      scheduler,
+      declarations,
+      changedCallers$ = NEVER,
+    } = deps;
     const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
+    const clock: Clock = { now, wall, alarm, every, background };
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions, idleMs, share } = sessions;
     this.#deps = deps;
@@ -78,14 +89,12 @@ export class Mcp {
       sessions: this.sessions,
       stateless: new StatelessClients({ ...deps, pool }),
       feed: new ChangeFeed({ fleet, pool, scheduler, random, alarm }),
-      now,
-      alarm,
+      clock,
       run: scheduler.run,
       memory: new ListMemory(),
     };
     this.#aggregate = new AggregateBackends({
-      now,
-      alarm,
+      clock,
       run: scheduler.run,
       sessions: this.sessions,
       templates: () => fleet.templates,
@@ -106,7 +115,7 @@ export class Mcp {
       stateKey,
       onFault,
       scheduler,
-      now,
+      clock,
       declarations,
       bufferedBytes: deps.bufferedBytes,
     });

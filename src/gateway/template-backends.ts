@@ -1,7 +1,7 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
 // src/actors owns sessions, stateless clients and changes.
 
-import { filter, firstValueFrom, map, Observable, race, tap } from 'rxjs';
+import { filter, firstValueFrom, map, type Observable, race, tap } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
@@ -9,14 +9,15 @@ import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
 import { timeoutFor } from '../balancing/policy.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
-import type { Clock } from '../domain/clock.ts';
+import { type Clock, timer$ } from '../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
-export interface BackendDeps extends Pick<Clock, 'now' | 'alarm'> {
+export interface BackendDeps {
+  readonly clock: Clock;
   readonly fleet: Fleet;
   readonly sessions: ClientSessions;
   readonly stateless: StatelessClients;
@@ -42,7 +43,7 @@ export class TemplateBackends implements Backends {
       ),
       hasPeers: () => this.peers().length > 0,
       isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
-      now: deps.now,
+      clock: deps.clock,
       run: deps.run,
       memory: deps.memory,
     });
@@ -60,15 +61,12 @@ export class TemplateBackends implements Backends {
   }
 
   whenStarted(owner: Owner): Promise<void> | undefined {
-    const { fleet, alarm } = this.#deps;
+    const { fleet, clock } = this.#deps;
     if (!fleet.has(this.#template) || this.peers().length > 0) return undefined;
     const group = fleet.group(this.#template);
     const started$ = group.untilStarted(owner.id);
     if (started$ === undefined) return undefined;
-    const late$ = new Observable<void>((subscriber) =>
-      alarm(timeoutFor(group.policy), () => subscriber.next()),
-    );
-    return firstValueFrom(race(started$, late$));
+    return firstValueFrom(race(started$, timer$(clock, timeoutFor(group.policy))));
   }
 
   openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {

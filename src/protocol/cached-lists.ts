@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import {
-  auditTime,
+  audit,
   catchError,
   connect,
   defer,
@@ -24,7 +24,7 @@ import {
   shareReplay,
   takeUntil,
   tap,
-  throttleTime,
+  throttle,
 } from 'rxjs';
 import {
   type ClientProfile,
@@ -32,6 +32,7 @@ import {
   type ServerMessage,
   type ServerNotification,
 } from '../domain/client.ts';
+import { type Clock, timer$ } from '../domain/clock.ts';
 import { GatewayError, hasCode } from '../domain/errors.ts';
 import { type Answer, type ExchangeRequest, isFinal, parsedResult } from '../domain/exchange.ts';
 import { canonicalText, isJsonObject } from '../domain/json.ts';
@@ -82,8 +83,7 @@ export interface CachedListsOptions {
   readonly hasPeers: () => boolean;
   /** False when the instance is gone, so that its next pages cannot be read. */
   readonly isThere: (instanceId: string) => boolean;
-  /** Monotonic clock in ms. */
-  readonly now: () => number;
+  readonly clock: Clock;
   /** Runs a task, in a later turn when many are due. */
   readonly run: TaskScheduler['run'];
   /** Has the lists of all templates. */
@@ -157,7 +157,7 @@ export class CachedLists {
   /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake. */
   withNotices(messages$: Observable<ServerMessage>, { capabilities }: Peer): Observable<ServerMessage> {
     const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
-    return withListNotices(messages$, changes$, this.#options.run);
+    return withListNotices(messages$, changes$, this.#options);
   }
 
   /** Undefined for any other method, and for unknown parameters. `conversation`: when not every instance may answer. */
@@ -178,11 +178,13 @@ export class CachedLists {
 
   /** Emits the answer of the key: stored, under way, or from `load`. Errors like `load`, if there is no stale answer. */
   #serve(key: ListKey, load: () => Observable<Answer>): Observable<Answer> {
-    const { now, isThere } = this.#options;
+    const { clock, isThere } = this.#options;
     return defer(() => {
       const stored = this.#find(key);
       const isFresh =
-        stored !== undefined && stored.freshUntilMs > now() && stored.changes === this.#changesOf(key.list);
+        stored !== undefined &&
+        stored.freshUntilMs > clock.now() &&
+        stored.changes === this.#changesOf(key.list);
       if (isFresh && isThere(stored.answer.instanceId)) return of(stored.answer);
       return this.#load(key, load).pipe(catchError((thrown) => of(this.#staleAnswer(key, thrown))));
     });
@@ -215,7 +217,7 @@ export class CachedLists {
     if (isLarge(answer)) return;
     const bytes = event.result.bytes.byteLength;
     const { freshMs, isPublic } = cachingOf(parsedResult(event.result, 'exactValue'));
-    const now = this.#options.now();
+    const now = this.#options.clock.now();
     const times = {
       storedAtMs: now,
       freshUntilMs: now + freshMs,
@@ -226,9 +228,9 @@ export class CachedLists {
   }
 
   #find({ everyone, own }: ListKey): StoredAnswer | undefined {
-    const { memory, now } = this.#options;
+    const { memory, clock } = this.#options;
     const found = [memory.get(everyone), memory.get(own)];
-    return found.find((stored) => stored !== undefined && stored.storedUntilMs > now());
+    return found.find((stored) => stored !== undefined && stored.storedUntilMs > clock.now());
   }
 
   /** When no instance could answer, a stale list is better than an error. */
@@ -236,7 +238,7 @@ export class CachedLists {
     const isAbsence = thrown instanceof GatewayError && ABSENCE.has(thrown.code);
     const stored = isAbsence && this.#options.hasPeers() ? this.#find(key) : undefined;
     if (stored === undefined) throw thrown;
-    return { ...stored.answer, staleMs: this.#options.now() - stored.storedAtMs };
+    return { ...stored.answer, staleMs: this.#options.clock.now() - stored.storedAtMs };
   }
 
   #changesOf(list: ListField): number {
@@ -276,12 +278,12 @@ const THROTTLE_MS = 1_000;
 /**
  * The messages and a notice for each change; at most one notice of each list per THROTTLE_MS, and the last change always leads to
  * one. Notices have no params: those of a backend may be meant for another client. Completes with the messages. Each notice is a
- * task for `run`, because thousands of clients may get it.
+ * task of `run`, because thousands of clients may get it.
  */
 export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
-  run: TaskScheduler['run'],
+  { run, clock }: Pick<CachedListsOptions, 'run' | 'clock'>,
 ): Observable<M | ServerNotification> {
   return messages$.pipe(
     connect((shared$) =>
@@ -290,7 +292,10 @@ export function withListNotices<M extends ServerMessage>(
         mergeMap((same$) => {
           const { key: list } = same$;
           if (list === undefined) return same$;
-          const limited$ = same$.pipe(auditTime(AUDIT_MS), throttleTime(THROTTLE_MS, undefined, BOTH));
+          const limited$ = same$.pipe(
+            audit(() => timer$(clock, AUDIT_MS)),
+            throttle(() => timer$(clock, THROTTLE_MS), BOTH),
+          );
           return limited$.pipe(mergeMap(() => inTask(listNotice(list), run)));
         }),
         takeUntil(shared$.pipe(ignoreElements(), endWith(true))),

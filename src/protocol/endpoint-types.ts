@@ -114,7 +114,8 @@ export interface EndpointOptions {
   readonly onFault: FaultListener;
   /** Spreads the end of many streams over turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  readonly now: Clock['now'];
+  /** Its alarms ring over several turns of the event loop. */
+  readonly clock: Clock;
   /** Counts the profiles and URIs of `subscriptions/listen`. */
   readonly declarations: ByteBudget;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
@@ -122,7 +123,7 @@ export interface EndpointOptions {
 }
 
 /** Options of both eras. */
-export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler'>;
+export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clock'>;
 
 /** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */
 export interface McpEndpoint {

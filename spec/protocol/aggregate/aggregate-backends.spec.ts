@@ -11,6 +11,7 @@ import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
+import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ADA, answered, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
 
@@ -46,8 +47,7 @@ function setUp() {
     listChanges$,
     sessions,
     run: (task) => task(),
-    now: () => 0,
-    alarm: () => () => {},
+    clock: simulatedClock,
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {
     const { event, ...from } = await firstValueFrom(

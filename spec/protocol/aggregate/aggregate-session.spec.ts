@@ -5,7 +5,6 @@ import { firstValueFrom, NEVER, Observable, Subject, throwError } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { mayUse } from '../../../src/domain/account.ts';
 import type { ServerMessage } from '../../../src/domain/client.ts';
-import { spreadClock } from '../../../src/domain/clock.ts';
 import { backendUnavailable, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
@@ -17,7 +16,6 @@ import type { McpSession, Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { untimedScheduler } from '../../helpers/turns.ts';
 import { ADA, CLOCK, ListingBackends, PROFILE } from '../listing-backends.ts';
 
 const test = suite('aggregate session');
@@ -41,8 +39,7 @@ function setUp(owner: Owner = ADA) {
     backendsOf: of,
     listChanges$,
     run: (task) => task(),
-    now: () => Date.now(),
-    alarm: spreadClock(untimedScheduler()).alarm,
+    ...CLOCK,
     sessions: {
       add: () => {},
       findAny: () => session,

@@ -2,6 +2,7 @@
 
 import { mock } from 'node:test';
 import type { ClientProfile } from '../../../src/domain/client.ts';
+import { spreadClock } from '../../../src/domain/clock.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
@@ -31,9 +32,10 @@ export function legacyHarness(
   onFault: (error: unknown) => void = () => {},
   perTurn = Number.POSITIVE_INFINITY,
 ) {
+  const scheduler = untimedScheduler(perTurn);
   const endpoint = new LegacyEndpoint({
-    ...{ onFault, scheduler: untimedScheduler(perTurn), tasks: new TaskMemory() },
-    now: () => harness.now(),
+    ...{ onFault, scheduler, tasks: new TaskMemory() },
+    clock: { ...spreadClock(scheduler), now: () => harness.now() },
   });
   const backends = new SessionBackends();
   const session = backends.add(id, 'ann', profile);

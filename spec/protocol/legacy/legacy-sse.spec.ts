@@ -5,6 +5,7 @@ import * as assert from 'uvu/assert';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
 import { LegacySse } from '../../../src/protocol/legacy/legacy-sse.ts';
 import { endOf } from '../../helpers/outcome.ts';
+import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
@@ -16,7 +17,11 @@ test.after.each(() => mock.timers.reset());
 
 test('at most 1,000 have no session, 250 of one owner unless it is anonymous; each for a minute', async () => {
   const { backends, endpoint } = legacyHarness();
-  const sse = new LegacySse(endpoint, { onFault: () => {}, scheduler: untimedScheduler() });
+  const sse = new LegacySse(endpoint, {
+    onFault: () => {},
+    scheduler: untimedScheduler(),
+    clock: simulatedClock,
+  });
   const report = () => ({ ended: () => {} });
   const common = { method: 'GET', headers: { accept: 'text/event-stream' }, body: Buffer.alloc(0) } as const;
   const rest = {

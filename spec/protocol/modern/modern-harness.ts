@@ -11,6 +11,7 @@ import { Endpoint } from '../../../src/protocol/endpoint.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
 import { MODERN_PEER } from '../../helpers/scripted-transport.ts';
+import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { ScriptedBackends } from '../scripted-backends.ts';
@@ -55,7 +56,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     stateKey,
     onFault: (error) => faults.push(error),
     scheduler: untimedScheduler(),
-    now: () => Date.now(),
+    clock: simulatedClock,
     declarations,
   });
   const charges: number[] = [];

@@ -15,10 +15,11 @@ import {
   type Observable,
   startWith,
   takeUntil,
-  throttleTime,
+  throttle,
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
+import { timer$ } from '../../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import {
@@ -122,7 +123,7 @@ export class AggregateBackends implements Backends {
     return withListNotices(
       merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
       lists$,
-      this.#options.run,
+      this.#options,
     );
   }
 
@@ -143,7 +144,7 @@ export class AggregateBackends implements Backends {
       };
       const listed$ = changes$.pipe(
         filter(({ list }) => list === 'resources' || list === 'resourceTemplates'),
-        throttleTime(LOOKUP_MS, undefined, { leading: true, trailing: true }),
+        throttle(() => timer$(this.#options.clock, LOOKUP_MS), { leading: true, trailing: true }),
       );
       return listed$.pipe(
         startWith(undefined),

@@ -40,7 +40,8 @@ export interface GatheredList {
   readonly cut?: string | undefined;
 }
 
-export interface AggregateListsOptions extends Pick<Clock, 'now'> {
+export interface AggregateListsOptions {
+  readonly clock: Clock;
   readonly backendsOf: (template: string) => Backends;
   /** True for a template with instances. Default: all have some. */
   readonly hasInstances?: ((template: string) => boolean) | undefined;
@@ -119,13 +120,14 @@ export class AggregateLists {
   /** Waits while the template is starting for the first time. */
   async #untilConnected(list: ListField, template: string, { owner }: Client): Promise<void> {
     const started = this.#options.backendsOf(template).whenStarted?.(owner);
-    if (started !== undefined) await settlesWithin(started, this.#firstWaitMs(list, template, owner));
+    if (started !== undefined)
+      await settlesWithin(started, this.#firstWaitMs(list, template, owner), this.#options.clock);
   }
 
   /** The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. */
   #firstWaitMs(list: ListField, template: string, owner: Owner): number {
     const key = `${list} ${template} ${owner.id}`;
-    const now = this.#options.now();
+    const now = this.#options.clock.now();
     const firstAtMs = this.#firstAtMs.get(key) ?? now;
     this.#firstAtMs.set(key, firstAtMs);
     const restMs = firstAtMs + FIRST_WAIT_MS - now;
@@ -150,7 +152,7 @@ export class AggregateLists {
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Promise<Found> {
-    const { backendsOf, listChanges$, onListed, now } = this.#options;
+    const { backendsOf, listChanges$, onListed, clock } = this.#options;
     const last = this.#remembered.get(key);
     const isCurrent = () => this.#crawls.get(key) === crawl;
     const remove = () => isCurrent() && this.#crawls.delete(key);
@@ -163,11 +165,13 @@ export class AggregateLists {
       this.#incompleteList(
         list,
         template,
-        last === undefined ? { ...NOTHING, missing: reason } : { ...last, staleMs: now() - last.readAtMs },
+        last === undefined
+          ? { ...NOTHING, missing: reason }
+          : { ...last, staleMs: clock.now() - last.readAtMs },
       );
     const read = async (): Promise<Crawled | string> => {
       try {
-        const listed = await crawlList(list, backendsOf(template), client, now);
+        const listed = await crawlList(list, backendsOf(template), client, clock.now);
         if (typeof listed === 'string') return listed;
         onListed?.(list, template, listed.withheld);
         // One that was requested before a change is not stored after it.
@@ -191,7 +195,7 @@ export class AggregateLists {
     };
     const reading = read();
     const waitMs = last === undefined ? this.#firstWaitMs(list, template, client.owner) : WAIT_MS;
-    const crawl = settlesWithin(reading, waitMs).then((isInTime) => {
+    const crawl = settlesWithin(reading, waitMs, clock).then((isInTime) => {
       if (isInTime) return reading.then(foundIn);
       void reading.then(compare);
       return without('It has not answered yet.');

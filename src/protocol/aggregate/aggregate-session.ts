@@ -11,7 +11,6 @@ import {
   finalize,
   from,
   ignoreElements,
-  interval,
   map,
   merge,
   mergeMap,
@@ -26,7 +25,7 @@ import {
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
-import type { Clock } from '../../domain/clock.ts';
+import { type Clock, ticks$ } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable, sessionLost } from '../../domain/error-catalogue.ts';
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
@@ -46,7 +45,8 @@ const CONCURRENT_REPEATS = 16;
 /** How often sessions with templates that have ended are opened again for a client that waits for updates. */
 const REOPEN_MS = 5_000;
 
-export interface AggregateSessionDeps extends Pick<Clock, 'now' | 'alarm'> {
+export interface AggregateSessionDeps {
+  readonly clock: Clock;
   /** Runs a task, in a later turn when many are due. */
   readonly run: TaskScheduler['run'];
   readonly sessions: SessionTable;
@@ -118,7 +118,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       filter(({ template }) => mayUse(this.#owner, template)),
       map(({ list }) => list),
     );
-    return withListNotices(messages$, listChanges$, this.#deps.run).pipe(takeUntil(this.ended$));
+    return withListNotices(messages$, listChanges$, this.#deps).pipe(takeUntil(this.ended$));
   }
 
   get opening(): Promise<void> | undefined {
@@ -187,8 +187,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** `bound`: the template of a task, which no other session with the template knows. */
   #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
-    const { directory, now } = this.#deps;
-    const arrivedAtMs = now();
+    const { directory, clock } = this.#deps;
+    const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
       this.#carry(template, own, arrivedAtMs, bound === undefined).pipe(
         tap(({ event }) => event.kind === 'result' && this.#noteResource(template, own)),
@@ -214,7 +214,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       session === undefined ? race(from(opening), this.#late(template, request, arrivedAtMs)) : of(session);
     return session$.pipe(
       switchMap((inner) =>
-        exchangeInSession(inner, { ...request, arrivedAtMs }).pipe(
+        exchangeInSession(inner, { ...request, arrivedAtMs }, undefined, this.#deps.clock).pipe(
           catchError((thrown: unknown) => {
             if (this.#isOver || !hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
             const { delivered } = asGatewayError(thrown);
@@ -237,11 +237,11 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   #late(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<never> {
-    const { now, alarm, timeoutFor } = this.#deps;
+    const { clock, timeoutFor } = this.#deps;
     const timeoutMs = timeoutFor(template, toolOf(request));
-    const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - now()));
+    const leftMs = Math.max(0, Math.ceil(arrivedAtMs + timeoutMs - clock.now()));
     return new Observable((subscriber) =>
-      alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),
+      clock.alarm(leftMs, () => subscriber.error(backendTimeout(timeoutMs, 'no'))),
     );
   }
 
@@ -277,7 +277,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** A client that waits for updates may make no call that opens the next session. Never emits: `#opened` does. */
   get #reopened$(): Observable<never> {
-    return interval(REOPEN_MS).pipe(
+    return ticks$(this.#deps.clock, REOPEN_MS).pipe(
       tap(() => {
         for (const [template, { size }] of this.#uris)
           if (size > 0)

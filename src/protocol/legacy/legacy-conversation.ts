@@ -27,7 +27,8 @@ const MOST_REASON_UNITS = 1_024;
 /** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
 const IDLE_MS = 60_000;
 
-export interface ConversationDeps extends Pick<Clock, 'now' | 'alarm'> {
+export interface ConversationDeps {
+  readonly clock: Clock;
   readonly memory: EventMemory;
   /** Never gives the same number twice. */
   nextNumber(): number;
@@ -79,7 +80,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#calls.set(id, call);
     this.#idleSinceMs = undefined;
     if (!this.#session.isShared && acceptsServerRequests(this.#session.profile)) this.#receiveMessages();
-    call.start(answers$, this.#deps.alarm);
+    call.start(answers$, this.#deps.clock.alarm);
   }
 
   /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */
@@ -127,7 +128,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const id = this.#deps.nextNumber();
     const message = requestText(id, request.method, request.params);
     this.#questions ??= new LegacyQuestions();
-    if (!this.#questions.add(id, request, call, this.#deps.now())) return;
+    if (!this.#questions.add(id, request, call, this.#deps.clock.now())) return;
     if (call?.post.ask(message) || this.#listener?.ask(message)) return;
     // Streams with a connection first, of these the newest; then streams that their client has to resume.
     const others = this.#calls.values().filter((other) => other !== call);
@@ -212,8 +213,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   get #streamDeps(): SessionStreamDeps {
-    const { memory, now } = this.#deps;
-    return { memory, now, sessionId: this.#session.id };
+    const { memory, clock } = this.#deps;
+    return { memory, now: clock.now, sessionId: this.#session.id };
   }
 
   /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */

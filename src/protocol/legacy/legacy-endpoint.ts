@@ -2,9 +2,8 @@
 // the era before; the conversation of a session holds its state between requests.
 // Source: MCP 2025-11-25 basic/transports#streamable-http, basic/lifecycle#initialization.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import type { ClientProfile } from '../../domain/client.ts';
-import { spreadClock } from '../../domain/clock.ts';
+import { settlesWithin } from '../../domain/clock.ts';
 import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
 import { hasCode, perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -63,7 +62,7 @@ interface SessionPost {
   readonly backends: Backends;
 }
 
-interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes' | 'now'> {
+interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes'> {
   readonly tasks: TaskMemory;
 }
 
@@ -78,16 +77,15 @@ export class LegacyEndpoint {
   readonly #opaque = new OpaqueNumbers();
   #lastNumber = 0;
   #isDismissed = false;
-  #sweeper: NodeJS.Timeout | undefined;
+  #stopSweeping: (() => void) | undefined;
   #isSweeping = false;
 
-  constructor({ onFault, scheduler, tasks, bufferedBytes, now }: LegacyOptions) {
+  constructor({ onFault, scheduler, tasks, bufferedBytes, clock }: LegacyOptions) {
     this.#scheduler = scheduler;
     this.#tasks = tasks;
     this.#deps = {
       memory: new EventMemory(bufferedBytes),
-      alarm: spreadClock(scheduler).alarm,
-      now,
+      clock,
       nextNumber: () => {
         this.#lastNumber += 1;
         return this.#opaque.hide(this.#lastNumber);
@@ -127,7 +125,7 @@ export class LegacyEndpoint {
     if (opening === undefined) return conversation.open(reply, lastEventId);
     // The session may have ended meanwhile.
     const open = () => this.#conversationOf(sessionOf(request, backends)).open(reply, lastEventId);
-    return Promise.race([opening, delay(OPENING_MS, undefined, { ref: false })]).then(open);
+    return settlesWithin(opening, OPENING_MS, this.#deps.clock.background).then(open);
   }
 
   /** Ends the session. Its dedicated processes end after the answer, since a program may take long to end. */
@@ -149,7 +147,7 @@ export class LegacyEndpoint {
 
   /** Ends every open stream, and answers every call under way with BACKEND_UNAVAILABLE. */
   close(): Promise<void> {
-    clearInterval(this.#sweeper);
+    this.#stopSweeping?.();
     const error = callCutOff();
     return this.#scheduler.each([...this.#conversations.keys()], (sessionId) => this.#end(sessionId, error));
   }
@@ -164,7 +162,7 @@ export class LegacyEndpoint {
     if (known !== undefined) return known;
     const conversation = new LegacyConversation(session, this.#deps);
     this.#conversations.set(session.id, conversation);
-    this.#sweeper ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
+    this.#stopSweeping ??= this.#deps.clock.background.every(SWEEP_MS, () => this.#sweep());
     return conversation;
   }
 
@@ -180,7 +178,7 @@ export class LegacyEndpoint {
       for (const [id, conversation] of [...this.#conversations]) {
         const isPresent = this.#conversations.get(id) === conversation;
         if (this.#isDismissed) conversation.dismiss();
-        if (isPresent && conversation.sweep(this.#deps.now())) this.#conversations.delete(id);
+        if (isPresent && conversation.sweep(this.#deps.clock.now())) this.#conversations.delete(id);
         yield;
       }
     } finally {

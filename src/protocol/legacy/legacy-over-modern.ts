@@ -5,6 +5,7 @@
 
 import { catchError, map, mergeMap, Observable, of } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
+import { type Clock, systemClock } from '../../domain/clock.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, type FinalEvent, parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json.ts';
@@ -27,11 +28,12 @@ export function exchangeInSession(
   session: McpSession,
   request: ExchangeRequest,
   instanceId?: string,
+  clock: Pick<Clock, 'alarm'> = systemClock,
 ): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request, instanceId);
   const modern = withSessionMetadata(request, session);
   const answers$ = hasRounds(request.method)
-    ? exchangeRound({ session, request: modern })
+    ? exchangeRound({ session, request: modern, clock })
     : session.exchange(modern);
   return answers$.pipe(map(legacyAnswer));
 }
@@ -76,6 +78,7 @@ export function withSessionMetadata(
 }
 
 interface Round {
+  readonly clock: Pick<Clock, 'alarm'>;
   readonly session: McpSession;
   readonly request: ExchangeRequest;
   /** The request with the input of the client. */
@@ -124,7 +127,7 @@ function askClient(
   answer: Answer,
   { requests, requestState }: InputRequired,
 ): Observable<Answer> {
-  const { session, request, count = 0 } = round;
+  const { session, request, clock, count = 0 } = round;
   return new Observable((subscriber) => {
     let isAsking = true;
     const replies = new Map<string, JsonValue>();
@@ -134,14 +137,14 @@ function askClient(
     round.reservation?.leave();
     const repeat = (): void => {
       isAsking = false;
-      clearTimeout(timer);
+      cancelTimer();
       const { arrivedAtMs: _, ...own } = request; // the next round has its own deadline
       const params = {
         ...request.params,
         ...(requestState === undefined ? {} : { requestState }),
         ...(requests.size === 0 ? {} : { inputResponses: Object.fromEntries(replies) }),
       };
-      const next = { session, request, repeated: { ...own, params }, count: count + 1, reservation };
+      const next = { ...round, repeated: { ...own, params }, count: count + 1, reservation };
       subscriber.add(exchangeRound(next).subscribe(subscriber));
     };
     const fail = (why: string): void => {
@@ -149,10 +152,10 @@ function askClient(
       subscriber.next({ ...answer, event: failure(request.method, message) });
       subscriber.complete();
     };
-    const timer =
+    const cancelTimer =
       requests.size === 0
-        ? setTimeout(repeat, PAUSE_MS)
-        : setTimeout(fail, ROUND_MS, 'the client did not answer in time');
+        ? clock.alarm(PAUSE_MS, repeat)
+        : clock.alarm(ROUND_MS, () => fail('the client did not answer in time'));
     const take = (key: string, reply: ClientReply, hold?: () => () => void): void => {
       if (!isAsking || subscriber.closed || replies.has(key)) return;
       if (hold !== undefined) held.push(hold()); // until the call ends: each round repeats the replies
@@ -164,7 +167,7 @@ function askClient(
       subscriber.next({ ...answer, event });
     }
     return () => {
-      clearTimeout(timer);
+      cancelTimer();
       reservation.leave();
       for (const release of held) release();
     };

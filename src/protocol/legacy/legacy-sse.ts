@@ -63,6 +63,7 @@ export class LegacySse {
     const connection = new SseConnection(request, reply, backends, {
       legacy: this.#legacy,
       onFault: this.#options.onFault,
+      clock: this.#options.clock,
       ended: () => this.#connections.delete(id),
     });
     this.#connections.set(id, connection);
@@ -94,7 +95,7 @@ export class LegacySse {
   }
 }
 
-interface SseConnectionDeps extends Pick<CommonOptions, 'onFault'> {
+interface SseConnectionDeps extends Pick<CommonOptions, 'onFault' | 'clock'> {
   readonly legacy: LegacyEndpoint;
   ended(): void;
 }
@@ -112,7 +113,7 @@ class SseConnection {
   #session: McpSession | undefined;
   #isOpening = false;
   #isClosed = false;
-  readonly #expiry = setTimeout(() => this.hasSession || this.close(), UNOPENED_MS).unref();
+  readonly #endExpiry: () => void;
 
   constructor(opened: McpRequest, reply: McpReply, backends: Backends, deps: SseConnectionDeps) {
     this.ownerId = opened.principal.id;
@@ -121,6 +122,7 @@ class SseConnection {
     this.#backends = backends;
     this.#deps = deps;
     this.#stream = reply.stream();
+    this.#endExpiry = deps.clock.background.alarm(UNOPENED_MS, () => this.hasSession || this.close());
   }
 
   get hasSession(): boolean {
@@ -156,7 +158,7 @@ class SseConnection {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    clearTimeout(this.#expiry);
+    this.#endExpiry();
     this.#deps.ended();
     this.#stream.end();
     this.#gone$.next();

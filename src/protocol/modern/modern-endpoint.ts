@@ -3,7 +3,6 @@
 
 import type { Observable } from 'rxjs';
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/client.ts';
-import { spreadClock } from '../../domain/clock.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import type { Answer, CallReport } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
@@ -39,11 +38,11 @@ export class ModernEndpoint {
   readonly #listens: ListenStreams;
   readonly #deps: ModernExchangeDeps;
 
-  constructor({ parked, stateKey, onFault, scheduler, tasks, declarations }: ModernOptions) {
-    this.#listens = new ListenStreams({ onFault, scheduler, declarations });
+  constructor({ parked, stateKey, onFault, scheduler, tasks, declarations, clock }: ModernOptions) {
+    this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
     this.#deps = {
-      routing: new ModernRouting(stateKey, tasks),
-      alarm: spreadClock(scheduler).alarm,
+      routing: new ModernRouting(stateKey, tasks, clock),
+      alarm: clock.alarm,
       onFault,
       parked,
     };

@@ -4,6 +4,7 @@
 // Source: MCP 2026-07-28 basic/patterns/mrtr, server/utilities/pagination (cursors are opaque).
 
 import type { ClientReply } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { parsedResult } from '../../domain/exchange.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -25,8 +26,8 @@ export class ModernRouting {
   readonly #cipher: StateCipher;
   readonly #tasks: TaskMemory;
 
-  constructor(stateKey: Buffer, tasks: TaskMemory) {
-    this.#cipher = new StateCipher(stateKey);
+  constructor(stateKey: Buffer, tasks: TaskMemory, clock: Pick<Clock, 'wall'>) {
+    this.#cipher = new StateCipher(stateKey, clock);
     this.#tasks = tasks;
   }
 

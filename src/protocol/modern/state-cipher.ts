@@ -3,6 +3,7 @@
 // decides on the content and on the key that binds it.
 
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
+import { type Clock, systemClock } from '../../domain/clock.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { decryptBytes, encryptBytes } from '../../persistence/cipher.ts';
 
@@ -17,15 +18,20 @@ const SALT_BYTES = 16;
 /** Encrypts and decrypts with one key. */
 export class StateCipher {
   readonly #key: Buffer;
+  readonly #wall: Clock['wall'];
 
-  /** `key` has at least 32 random bytes; every holder of the key can decrypt the texts. */
-  constructor(key: Buffer) {
+  /**
+   * `key` has at least 32 random bytes; every holder of the key can decrypt the texts. Their end is a time of day, because another
+   * node may read it, or this one after a restart.
+   */
+  constructor(key: Buffer, { wall }: Pick<Clock, 'wall'> = systemClock) {
+    this.#wall = wall;
     this.#key = key;
   }
 
   /** The encrypted text. It is decrypted only with the same `bound`, for one hour. Undefined when the content is too long. */
   encrypt(content: JsonObject, bound: string): string | undefined {
-    return this.#encrypted({ content, until: Date.now() + VALID_MS }, bound, randomBytes(SALT_BYTES));
+    return this.#encrypted({ content, until: this.#wall() + VALID_MS }, bound, randomBytes(SALT_BYTES));
   }
 
   /** Like `encrypt`, but the same text for the same content, so that its holder can compare texts; without an end. */
@@ -54,7 +60,7 @@ export class StateCipher {
     try {
       const plain = decryptBytes(key, bytes.subarray(SALT_BYTES), VERSION + bound);
       const { content, until = Number.POSITIVE_INFINITY } = Object(JSON.parse(plain));
-      return until > Date.now() && isJsonObject(content) ? content : undefined;
+      return until > this.#wall() && isJsonObject(content) ? content : undefined;
     } catch {
       return undefined; // too short, changed, encrypted with another key, or bound to something else
     }
