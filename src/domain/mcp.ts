@@ -126,12 +126,21 @@ export function isOfOtherEra(method: string, era: Era): boolean {
   return (era === 'modern' ? LEGACY_METHODS : MODERN_METHODS).has(method);
 }
 
+/** True for requests that change what a server remembers of its client. */
+export function setsClientState(method: string): boolean {
+  return method === SET_LEVEL || method === SUBSCRIBE || method === UNSUBSCRIBE;
+}
+
+export const SET_LEVEL = 'logging/setLevel';
+export const SUBSCRIBE = 'resources/subscribe';
+const UNSUBSCRIBE = 'resources/unsubscribe';
+
 const LEGACY_METHODS: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
-  'logging/setLevel',
-  'resources/subscribe',
-  'resources/unsubscribe',
+  SET_LEVEL,
+  SUBSCRIBE,
+  UNSUBSCRIBE,
   // Source: SEP-2663. A list of tasks would show those of all callers.
   'tasks/list',
   'tasks/result',

@@ -4,8 +4,8 @@
 import { mock } from 'node:test';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { isRepeatable } from '../../../src/actors/calls/retry.ts';
 import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
-import { isSafeToRepeat } from '../../../src/actors/client-sessions/client-state.ts';
 import { DEFAULT_POLICY, type SessionFailover, type SessionSharing } from '../../../src/balancing/policy.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
@@ -434,7 +434,7 @@ test('knows by the method whether a request is safe to repeat', async () => {
   const ref = await harness.add('a');
   const safe = ['tools/list', 'resources/read', 'ping', 'completion/complete', 'logging/setLevel'];
   const unsafe = ['tasks/cancel', 'tools/call', 'constructor'];
-  const found = [...safe, ...unsafe].filter((method) => isSafeToRepeat({ method }, ref));
+  const found = [...safe, ...unsafe].filter((method) => isRepeatable({ method }, ref));
   assert.equal(found, safe);
 });
 

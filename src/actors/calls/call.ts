@@ -1,5 +1,6 @@
 // The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
-// that is safe. The route names the instances (routes.ts), retry.ts decides about repeats; dispatcher.ts has the rules in full.
+// that is safe. It alone decides about repeats, by the rules in retry.ts; routes.ts says where the call may go on. dispatcher.ts has
+// the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -9,35 +10,30 @@ import {
   atInstance,
   type GatewayError,
   moreTelling,
-  perhapsDelivered,
   shuttingDown,
 } from '../../domain/errors.ts';
-import type { Answer, ExchangeEvent, FinalEvent, RequestTrace } from '../../domain/exchange.ts';
-import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
-import { Deadline, type DeadlineDeps, SLOW_PART, type TimedCall } from './deadline.ts';
-import { isAboutRequest, isRepeatAllowed, isRepeatable, type RetryBudget } from './retry.ts';
-import type { AttemptPlan, CallInput, CallRoute, RouteRetry, RunningCall } from './routes.ts';
+import { Deadline, SLOW_PART, type TimedCall } from './deadline.ts';
+import { type FailedAttempt, isAboutRequest, isRepeatAllowed, isRepeatable, Retries } from './retry.ts';
+import type {
+  At,
+  AttemptPlan,
+  CallDeps,
+  CallInput,
+  CallRoute,
+  RunningCall,
+  Step,
+  Trouble,
+} from './routes.ts';
 import type { QueuedCall, QueueTarget } from './wait-queue.ts';
 import { WantedTool } from './wanted-tool.ts';
-
-export interface CallDeps extends DeadlineDeps {
-  /** For tasks that come due by the thousand. */
-  readonly scheduler: Pick<TaskScheduler, 'run'>;
-  readonly budget: RetryBudget;
-  /** False while the gateway closes: nothing new is started. */
-  readonly isAccepting: () => boolean;
-  /** For calls without a span; undefined while nothing is traced. Default: never. */
-  readonly trace?: () => RequestTrace | undefined;
-}
 
 const NONE = Object.freeze<Attempt[]>([]);
 /** Silent attempts of one call beside which one more may start. */
 const MOST_SILENT = 2;
-
-type FailedAttempt = Pick<Attempt, 'ref' | 'number' | 'mayRepeat'>;
 
 export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #deps: CallDeps;
@@ -46,16 +42,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #route: CallRoute;
   readonly #subscriber: Subscriber<Answer>;
   readonly deadline: Deadline;
-  /** Instances that are not tried again. */
-  #tried: Set<string> | undefined;
-  #retries = 0;
+  readonly #retries: Retries;
   #isAnswering = false;
-  /** The last failure of an attempt, or of the opening before it. */
-  #failure: GatewayError | undefined;
-  /** Reports the repeat after the last failure, once. */
-  #report: (() => void) | undefined;
-  /** A repeat after the last failure needs budget that was not taken yet. */
-  #needsBudget = false;
   #overdue: GatewayError | undefined;
   #attempt: Attempt | undefined;
   /** The attempts before it, which are silent and continue; the oldest is first. */
@@ -63,7 +51,11 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
+  /** The search of the route for an instance beside silent attempts. */
+  #search: Subscription | undefined;
   readonly #tool: WantedTool;
+  /** Instances that are not tried again. */
+  tried: Set<string> | undefined;
   readonly number: number;
   endWait: (() => void) | undefined;
 
@@ -82,12 +74,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#events = events;
     this.#route = input.route;
     this.#subscriber = subscriber;
+    this.#retries = new Retries(deps.budget, events);
     this.deadline = new Deadline(this, deps, input.timeoutMs, input.request.arrivedAtMs);
-  }
-
-  begin(): void {
-    this.#route.begin?.(this);
-    this.tryNow();
   }
 
   // --- for the queue and the route ---------------------------------------------------------------------------------
@@ -97,15 +85,17 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   waitsFor(target: QueueTarget): boolean {
-    return !this.#tool.isLookingUp && this.#route.waitsFor(target, this.#tried);
+    if (this.#tool.isLookingUp) return false;
+    const { bound } = this.#route;
+    return bound === undefined ? this.#input.group.pool.mayBePicked(target, this.tried) : target === bound;
   }
 
   refuse(): void {
-    this.giveUp(this.#failure ?? queueFull(this.#input.group.template));
+    this.giveUp(this.#retries.failure ?? queueFull(this.#input.group.template));
   }
 
   /** Ends the call with an error: reported by the end of the attempt under way, or, without one, as refused. */
-  giveUp(error: GatewayError = this.#failure ?? this.#noInstance()): void {
+  giveUp(error: GatewayError = this.#retries.failure ?? this.#noInstance()): void {
     this.#leaveQueue(); // first: the error handler of the caller may advance the queue
     this.#events.refused(error.code, this.#passedMs);
     this.#subscriber.error(error);
@@ -142,8 +132,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#attempt = others.at(-1);
     this.#silent = others.slice(0, -1);
     this.#track(this.#attempt?.ref);
-    const isOver = this.#isAnswering || this.#attempt !== undefined;
-    this.#continue(attempt, error, isOver ? undefined : attempt.plan.failed?.(error));
+    this.#continue(attempt, error, attempt.plan);
   }
 
   completed(): void {
@@ -172,7 +161,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const thirdMs = this.#input.timeoutMs / SLOW_PART;
     const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
     if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
-    this.trySecond();
+    this.#hedge();
     if (this.#attempt !== undefined) this.#abandonSilent(this.#attempt);
     return now + thirdMs;
   }
@@ -180,13 +169,13 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   timedOut(passedMs: number): void {
     // Of several silent instances the error names the first.
     const silent = (this.#silent[0] ?? this.#attempt)?.ref;
-    const mayHaveArrived = silent !== undefined || this.#failure?.delivered === 'unknown';
+    const mayHaveArrived = silent !== undefined || this.#retries.failure?.delivered === 'unknown';
     const overdue = backendTimeout(Math.round(passedMs), mayHaveArrived ? 'unknown' : 'no');
     if (silent !== undefined) this.#track(silent);
     this.#overdue = silent === undefined ? overdue : atInstance(overdue, silent.id);
     const { group, route } = this.#input;
-    const failure = this.#isWaiting ? this.#failure : undefined; // more telling than the lack of another instance
-    if (silent === undefined && group.isStarting(this.#tried, route.bound)) this.giveUp();
+    const failure = this.#isWaiting ? this.#retries.failure : undefined; // more telling than the lack of another instance
+    if (silent === undefined && group.isStarting(this.tried, route.bound)) this.giveUp();
     else this.giveUp(failure ?? this.#overdue);
   }
 
@@ -194,6 +183,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.deadline.end();
     this.#leaveQueue();
     this.#preparation?.unsubscribe();
+    this.#search?.unsubscribe();
     for (const silent of this.#silent) silent.end(this.#overdue);
     this.#attempt?.end(this.#overdue);
     this.#route.end?.();
@@ -203,30 +193,26 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Chooses and sends in one block, or looks up the tool, or waits, or gives up. True when it was sent. */
   tryNow(): boolean {
     if (this.#subscriber.closed || this.#tool.isLookingUp) return false;
-    const waiting$ = this.#route.wait?.();
-    this.#isWaiting = waiting$ !== undefined;
-    if (waiting$ !== undefined) {
-      this.#leaveQueue();
-      this.#waitFor(waiting$, () => this.tryNow());
-      return false;
-    }
-    const ref = this.#next();
-    if (ref === undefined) this.#joinQueue();
-    else if (this.#queueBehindOthers(ref)) return false;
-    else if (this.#tool.mayBeAbsent(ref)) this.#lookUpTool(ref);
-    else if (!this.#affordsRepeat()) this.giveUp();
-    else return this.#prepare(ref);
-    return false;
+    return this.#take(this.#step());
   }
 
-  /** Undefined when no instance can take the call now. The call is to be sent in the same synchronous block: see Pool.pick. */
-  #next(): InstanceRef | undefined {
-    let ref = this.#route.next(this.#tried);
-    while (ref !== undefined && this.#tool.isAbsent(ref)) {
-      this.#skip(ref);
-      ref = this.#route.next(this.#tried);
+  /** The call is to be sent in the same synchronous block: see Pool.pick. */
+  #step(trouble?: Trouble): Step {
+    let step = this.#route.step(this, trouble);
+    while (step.kind === 'at' && this.#tool.isAbsent(step.ref)) {
+      this.#skip(step.ref);
+      step = this.#route.step(this, trouble);
     }
-    return ref;
+    return step;
+  }
+
+  /** True when the call was sent. */
+  #take(step: Step): boolean {
+    this.#isWaiting = step.kind === 'wait';
+    if (step.kind === 'at') return this.#prepare(step);
+    if (step.kind === 'wait') this.#waitUntil(step.until$);
+    else this.#joinQueue(step.kind === 'full');
+    return false;
   }
 
   #skip(ref: InstanceRef): void {
@@ -235,38 +221,52 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   #exclude(ref: InstanceRef): void {
-    this.#tried ??= new Set();
-    this.#tried.add(ref.id);
+    this.tried ??= new Set();
+    this.tried.add(ref.id);
   }
 
-  /** Sends the call to the instance, or first opens what it needs there. False when it was not sent. */
-  #prepare(ref: InstanceRef): boolean {
+  /** Sends the call to the instance, or first opens what it needs there, or lists its tools. False when it was not sent. */
+  #prepare(step: At): boolean {
+    const { ref } = step;
+    if (this.#queueBehindOthers(ref)) return false;
+    if (this.#tool.mayBeAbsent(ref)) {
+      this.#lookUpTool(ref);
+      return false;
+    }
+    if (!this.#retries.affordsRepeat()) {
+      this.giveUp();
+      return false;
+    }
     this.#leaveQueue();
-    this.#report?.();
+    this.#retries.report();
     if (this.#subscriber.closed) return false; // the caller left when the retry was reported
-    let plan: AttemptPlan;
+    let plan: ReturnType<At['plan']>;
     try {
-      plan = this.#route.planFor(ref, this.#tried);
+      plan = step.plan();
     } catch (thrown) {
       this.#preparationFailed(ref, asGatewayError(thrown));
       return false;
     }
-    const { opening, answer } = plan;
-    const waitMs = this.#passedMs;
-    const failed = (error: GatewayError): void => this.#preparationFailed(ref, error, plan);
-    if (opening !== undefined) this.#waitFor(opening, () => this.tryNow(), failed);
-    else if (answer !== undefined) this.#waitFor(answer, (event) => this.#answer(ref, event, waitMs), failed);
-    else {
+    if ('request' in plan) {
       this.#send(ref, plan);
       return true;
     }
+    const waitMs = this.#passedMs;
+    const failed = (error: GatewayError): void => this.#preparationFailed(ref, error);
+    if (plan.kind === 'wait') this.#waitFor(plan.until$, () => this.tryNow(), failed);
+    else this.#waitFor(plan.answer$, (event) => this.#answer(ref, event, waitMs), failed);
     return false;
+  }
+
+  #waitUntil(until$: Observable<unknown>): void {
+    this.#leaveQueue();
+    this.#waitFor(until$, () => this.tryNow());
   }
 
   #waitFor<T>(
     preparation$: Observable<T>,
     done: (value: T) => void,
-    failed = (error: GatewayError): void => this.giveUp(moreTelling(this.#failure, error)),
+    failed = (error: GatewayError): void => this.giveUp(moreTelling(this.#retries.failure, error)),
   ): void {
     const preparation = new Subscription();
     this.#preparation = preparation; // before subscribing: it may end synchronously
@@ -275,16 +275,15 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   /** Counts as a failed attempt, although nothing was sent. */
-  #preparationFailed(ref: InstanceRef, error: GatewayError, plan?: AttemptPlan): void {
-    const failed = { ref, number: this.#events.unsent(), mayRepeat: false };
-    this.#continue(failed, error, plan?.failed?.(error));
+  #preparationFailed(ref: InstanceRef, error: GatewayError): void {
+    const mayRepeat = isRepeatable(this.#input.request, ref);
+    this.#continue({ ref, number: this.#events.unsent(), mayRepeat }, error);
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
-    const { id, serverId } = ref;
     const ending = { outcome: event.kind, durationMs: this.#passedMs - waitMs, error: undefined };
     this.#events.finished({ ref, number: this.#events.sent(), waitMs }, ending, true);
-    this.#subscriber.next({ event, instanceId: id, serverId });
+    this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
     this.#subscriber.complete();
   }
 
@@ -329,88 +328,88 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return [...this.#silent, this.#attempt].filter((each) => each !== attempt);
   }
 
-  #continue(failed: FailedAttempt, error: GatewayError, again: RouteRetry | undefined): void {
-    if (again !== 'reopen') this.#fail(failed, error);
-    if (again !== undefined) this.tryNow();
-    else if (failed instanceof Attempt && isAboutRequest(error)) this.giveUp();
-    else if (this.#attempt !== undefined) this.trySecond();
-    else if (this.#route.bound !== undefined || !this.#mayRetry()) this.giveUp();
-    else if (isRepeatAllowed(error.delivered, failed.mayRepeat)) this.tryNow();
-    else this.giveUp();
+  /** The one place where a failed call goes on: where its route knows a way, and retry.ts allows it. */
+  #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
+    this.#exclude(failed.ref);
+    const isOver = this.#isAnswering || this.#attempt !== undefined;
+    const mayRepeat = !isOver && isRepeatAllowed(error.delivered, failed.mayRepeat);
+    const step = mayRepeat ? this.#step({ kind: 'failed', error, plan }) : undefined;
+    if (step?.kind === 'reopen') {
+      this.tried?.delete(failed.ref.id);
+      this.tryNow();
+      return;
+    }
+    this.#retries.noteFailure(failed, error);
+    const isFinal = plan !== undefined && isAboutRequest(error);
+    if (this.#attempt !== undefined && !isFinal) this.#hedge();
+    else if (isFinal || step === undefined || (this.#route.bound === undefined && !this.#mayRetry()))
+      this.giveUp();
+    else this.#take(step);
   }
 
-  /** A request that certainly did not arrive this time may have arrived with an earlier attempt. */
-  #fail(failed: FailedAttempt, error: GatewayError): void {
-    const { ref } = failed;
-    const isUncertain = error.delivered === 'no' && this.#failure?.delivered === 'unknown';
-    this.#failure = atInstance(isUncertain ? perhapsDelivered(error) : error, ref.id);
-    this.#needsBudget = error.delivered !== 'no';
-    this.#report = () => this.#reportRetry(failed, error);
-    this.#exclude(ref);
-  }
-
-  /** Ends the silent attempt when the route knows a better instance. */
+  /** Ends the silent attempt when its route has to wait for a better instance. */
   #abandonSilent(silent: Attempt): void {
+    if (this.#route.bound === undefined || !silent.mayRepeat) return;
     const error = this.#silence(silent);
-    if (silent.plan.slow?.(error) !== true) return;
+    const step = this.#step({ kind: 'silent', error, plan: silent.plan });
+    if (step.kind !== 'wait') return;
     this.#attempt = undefined;
     this.#track(undefined);
     silent.end(atInstance(error, silent.ref.id));
-    this.#continue(silent, error, 'repeat');
+    this.#exclude(silent.ref);
+    this.#retries.noteFailure(silent, error);
+    this.#take(step);
   }
 
   #silence({ sent }: Attempt): GatewayError {
     return backendTimeout(Math.round(this.#deps.now() - sent.atMs));
   }
 
-  /** Starts one more attempt beside silent ones, if another instance can take the call now. */
-  trySecond(): void {
-    const { request } = this.#input;
+  /** Starts one more attempt beside silent ones, if another instance can take the call now, or when its route has opened one. */
+  #hedge(): void {
     const silent = this.#attempt;
     if (silent === undefined || this.#silent.length >= MOST_SILENT || !silent.mayRepeat) return;
-    const { bound, second } = this.#route;
-    if (!this.#mayRetry() || (bound !== undefined && second === undefined)) return;
+    if (!this.#mayRetry() || this.#search !== undefined || !this.#retries.mayAffordHedge) return;
     this.#exclude(silent.ref);
-    const ref = second === undefined ? this.#next() : second.call(this.#route, this.#tried);
-    if (ref === undefined || this.#tool.mayBeAbsent(ref) || !isRepeatable(request, ref)) return;
-    if (second === undefined && !this.#affordsSecond(ref)) return;
-    this.#reportRetry(silent, this.#silence(silent));
-    if (!this.#subscriber.closed) this.#send(ref, this.#route.planFor(ref, this.#tried));
+    const error = this.#silence(silent);
+    const step = this.#step({ kind: 'hedge', error, plan: silent.plan });
+    if (step.kind === 'at') this.#hedgeAt(step, silent, error);
+    else if (step.kind === 'wait' && this.#retries.payHedge()) this.#searchHedge(step.until$);
   }
 
-  #affordsSecond(ref: InstanceRef): boolean {
-    if (this.#route.mayBeSecond?.(ref) !== true) return false;
-    if (this.#deps.budget.take()) return true;
-    this.#route.end?.();
-    return false;
+  #hedgeAt(step: At, silent: Attempt, error: GatewayError): void {
+    const { ref } = step;
+    if (this.#tool.mayBeAbsent(ref) || !isRepeatable(this.#input.request, ref) || !this.#retries.payHedge())
+      return;
+    this.#retries.reportHedge(silent, error);
+    if (this.#subscriber.closed) return;
+    const plan = step.plan();
+    if ('request' in plan) this.#send(ref, plan);
+  }
+
+  /** Without another instance the silent attempts continue. */
+  #searchHedge(until$: Observable<unknown>): void {
+    const search = new Subscription();
+    this.#search = search; // before subscribing: it may end synchronously
+    const over = (isFound: boolean): void => {
+      this.#search = undefined;
+      if (isFound) this.#hedge();
+      else this.#retries.hedgeFailed();
+    };
+    search.add(until$.subscribe({ next: () => over(true), error: () => over(false) }));
   }
 
   #mayRetry(): boolean {
-    return !this.#isAnswering && this.#retries < this.#input.group.policy.maxRetries;
-  }
-
-  /** Called last, with an instance ready, so that a repeat that is not made costs no budget. */
-  #affordsRepeat(): boolean {
-    if (this.#needsBudget && !this.#deps.budget.take()) return false;
-    this.#needsBudget = false;
-    return true;
-  }
-
-  #reportRetry({ ref, number }: FailedAttempt, { code }: GatewayError): void {
-    this.#report = undefined;
-    this.#retries += 1;
-    this.#events.retried(ref, number, code);
+    return !this.#isAnswering && this.#retries.count < this.#input.group.policy.maxRetries;
   }
 
   /** Waits while a suitable instance is starting, or in the queue while one is only at capacity; else gives up. */
-  #joinQueue(): void {
+  #joinQueue(isFull: boolean): void {
     const { group, route } = this.#input;
     const { queue } = group;
-    const started$ = group.untilStarted(this.ownerId, this.#tried, route.bound);
-    if (started$ !== undefined) {
-      this.#leaveQueue();
-      this.#waitFor(started$, () => this.tryNow());
-    } else if (!route.isOnlyFull(this.#tried)) this.giveUp();
+    const started$ = group.untilStarted(this.ownerId, this.tried, route.bound);
+    if (started$ !== undefined) this.#waitUntil(started$);
+    else if (!isFull) this.giveUp();
     else if (!queue.has(this) && !queue.join(this, group.maxQueueLength)) this.refuse();
   }
 
@@ -433,7 +432,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const { name } = this.#tool;
     const { bound } = this.#route;
     const isLacking = name !== undefined && this.#tool.isLacking;
-    const unknown = isLacking ? group.unknownTool(name, this.#tried, bound !== undefined) : undefined;
+    const unknown = isLacking ? group.unknownTool(name, this.tried, bound !== undefined) : undefined;
     if (unknown !== undefined) return unknown;
     if (bound === undefined) return group.noneHealthy();
     return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });

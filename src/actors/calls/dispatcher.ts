@@ -6,9 +6,9 @@ import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { Fleet } from '../fleet.ts';
-import { Call, type CallDeps } from './call.ts';
+import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
-import { BalancedRoute, BoundRoute, type CallInput } from './routes.ts';
+import { BalancedRoute, BoundRoute, type CallDeps, type CallInput } from './routes.ts';
 
 export interface DispatcherDeps extends CallDeps {
   readonly fleet: Fleet;
@@ -74,7 +74,7 @@ export class Dispatcher {
       budget.countCall();
       const call = new Call(this.#deps, number, input, events, subscriber);
       subscriber.add(() => call.end());
-      call.begin();
+      call.tryNow();
     });
   }
 }

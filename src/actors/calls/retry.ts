@@ -2,11 +2,13 @@
 // which instance (call.ts, routes.ts). Source: ADR 9.
 
 import { RecentCounts } from '../../balancing/recent-counts.ts';
-import type { Delivered, GatewayError } from '../../domain/errors.ts';
+import { atInstance, type Delivered, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { METHODS } from '../../domain/mcp.ts';
+import { METHODS, setsClientState } from '../../domain/mcp.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
+import type { CallEvents } from './call-events.ts';
 
 /** True when a repeat does no harm. To be called before sending: afterwards the session that knew the tool may be gone. */
 export function isRepeatable(
@@ -15,7 +17,7 @@ export function isRepeatable(
 ): boolean {
   const tool = toolOf(request);
   if (tool !== undefined) return tools?.isRepeatable(tool) ?? false;
-  return METHODS[request.method]?.repeatable ?? false;
+  return METHODS[request.method]?.repeatable ?? setsClientState(request.method);
 }
 
 /** True for a request that certainly did not arrive, and for one that perhaps did if it is safe to repeat; never after an answer. */
@@ -31,6 +33,80 @@ export function isAboutRequest({ facts: { backendStatus = 0 } }: GatewayError): 
 /** Not those about credentials, the address, the session, the rate or the state of one server. */
 const ABOUT_REQUEST: ReadonlySet<number> = new Set([400, 402, 406, 409, 411, 413, 414, 415, 417, 422, 451]);
 
+/** An attempt, or an opening before one. */
+export interface FailedAttempt {
+  readonly ref: InstanceRef;
+  readonly number: number;
+  /** A repeat does no harm. */
+  readonly mayRepeat: boolean;
+}
+
+/** The failures and repeats of one call. */
+export class Retries {
+  readonly #budget: RetryBudget;
+  readonly #events: CallEvents;
+  /** Repeats and hedges so far. */
+  count = 0;
+  /** The last failure of an attempt, or of the opening before it. */
+  failure: GatewayError | undefined;
+  /** That attempt and its error, until its repeat is reported. */
+  #last: { readonly failed: FailedAttempt; readonly error: GatewayError } | undefined;
+  /** A repeat after the last failure needs budget that was not taken yet. */
+  #needsBudget = false;
+  /** The budget for the next hedge is taken. */
+  #isHedgePaid = false;
+
+  constructor(budget: RetryBudget, events: CallEvents) {
+    this.#budget = budget;
+    this.#events = events;
+  }
+
+  /** A request that certainly did not arrive this time may have arrived with an earlier attempt. */
+  noteFailure(failed: FailedAttempt, error: GatewayError): void {
+    const isUncertain = error.delivered === 'no' && this.failure?.delivered === 'unknown';
+    this.failure = atInstance(isUncertain ? perhapsDelivered(error) : error, failed.ref.id);
+    this.#needsBudget = error.delivered !== 'no';
+    this.#last = { failed, error };
+  }
+
+  /** Called last, with an instance ready, so that a repeat that is not made costs no budget. */
+  affordsRepeat(): boolean {
+    if (this.#needsBudget && !this.#budget.take()) return false;
+    this.#needsBudget = false;
+    return true;
+  }
+
+  /** Reports the repeat after the last failure, once. */
+  report(): void {
+    if (this.#last !== undefined) this.#report(this.#last.failed, this.#last.error);
+  }
+
+  get mayAffordHedge(): boolean {
+    return this.#isHedgePaid || this.#budget.hasRoom;
+  }
+
+  /** True when the budget for a hedge is taken: before it is sent, or before an instance for it is searched. */
+  payHedge(): boolean {
+    this.#isHedgePaid ||= this.#budget.take();
+    return this.#isHedgePaid;
+  }
+
+  hedgeFailed(): void {
+    this.#isHedgePaid = false;
+  }
+
+  reportHedge(silent: FailedAttempt, error: GatewayError): void {
+    this.#isHedgePaid = false;
+    this.#report(silent, error);
+  }
+
+  #report({ ref, number }: FailedAttempt, { code }: GatewayError): void {
+    this.#last = undefined;
+    this.count += 1;
+    this.#events.retried(ref, number, code);
+  }
+}
+
 /** Bounds the repeats of uncertain calls of a gateway by its recent traffic: they would overload a failing backend. */
 export class RetryBudget {
   readonly #now: () => number;
@@ -45,12 +121,16 @@ export class RetryBudget {
     this.#counts.addFirst(this.#now());
   }
 
+  /** True when one more repeat is within the bound of `take`. */
+  get hasRoom(): boolean {
+    const [calls, repeats] = this.#counts.sums(this.#now());
+    return repeats + 1 <= calls * LIMITS.retryBudgetShare + LIMITS.retryBudgetAllowance;
+  }
+
   /** True, and counted, when one more repeat is within 20 % of the last 10 s plus 10. Source: ADR 9. */
   take(): boolean {
-    const now = this.#now();
-    const [calls, repeats] = this.#counts.sums(now);
-    if (repeats + 1 > calls * LIMITS.retryBudgetShare + LIMITS.retryBudgetAllowance) return false;
-    this.#counts.addSecond(now);
+    if (!this.hasRoom) return false;
+    this.#counts.addSecond(this.#now());
     return true;
   }
 }

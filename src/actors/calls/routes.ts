@@ -4,45 +4,79 @@
 import type { Observable } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { ExchangeEvent, ExchangeRequest, FinalEvent, RequestTrace } from '../../domain/exchange.ts';
 import type { InstanceState } from '../../domain/instance.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ExchangeEnding } from './call-events.ts';
-import { isRepeatable } from './retry.ts';
-import type { QueueTarget } from './wait-queue.ts';
+import type { DeadlineDeps } from './deadline.ts';
+import { isRepeatable, type RetryBudget } from './retry.ts';
 
 /** Ids of the instances that a call does not try again; undefined while there are none. */
 export type Tried = ReadonlySet<string> | undefined;
 
+/** Where a call may go on. It decides itself whether it does (call.ts). Source: ADR 131. */
 export interface CallRoute {
   /** The only instance that may answer now: the call is sent to no other. */
   readonly bound: InstanceRef | undefined;
-  /** Called once, first. */
-  begin?(call: RunningCall): void;
-  /**
-   * Set when the call has to wait before an instance can be chosen: emits once when the call is to ask again, or errors with the
-   * refusal. Cold. Default: the call never waits.
-   */
-  wait?(): Observable<unknown> | undefined;
-  /** Undefined when no instance can take the call now. The send must follow in the same synchronous block: see Pool.pick. */
-  next(tried: Tried): InstanceRef | undefined;
-  /** True when an instance that may take the call is only full: waiting may help. */
-  isOnlyFull(tried: Tried): boolean;
-  /** True when the call can use capacity of that instance. */
-  waitsFor(target: QueueTarget, tried: Tried): boolean;
-  /** True when the call may be sent there beside a silent attempt elsewhere, in the same synchronous block. Default: never. */
-  mayBeSecond?(ref: InstanceRef): boolean;
-  /**
-   * The instance for an attempt beside silent ones, for which the route has taken from the retry budget. Undefined when there is
-   * none now; the route may call `RunningCall.trySecond` later. Default: `next` and `mayBeSecond`.
-   */
-  second?(tried: Tried): InstanceRef | undefined;
-  /** How the call travels to the chosen instance. Throws like an opening. */
-  planFor(ref: InstanceRef, tried: Tried): AttemptPlan;
-  /** The call is over. Releases a plan that was not used. Default: a plan takes nothing. */
+  /** The next step of the call; `trouble`: why it asks, if it was sent already. */
+  step(call: RunningCall, trouble?: Trouble): Step;
+  /** The call is over. Releases what is held for it. Default: nothing is. */
   end?(): void;
+}
+
+/**
+ * `full`: an instance that may take the call is only full. `none`: none may take it. `reopen`: the failed attempt reached nobody,
+ * because its conversation had ended unnoticed: it counts as not made, and the call asks again.
+ */
+export type Step = At | Wait | { readonly kind: 'full' | 'none' | 'reopen' };
+
+export const FULL: Step = { kind: 'full' };
+export const NONE: Step = { kind: 'none' };
+export const REOPEN: Step = { kind: 'reopen' };
+
+/** The call may be sent to this instance now, in the same synchronous block: see Pool.pick. */
+export interface At {
+  readonly kind: 'at';
+  readonly ref: InstanceRef;
+  /** How the call travels there. Called when it does, since that may take a lease. Throws like an opening. */
+  plan(): AttemptPlan | LocalAnswer | Wait;
+}
+
+/** The call asks again when this has emitted, once. An error is a refusal, or as a plan the failure of an opening there. Cold. */
+export interface Wait {
+  readonly kind: 'wait';
+  readonly until$: Observable<unknown>;
+}
+
+/** Nothing is sent: emits the answer, or errors like an attempt. Cold. */
+export interface LocalAnswer {
+  readonly kind: 'answer';
+  readonly answer$: Observable<FinalEvent>;
+}
+
+/**
+ * `failed`: that attempt failed, or what came before it; no other one is under way. `silent`: no message came for a long time; a
+ * wait ends the attempt. `hedge`: it continues, and one more attempt may begin beside it, now or after a wait.
+ */
+export interface Trouble {
+  readonly kind: 'failed' | 'silent' | 'hedge';
+  readonly error: GatewayError;
+  /** Undefined when nothing was sent. */
+  readonly plan: AttemptPlan | undefined;
+}
+
+/** What all calls of a gateway share. */
+export interface CallDeps extends DeadlineDeps {
+  /** For tasks that come due by the thousand. */
+  readonly scheduler: Pick<TaskScheduler, 'run'>;
+  readonly budget: RetryBudget;
+  /** False while the gateway closes: nothing new is started. */
+  readonly isAccepting: () => boolean;
+  /** For calls without a span; undefined while nothing is traced. Default: never. */
+  readonly trace?: () => RequestTrace | undefined;
 }
 
 /** What is fixed before a call begins. */
@@ -57,32 +91,38 @@ export interface CallInput {
 
 /** The call as its route sees it. */
 export interface RunningCall {
+  readonly tried: Tried;
   /** True while the backend waits for the client: the call uses no capacity. */
   readonly isPaused: boolean;
   giveUp(error: GatewayError): void;
-  /** Asks for `second` again, if the call is still silent. */
-  trySecond(): void;
 }
 
 export interface AttemptPlan {
   readonly request: ExchangeRequest;
   /** The conversation for it; undefined: that of the instance. */
   readonly upstream?: CallUpstream | undefined;
-  /** Set when something has to be opened first: emits once when `next` is to be called again, or errors like an opening. Cold. */
-  readonly opening?: Observable<unknown>;
-  /** Set when nothing is sent: emits the answer, or errors like an attempt. Cold. */
-  readonly answer?: Observable<FinalEvent>;
   /** False for messages that the client must not get. */
-  readonly receive?: (event: ExchangeEvent) => boolean;
-  /** The attempt failed before its first message. Default: the call decides. */
-  readonly failed?: (error: GatewayError) => RouteRetry | undefined;
-  /** No message came for a long time; `error` says how long. True: the call ends this attempt and asks its route again. */
-  readonly slow?: (error: GatewayError) => boolean;
-  readonly ended?: (ending: ExchangeEnding) => void;
+  receive?(event: ExchangeEvent): boolean;
+  ended?(ending: ExchangeEnding): void;
 }
 
-/** `reopen`: nothing was tried; the same instance is asked again with another plan. `repeat`: repeated within the budget. */
-export type RouteRetry = 'reopen' | 'repeat';
+/** Sends a request as it is. The plan is the step itself: one object per call. */
+export class DirectStep implements At, AttemptPlan {
+  readonly kind = 'at';
+  readonly ref: InstanceRef;
+  readonly request: ExchangeRequest;
+  readonly upstream: CallUpstream | undefined;
+
+  constructor(ref: InstanceRef, request: ExchangeRequest, upstream?: CallUpstream) {
+    this.ref = ref;
+    this.request = request;
+    this.upstream = upstream;
+  }
+
+  plan(): AttemptPlan {
+    return this;
+  }
+}
 
 export class BalancedRoute implements CallRoute {
   readonly bound = undefined;
@@ -92,6 +132,12 @@ export class BalancedRoute implements CallRoute {
   constructor({ pool }: Group, request: ExchangeRequest) {
     this.#pool = pool;
     this.#request = request;
+  }
+
+  step({ tried }: RunningCall): Step {
+    const ref = this.next(tried);
+    if (ref !== undefined) return new DirectStep(ref, this.#request);
+    return this.isOnlyFull(tried) ? FULL : NONE;
   }
 
   /** An instance below its capacity; if all are full, one whose reserve is open to the owner of the request. Source: ADR 41. */
@@ -106,18 +152,6 @@ export class BalancedRoute implements CallRoute {
 
   isOnlyFull(tried: Tried): boolean {
     return this.#pool.isFull(tried);
-  }
-
-  waitsFor(target: QueueTarget, tried: Tried): boolean {
-    return this.#pool.mayBePicked(target, tried);
-  }
-
-  mayBeSecond(): boolean {
-    return true;
-  }
-
-  planFor(): AttemptPlan {
-    return { request: this.#request };
   }
 }
 
@@ -138,6 +172,12 @@ export class BoundRoute implements CallRoute {
     this.#options = options;
   }
 
+  step({ tried }: RunningCall): Step {
+    const ref = this.next(tried);
+    if (ref !== undefined) return new DirectStep(ref, this.#request, this.#options.upstream);
+    return this.isOnlyFull(tried) ? FULL : NONE;
+  }
+
   next(tried: Tried): InstanceRef | undefined {
     const hasCapacity = this.bound.hasCapacityFor(this.#request.caller ?? ANONYMOUS.id);
     return hasCapacity && this.isOpen(tried) ? this.bound : undefined;
@@ -153,14 +193,6 @@ export class BoundRoute implements CallRoute {
 
   isOnlyFull(tried: Tried): boolean {
     return this.isOpen(tried) && this.bound.inFlight >= this.bound.capacity;
-  }
-
-  waitsFor(target: QueueTarget): boolean {
-    return target === this.bound;
-  }
-
-  planFor(): AttemptPlan {
-    return { request: this.#request, upstream: this.#options.upstream };
   }
 }
 

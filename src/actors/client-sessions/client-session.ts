@@ -12,13 +12,12 @@ import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
-import { isCustomNotice, isOfOtherEra, listOf, type Peer } from '../../domain/mcp.ts';
+import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';
 import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
-import { setsClientState } from './client-state.ts';
 import { type BoundSession, SessionBinding } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
 

@@ -21,25 +21,14 @@ import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } fr
 import { JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isLogLevel } from '../../domain/mcp.ts';
+import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { isRepeatable } from '../calls/retry.ts';
-import type { AttemptPlan } from '../calls/routes.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
 import type { SharedSubscription } from '../sharing/resource-subscriptions.ts';
 import type { Binding } from './bindings.ts';
 
-const SET_LEVEL = 'logging/setLevel';
-const SUBSCRIBE = 'resources/subscribe';
-const UNSUBSCRIBE = 'resources/unsubscribe';
-
 /** Most requests that are repeated at the same time after a move. */
 const CONCURRENT_REPEATS = 16;
-
-/** True for requests that change the client state: ClientState answers them, or reads the answer. */
-export function setsClientState(method: string): boolean {
-  return method === SET_LEVEL || method === SUBSCRIBE || method === UNSUBSCRIBE;
-}
 
 /** True when a request needs a dedicated conversation: log messages name no client. */
 export function asksForLog({ method }: ExchangeRequest, binding: Binding): boolean {
@@ -49,11 +38,6 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
     binding.peer.era === 'legacy' &&
     binding.peer.capabilities.logging !== undefined
   );
-}
-
-/** True when a request may be made twice, and does not bind the session to an instance. */
-export function isSafeToRepeat(request: ExchangeRequest, at: InstanceRef): boolean {
-  return setsClientState(request.method) || isRepeatable(request, at);
 }
 
 export class ClientState {
@@ -70,11 +54,11 @@ export class ClientState {
   }
 
   /** The plan for a request of `setsClientState`: it is forwarded to the backend, or answered here. */
-  plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
+  plan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer {
     const { method, params } = request;
     const value = method === SET_LEVEL ? params?.level : params?.uri;
     if (typeof value !== 'string')
-      return refusalPlan(request, `${method === SET_LEVEL ? 'level' : 'uri'} must be a string.`);
+      return refusal(`${method === SET_LEVEL ? 'level' : 'uri'} must be a string.`);
     if (method === SUBSCRIBE) return this.#subscribe(request, value, binding);
     const set = (): undefined => {
       if (method === SET_LEVEL) this.level = value;
@@ -82,8 +66,8 @@ export class ClientState {
     };
     if (hasOwnState(binding) || (method === SET_LEVEL && !offersLog(binding)))
       return forwarded(request, binding, set);
-    if (method === SET_LEVEL && !isLogLevel(value)) return refusalPlan(request, 'Unknown log level.');
-    return answered(request, set);
+    if (method === SET_LEVEL && !isLogLevel(value)) return refusal('Unknown log level.');
+    return answered(set);
   }
 
   /** Repeats the state in a new conversation, until `signal` aborts. Rejects when the conversation ends; refusals are ignored. */
@@ -111,17 +95,14 @@ export class ClientState {
     for (const release of this.uris.values()) release?.();
   }
 
-  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan {
+  #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan | LocalAnswer {
     if (!this.uris.has(uri) && this.uris.size >= LIMITS.subscriptionsPerClient) {
-      return refusalPlan(
-        request,
-        `This client has too many subscriptions (${LIMITS.subscriptionsPerClient}).`,
-      );
+      return refusal(`This client has too many subscriptions (${LIMITS.subscriptionsPerClient}).`);
     }
     const add = () => this.#add(uri, binding, undefined);
     if (hasOwnState(binding)) return forwarded(request, binding, add);
-    if (binding.peer.era !== 'legacy') return answered(request, add);
-    return { request, answer: defer(() => this.#join(uri, binding)) };
+    if (binding.peer.era !== 'legacy') return answered(add);
+    return { kind: 'answer', answer$: defer(() => this.#join(uri, binding)) };
   }
 
   /** Asks the backend, unless another client did. If the backend refuses, there is no subscription to share. */
@@ -195,17 +176,15 @@ function forwarded(request: ExchangeRequest, { upstream }: Binding, agreed: () =
 }
 
 /** Answers `{}` when the action is done. */
-function answered(request: ExchangeRequest, act: () => Promise<void> | undefined): AttemptPlan {
+function answered(act: () => Promise<void> | undefined): LocalAnswer {
   const answer = (): FinalEvent => ({ kind: 'result', result: JsonText.ofValue({}) });
-  return {
-    request,
-    answer: defer(() => {
-      const done = act();
-      return done === undefined ? of(answer()) : from(done).pipe(map(answer));
-    }),
-  };
+  const answer$ = defer(() => {
+    const done = act();
+    return done === undefined ? of(answer()) : from(done).pipe(map(answer));
+  });
+  return { kind: 'answer', answer$ };
 }
 
-function refusalPlan(request: ExchangeRequest, message: string): AttemptPlan {
-  return { request, answer: of({ kind: 'error', error: { code: RPC.invalidParams, message } }) };
+function refusal(message: string): LocalAnswer {
+  return { kind: 'answer', answer$: of({ kind: 'error', error: { code: RPC.invalidParams, message } }) };
 }

@@ -9,7 +9,8 @@ import { backendTimeout, queueFull, sessionLost } from '../../domain/error-catal
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { AttemptPlan, CallRoute } from '../calls/routes.ts';
+import { setsClientState } from '../../domain/mcp.ts';
+import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -25,7 +26,7 @@ import {
   RETRY_DELAY_MS,
   type SessionPhase,
 } from './client-session.machine.ts';
-import { ClientState, setsClientState } from './client-state.ts';
+import { ClientState } from './client-state.ts';
 
 /** The session of a binding. */
 export interface BoundSession extends LeaseHolder {
@@ -142,8 +143,9 @@ export class SessionBinding implements ClientSessionDeps {
     });
   }
 
-  plan(request: ExchangeRequest, binding: Binding): AttemptPlan {
-    if (!setsClientState(request.method)) return { request, upstream: binding.upstream };
+  /** For requests of `setsClientState`; undefined for others. */
+  statePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined {
+    if (!setsClientState(request.method)) return undefined;
     this.#clientState ??= new ClientState(() => this.#binding);
     return this.#clientState.plan(request, binding);
   }
@@ -154,19 +156,26 @@ export class SessionBinding implements ClientSessionDeps {
   }
 
   /**
-   * A binding at none of these instances, for one call that is silent at this binding; the session stays here. Undefined when the
-   * session may not move, when it will because the pool avoids its instance, or without another instance or retry budget. Aborting
-   * ends the search. Source: ADR 103.
+   * Cold: a binding at none of these instances, for one call that is silent at this binding; the session stays here. Unsubscribing
+   * ends the search. Undefined when the session may not move, when it will because the pool avoids its instance, or without another
+   * instance. Source: ADR 103.
    */
-  findSecond(at: Binding, without: ReadonlySet<string>, signal: AbortSignal): Promise<Binding> | undefined {
+  findSecond(at: Binding, without: ReadonlySet<string>): Observable<Binding> | undefined {
     const { ownerId, profile } = this.#owner;
     const isOwnProcess = at.upstream !== undefined && !isNetworked(at.ref.definition);
     if (isOwnProcess || !this.mayMove || this.isEjected(at)) return undefined;
     if (this.#group.pool.candidates.every(({ id }) => without.has(id))) return undefined;
-    if (!this.deps.budget.take()) return undefined;
     const needs = { group: this.#group, ownerId, profile, holder: this.#owner, asksForLog: false };
     const options = { without, last: at.ref, withinMs: this.bindTimeoutMs() };
-    return this.#binder.findBinding(needs, options, signal);
+    return new Observable((subscriber) => {
+      const over = new AbortController();
+      const found = (binding: Binding) => {
+        if (over.signal.aborted) binding.retire();
+        else subscriber.next(binding);
+      };
+      this.#binder.findBinding(needs, options, over.signal).then(found, (thrown) => subscriber.error(thrown));
+      return () => over.abort();
+    });
   }
 
   /** Gives up the binding: the session moves. False, without effect, when it may not move or there is no other instance. */

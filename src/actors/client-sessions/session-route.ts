@@ -1,7 +1,7 @@
 // The route of one call of a session: to the binding of the session, for which it waits, and after a move to the new one. A failed
 // call is repeated if it did not arrive, or, once, if it may be made twice. Everything else is in calls/call.ts. Source: ADR 71.
 
-import { Observable, of } from 'rxjs';
+import { Observable, of, tap } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
 import { capacityYielded } from '../../domain/error-catalogue.ts';
 import {
@@ -12,21 +12,28 @@ import {
   perhapsDelivered,
 } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
-import { listOf } from '../../domain/mcp.ts';
-import { isRepeatAllowed } from '../calls/retry.ts';
+import { listOf, setsClientState } from '../../domain/mcp.ts';
+import type { ExchangeEnding } from '../calls/call-events.ts';
+import { isRepeatable } from '../calls/retry.ts';
 import {
+  type At,
   type AttemptPlan,
   BoundRoute,
   type CallRoute,
-  type RouteRetry,
+  FULL,
+  type LocalAnswer,
+  NONE,
   type RunningCall,
+  type Step,
   type Tried,
+  type Trouble,
+  type Wait,
 } from '../calls/routes.ts';
-import type { QueueTarget, YieldingCall } from '../calls/wait-queue.ts';
+import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { isAboutTask, NO_TASKS } from '../stateless/stateless-routing.ts';
 import type { Binding } from './bindings.ts';
-import { asksForLog, isSafeToRepeat, setsClientState } from './client-state.ts';
+import { asksForLog } from './client-state.ts';
 import type { SessionBinding } from './session-binding.ts';
 
 /**
@@ -51,13 +58,11 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   binding: Binding | undefined;
   #needsDedicated = false;
   #repeats = 0;
-  /** Wait before the next attempt, in ms. */
-  #pauseMs: number | undefined;
   /** This call has made the session move. */
   #hasMoved = false;
-  /** Bindings at other instances, for attempts beside a silent one. */
-  #seconds: SecondBindings | undefined;
-  /** That of the next attempt. */
+  /** Bindings at other instances, for attempts beside a silent one. They end with the call. Source: ADR 103. */
+  #seconds: Binding[] = [];
+  /** That of the next such attempt. */
   #second: Binding | undefined;
   /** The last failure, or the first one after which the call may have arrived. */
   #failure: { readonly error: GatewayError; readonly ref: InstanceRef } | undefined;
@@ -72,80 +77,42 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return this.#current?.route.bound;
   }
 
-  begin(call: RunningCall): void {
+  step(call: RunningCall, trouble?: Trouble): Step {
     this.#call = call;
-  }
-
-  wait(): Observable<unknown> | undefined {
-    const request = this.#request;
-    const { reservation } = this;
-    if (this.#pauseMs !== undefined) return this.#pause(this.#pauseMs);
-    const binding = this.#isReserved ? reservation : this.#sessionBinding.usableBinding;
-    if (binding === undefined) return this.#sessionBinding.untilBound(this.#needsDedicated);
-    const wantsDedicated = isMixedTask(request, binding) || asksForLog(request, binding);
-    if (wantsDedicated && !this.#needsDedicated && this.#sessionBinding.mayUpgrade) {
-      this.#needsDedicated = true; // once: the session gets one, or the call is refused
-      return this.#sessionBinding.untilBound(true);
-    }
-    if (this.#current?.binding !== binding) {
-      const options = { isContinuation: binding === reservation, upstream: binding.upstream };
-      this.#current = { binding, route: new BoundRoute(binding.ref, request, options) };
-    }
-    return undefined;
-  }
-
-  // A failed instance is asked again while the session is bound to it.
-  next(): InstanceRef | undefined {
-    this.#second = undefined;
-    return this.#current?.route.next(undefined);
-  }
-  isOnlyFull(): boolean {
-    return this.#current?.route.isOnlyFull(undefined) === true;
-  }
-  waitsFor(target: QueueTarget): boolean {
-    return target === this.bound;
-  }
-
-  second(tried: Tried): InstanceRef | undefined {
-    const { binding } = this;
-    const request = this.#request;
-    const { method } = request;
-    // A cursor or a task in the answer is known at one instance only.
-    const mayBeElsewhere = !setsClientState(method) && listOf(method) === undefined && !isAboutTask(request);
-    if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return undefined;
-    this.#seconds ??= new SecondBindings(this.#sessionBinding, () => this.#call?.trySecond());
-    this.#second = this.#seconds.next(binding, new Set(tried));
-    return this.#second?.ref;
-  }
-
-  planFor(ref: InstanceRef): AttemptPlan {
-    const request = this.#request;
+    if (trouble?.kind === 'hedge') return this.#hedge(call.tried);
     const binding = this.#current?.binding;
-    if (binding === undefined) throw new Error('a call of a session waits for a binding');
-    if (this.#second?.ref === ref) return this.#planForSecond(this.#second, binding);
-    if (isMixedTask(request, binding)) return { request, answer: of(NO_TASKS) };
-    const isRepeatable = isSafeToRepeat(request, ref); // before sending: afterwards the session that knew the tool may be gone
-    if (!isRepeatable) this.#sessionBinding.countUnsafe(1);
+    if (trouble === undefined || binding === undefined) return this.#next();
+    const { kind, plan, error } = trouble;
+    if (kind === 'silent') return isFirst(plan) && this.#leaves(binding) ? this.#pause(binding, error) : NONE;
+    return this.#repeatsAfter(binding, error) ? this.#pause(binding, error) : NONE;
+  }
+
+  // --- for its attempts ------------------------------------------------------------------------------------------------
+
+  /** The call belongs to that binding: a next round is made there. */
+  use(binding: Binding): void {
+    if (this.binding === binding) return;
+    this.#release();
     binding.take();
     this.binding = binding;
-    const { upstream } = binding;
-    return {
-      receive: (event) => {
-        this.lastEvent = event;
-        return true;
-      },
-      ...(binding === this.reservation ? { request, upstream } : this.#sessionBinding.plan(request, binding)),
-      failed: (error) => this.#failed(binding, isRepeatable, error),
-      slow: (error) => isRepeatable && this.#slow(binding, error),
-      ended: ({ error: failure }) => {
-        if (!isRepeatable && failure?.delivered === 'no') this.#sessionBinding.countUnsafe(-1);
-      },
-    };
+  }
+
+  hedged(): void {
+    this.#second = undefined;
+  }
+
+  countUnsafe(difference: 1 | -1): void {
+    this.#sessionBinding.countUnsafe(difference);
+  }
+
+  /** Set for a request that changes the state of the client. */
+  statePlan(binding: Binding): AttemptPlan | LocalAnswer | undefined {
+    return binding === this.reservation ? undefined : this.#sessionBinding.statePlan(this.#request, binding);
   }
 
   end(): void {
     this.#release();
-    this.#seconds?.end();
+    for (const binding of this.#seconds.splice(0)) binding.retire(); // closed when its last call has ended
   }
 
   // --- for the calls of its session, and for the queue -----------------------------------------------------------------
@@ -169,24 +136,45 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   // ---------------------------------------------------------------------------------------------------------------------
 
-  /** If it answers first, the call belongs to that binding: a next round is made there. */
-  #planForSecond(second: Binding, first: Binding): AttemptPlan {
-    this.#second = undefined;
-    this.#seconds?.use(second);
-    return {
-      request: this.#request,
-      upstream: second.upstream,
-      receive: (event) => {
-        if (this.binding !== second) {
-          this.#release();
-          second.take();
-          this.binding = second;
-        }
-        this.lastEvent = event;
-        return true;
-      },
-      failed: (error) => this.#failed(first, true, error),
+  #next(): Step {
+    const request = this.#request;
+    const { reservation } = this;
+    const binding = this.#isReserved ? reservation : this.#sessionBinding.usableBinding;
+    if (binding === undefined) return this.#untilBound();
+    const wantsDedicated = isMixedTask(request, binding) || asksForLog(request, binding);
+    if (wantsDedicated && !this.#needsDedicated && this.#sessionBinding.mayUpgrade) {
+      this.#needsDedicated = true; // once: the session gets one, or the call is refused
+      return this.#untilBound();
+    }
+    if (this.#current?.binding !== binding) {
+      const options = { isContinuation: binding === reservation, upstream: binding.upstream };
+      this.#current = { binding, route: new BoundRoute(binding.ref, request, options) };
+    }
+    // A failed instance is asked again while the session is bound to it.
+    const { route } = this.#current;
+    if (route.next(undefined) !== undefined) return new SessionAttempt(this, binding, request, true);
+    return route.isOnlyFull(undefined) ? FULL : NONE;
+  }
+
+  #untilBound(): Wait {
+    return { kind: 'wait', until$: this.#sessionBinding.untilBound(this.#needsDedicated) };
+  }
+
+  #hedge(tried: Tried): Step {
+    const { binding } = this;
+    const request = this.#request;
+    const { method } = request;
+    // A cursor or a task in the answer is known at one instance only.
+    const mayBeElsewhere = !setsClientState(method) && listOf(method) === undefined && !isAboutTask(request);
+    if (binding === undefined || binding === this.reservation || !mayBeElsewhere) return NONE;
+    if (this.#second !== undefined) return new SessionAttempt(this, this.#second, request, false);
+    const found$ = this.#sessionBinding.findSecond(binding, new Set(tried));
+    if (found$ === undefined) return NONE;
+    const found = (second: Binding): void => {
+      this.#seconds.push(second);
+      this.#second = second;
     };
+    return { kind: 'wait', until$: found$.pipe(tap(found)) };
   }
 
   #release(): void {
@@ -203,24 +191,12 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return ref.state === 'unhealthy' && !this.#sessionBinding.mayMove; // an unhealthy instance may still answer
   }
 
-  #pause(waitMs: number): Observable<unknown> {
-    return new Observable((subscriber) =>
-      this.#sessionBinding.deps.alarm(waitMs, () => {
-        this.#pauseMs = undefined;
-        subscriber.next(undefined);
-      }),
-    );
-  }
-
-  #failed(binding: Binding, isRepeatable: boolean, error: GatewayError): RouteRetry | undefined {
-    const { code, delivered } = error;
-    if (isBackendAnswer(error)) return undefined; // it would answer the same again
-    if (code !== 'BACKEND_UNAVAILABLE' || !isRepeatAllowed(delivered, isRepeatable)) return undefined;
+  /** False when the instance would answer the same again, or has failed often enough and the session stays there. */
+  #repeatsAfter(binding: Binding, error: GatewayError): boolean {
+    if (isBackendAnswer(error) || error.code !== 'BACKEND_UNAVAILABLE') return false;
     const isFirst = this.#failure?.error.delivered !== 'unknown';
-    const mayRepeat = this.#repeats < MOST_REPEATS && (isFirst || delivered === 'no');
-    if (!mayRepeat && !this.#movesOn(binding)) return undefined;
-    this.#repeatSoon(binding, error);
-    return 'repeat';
+    const mayRepeat = this.#repeats < MOST_REPEATS && (isFirst || error.delivered === 'no');
+    return mayRepeat || this.#movesOn(binding);
   }
 
   /** The instance failed twice: the session moves. */
@@ -230,10 +206,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   }
 
   /** A silent call is given up only where other calls get no answers either. */
-  #slow(binding: Binding, error: GatewayError): boolean {
-    if (!this.#sessionBinding.isEjected(binding) || !this.#movesFrom(binding)) return false;
-    this.#repeatSoon(binding, error);
-    return true;
+  #leaves(binding: Binding): boolean {
+    return this.#sessionBinding.isEjected(binding) && this.#movesFrom(binding);
   }
 
   /** Once: a call that fails everywhere does not move its session again and again. */
@@ -243,60 +217,69 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     return this.#hasMoved;
   }
 
-  #repeatSoon({ ref }: Binding, error: GatewayError): void {
+  #pause({ ref }: Binding, error: GatewayError): Wait {
     this.#release();
     if (this.#failure?.error.delivered !== 'unknown') this.#failure = { error, ref };
-    this.#pauseMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
+    const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
     this.#repeats += 1;
+    const { alarm } = this.#sessionBinding.deps;
+    const until$ = new Observable((subscriber) => alarm(waitMs, () => subscriber.next(undefined)));
+    return { kind: 'wait', until$ };
   }
 }
 
-/** The bindings that one call finds at other instances, while the session stays where it is. They end with the call. Source: ADR 103. */
-class SecondBindings {
-  readonly #sessionBinding: SessionBinding;
-  readonly #found: () => void;
-  readonly #over = new AbortController();
-  #isSearching = false;
-  #ready: Binding | undefined;
-  readonly #all: Binding[] = [];
+/** An attempt of a call at a binding: that of the session, or one beside it, to which the call belongs once that answers. */
+class SessionAttempt implements At, AttemptPlan {
+  readonly kind = 'at';
+  readonly ref: InstanceRef;
+  readonly request: ExchangeRequest;
+  readonly upstream: Binding['upstream'];
+  readonly binding: Binding;
+  /** At the binding of the session. */
+  readonly isFirst: boolean;
+  readonly #route: SessionRoute;
+  #isUnsafe = false;
+  /** That of a request that changes the state of the client. */
+  #forwarded: AttemptPlan | undefined;
 
-  /** `found`: called when `next` has a binding. */
-  constructor(sessionBinding: SessionBinding, found: () => void) {
-    this.#sessionBinding = sessionBinding;
-    this.#found = found;
+  constructor(route: SessionRoute, binding: Binding, request: ExchangeRequest, isFirst: boolean) {
+    this.#route = route;
+    this.binding = binding;
+    this.ref = binding.ref;
+    this.upstream = binding.upstream;
+    this.request = request;
+    this.isFirst = isFirst;
   }
 
-  /** A binding that was not used yet; else looks for one, and returns undefined. */
-  next(silent: Binding, without: ReadonlySet<string>): Binding | undefined {
-    if (this.#ready !== undefined || this.#isSearching) return this.#ready;
-    const search = this.#sessionBinding.findSecond(silent, without, this.#over.signal);
-    this.#isSearching = search !== undefined;
-    search?.then(
-      (binding) => this.#take(binding),
-      () => {
-        this.#isSearching = false; // the first attempt continues
-      },
-    );
-    return undefined;
+  plan(): AttemptPlan | LocalAnswer {
+    const { binding, request } = this;
+    if (!this.isFirst) this.#route.hedged();
+    else if (isMixedTask(request, binding)) return { kind: 'answer', answer$: of(NO_TASKS) };
+    else {
+      // Before sending: afterwards the session that knew the tool may be gone.
+      this.#isUnsafe = !isRepeatable(request, this.ref);
+      if (this.#isUnsafe) this.#route.countUnsafe(1);
+      this.#route.use(binding);
+      const plan = this.#route.statePlan(binding);
+      if (plan !== undefined && !('request' in plan)) return plan;
+      this.#forwarded = plan;
+    }
+    return this;
   }
 
-  use(binding: Binding): void {
-    if (binding === this.#ready) this.#ready = undefined;
+  receive(event: ExchangeEvent): boolean {
+    this.#route.use(this.binding);
+    this.#route.lastEvent = event;
+    return this.#forwarded?.receive?.(event) !== false;
   }
 
-  /** A binding is closed when its last call has ended. */
-  end(): void {
-    this.#over.abort();
-    for (const binding of this.#all.splice(0)) binding.retire();
+  ended({ error }: ExchangeEnding): void {
+    if (this.#isUnsafe && error?.delivered === 'no') this.#route.countUnsafe(-1);
   }
+}
 
-  #take(binding: Binding): void {
-    this.#isSearching = false;
-    this.#all.push(binding);
-    this.#ready = binding;
-    if (this.#over.signal.aborted) this.end();
-    else this.#found();
-  }
+function isFirst(plan: AttemptPlan | undefined): boolean {
+  return plan instanceof SessionAttempt && plan.isFirst;
 }
 
 /** True for a task at a backend that cannot tell its clients apart. */

@@ -6,11 +6,11 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
 import {
   type Answer,
   type ExchangeEvent,
   type ExchangeRequest,
+  type FinalEvent,
   isAnswered,
   parsedResult,
   toolOf,
@@ -19,16 +19,25 @@ import { isJsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listOf, type Peer } from '../../domain/mcp.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
+import type { ExchangeEnding } from '../calls/call-events.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import {
+  type At,
   type AttemptPlan,
   BalancedRoute,
   BoundRoute,
   type CallRoute,
-  type RouteRetry,
+  DirectStep,
+  FULL,
+  type LocalAnswer,
+  NONE,
+  REOPEN,
+  type RunningCall,
+  type Step,
   type Tried,
+  type Trouble,
+  type Wait,
 } from '../calls/routes.ts';
-import type { QueueTarget } from '../calls/wait-queue.ts';
 import type { Fleet } from '../fleet.ts';
 import type { Group } from '../group.ts';
 import { NO_SUBSCRIBER } from '../instances/conversation.ts';
@@ -124,11 +133,25 @@ class StatelessRoute implements CallRoute {
   }
 
   get bound(): InstanceRef | undefined {
-    return this.#input.bound;
+    return this.#leasedAt?.bound ?? this.#input.bound;
   }
 
-  next(tried: Tried): InstanceRef | undefined {
-    const { bound } = this;
+  step({ tried }: RunningCall, trouble?: Trouble): Step {
+    if (trouble?.kind === 'hedge') return this.#hedge(tried);
+    if (trouble?.kind === 'failed' && this.#reopensAfter(trouble)) return REOPEN;
+    const ref = this.#next(tried);
+    if (ref !== undefined) return this.#at(ref, tried);
+    return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried) ? FULL : NONE;
+  }
+
+  end(): void {
+    const held = this.#held;
+    this.#forget();
+    held?.lease.release(true);
+  }
+
+  #next(tried: Tried): InstanceRef | undefined {
+    const { bound } = this.#input;
     if (this.#leasedAt?.isOpen(tried) === true) return this.#leasedAt.next(tried);
     if (this.#leasedAt !== undefined) {
       this.end();
@@ -140,34 +163,31 @@ class StatelessRoute implements CallRoute {
     return this.#unleased.next(tried);
   }
 
-  isOnlyFull(tried: Tried): boolean {
-    return (this.#leasedAt ?? this.#unleased).isOnlyFull(tried);
-  }
-
-  waitsFor(target: QueueTarget, tried: Tried): boolean {
-    return (this.#leasedAt ?? this.#unleased).waitsFor(target, tried);
-  }
-
-  mayBeSecond(ref: InstanceRef): boolean {
+  /** Over a pipe another instance would have to start a program first. */
+  #hedge(tried: Tried): Step {
+    const ref = this.#input.bound === undefined ? this.#unleased.next(tried) : undefined;
+    if (ref === undefined) return NONE;
     const routing = this.#routingTo(ref);
-    if (!isLeased(routing)) return routing !== 'refused';
-    return isNetworked(ref.definition) && this.#isOpen(ref);
+    const isReady = isLeased(routing)
+      ? isNetworked(ref.definition) && this.#isOpen(ref)
+      : routing !== 'refused' && routing !== 'unknown';
+    return isReady ? this.#at(ref, tried, routing) : NONE;
   }
 
-  planFor(ref: InstanceRef, tried: Tried): AttemptPlan {
-    const routing = this.#routingTo(ref);
-    const { request } = this.#input;
-    if (routing === 'direct') return { request };
-    if (routing === 'unknown') return { request, answer: of({ kind: 'error', error: METHOD_NOT_FOUND }) };
-    if (routing === 'refused') return { request, answer: of(NO_TASKS) };
+  #at(ref: InstanceRef, tried: Tried, routing = this.#routingTo(ref)): At {
+    if (routing === 'direct') return new DirectStep(ref, this.#input.request);
+    return { kind: 'at', ref, plan: () => this.#planFor(ref, routing, tried) };
+  }
+
+  #planFor(
+    ref: InstanceRef,
+    routing: Exclude<Routing, 'direct'>,
+    tried: Tried,
+  ): AttemptPlan | LocalAnswer | Wait {
+    if (routing === 'unknown') return { kind: 'answer', answer$: of(UNKNOWN_METHOD) };
+    if (routing === 'refused') return { kind: 'answer', answer$: of(NO_TASKS) };
     if (routing === 'shared') return { request: this.#legacyRequest, receive: isLogged(this.#logLevel) };
     return this.#leased(ref, tried, routing === 'extended');
-  }
-
-  end(): void {
-    const held = this.#held;
-    this.#forget();
-    held?.lease.release(true);
   }
 
   #forget(): void {
@@ -187,25 +207,20 @@ class StatelessRoute implements CallRoute {
     });
   }
 
-  #leased(ref: InstanceRef, tried: Tried, isExtended: boolean): AttemptPlan {
+  #leased(ref: InstanceRef, tried: Tried, isExtended: boolean): AttemptPlan | Wait {
     const held = this.#held?.ref === ref ? this.#held : this.#hold(ref, isExtended);
     const { upstream } = held;
-    const request = this.#legacyRequest;
     // Whether the bound instance takes the call depends on the conversation.
-    if (upstream === undefined || (this.bound !== undefined && this.#leasedAt === undefined))
-      return { request, opening: this.#open(held, tried) };
+    if (upstream === undefined || (this.#input.bound !== undefined && this.#leasedAt === undefined))
+      return { kind: 'wait', until$: this.#open(held, tried) };
     this.#forget(); // from now on the attempt owns the lease
-    return {
-      request,
-      upstream,
-      receive: (event) => this.#receive(ref, event),
-      failed: (error) => this.#failed(held, error),
-      ended: ({ outcome, error }) => held.lease.release(isAnswered(outcome) || error?.delivered === 'no'),
-    };
+    return new LeasedAttempt(this, held, this.#legacyRequest, upstream);
   }
 
   #hold(ref: InstanceRef, isExtended = false): HeldLease {
     const { deps, client } = this.#input;
+    this.#held?.lease.release(true); // of an attempt that was not made
+    this.#held = undefined;
     const extensions = isExtended ? extensionsOf(client.profile) : undefined;
     const lease =
       extensions === undefined
@@ -243,7 +258,10 @@ class StatelessRoute implements CallRoute {
   }
 
   #routeTo(ref: InstanceRef, upstream?: CallUpstream): BoundRoute {
-    return new BoundRoute(ref, this.#input.request, { isContinuation: this.bound !== undefined, upstream });
+    return new BoundRoute(ref, this.#input.request, {
+      isContinuation: this.#input.bound !== undefined,
+      upstream,
+    });
   }
 
   #halfTime(): Observable<never> {
@@ -255,13 +273,13 @@ class StatelessRoute implements CallRoute {
   }
 
   #hasOther(ref: InstanceRef, tried: Tried): boolean {
-    const { group } = this.#input;
-    if (this.bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
+    const { bound, group } = this.#input;
+    if (bound !== undefined || (tried?.size ?? 0) >= group.policy.maxRetries) return false;
     return group.pool.candidates.some(({ id }) => id !== ref.id && tried?.has(id) !== true);
   }
 
   /** A question of a backend during a list request does not concern the list: it is refused here. */
-  #receive(ref: InstanceRef, event: ExchangeEvent): boolean {
+  receive(ref: InstanceRef, event: ExchangeEvent): boolean {
     const { equalToolLists, client, request } = this.#input;
     if (!isLogged(this.#logLevel)(event)) return false;
     const list = listOf(request.method);
@@ -276,16 +294,43 @@ class StatelessRoute implements CallRoute {
   }
 
   /** A conversation that had ended unnoticed is reopened, once. */
-  #failed(held: HeldLease, { code, delivered }: GatewayError): RouteRetry | undefined {
-    const { conversation, isNew } = held.lease;
-    const isLost = code === 'BACKEND_UNAVAILABLE' && delivered === 'no';
-    if (isLost) conversation.retire();
-    if (!isLost || isNew || this.#isReopened) return undefined;
+  #reopensAfter({ plan, error: { code, delivered } }: Trouble): boolean {
+    if (!(plan instanceof LeasedAttempt) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no')
+      return false;
+    const { ref, lease } = plan.held;
+    lease.conversation.retire();
+    if (lease.isNew || this.#isReopened) return false;
     this.#isReopened = true;
-    this.#leasedAt = this.#routeTo(held.ref);
-    return 'reopen';
+    this.#leasedAt = this.#routeTo(ref);
+    return true;
   }
 }
+
+/** An attempt in a leased conversation. */
+class LeasedAttempt implements AttemptPlan {
+  readonly request: ExchangeRequest;
+  readonly upstream: CallUpstream;
+  readonly held: HeldLease;
+  readonly #route: StatelessRoute;
+
+  constructor(route: StatelessRoute, held: HeldLease, request: ExchangeRequest, upstream: CallUpstream) {
+    this.#route = route;
+    this.held = held;
+    this.request = request;
+    this.upstream = upstream;
+  }
+
+  receive(event: ExchangeEvent): boolean {
+    return this.#route.receive(this.held.ref, event);
+  }
+
+  ended({ outcome, error }: ExchangeEnding): void {
+    this.held.lease.release(isAnswered(outcome) || error?.delivered === 'no');
+  }
+}
+
+/** The answer to a method that the era of the backend does not have. */
+const UNKNOWN_METHOD: FinalEvent = { kind: 'error', error: METHOD_NOT_FOUND };
 
 /** True for a conversation that was leased, which may continue without the session of the instance. */
 function isLeased(routing: Routing): boolean {
