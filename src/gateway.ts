@@ -1,7 +1,7 @@
 // The facade of a gateway, for HTTP routes, the command line and embedding programs. gateway/compose.ts composes its parts;
 // registry.ts has the registrations, src/actors the calls.
 
-import { filter, firstValueFrom, map, type Observable, race, startWith, throwError, timer } from 'rxjs';
+import { filter, map, type Observable, startWith, throwError } from 'rxjs';
 import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
 import { EventBus, isolateListeners } from './actors/event-bus.ts';
 import type { MemberView } from './actors/group.ts';
@@ -9,6 +9,7 @@ import type { InstanceRef } from './actors/instances/instance-ref.ts';
 import { type Metrics, sumOf } from './actors/metrics.ts';
 import type { LoadBalancerChange, TemplateSettings } from './balancing/load-balancer.ts';
 import type { BalancerPolicy } from './balancing/policy.ts';
+import { settlesWithin } from './domain/clock.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
 import type { GatewayError } from './domain/errors.ts';
 import type { EventName, GatewayEvent } from './domain/events.ts';
@@ -111,9 +112,9 @@ export class Gateway {
     await more?.();
     if (this.#phase !== 'starting') return; // `close` was called meanwhile
     this.#opening = this.#deps.fleet.all();
-    this.#openingUntilMs = performance.now() + LIMITS.firstOpeningsMs;
+    this.#openingUntilMs = this.#deps.clock.now() + LIMITS.firstOpeningsMs;
     this.#phase = 'running';
-    this.#events.emit({ type: 'gateway.started', atMs: Date.now() });
+    this.#events.emit({ type: 'gateway.started', atMs: this.#deps.clock.wall() });
   }
 
   /** `starting` while the registry is loaded, then `running`: it accepts calls; `closing` from the first `close` on. */
@@ -126,7 +127,7 @@ export class Gateway {
    * opened or failed, or five seconds have passed since.
    */
   get isReady(): boolean {
-    const isOver = performance.now() > this.#openingUntilMs;
+    const isOver = this.#deps.clock.now() > this.#openingUntilMs;
     if (isOver || this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
     return this.#phase === 'running' && !this.isLeaving && this.#opening.length === 0;
   }
@@ -277,12 +278,8 @@ export class Gateway {
   servers(template?: string): Server[] {
     const { fleet } = this.#deps;
     const templates = template === undefined ? fleet.templates : [template];
-    return templates.flatMap((name) =>
-      fleet
-        .existingGroup(name)
-        .views()
-        .map((view) => this.#server(view)),
-    );
+    const views = templates.flatMap((name) => fleet.existingGroup(name).views());
+    return views.map((view) => this.#server(view));
   }
 
   #server(view: MemberView): Server {
@@ -434,11 +431,11 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.#phase = 'closing';
-    const { fleet, registry, mcp, sync, tests } = this.#deps;
+    const { fleet, registry, mcp, sync, tests, clock } = this.#deps;
     const synced = sync.close();
-    this.#events.emit({ type: 'gateway.closing', atMs: Date.now(), calls: fleet.inFlight, graceMs });
+    this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.inFlight, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
-    await firstValueFrom(race(registry.close(), timer(Math.min(graceMs, LIMITS.backgroundMs))));
+    await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
     fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
     this.#events.close();

@@ -3,6 +3,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Config, ListenAddress } from './config.ts';
+import { systemClock } from './domain/clock.ts';
 import { hostAndPort, localUrl } from './domain/endpoint.ts';
 import { OperatorError } from './domain/errors.ts';
 import { LIMITS } from './domain/limits.ts';
@@ -90,7 +91,7 @@ export async function openListeners(
     await Promise.all(opened.map((listener) => listener.close(0)));
     throw new ListenError(failed.map(failureOf).join('\n'), { cause: failed[0]?.error });
   }
-  const cuts = setInterval(() => connections.cutUnfinished(), CUT_MS).unref();
+  const endCuts = systemClock.background.every(CUT_MS, () => connections.cutUnfinished());
   return {
     urls: opened.map(({ url }) => url),
     addresses: opened.map(({ address }) => address),
@@ -100,7 +101,7 @@ export async function openListeners(
     },
     close: async (timeoutMs) => {
       await Promise.all(opened.map((listener) => listener.close(timeoutMs)));
-      clearInterval(cuts);
+      endCuts();
     },
   };
 }
@@ -164,19 +165,19 @@ function listenerOn(
       return this.url === `http://${bound}` ? this.url : `${bound} (${this.url} here)`;
     },
     drain: () => {
-      drainingSinceMs ??= performance.now();
+      drainingSinceMs ??= systemClock.now();
     },
     /** Resolves when it is closed and its last connection has ended. */
     close: async (timeoutMs: number) => {
-      drainingSinceMs ??= performance.now();
+      drainingSinceMs ??= systemClock.now();
       const sinceMs = drainingSinceMs;
       // Not server.close(), which closes idle connections at once.
       NetServer.prototype.close.call(server);
-      const sweep = setInterval(() => connections.closeIdle(server, sinceMs), SWEEP_MS);
-      const cut = setTimeout(() => server.closeAllConnections(), timeoutMs);
+      const endSweep = systemClock.every(SWEEP_MS, () => connections.closeIdle(server, sinceMs));
+      const cancelCut = systemClock.alarm(timeoutMs, () => server.closeAllConnections());
       await closed;
-      clearInterval(sweep);
-      clearTimeout(cut);
+      endSweep();
+      cancelCut();
       server.close(); // ends its own interval
     },
   };

@@ -5,9 +5,9 @@ import { hash, randomUUID } from 'node:crypto';
 import { readFileSync, readlinkSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
-import { exhaustMap, interval } from 'rxjs';
+import { exhaustMap } from 'rxjs';
 import { ConfigError } from './config/config-error.ts';
-import { settlesWithin } from './domain/clock.ts';
+import { settlesWithin, sleep, systemClock, ticks$ } from './domain/clock.ts';
 import { reasonOf } from './domain/errors.ts';
 import { lockFile } from './persistence/file-lock.ts';
 import type { SettingStore } from './persistence/store.ts';
@@ -91,7 +91,7 @@ export async function claimNodeOfServer(
     }
   };
   let heartbeat = Promise.resolve();
-  const heartbeats = interval(HEARTBEAT_MS)
+  const heartbeats = ticks$(systemClock, HEARTBEAT_MS)
     .pipe(
       exhaustMap(() => {
         heartbeat = sendHeartbeat().catch(() => {
@@ -125,7 +125,7 @@ async function untilFree(
     `the node "${nodeId}" belongs to ${who}, which did not release it: waiting ${EXPIRY_MS / 1_000} s for its heartbeat`,
   );
   for (let waitedMs = 0; waitedMs < EXPIRY_MS; waitedMs += CHECK_MS) {
-    await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
+    await sleep(systemClock, CHECK_MS);
     const now = await settings.read(name);
     if (now === undefined) return undefined;
     if (now !== first) throw new ConfigError(inUse(rowOf(now).who, nodeId, EXPIRY_NOTE));

@@ -3,7 +3,7 @@
 // registry/follower.ts decides when the changes of other nodes are read.
 
 import { randomBytes } from 'node:crypto';
-import { filter, firstValueFrom, type Observable, race, timer } from 'rxjs';
+import { filter, firstValueFrom, type Observable, race } from 'rxjs';
 import type { Member } from './actors/group.ts';
 import { InstanceRef } from './actors/instances/instance-ref.ts';
 import {
@@ -12,6 +12,7 @@ import {
   type LoadBalancerSettings,
   type TemplateSettings,
 } from './balancing/load-balancer.ts';
+import { systemClock, timer$ } from './domain/clock.ts';
 import {
   commandExposes,
   duplicateServer,
@@ -154,7 +155,7 @@ export class Registry {
       if (this.#active.find(template, id) === undefined) await this.#reload();
       const definition = await this.#save(() => {
         const before = this.#deps.fleet.member(template, id).definition;
-        const after = changedInstance(before, change, new Date().toISOString());
+        const after = changedInstance(before, change, new Date(systemClock.wall()).toISOString());
         this.#active.refuseOverflow(after);
         return after;
       });
@@ -249,7 +250,7 @@ export class Registry {
     const { nodeId, fleet } = this.#deps;
     const definition = defineInstance(template, input, {
       ...options,
-      now: new Date().toISOString(),
+      now: new Date(systemClock.wall()).toISOString(),
       isInProcess: options.handler !== undefined,
       nodeId,
       find: (id) => this.#active.find(template, id),
@@ -326,5 +327,5 @@ export class Registry {
 async function untilHealthy(member: Member, waitMs: number): Promise<void> {
   if (!(member instanceof InstanceRef)) return;
   const settled$ = member.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
-  await firstValueFrom(race(settled$, timer(waitMs)));
+  await firstValueFrom(race(settled$, timer$(systemClock, waitMs)));
 }

@@ -6,6 +6,7 @@ import { createAuth } from './auth/auth.ts';
 import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from './auth/first-admin.ts';
 import { Passwords } from './auth/passwords.ts';
 import type { Config } from './config.ts';
+import { systemClock } from './domain/clock.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 
@@ -44,7 +45,14 @@ export async function openServerAuth(
     if (!config.authEnabled) return { warnings: [], notices: [] };
     const configuredPassword = config.adminPassword;
     const { accounts } = store;
-    const request = { accounts, passwords, configuredPassword, isTerminal, passwordFile, now: Date.now };
+    const request = {
+      accounts,
+      passwords,
+      configuredPassword,
+      isTerminal,
+      passwordFile,
+      now: systemClock.wall,
+    };
     const { warnings, notices } = await ensureFirstAdmin(request);
     return { warnings: signing.isInDatabase ? [OPEN_SECRET, ...warnings] : warnings, notices };
   };

@@ -13,7 +13,7 @@ import {
   idAt,
   type NewEntry,
 } from '../domain/audit.ts';
-import { isoTimes, LARGEST_SKEW_MS, steadiness } from '../domain/clock.ts';
+import { isoTimes, LARGEST_SKEW_MS, steadiness, systemClock } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { definedFields, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -88,7 +88,7 @@ export class AuditLog {
     this.#options = options;
     this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, options.settings.keptCalls * TRIM_EVERY_SHARE);
     this.#nextId = timeOrderedIds(options.now);
-    this.#monotonicNow = options.monotonicNow ?? (() => performance.now());
+    this.#monotonicNow = options.monotonicNow ?? systemClock.now;
     this.#nextHourlyMs = this.#monotonicNow() + TRIM_MS;
     this.#isSteady = steadiness(options.now, this.#monotonicNow);
   }

@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config.ts';
 import { ANONYMOUS, type Principal } from '../domain/account.ts';
+import { systemClock } from '../domain/clock.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { Accounts } from './accounts.ts';
@@ -49,13 +50,19 @@ export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>
   return authOf(options, await openRedisCounter({ url: redisUrl, log, now: monotonicNow }));
 }
 
-const monotonic = (): number => performance.now();
+const monotonic = (): number => systemClock.now();
 const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
 export type Auth = ReturnType<typeof authOf>;
 
 export function authOf(options: AuthOptions, shared?: SharedCounter) {
-  const { store, log, now = Date.now, monotonicNow = monotonic, passwords = new Passwords() } = options;
+  const {
+    store,
+    log,
+    now = systemClock.wall,
+    monotonicNow = monotonic,
+    passwords = new Passwords(),
+  } = options;
   const { authEnabled: isEnabled } = options;
   const { accounts } = store;
   const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });

@@ -1,7 +1,7 @@
 // Write-behind for a buffer: after a delay, one write at a time, and again after a failure. The owner writes
 // and handles failures (audit.ts, api-keys.ts).
 
-import { settlesWithin } from '../domain/clock.ts';
+import { settlesWithin, systemClock } from '../domain/clock.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 
 /** Longest wait of close() for a running write, in ms. */
@@ -13,7 +13,7 @@ export class Flusher {
   readonly #delayMs: number;
   readonly #write: () => Promise<boolean>;
   readonly #writes = new SerialQueue();
-  #timer: NodeJS.Timeout | undefined;
+  #cancel: (() => void) | undefined;
   /** A write that has not begun. */
   #next: Promise<void> | undefined;
   #isClosed = false;
@@ -26,9 +26,8 @@ export class Flusher {
 
   /** Schedules a write, at the latest after the delay. */
   later(): void {
-    if (this.#timer !== undefined || this.#isClosed) return;
-    this.#timer = setTimeout(() => void this.now(), this.#delayMs);
-    this.#timer.unref();
+    if (this.#cancel !== undefined || this.#isClosed) return;
+    this.#cancel = systemClock.background.alarm(this.#delayMs, () => void this.now());
   }
 
   /** Writes at once, or after the running write, which may not contain everything. Never rejects. */
@@ -36,8 +35,8 @@ export class Flusher {
     // One write for all calls during a write: otherwise each would wait for the writes of the others.
     this.#next ??= this.#writes.take(async () => {
       this.#next = undefined;
-      clearTimeout(this.#timer);
-      this.#timer = undefined;
+      this.#cancel?.();
+      this.#cancel = undefined;
       if (await this.#write()) this.later();
     });
     return this.#next;

@@ -1,6 +1,7 @@
 // Proves to clients that this gateway knows their credentials, which they send over plain HTTP only then. Source: ADR 88.
 
 import { createHmac } from 'node:crypto';
+import { systemClock } from '../domain/clock.ts';
 import { tooManyProofs } from '../domain/error-catalogue.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
@@ -47,7 +48,7 @@ export class GatewayProofs {
   async prove({ keyId, nonce }: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> {
     const { count, endsInMs } = this.#attempts.add(
       networkOf(clientAddress),
-      performance.now(),
+      systemClock.now(),
       1,
       PER_ADDRESS_AND_MINUTE,
     );

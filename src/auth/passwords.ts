@@ -2,6 +2,7 @@
 
 import bcrypt from 'bcrypt';
 import { passwordIssue } from '../domain/account.ts';
+import { systemClock } from '../domain/clock.ts';
 import { tooManyPasswords } from '../domain/error-catalogue.ts';
 import { FairQueue, type Shares } from './fair-queue.ts';
 
@@ -32,7 +33,7 @@ export class Passwords {
   readonly #queue: FairQueue;
 
   /** `cost` is 4 to 31; each step doubles the time. `now` is monotonic, in ms. */
-  constructor(cost: number = BCRYPT_COST, now: () => number = () => performance.now()) {
+  constructor(cost: number = BCRYPT_COST, now: () => number = systemClock.now) {
     this.#cost = cost;
     this.#queue = new FairQueue({
       ...{ atOnce: HASHES_AT_ONCE, waiting: HASHES_WAITING, now },

@@ -6,6 +6,7 @@ import type { Redis } from 'ioredis';
 import type { Logger } from 'pino';
 import { RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { ConfigError } from '../config/config-error.ts';
+import { systemClock, timeLimit } from '../domain/clock.ts';
 import { messageOf } from '../domain/errors.ts';
 import { type SharedCounter, WINDOW_SECONDS } from './rate-limiter.ts';
 
@@ -99,7 +100,7 @@ export async function openRedisCounter({ url, log, now }: RedisCounterOptions): 
 
 /** Resolves when Redis is connected, or known to be unavailable; rejects after CONNECT_MS. */
 async function opened(redis: Redis): Promise<void> {
-  const limit = AbortSignal.timeout(CONNECT_MS);
+  const limit = timeLimit(systemClock, CONNECT_MS);
   try {
     await once(redis, 'ready', { signal: limit });
   } catch (error) {

@@ -3,6 +3,7 @@
 
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
+import { systemClock } from '../domain/clock.ts';
 import { hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
@@ -30,7 +31,7 @@ export class SessionRevalidator {
   /** Of verified principals, by id. A principal without one is queried at each check. */
   readonly #statuses = new LruMap<AccountStatus>(STATUSES);
   #open: () => Iterable<string> = () => [];
-  #timer: NodeJS.Timeout | undefined;
+  #stopChecks: (() => void) | undefined;
   #isChecking = false;
   /** Statuses may be older than the last change: the next check queries all principals. */
   #isDue = false;
@@ -42,7 +43,7 @@ export class SessionRevalidator {
   /** Checks the principals that `open` names by id, until `close`. */
   watch(open: () => Iterable<string>): void {
     this.#open = open;
-    this.#timer ??= setInterval(() => void this.#check(), CHECK_MS).unref();
+    this.#stopChecks ??= systemClock.background.every(CHECK_MS, () => void this.#check());
   }
 
   /**
@@ -71,7 +72,7 @@ export class SessionRevalidator {
   }
 
   close(): void {
-    clearInterval(this.#timer);
+    this.#stopChecks?.();
     this.changed$.complete();
   }
 

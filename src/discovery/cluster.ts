@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import type { ConnectionOptions } from 'node:tls';
+import { systemClock, timeLimit } from '../domain/clock.ts';
 import { definedFields, isJsonObject, type JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LoginProgram } from './login-program.ts';
@@ -182,7 +183,7 @@ export class Cluster {
     while (!signal.aborted) {
       const bounds = { allowWatchBookmarks: 'true', timeoutSeconds: String(WATCH_SECONDS) };
       const query = { watch: '1', ...bounds, resourceVersion: at };
-      const beganAtMs = performance.now();
+      const beganAtMs = systemClock.now();
       let events = 0;
       const isExpired = await this.#events(resource, query, signal, (event) => {
         events += 1;
@@ -190,7 +191,7 @@ export class Cluster {
         if (!event.isBookmark) onChange();
       });
       if (isExpired || signal.aborted) return;
-      if (events === 0 && performance.now() - beganAtMs < 1_000)
+      if (events === 0 && systemClock.now() - beganAtMs < 1_000)
         throw new SourceError(`${this.address}: its watch of ${resource.plural} ends at once`);
     }
   }
@@ -251,7 +252,7 @@ export class Cluster {
       client(
         url,
         credential,
-        answerMs === undefined ? signal : AbortSignal.any([signal, AbortSignal.timeout(answerMs)]),
+        answerMs === undefined ? signal : AbortSignal.any([signal, timeLimit(systemClock, answerMs)]),
       );
     const credential = await this.#access.credential();
     let response = await send(credential);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type Docker from 'dockerode';
 import type { ContainerInspectInfo } from 'dockerode';
 import { from, lastValueFrom, mergeMap, toArray } from 'rxjs';
+import { systemClock, timeLimit } from '../domain/clock.ts';
 import { commandWords, type WrittenCommand } from '../domain/command.ts';
 import type { Deployment, Listing, SkippedDeployment } from '../domain/deployment.ts';
 import { hostAndPort } from '../domain/endpoint.ts';
@@ -68,8 +69,8 @@ function containerSource(address: string, { hintsOf, signal }: DiscoveryContext)
 
 async function inspectAll(address: string, signal: AbortSignal): Promise<readonly ContainerInspectInfo[]> {
   const engine = await connect(address);
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(LIST_MS)]);
-  const within = () => AbortSignal.any([ended, AbortSignal.timeout(ANSWER_MS)]);
+  const ended = AbortSignal.any([signal, timeLimit(systemClock, LIST_MS)]);
+  const within = () => AbortSignal.any([ended, timeLimit(systemClock, ANSWER_MS)]);
   const lists = await Promise.all(
     [TEMPLATE, MANAGED.label].map((label) =>
       engine.listContainers({ filters: { label: [label] }, abortSignal: within() }),

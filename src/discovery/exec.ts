@@ -4,8 +4,8 @@
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
+import { sleep, systemClock, timeLimit } from '../domain/clock.ts';
 import type { ProgramOutput, RunInContainer } from '../domain/deployment.ts';
 import { connect, isAboutRemoved } from './containers.ts';
 
@@ -45,7 +45,7 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
   stream.on('error', () => {}); // its close follows
   const closed = Promise.withResolvers<void>();
   addAbortSignal(abortSignal, stream).once('end', closed.resolve).once('close', closed.resolve);
-  const within = () => AbortSignal.any([abortSignal, AbortSignal.timeout(ENGINE_MS)]);
+  const within = () => AbortSignal.any([abortSignal, timeLimit(systemClock, ENGINE_MS)]);
   const exited = closed.promise.then(() => {
     stream.destroy();
     return reasonOf(exec, within);
@@ -72,7 +72,7 @@ export const runInContainer: RunInContainer = async ({ engine: address, id }, wo
 async function pidOf(exec: Docker.Exec, mark: string, within: () => AbortSignal) {
   try {
     for (let checks = 0; checks < START_CHECKS; checks += 1) {
-      if (checks > 0) await delay(START_CHECK_MS);
+      if (checks > 0) await sleep(systemClock, START_CHECK_MS);
       const { Pid: pid, Running: isRunning } = await exec.inspect({ abortSignal: within() });
       if (!isRunning || (pid > 0 && environmentOf(pid) === undefined)) return undefined;
       if (pid > 0 && isMarked(pid, mark)) return pid;
@@ -114,7 +114,7 @@ async function reasonOf(exec: Docker.Exec, within: () => AbortSignal): Promise<s
     for (let checks = 0; checks < END_CHECKS; checks += 1) {
       const { Running: isRunning, ExitCode: code } = await exec.inspect({ abortSignal: within() });
       if (!isRunning) return code === null ? 'it ended' : `exited with code ${code}`;
-      await delay(END_CHECK_MS, undefined, { ref: false });
+      await sleep(systemClock.background, END_CHECK_MS);
     }
     return 'closed its standard output';
   } catch (thrown) {

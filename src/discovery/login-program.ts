@@ -5,7 +5,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { dirname, resolve } from 'node:path';
 import Type, { type Static } from 'typebox';
 import { Check } from 'typebox/schema';
-import { settlesWithin } from '../domain/clock.ts';
+import { settlesWithin, systemClock, timeLimit } from '../domain/clock.ts';
 import { childEnvironment, type Variables } from '../domain/command.ts';
 import { codeOf, messageOf } from '../domain/errors.ts';
 import type { JsonObject } from '../domain/json.ts';
@@ -82,7 +82,7 @@ export class LoginProgram implements Login {
 
   readonly credential = (refused?: Credential): Promise<Credential> => {
     const kept = this.#kept;
-    if (kept !== undefined && kept.credential !== refused && performance.now() < kept.renewAtMs)
+    if (kept !== undefined && kept.credential !== refused && systemClock.now() < kept.renewAtMs)
       return Promise.resolve(kept.credential);
     this.#running ??= this.#login().finally(() => {
       this.#running = undefined;
@@ -110,11 +110,11 @@ export class LoginProgram implements Login {
       );
     const credential = { token: token || undefined, ...(cert && key ? { cert, key } : {}) };
     const lifeMs = expirationTimestamp
-      ? Date.parse(expirationTimestamp) - Date.now()
+      ? Date.parse(expirationTimestamp) - systemClock.wall()
       : Number.POSITIVE_INFINITY;
     if (Number.isNaN(lifeMs))
       throw this.#error(`its login program "${command}" printed an invalid time of expiry`);
-    this.#kept = { credential, renewAtMs: performance.now() + lifeMs - Math.min(RENEW_MS, lifeMs / 10) };
+    this.#kept = { credential, renewAtMs: systemClock.now() + lifeMs - Math.min(RENEW_MS, lifeMs / 10) };
     return credential;
   }
 
@@ -128,7 +128,7 @@ export class LoginProgram implements Login {
     } catch (thrown) {
       throw this.#error(`${name} cannot be started: ${messageOf(thrown)}`, thrown);
     }
-    const over = AbortSignal.any([this.#options.signal, AbortSignal.timeout(RUN_MS)]);
+    const over = AbortSignal.any([this.#options.signal, timeLimit(systemClock, RUN_MS)]);
     const ended = Promise.withResolvers<string | undefined>();
     const onOver = () =>
       ended.resolve(this.#options.signal.aborted ? 'was stopped' : `did not end within ${RUN_MS / 1_000} s`);

@@ -1,7 +1,6 @@
 // The clock of all code that measures time or waits; specs pass their own. An alarm is no Observable, because every call sets one.
 
 import { Observable } from 'rxjs';
-import type { TaskScheduler } from './task-scheduler.ts';
 
 /** Waits of a clock. The functions that they return cancel them. */
 interface Waits {
@@ -24,16 +23,20 @@ export interface Clock extends Waits {
 export const systemClock: Clock = {
   now: () => performance.now(),
   wall: () => Date.now(),
-  alarm: (waitMs, callback) => cancels(setTimeout(callback, waitMs)),
-  every: (everyMs, callback) => cancels(setInterval(callback, everyMs)),
+  alarm: (waitMs, callback) => once(setTimeout(callback, waitMs)),
+  every: (everyMs, callback) => repeated(setInterval(callback, everyMs)),
   background: {
-    alarm: (waitMs, callback) => cancels(setTimeout(callback, waitMs).unref()),
-    every: (everyMs, callback) => cancels(setInterval(callback, everyMs).unref()),
+    alarm: (waitMs, callback) => once(setTimeout(callback, waitMs).unref()),
+    every: (everyMs, callback) => repeated(setInterval(callback, everyMs).unref()),
   },
 };
 
-function cancels(timer: NodeJS.Timeout): () => void {
+function once(timer: NodeJS.Timeout): () => void {
   return () => clearTimeout(timer);
+}
+
+function repeated(timer: NodeJS.Timeout): () => void {
+  return () => clearInterval(timer);
 }
 
 /** Times of two clocks that differ by more than this are not compared, in ms. */
@@ -60,7 +63,10 @@ export function steadiness(wall: () => number, monotonic: () => number): () => b
 export const SLOW_MS = 1_000;
 
 /** A clock whose alarms that are due at the same time ring over several turns of the event loop. */
-export function spreadClock(scheduler: TaskScheduler, clock: Clock = systemClock): Clock {
+export function spreadClock(
+  scheduler: { readonly run: (task: () => void) => void },
+  clock: Clock = systemClock,
+): Clock {
   const spread =
     (alarm: Clock['alarm']): Clock['alarm'] =>
     (waitMs, callback) => {
@@ -104,6 +110,26 @@ export function timer$(clock: Pick<Clock, 'alarm'>, ms: number): Observable<void
 /** Emits each `everyMs`, the first time after the first of them. Never completes. */
 export function ticks$(clock: Pick<Clock, 'every'>, everyMs: number): Observable<void> {
   return new Observable((subscriber) => clock.every(everyMs, () => subscriber.next()));
+}
+
+/** Resolves after `ms`; rejects with the reason of the signal when that aborts before. */
+export async function sleep(clock: Pick<Clock, 'alarm'>, ms: number, signal?: AbortSignal): Promise<void> {
+  signal?.throwIfAborted();
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const cancel = clock.alarm(ms, resolve);
+  const stop = (): void => {
+    cancel();
+    reject(signal?.reason);
+  };
+  signal?.addEventListener('abort', stop);
+  await promise.finally(() => signal?.removeEventListener('abort', stop));
+}
+
+/** A signal that aborts after `ms` with a TimeoutError. It does not keep the process running. */
+export function timeLimit(clock: Pick<Clock, 'background'>, ms: number): AbortSignal {
+  const limit = new AbortController();
+  clock.background.alarm(ms, () => limit.abort(new DOMException(`no end within ${ms} ms`, 'TimeoutError')));
+  return limit.signal;
 }
 
 /** The time since 1970 of a monotonic time, by the wall clock as it is set now. */

@@ -1,6 +1,7 @@
 // The events of a gateway, to which metrics, statistics, logs and embedders subscribe. No event contains a secret, an argument or a
 // result.
 
+import { systemClock } from './clock.ts';
 import type { ErrorCode } from './errors.ts';
 import type { CallOutcome } from './exchange.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS, type TransportKind } from './instance.ts';
@@ -182,12 +183,12 @@ export function eventOf({
   id,
   serverId,
 }: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
-  return { atMs: Date.now(), template, instanceId: id, serverId };
+  return { atMs: systemClock.wall(), template, instanceId: id, serverId };
 }
 
 /** The event of an item that is left out of the list of all templates. */
 export function withheldEvent(template: string, { list, name, reason }: WithheldItem): GatewayEvent {
-  const atMs = Date.now();
+  const atMs = systemClock.wall();
   return { type: 'tool.withheld', atMs, template, list, tool: name, reason, alias: 'tool.omitted' };
 }
 

@@ -3,6 +3,7 @@
 // small ones. Source: ADR 42, ADR 45.
 
 import { ANONYMOUS } from './account.ts';
+import { systemClock } from './clock.ts';
 import { valuesIn } from './json.ts';
 import { LIMITS } from './limits.ts';
 
@@ -162,7 +163,7 @@ export class HeldBytes {
   readonly #all = new Set<Held>();
 
   /** `now` is a monotonic clock in ms. */
-  constructor(bounds: ByteBounds, now: () => number = () => performance.now()) {
+  constructor(bounds: ByteBounds, now: () => number = systemClock.now) {
     this.#budget = new ByteBudget(bounds);
     this.#now = now;
   }

@@ -2,6 +2,7 @@
 // work does not wait for all of them.
 
 import { type Linked, LinkedSet } from './call-map.ts';
+import { systemClock } from './clock.ts';
 import { LIMITS } from './limits.ts';
 
 export interface TaskSchedulerOptions {
@@ -35,7 +36,7 @@ export class TaskScheduler {
 
   constructor(options: TaskSchedulerOptions = {}) {
     const { perTurn = LIMITS.tasksPerTurn, turnMs = LIMITS.turnMs } = options;
-    const { nextTurn = inNextTurn, now = () => performance.now() } = options;
+    const { nextTurn = inNextTurn, now = systemClock.now } = options;
     this.#perTurn = typeof perTurn === 'number' ? () => perTurn : perTurn;
     this.#turnMs = turnMs;
     this.#nextTurn = nextTurn;

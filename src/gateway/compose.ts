@@ -99,7 +99,7 @@ export function composeGateway(
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ opener, registry, ...clock });
   const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing, requestBytes };
-  return { ...parts, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
+  return { ...parts, clock, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
 }
 
 /** Drops errors of the inspector: they would stop the inspected actor. */

@@ -2,7 +2,6 @@
 // again, and after each change while the gateway runs with --sync. src/discovery/ queries the sources, registry-sync.ts applies a
 // listing. Source: ADRs 59 and 65.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import { docker, podman } from '../discovery/containers.ts';
 import { kubernetes } from '../discovery/kubernetes.ts';
@@ -13,6 +12,7 @@ import {
   SourceError,
   type TemplateHints,
 } from '../discovery/provider.ts';
+import { sleep, systemClock } from '../domain/clock.ts';
 import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
@@ -203,5 +203,8 @@ export class Sync {
 
 /** False when the signal aborted the wait. */
 function waited(ms: number, signal: AbortSignal): Promise<boolean> {
-  return delay(ms, true, { signal, ref: false }).catch(() => false);
+  return sleep(systemClock.background, ms, signal).then(
+    () => true,
+    () => false,
+  );
 }

@@ -6,6 +6,7 @@ import type { Middleware, ParameterizedContext } from 'koa';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
+import { systemClock } from '../domain/clock.ts';
 import { originNotAllowed } from '../domain/error-catalogue.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import {
@@ -287,7 +288,7 @@ export class HttpCallReport implements CallReport {
   sentTo: SentTo | undefined;
   record: CallRecord | undefined;
   readonly trace: RequestTrace | undefined;
-  readonly startMs = performance.now();
+  readonly startMs = systemClock.now();
   outcome: CallOutcome | undefined;
   /** Error code of the gateway, or of JSON-RPC. */
   errorCode: ErrorCode | number | undefined;

@@ -2,6 +2,7 @@
 // Over the byte bounds the slowest readers are disconnected; a caller near its bound may not make new calls. Source: ADR 45.
 
 import type { ServerResponse } from 'node:http';
+import { systemClock } from '../domain/clock.ts';
 import { tooMuchUnread } from '../domain/error-catalogue.ts';
 import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
 import { HTTP_LIMITS } from './limits.ts';
@@ -62,7 +63,7 @@ export function limitReader(response: ServerResponse, unreadMs: number = HTTP_LI
   response.on('timeout', () => {
     // Nothing is waiting; the next write restarts the timeout.
     if (response.writableLength === 0) return;
-    const nowMs = performance.now();
+    const nowMs = systemClock.now();
     // A missing timeout means progress.
     if (nowMs - checkedAtMs > checkMs * 1.5) quietSinceMs = nowMs - checkMs;
     checkedAtMs = nowMs;

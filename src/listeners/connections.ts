@@ -5,6 +5,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { networkOf } from '../auth/network-of.ts';
+import { systemClock } from '../domain/clock.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { type AddressCheck, addressesIn } from '../transports/network-guard.ts';
 
@@ -70,12 +71,12 @@ export class Connections {
     const others = isTrusted ? undefined : (this.#ofNetwork.get(network) ?? new Set());
     const connection: Connection = {
       ...{ socket, server, network, others, requests: 0, unknown: undefined, hasFinished: false },
-      ...{ startBytes: 0, idleSinceMs: performance.now() },
+      ...{ startBytes: 0, idleSinceMs: systemClock.now() },
       onAnswered: ({ complete }) => {
         connection.requests -= 1;
         connection.unknown = undefined;
         connection.hasFinished = true;
-        connection.idleSinceMs = performance.now();
+        connection.idleSinceMs = systemClock.now();
         if (complete) connection.startBytes = socket.bytesRead;
         if (this.#all.delete(socket)) this.#all.set(socket, connection);
         if (others?.delete(connection)) others.add(connection);
@@ -88,7 +89,7 @@ export class Connections {
       if (others.size > perAddress) this.#close(oldestOf(others, connection));
     }
     if (this.#all.size > total)
-      this.#close(oldestOf(this.#all.values(), connection, performance.now() - IDLE_MS));
+      this.#close(oldestOf(this.#all.values(), connection, systemClock.now() - IDLE_MS));
   }
 
   /** Counts a request whose headers are complete, until its answer ends. */
@@ -124,7 +125,7 @@ export class Connections {
    * that had a request just now, and turns to older ones when those that it used are closed: they would be reset.
    */
   closeIdle(server: Server, drainingSinceMs: number): void {
-    const sinceMs = performance.now() - IDLE_MS;
+    const sinceMs = systemClock.now() - IDLE_MS;
     if (drainingSinceMs > sinceMs) return;
     for (const connection of this.#all.values()) {
       const { socket, requests, startBytes, idleSinceMs } = connection;

@@ -9,11 +9,11 @@ import {
   filter,
   ignoreElements,
   map,
+  merge,
   type Observable,
   scan,
   shareReplay,
   takeUntil,
-  timer,
 } from 'rxjs';
 import { DurationHistogram } from '../actors/durations.ts';
 import {
@@ -24,6 +24,7 @@ import {
   tallyOf,
 } from '../actors/metrics.ts';
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
+import { systemClock, ticks$, timer$ } from '../domain/clock.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
 import type { Gateway } from '../gateway.ts';
 import type { TemplateSnapshot } from '../gateway-types.ts';
@@ -44,8 +45,8 @@ export class Samples {
   readonly #samples$: Observable<Sample>;
 
   constructor(gateway: SampledGateway) {
-    this.#samples$ = timer(0, INTERVAL_MS).pipe(
-      scan<number, Sample, undefined>((before) => new Sample(gateway, before), undefined),
+    this.#samples$ = merge(timer$(systemClock, 0), ticks$(systemClock, INTERVAL_MS)).pipe(
+      scan<void, Sample, undefined>((before) => new Sample(gateway, before), undefined),
       takeUntil(gateway.events$.pipe(ignoreElements(), endWith(undefined))),
       shareReplay({ bufferSize: 1, refCount: true }),
     );
@@ -86,12 +87,12 @@ export class LoadHistory {
 
   constructor(gateway: SampledGateway) {
     let before = new Sample(gateway, undefined);
-    const interval = setInterval(() => {
+    const stop = systemClock.background.every(HISTORY_INTERVAL_MS, () => {
       before = new Sample(gateway, before);
       this.#points.push(before.point());
       if (this.#points.length > HISTORY_POINTS) this.#points.shift();
-    }, HISTORY_INTERVAL_MS).unref();
-    gateway.events$.subscribe({ complete: () => clearInterval(interval) });
+    });
+    gateway.events$.subscribe({ complete: () => stop() });
   }
 
   /** Oldest first. None for a viewer of some templates, because percentiles of all templates say nothing about these. */
@@ -134,12 +135,12 @@ interface TemplatePart extends Part {
 
 class Sample {
   readonly number: number;
-  readonly atMs = performance.now();
+  readonly atMs = systemClock.now();
   readonly parts: ReadonlyMap<string, TemplatePart>;
   /** Totals so far, by their count objects, which are replaced with their template or instance. */
   readonly counted = new Map<object, Load>();
   readonly #metrics: SampledGateway['metrics'];
-  readonly #at = new Date().toISOString();
+  readonly #at = new Date(systemClock.wall()).toISOString();
   readonly #intervalMs: number;
   /** Texts by viewer, template and last sample: equal readers share one. */
   readonly #texts = new Map<string, string>();

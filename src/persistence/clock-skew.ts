@@ -2,8 +2,8 @@
 // compared with the same clock, so this also finds nodes that differ from each other. Source: ADR 95.
 
 import type { Logger } from 'pino';
-import { exhaustMap, type Subscription, timer } from 'rxjs';
-import { LARGEST_SKEW_MS } from '../domain/clock.ts';
+import { exhaustMap, merge, type Subscription } from 'rxjs';
+import { LARGEST_SKEW_MS, systemClock, ticks$, timer$ } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import type { Store } from './store.ts';
 
@@ -18,7 +18,7 @@ const WARNED_MS = LARGEST_SKEW_MS / 2;
 export function watchClockSkew(
   store: Pick<Store, 'serverTimeMs'>,
   log: Pick<Logger, 'warn'>,
-  now: () => number = Date.now,
+  now: () => number = systemClock.wall,
 ): Subscription {
   const check = async (): Promise<void> => {
     const askedAtMs = now();
@@ -33,7 +33,7 @@ export function watchClockSkew(
       'the clocks of this node and of the database differ',
     );
   };
-  return timer(0, CHECK_MS)
+  return merge(timer$(systemClock, 0), ticks$(systemClock, CHECK_MS))
     .pipe(
       exhaustMap(() =>
         check().catch((thrown: unknown) =>

@@ -1,8 +1,8 @@
 // The interface of one kind of database: its URL, its driver, its lock and the meaning of its errors.
 // databases/ implements it; open.ts, orm.ts and migrate.ts use it.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Options } from '@mikro-orm/sql';
+import { sleep, systemClock } from '../domain/clock.ts';
 import type { Sockets } from './mikro-orm-patches.ts';
 import { type DriverError, driverErrorOf, urlRefused } from './store-errors.ts';
 
@@ -132,13 +132,13 @@ export async function retryConflicts<T>(
   withinMs: number,
   work: () => Promise<T>,
 ): Promise<T> {
-  const deadline = performance.now() + withinMs;
+  const deadline = systemClock.now() + withinMs;
   for (;;) {
     try {
       return await work();
     } catch (thrown) {
-      if (failureOf(database, thrown) !== 'conflict' || performance.now() >= deadline) throw thrown;
-      await delay(TRY_AGAIN_MS * (1 + Math.random()));
+      if (failureOf(database, thrown) !== 'conflict' || systemClock.now() >= deadline) throw thrown;
+      await sleep(systemClock, TRY_AGAIN_MS * (1 + Math.random()));
     }
   }
 }

@@ -3,10 +3,9 @@
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { setTimeout as delay } from 'node:timers/promises';
 import { raw, UniqueConstraintViolationException } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
-import { settlesWithin } from '../domain/clock.ts';
+import { settlesWithin, sleep, systemClock } from '../domain/clock.ts';
 import { codeOf, type Delivered, databaseFull, databaseUnavailable, GatewayError } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 import type { Database } from './database.ts';
@@ -68,7 +67,7 @@ export class OrmSession {
   /** Time of the end of the last operation that succeeded, by `performance.now()`, in ms. */
   #succeededAt = 0;
   #isClosed = false;
-  #synchronizing: NodeJS.Timeout | undefined;
+  #cancelSynchronization: (() => void) | undefined;
 
   constructor(deps: OrmSessionDeps) {
     this.#deps = deps;
@@ -109,7 +108,10 @@ export class OrmSession {
         writeBehind.end(client);
       }
     });
-    this.#synchronizing ??= setTimeout(() => void this.#synchronize(), SYNCHRONIZE_MS).unref();
+    this.#cancelSynchronization ??= systemClock.background.alarm(
+      SYNCHRONIZE_MS,
+      () => void this.#synchronize(),
+    );
     return result;
   }
 
@@ -181,7 +183,7 @@ export class OrmSession {
     const closing = this.#writers.take(async () => {
       if (this.#hasLostConnection) return;
       // Closing the file synchronizes it, unless another process has it open.
-      if (this.#synchronizing !== undefined) await this.#synchronize();
+      if (this.#cancelSynchronization !== undefined) await this.#synchronize();
       await this.#orm?.close();
       isClean = true;
     });
@@ -191,8 +193,8 @@ export class OrmSession {
   }
 
   async #synchronize(): Promise<void> {
-    clearTimeout(this.#synchronizing);
-    this.#synchronizing = undefined;
+    this.#cancelSynchronization?.();
+    this.#cancelSynchronization = undefined;
     const { database, file } = this.#deps;
     if (file === undefined) return;
     await database.writeBehind?.synchronize(file).catch(() => {
@@ -219,13 +221,13 @@ export class OrmSession {
     const { timeoutMs } = this.#deps;
     const timer = new AbortController();
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };
-    const giveUp = delay(timeoutMs, undefined, { signal: timer.signal }).then((): never => {
+    const giveUp = sleep(systemClock, timeoutMs, timer.signal).then((): never => {
       operation.hasEnded = true;
       this.#dropSilentPool(operation);
       throw databaseUnavailable(new Error(`no answer within ${timeoutMs} ms`), operation.delivered);
     });
     const begin = (): Promise<T> => {
-      operation.startedAt = performance.now();
+      operation.startedAt = systemClock.now();
       // An operation without an answer must also release the queue.
       return Promise.race([this.#attempts(work, operation), giveUp]);
     };
@@ -247,7 +249,7 @@ export class OrmSession {
         // Its caller got an error while it waited, and the next operation uses the connection.
         if (operation.hasEnded) throw databaseUnavailable(new Error('too late'));
         const result = await work(used.orm.em.fork(), used.tables, operation);
-        this.#succeededAt = performance.now();
+        this.#succeededAt = systemClock.now();
         return result;
       } catch (thrown) {
         const driverError = thrown instanceof GatewayError ? undefined : driverErrorOf(thrown);
@@ -271,7 +273,7 @@ export class OrmSession {
         }
         // The database rolled back the conflicting transaction.
         operation.delivered = 'no';
-        await delay(Math.random() * LONGEST_PAUSE_MS);
+        await sleep(systemClock, Math.random() * LONGEST_PAUSE_MS);
       }
     }
   }
@@ -284,7 +286,7 @@ export class OrmSession {
     const { database, timeoutMs } = this.#deps;
     if (startedAt === undefined) return;
     const quietSince = Math.max(startedAt, this.#succeededAt);
-    if (!database.isFile && performance.now() - quietSince <= timeoutMs / 2) return;
+    if (!database.isFile && systemClock.now() - quietSince <= timeoutMs / 2) return;
     this.#dropConnection();
   }
 

@@ -1,7 +1,8 @@
 // Watches the registry and the accounts for changes by polling the revision of the store, so that the nodes
 // of one database notice each other's changes. Source: ADR 19.
 
-import { defer, exhaustMap, type Observable, timer } from 'rxjs';
+import { defer, exhaustMap, merge, type Observable } from 'rxjs';
+import { systemClock, ticks$, timer$ } from '../domain/clock.ts';
 import { GatewayError, reasonOf } from '../domain/errors.ts';
 import type { Store } from './store.ts';
 
@@ -35,6 +36,6 @@ export function watchRevision(
         return { kind: 'away', reason: reasonOf(cause) };
       }
     };
-    return timer(0, everyMs).pipe(exhaustMap(read));
+    return merge(timer$(systemClock, 0), ticks$(systemClock, everyMs)).pipe(exhaustMap(read));
   });
 }

@@ -12,6 +12,7 @@ import {
   type TemplateSettings,
 } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
+import { systemClock } from '../domain/clock.ts';
 import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import { keptBytes } from '../domain/held-bytes.ts';
@@ -99,7 +100,7 @@ export class ActiveRegistry {
   applySettings(template: string, loadBalancer: LoadBalancerSettings): void {
     this.#settings.set(template, loadBalancer);
     this.#deps.fleet.setPolicy(template, policyOf(loadBalancer, this.#deps.policy));
-    this.#emit({ type: 'template.changed', atMs: Date.now(), template });
+    this.#emit({ type: 'template.changed', atMs: systemClock.wall(), template });
   }
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
@@ -117,7 +118,7 @@ export class ActiveRegistry {
     this.#settings.delete(template);
     if (defined?.has(template)) fleet.setPolicy(template, policy);
     else fleet.deleteTemplate(template);
-    this.#emit({ type: 'template.changed', atMs: Date.now(), template });
+    this.#emit({ type: 'template.changed', atMs: systemClock.wall(), template });
   }
 
   /** Starts the instance; only lists one of another node, or whose secrets cannot be read. Replaces one with the same id. */

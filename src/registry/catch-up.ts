@@ -4,7 +4,7 @@
 import {
   catchError,
   defer,
-  delay,
+  delayWhen,
   EMPTY,
   map,
   merge,
@@ -15,8 +15,8 @@ import {
   switchMap,
   tap,
   throttle,
-  timer,
 } from 'rxjs';
+import { systemClock, timer$ } from '../domain/clock.ts';
 
 export interface CatchUpOptions {
   readonly work: () => Promise<unknown>;
@@ -49,9 +49,9 @@ export function catchUp(
       hasFailed = !isDone;
       outcomes$.next(isDone);
     }),
-    delay(gapMs),
+    delayWhen(() => timer$(systemClock, gapMs)),
   );
-  const retries$ = outcomes$.pipe(switchMap((isDone) => (isDone ? EMPTY : timer(RETRY_MS))));
+  const retries$ = outcomes$.pipe(switchMap((isDone) => (isDone ? EMPTY : timer$(systemClock, RETRY_MS))));
   return merge(requests$, retries$)
     .pipe(throttle(() => run$, { leading: true, trailing: true }))
     .subscribe();

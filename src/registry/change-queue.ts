@@ -1,6 +1,7 @@
 // Serializes the changes of the registry, so that a queue behind a database that does not answer ends with its first change. The
 // store bounds the time of each query. Source: ADR 53.
 
+import { systemClock } from '../domain/clock.ts';
 import { databaseUnavailable, hasCode } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -16,7 +17,7 @@ export class ChangeQueue {
   /** Start of the first of the changes that failed since the last success because the database was unavailable. */
   #failingSinceMs = Number.POSITIVE_INFINITY;
 
-  constructor(scheduler: TaskScheduler, now: () => number = () => performance.now()) {
+  constructor(scheduler: TaskScheduler, now: () => number = systemClock.now) {
     this.#scheduler = scheduler;
     this.#now = now;
   }

@@ -2,6 +2,7 @@
 // succeeds. registry.ts reads and applies it.
 
 import { filter, type Observable, pairwise, retry, Subject, Subscription, startWith } from 'rxjs';
+import { systemClock } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
@@ -19,8 +20,8 @@ export class Follower {
 
   constructor(reload: () => Promise<unknown>, emit: (event: GatewayEvent) => void) {
     const onFailure = (thrown: unknown) =>
-      emit({ type: 'registry.behind', atMs: Date.now(), code: asGatewayError(thrown).code });
-    const onRecovery = () => emit({ type: 'registry.current', atMs: Date.now() });
+      emit({ type: 'registry.behind', atMs: systemClock.wall(), code: asGatewayError(thrown).code });
+    const onRecovery = () => emit({ type: 'registry.current', atMs: systemClock.wall() });
     this.#subscriptions.add(catchUp(this.#requests$, { work: reload, gapMs: GAP_MS, onFailure, onRecovery }));
   }
 

@@ -4,7 +4,7 @@
 
 import { homedir } from 'node:os';
 import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
+import { sleep, systemClock } from '../domain/clock.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { pathTextsIn } from './command-paths.ts';
 import { createWalk, type Place, type Walk } from './path-walk.ts';
@@ -43,7 +43,10 @@ export async function exposureOf(
   from: string = process.cwd(),
 ): Promise<string | undefined> {
   if (program.command === undefined || program.force === true) return undefined;
-  return Promise.race([firstExposure(program, paths, from), delay(LOOK_MS, UNANSWERED, { ref: false })]);
+  return Promise.race([
+    firstExposure(program, paths, from),
+    sleep(systemClock.background, LOOK_MS).then(() => UNANSWERED),
+  ]);
 }
 
 /** The tokens of this user that `gateway login` stores. */
@@ -84,7 +87,7 @@ async function firstExposure(
   paths: readonly ProtectedPath[],
   from: string,
 ): Promise<string | undefined> {
-  const endsAt = performance.now() + LOOK_MS;
+  const endsAt = systemClock.now() + LOOK_MS;
   const walk = createWalk();
   const holders = await holdersOf([...paths, ...SYSTEM_FOLDERS], walk);
   const systemFolders = await systemFoldersOf(walk);
@@ -121,7 +124,7 @@ async function firstExposure(
     for (const text of pathTextsIn(word, { HOME: home, PWD: folder, ...env })) {
       if (seen.has(text) || (text === '' && name !== undefined)) continue;
       seen.add(text);
-      if (performance.now() > endsAt) return UNANSWERED;
+      if (systemClock.now() > endsAt) return UNANSWERED;
       const finding = await exposureAt(text, folder);
       if (finding !== undefined) return `${name ?? `"${text}"`} ${finding}: ${REMEDY}`;
     }

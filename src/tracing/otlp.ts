@@ -1,7 +1,6 @@
 // Sends the spans of this process to an OTLP collector over HTTP, as configured by the OTEL_* variables. Loaded only when they
 // name a collector: the SDK and the exporter cost 80 ms and 25 MB. Names and defaults are those of OpenTelemetry. Source: ADR 76.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import { DiagLogLevel, diag, trace } from '@opentelemetry/api';
 import { detectResources, envDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import {
@@ -15,6 +14,7 @@ import {
   TracerProvider,
 } from '@opentelemetry/sdk-trace';
 import type { Logger } from 'pino';
+import { settlesWithin, systemClock } from '../domain/clock.ts';
 import { reasonOf } from '../domain/errors.ts';
 import { definedFields, jsonIn } from '../domain/json.ts';
 import { VERSION } from '../domain/version.ts';
@@ -55,7 +55,7 @@ export async function startOtlp(env: Environment, log: Log) {
       trace.disable();
       // A collector that refuses the last spans is a warning like any other.
       const sent = provider.shutdown().catch((thrown: unknown) => report(reasonOf(thrown)));
-      await Promise.race([sent, delay(FLUSH_MS, undefined, { ref: false })]);
+      await settlesWithin(sent, FLUSH_MS, systemClock.background);
       diag.disable();
     },
   };
@@ -122,7 +122,7 @@ function warningOf(log: Log): Report {
 function oncePerMinute(warn: Report): Report {
   let quietUntilMs = Number.NEGATIVE_INFINITY;
   return (message) => {
-    const now = performance.now();
+    const now = systemClock.now();
     if (now < quietUntilMs) return;
     quietUntilMs = now + REPORT_MS;
     warn(message);

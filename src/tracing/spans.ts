@@ -15,6 +15,7 @@ import {
   TraceFlags,
   trace,
 } from '@opentelemetry/api';
+import { systemClock } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import {
   type AttemptDetails,
@@ -43,11 +44,11 @@ export function embeddedTrace(): RequestTrace {
 /** Makes a span and its children. They share a clock: wall clock at the start, monotonic after it. Milliseconds since 1970. */
 class SpanSource {
   readonly tracer = trace.getTracer('stagedoor', VERSION);
-  readonly startMs = Date.now();
-  readonly #startedAt = performance.now();
+  readonly startMs = systemClock.wall();
+  readonly #startedAt = systemClock.now();
 
   now(): number {
-    return this.startMs + (performance.now() - this.#startedAt);
+    return this.startMs + (systemClock.now() - this.#startedAt);
   }
 
   /** A span that begins now. */

@@ -5,6 +5,7 @@
 import { Observable, type Observer, ReplaySubject, Subject, type Unsubscribable } from 'rxjs';
 import { CallMap } from '../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../domain/client.ts';
+import { systemClock } from '../domain/clock.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../domain/errors.ts';
 import { cancellation, type ExchangeEvent, type ExchangeRequest, isFinal } from '../domain/exchange.ts';
@@ -80,7 +81,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   ended: Closed | undefined;
 
   /** `profile`: the client that the backend may ask; undefined: requests of the backend are refused. `now`: monotonic, in ms. */
-  constructor(profile: Pick<ClientProfile, 'capabilities'> | undefined, now = () => performance.now()) {
+  constructor(profile: Pick<ClientProfile, 'capabilities'> | undefined, now = systemClock.now) {
     this.#profile = profile;
     this.#callers = new RecentCallers(now);
   }

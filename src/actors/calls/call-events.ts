@@ -2,6 +2,7 @@
 // order (one hidden class): a call makes four at most, and thousands are kept.
 
 import { ANONYMOUS } from '../../domain/account.ts';
+import { systemClock } from '../../domain/clock.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../domain/events.ts';
 import { type CallRecord, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
@@ -106,7 +107,7 @@ export class CallEvents implements CallRecord {
     const tool = toolOf(request);
     return {
       type,
-      atMs: Date.now(),
+      atMs: systemClock.wall(),
       template,
       call: number,
       method: short(request.method),

@@ -3,6 +3,7 @@
 
 import type { Logger } from 'pino';
 import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
+import { systemClock } from '../../domain/clock.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';
 import type { Tracing } from '../../tracing/tracing.ts';
@@ -27,7 +28,7 @@ export function observe(
   void traces.ready(); // so that the first request is traced, too, when a provider exists already
   return (context, next) => {
     const { res: response, state } = context;
-    const startMs = log.isLevelEnabled('info') ? performance.now() : undefined;
+    const startMs = log.isLevelEnabled('info') ? systemClock.now() : undefined;
     const { spans } = traces;
     if (spans !== undefined && !PROBES.has(context.path))
       state.trace = new spans.RequestSpan(context.req.headers);
@@ -35,7 +36,7 @@ export function observe(
       metrics.countAnswer(statusOf(response), state.errorCode);
       if (state.trace !== undefined) endTrace(context);
       if (startMs === undefined) return;
-      log.info(lineOf(context, performance.now() - startMs), 'request');
+      log.info(lineOf(context, systemClock.now() - startMs), 'request');
       state.isLogged = true;
     });
     return next();
@@ -69,7 +70,7 @@ export function reportLog(log: Logger): ReportListener {
       error_code: typeof errorCode === 'string' ? errorCode : undefined,
       rpc_error: typeof errorCode === 'number' ? errorCode : undefined,
       trace_id: trace?.traceId,
-      ms: Math.round((performance.now() - startMs) * 10) / 10,
+      ms: Math.round((systemClock.now() - startMs) * 10) / 10,
     };
     log.info(line, 'call');
   };

@@ -4,6 +4,7 @@
 import type { AuditLog } from '../../auth/audit.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
 import { CALL_ACTION } from '../../domain/audit.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -29,7 +30,7 @@ const COUNTED_CALLERS = 10_000;
 export function auditTrail(
   audit: Pick<AuditLog, 'record' | 'suppress'>,
   proxies: Pick<Proxies, 'address'>,
-  now: () => number = () => performance.now(),
+  now: () => number = systemClock.now,
 ): (route: Pick<Route, 'method' | 'path' | 'isAudited'>) => RouteMiddleware[] {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: COUNTED_CALLERS });
   const most = HTTP_LIMITS.recordedRefusalsPerMinute;
@@ -101,7 +102,7 @@ export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>):
         tool,
         instance: sentTo?.id,
         outcome,
-        durationMs: Math.round(performance.now() - startMs),
+        durationMs: Math.round(systemClock.now() - startMs),
         attempts,
       },
     };

@@ -4,6 +4,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { RateLimit, RateLimiter } from '../../auth/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../domain/error-catalogue.ts';
 import type { JsonFields } from '../../domain/json.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
@@ -43,10 +44,10 @@ export function body(
       // Refused before a byte is read.
       if (length > maxBytes) throw payloadTooLarge(maxBytes);
       const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
-      const startMs = performance.now();
+      const startMs = systemClock.now();
       if (context.state.principal === undefined) costs.connections?.receive(context.req);
       const bytes = await (isSmall ? read(context) : readCounted(read, context, length, costs));
-      const isSlow = performance.now() - startMs > HTTP_LIMITS.callerCheckMs;
+      const isSlow = systemClock.now() - startMs > HTTP_LIMITS.callerCheckMs;
       const refusal = isSlow ? await context.state.check?.(context) : undefined;
       if (refusal !== undefined) throw refusal;
       const fields = {};

@@ -4,6 +4,7 @@
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import { mayDo, type Principal } from '../../domain/account.ts';
+import { systemClock } from '../../domain/clock.ts';
 import {
   databaseUnavailable,
   type GatewayError,
@@ -163,7 +164,7 @@ export const healthRoutes: readonly Route[] = [
       const database = await gateway.databaseStatus();
       const health: Static<typeof ServerHealth> = {
         status: database === 'connected' ? 'healthy' : 'unhealthy',
-        timestamp: new Date().toISOString(),
+        timestamp: new Date(systemClock.wall()).toISOString(),
         uptime: gateway.metrics.uptimeSeconds,
         version: API_VERSION,
         database,

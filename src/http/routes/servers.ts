@@ -3,6 +3,7 @@
 
 import Type from 'typebox';
 import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../../domain/answer-errors.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import { parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonText } from '../../domain/json.ts';
@@ -142,11 +143,11 @@ export const serverToolRoutes: readonly Route[] = [
         method: 'tools/call',
         params: { name: tool_name, arguments: fields.arguments ?? {} },
       };
-      const startMs = performance.now();
+      const startMs = systemClock.now();
       const replyOf = (result: JsonText): Reply => {
         const failure = failureOf(tool_name, result);
         if (failure !== undefined) throw atInstance(failure, instanceId);
-        const execution_time_ms = rounded(performance.now() - startMs, 3);
+        const execution_time_ms = rounded(systemClock.now() - startMs, 3);
         return withResult(200, { server_id, tool_name, execution_time_ms }, result, { instanceId });
       };
       return resultReply({ gateway, template, instanceId }, call, request, replyOf);

@@ -4,7 +4,7 @@
 import type { ServerResponse } from 'node:http';
 import { type Observer, Subscription } from 'rxjs';
 import { availableMemoryBytes } from '../../config/memory.ts';
-import { SLOW_MS, spreadClock } from '../../domain/clock.ts';
+import { SLOW_MS, spreadClock, systemClock } from '../../domain/clock.ts';
 import { asGatewayError, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Tracker } from '../../domain/exchange.ts';
 import { type ByteBounds, memoryBounds } from '../../domain/held-bytes.ts';
@@ -51,15 +51,14 @@ export class EventStreams {
    * was revoked would otherwise stay open forever.
    */
   track(stream: OpenStream, context: HttpContext): () => void {
-    const keepAlive = setInterval(() => stream.keepAlive(), this.#keepAliveMs);
-    const check = setInterval(
-      () => this.#scheduler.run(() => void this.#checkCaller(stream, context)),
-      this.#callerCheckMs,
+    const endKeepAlive = systemClock.every(this.#keepAliveMs, () => stream.keepAlive());
+    const endChecks = systemClock.every(this.#callerCheckMs, () =>
+      this.#scheduler.run(() => void this.#checkCaller(stream, context)),
     );
     this.#open.add(stream);
     return () => {
-      clearInterval(check);
-      clearInterval(keepAlive);
+      endChecks();
+      endKeepAlive();
       this.#open.delete(stream);
     };
   }

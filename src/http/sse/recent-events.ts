@@ -5,6 +5,7 @@
 
 import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/account.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { eventStreamLimit } from '../../domain/error-catalogue.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
@@ -94,7 +95,7 @@ export class RecentEvents {
         missed,
         isCountHidden: missed > 0 && !seesAll,
         allowance: this.#size,
-        refilledAtMs: performance.now(),
+        refilledAtMs: systemClock.now(),
       };
       this.#readings.add(reading);
       subscriber.add(() => this.#readings.delete(reading));
@@ -159,14 +160,14 @@ export class RecentEvents {
   #wakeSoon(): void {
     if (this.#isWakeDue) return;
     this.#isWakeDue = true;
-    const waitMs = this.#wokeAtMs + this.#rate.intervalMs - performance.now();
-    if (waitMs > 0) setTimeout(() => this.#wake(), waitMs).unref();
+    const waitMs = this.#wokeAtMs + this.#rate.intervalMs - systemClock.now();
+    if (waitMs > 0) systemClock.background.alarm(waitMs, () => this.#wake());
     else setImmediate(() => this.#wake());
   }
 
   #wake(): void {
     this.#isWakeDue = false;
-    this.#wokeAtMs = performance.now();
+    this.#wokeAtMs = systemClock.now();
     this.#waiting = 0;
     for (const { unread } of this.#readings) if (unread.length > 0) this.#waiting += 1;
     for (const reading of this.#readings) this.#emit(reading);
@@ -184,7 +185,7 @@ export class RecentEvents {
   }
 
   #refill(reading: EventReading): void {
-    const now = performance.now();
+    const now = systemClock.now();
     const part = this.#rate.perSecond / Math.max(1, this.#waiting);
     const gained = ((now - reading.refilledAtMs) / 1_000) * part;
     reading.allowance = Math.min(this.#size, reading.allowance + gained);

@@ -3,6 +3,7 @@
 
 import { isIP } from 'node:net';
 import { type Cookie, parseCookie } from 'undici';
+import { systemClock } from '../../domain/clock.ts';
 
 /** Bounds of one jar. Over them the oldest cookies are removed; a larger cookie is not kept. */
 export const COOKIES = { most: 50, bytes: 8 * 1024 } as const;
@@ -49,7 +50,7 @@ export class CookieJar {
   headerFor(target: string, own = ''): string | undefined {
     if (this.#kept === undefined) return undefined;
     const path = pathOf(target);
-    const nowMs = performance.now();
+    const nowMs = systemClock.now();
     const matching = [...this.#kept.values()]
       .filter((kept) => kept.expiresAtMs > nowMs && isBelow(path, kept.path))
       .sort((one, other) => other.path.length - one.path.length);
@@ -64,7 +65,7 @@ export class CookieJar {
     this.#kept ??= new Map();
     const key = `${name}\n${path}`;
     this.#kept.delete(key);
-    if (expiresAtMs > performance.now())
+    if (expiresAtMs > systemClock.now())
       this.#kept.set(key, { name, pair: name === '' ? value : `${name}=${value}`, path, expiresAtMs });
     let bytes = 0;
     for (const kept of this.#kept.values()) bytes += kept.pair.length + kept.path.length;
@@ -93,8 +94,9 @@ const NEGATIVE_AGE = /;\s*max-age\s*=\s*-/i;
 
 /** Monotonic, in ms. */
 function expiryOf({ maxAge, expires }: Cookie): number {
-  const leftMs = typeof maxAge === 'number' ? maxAge * 1_000 : Number(expires ?? Number.NaN) - Date.now();
-  return Number.isNaN(leftMs) ? Number.POSITIVE_INFINITY : performance.now() + leftMs;
+  const leftMs =
+    typeof maxAge === 'number' ? maxAge * 1_000 : Number(expires ?? Number.NaN) - systemClock.wall();
+  return Number.isNaN(leftMs) ? Number.POSITIVE_INFINITY : systemClock.now() + leftMs;
 }
 
 /** The path of a cookie, else the folder of the request. Source: RFC 6265, 5.1.4. */

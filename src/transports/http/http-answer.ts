@@ -3,6 +3,7 @@
 // followed once. It knows no calls and no sessions.
 
 import type { Dispatcher } from 'undici';
+import { systemClock } from '../../domain/clock.ts';
 import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import {
@@ -96,7 +97,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   /** Of a status that is no success. */
   #refusal: ResponseHeaders | undefined;
   #holding: Holding | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #cancelTimer: (() => void) | undefined;
 
   constructor(sink: AnswerSink) {
     this.#sink = sink;
@@ -135,7 +136,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
 
   /** The rest of the answer is not needed. Aborts it only after LIMITS.backgroundMs: if it ends before, the connection is kept. */
   dismiss(): void {
-    if (!this.#over) this.#timer ??= setTimeout(() => this.abort(), LIMITS.backgroundMs).unref();
+    if (!this.#over)
+      this.#cancelTimer ??= systemClock.background.alarm(LIMITS.backgroundMs, () => this.abort());
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -290,7 +292,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   /** Nothing but the beginning of its text is needed, so the rest is not waited for. */
   #beginRefusal(headers: ResponseHeaders): void {
     this.#refusal = headers;
-    this.#timer ??= setTimeout(() => this.#endRefusal(), LIMITS.backgroundMs).unref();
+    this.#cancelTimer ??= systemClock.background.alarm(LIMITS.backgroundMs, () => this.#endRefusal());
   }
 
   #endRefusal(): void {
@@ -316,7 +318,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
 
   #end(): void {
     this.#over = true;
-    clearTimeout(this.#timer);
+    this.#cancelTimer?.();
     this.#decoder?.close();
     this.#holding?.release();
   }

@@ -6,6 +6,7 @@
 
 import type { Subscriber } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/exchange.ts';
@@ -49,7 +50,7 @@ interface Polling {
   lastEventId: string;
   retryMs: number | undefined;
   emptyAttempts: number;
-  timer?: NodeJS.Timeout;
+  cancelWait?: () => void;
 }
 
 /** A request is repeated only after its first answer has ended, so that no message of the first attempt can arrive later. */
@@ -218,7 +219,7 @@ export class HttpCall implements AnswerSink {
     const { emptyAttempts, retryMs = USUAL_WAIT_MS } = polling;
     const leastMs = emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (emptyAttempts - 1);
     const waitMs = Math.min(Math.max(retryMs, leastMs), LIMITS.callLongestMs);
-    polling.timer = setTimeout(() => this.#poll(polling), waitMs).unref();
+    polling.cancelWait = systemClock.background.alarm(waitMs, () => this.#poll(polling));
     // Last, because the caller may unsubscribe.
     if (ended.kind === 'complete') this.emit({ kind: 'interrupted', retryMs: polling.retryMs });
   }
@@ -344,7 +345,7 @@ export class HttpCall implements AnswerSink {
   #settle(): void {
     this.isOver = true;
     this.#endPostSpan(this.#answer?.status ?? 0);
-    clearTimeout(this.#polling?.timer);
+    this.#polling?.cancelWait?.();
     this.#conversation.calls.delete(this.#id);
   }
 }

@@ -5,6 +5,7 @@
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { NO_CALLER } from '../../domain/held-bytes.ts';
@@ -57,7 +58,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     this.backend = backend;
     this.#profile = profile;
     if (profile !== undefined) return;
-    this.#callers = new RecentCallers(() => performance.now());
+    this.#callers = new RecentCallers(systemClock.now);
     this.#listen();
   }
 

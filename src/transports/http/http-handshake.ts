@@ -2,6 +2,7 @@
 // handshake.ts decides the order of requests. `ask` awaits one answer for everything off the hot path: handshakes, notifications
 // and session deletes. Calls do not use it (http-call.ts).
 
+import { systemClock, timeLimit } from '../../domain/clock.ts';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
@@ -70,7 +71,7 @@ export class HttpHandshake implements HandshakeChannel {
   #timeoutFor(era: Era): AbortSignal[] {
     if (era !== 'modern' || this.#isDiscovered) return [];
     this.#isDiscovered = true;
-    return [AbortSignal.timeout(this.#options.discoverMs)];
+    return [timeLimit(systemClock, this.#options.discoverMs)];
   }
 
   #headers(request: ExchangeRequest, spoken: Spoken): Headers {
@@ -170,13 +171,13 @@ function ask(
 
 /** The status with which the request of this id is refused; 0 for any other end. Never rejects, waits at most LIMITS.backgroundMs. */
 export async function refusedStatus(send: (answer: HttpAnswer) => void, id: number): Promise<number> {
-  const asked = await ask(send, id, AbortSignal.timeout(LIMITS.backgroundMs));
+  const asked = await ask(send, id, timeLimit(systemClock, LIMITS.backgroundMs));
   return asked.kind === 'refused' ? asked.status : 0;
 }
 
 /** Sends a message whose answer does not matter. Never rejects, waits at most LIMITS.backgroundMs. */
 export async function sendUnawaited(send: (answer: HttpAnswer) => void): Promise<void> {
-  await ask(send, undefined, AbortSignal.timeout(LIMITS.backgroundMs));
+  await ask(send, undefined, timeLimit(systemClock, LIMITS.backgroundMs));
 }
 
 /** Memory of a request that is under way, besides its body. */

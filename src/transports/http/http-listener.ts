@@ -2,6 +2,7 @@
 // offers one, and losing it does not make the instance unhealthy: the stream is reopened at growing intervals, after the last
 // event. http-conversation.ts sorts the messages. Source: MCP 2025-11-25 basic/transports#listening.
 
+import { systemClock } from '../../domain/clock.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, mayReopen } from './http-answer.ts';
@@ -29,13 +30,13 @@ export class HttpListener implements AnswerSink {
   readonly #sink: ListenerSink;
   readonly #waits: typeof WAITS;
   #answer: HttpAnswer | undefined;
-  #timer: NodeJS.Timeout | undefined;
+  #cancelWait: (() => void) | undefined;
   #waitMs: number;
   #lastEventId = '';
   #isListening = false;
   #wasOpen = false;
   #opening: PromiseWithResolvers<void> | undefined;
-  #openingTimer: NodeJS.Timeout | undefined;
+  #cancelOpening: (() => void) | undefined;
 
   /** `send` requests the stream. */
   constructor(send: (headers: Headers, answer: HttpAnswer) => void, sink: ListenerSink, waits = WAITS) {
@@ -93,7 +94,7 @@ export class HttpListener implements AnswerSink {
       if (this.#lastEventId === '') return;
       this.#lastEventId = '';
     }
-    this.#timer = setTimeout(() => this.#open(), this.#nextWaitMs(retryMs)).unref();
+    this.#cancelWait = systemClock.background.alarm(this.#nextWaitMs(retryMs), () => this.#open());
   }
 
   /** A server that names a wait wants to be polled, so there is no back-off. */
@@ -112,18 +113,18 @@ export class HttpListener implements AnswerSink {
     const resumed = this.#lastEventId === '' ? headers : { ...headers, 'last-event-id': this.#lastEventId };
     this.#answer = new HttpAnswer(this);
     this.#opening ??= Promise.withResolvers();
-    this.#openingTimer = setTimeout(() => this.#endOpening(), STREAM_OPENS_MS).unref();
+    this.#cancelOpening = systemClock.background.alarm(STREAM_OPENS_MS, () => this.#endOpening());
     this.#send(resumed, this.#answer);
   }
 
   #endOpening(): void {
-    clearTimeout(this.#openingTimer);
+    this.#cancelOpening?.();
     this.#opening?.resolve();
     this.#opening = undefined;
   }
 
   #closeStream(): void {
-    clearTimeout(this.#timer);
+    this.#cancelWait?.();
     this.#answer?.abort();
     this.#keepEventId();
     this.#endOpening();

@@ -1,8 +1,8 @@
 // A backend with an endpoint whose program the gateway runs: starts the program, waits until it answers, and closes the transport
 // when it exits. The transport is http.ts or sse.ts, the program child.ts.
 
-import { setTimeout as delay } from 'node:timers/promises';
 import { AsyncSubject, delayWhen } from 'rxjs';
+import { sleep, systemClock } from '../../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -95,16 +95,16 @@ async function openWhenListening(
   over: AbortSignal,
   openEndpoint: OpenEndpoint,
 ): Promise<EndpointTransport> {
-  const giveUpAt = performance.now() + options.handshakeTimeoutMs;
+  const giveUpAt = systemClock.now() + options.handshakeTimeoutMs;
   const handshakeTimeoutMs = Math.min(options.handshakeTimeoutMs, LIMITS.handshakeMs); // of later conversations
   const signal = AbortSignal.any([options.signal, over]);
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
     try {
-      const leftMs = Math.max(1, giveUpAt - performance.now());
+      const leftMs = Math.max(1, giveUpAt - systemClock.now());
       return await openEndpoint(definition, { ...options, handshakeTimeoutMs, signal }, leftMs);
     } catch (error) {
-      if (signal.aborted || !mayBeStarting(error) || performance.now() + waitMs > giveUpAt) throw error;
-      await delay(waitMs);
+      if (signal.aborted || !mayBeStarting(error) || systemClock.now() + waitMs > giveUpAt) throw error;
+      await sleep(systemClock, waitMs);
     }
   }
 }

@@ -4,8 +4,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import type { Readable } from 'node:stream';
-import { setTimeout as delay } from 'node:timers/promises';
-import { settlesWithin } from '../../domain/clock.ts';
+import { settlesWithin, sleep, systemClock } from '../../domain/clock.ts';
 import { childEnvironment, type ProgramUser } from '../../domain/command.ts';
 import type { ContainerProgram, ProgramOutput } from '../../domain/deployment.ts';
 import { codeOf, messageOf } from '../../domain/errors.ts';
@@ -110,9 +109,9 @@ export function startProcess(
 /** Calls `take` with each piece. After one that was much work the rest of the pipe waits for the next turn of the event loop. */
 function follow(pipe: Readable, take: (piece: Buffer) => void): Readable {
   return pipe.on('data', (piece: Buffer) => {
-    const beganAtMs = performance.now();
+    const beganAtMs = systemClock.now();
     take(piece);
-    if (performance.now() - beganAtMs < MUCH_WORK_MS) return;
+    if (systemClock.now() - beganAtMs < MUCH_WORK_MS) return;
     pipe.pause();
     setImmediate(() => pipe.resume());
   });
@@ -150,11 +149,11 @@ function startFailure(error: unknown, { command, workingDir }: Program): Error {
 }
 
 async function groupEmpties(pid: number, withinMs: number): Promise<boolean> {
-  const giveUpAt = performance.now() + withinMs;
+  const giveUpAt = systemClock.now() + withinMs;
   // The process table may be long; nearly all groups are empty at the first poll.
   for (let waitMs = FIRST_POLL_MS; groupRuns(pid); waitMs = Math.min(waitMs * 2, LONGEST_POLL_MS)) {
-    if (performance.now() >= giveUpAt) return false;
-    await delay(waitMs);
+    if (systemClock.now() >= giveUpAt) return false;
+    await sleep(systemClock, waitMs);
   }
   return true;
 }

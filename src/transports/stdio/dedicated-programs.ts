@@ -2,6 +2,7 @@
 // The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import type { ClientProfile } from '../../domain/client.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Channel } from '../channel.ts';
@@ -37,7 +38,7 @@ export class DedicatedPrograms {
   readonly #options: DedicatedProgramsOptions;
   readonly #queue: StartQueue;
   /** Unused programs, until they have ended, each with the timer that stops it. */
-  readonly #unused = new Map<Channel, NodeJS.Timeout>();
+  readonly #unused = new Map<Channel, () => void>();
   #isClosed = false;
 
   constructor(start: (isDedicated: boolean) => Channel, options: DedicatedProgramsOptions) {
@@ -101,14 +102,14 @@ export class DedicatedPrograms {
       const channel = this.#start(true);
       this.#unused.set(
         channel,
-        setTimeout(() => this.#stop(channel), WARM_IDLE_MS),
+        systemClock.alarm(WARM_IDLE_MS, () => void this.#stop(channel)),
       );
       channel.closed$.subscribe(() => this.#stop(channel));
     }
   }
 
   #forget(channel: Channel): void {
-    clearTimeout(this.#unused.get(channel));
+    this.#unused.get(channel)?.();
     this.#unused.delete(channel);
   }
 

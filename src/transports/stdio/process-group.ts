@@ -3,6 +3,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { systemClock } from '../../domain/clock.ts';
 import { codeOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
@@ -84,7 +85,7 @@ export class Reaper {
   readonly #waits: readonly string[];
   readonly #groups = new Set<number>();
   #shell: ChildProcess | undefined;
-  #restart: NodeJS.Timeout | undefined;
+  #cancelRestart: (() => void) | undefined;
 
   /** Waits before each of the two signals, in ms, rounded up to seconds. */
   constructor(waitsMs: readonly [number, number] = [LIMITS.stdinEndMs, LIMITS.terminateMs]) {
@@ -148,10 +149,10 @@ export class Reaper {
 
   /** It was killed, or the system had no process or file handle left. The next child tries at once. */
   #startLater(): void {
-    this.#restart ??= setTimeout(() => {
-      this.#restart = undefined;
+    this.#cancelRestart ??= systemClock.background.alarm(RESTART_MS, () => {
+      this.#cancelRestart = undefined;
       if (this.#shell === undefined && this.#groups.size > 0) this.#start();
-    }, RESTART_MS).unref();
+    });
   }
 
   #send(sign: '+' | '-', leader: number): void {

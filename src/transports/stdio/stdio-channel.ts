@@ -3,6 +3,7 @@
 
 import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import {
@@ -120,7 +121,7 @@ export class StdioChannel extends Channel {
   notify(method: string, params: JsonObject, ownerId = this.ownerId): void {
     if (method === CANCELLED) {
       if (this.#command.endsWhenCancelled === true) return;
-      this.#cancelledAtMs = performance.now();
+      this.#cancelledAtMs = systemClock.now();
     }
     const line = lineOf({ jsonrpc: '2.0', method, params }, ownerId);
     if (line.line.length > MAX_NOTIFICATION_CHARACTERS) return;
@@ -186,7 +187,7 @@ export class StdioChannel extends Channel {
 
   /** The program has failed by itself, or the gateway has ended it. */
   #noteFailure(): void {
-    const isRecent = performance.now() - this.#cancelledAtMs < FATAL_CANCELLATION_MS;
+    const isRecent = systemClock.now() - this.#cancelledAtMs < FATAL_CANCELLATION_MS;
     if (isRecent && this.isUsable) this.#command.endsWhenCancelled = true;
   }
 

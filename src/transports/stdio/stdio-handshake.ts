@@ -2,7 +2,18 @@
 // decides whether an opening begins with the probe, and whether a program that the probe may have ended is started again. stdio.ts
 // decides which programs are needed; ADR 23 explains the order.
 
-import { catchError, filter, firstValueFrom, of, ReplaySubject, type Subscription, tap, timeout } from 'rxjs';
+import {
+  catchError,
+  filter,
+  firstValueFrom,
+  map,
+  of,
+  ReplaySubject,
+  race,
+  type Subscription,
+  tap,
+} from 'rxjs';
+import { systemClock, timer$ } from '../../domain/clock.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { Channel, ChannelOpening } from '../channel.ts';
@@ -33,7 +44,7 @@ const PROBE_TIMEOUT_MS = 3_000;
  */
 export async function openShared<C extends StdioChannel>(start: () => C, options: SharedOpening): Promise<C> {
   const { memory, handshakeTimeoutMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
-  const giveUpAt = performance.now() + handshakeTimeoutMs;
+  const giveUpAt = systemClock.now() + handshakeTimeoutMs;
   const timeoutMs = Math.min(probeTimeoutMs, handshakeTimeoutMs / 2);
   const isProbed = options.era === undefined && !memory.skipsProbe && !memory.prefersLegacy;
   const probe: Probe | undefined = isProbed ? { timeoutMs, isAnswered: false } : undefined;
@@ -47,7 +58,7 @@ export async function openShared<C extends StdioChannel>(start: () => C, options
     const isFirstFailure = memory.skipsProbe === undefined;
     // While all openings fail, every other one begins with the probe.
     memory.skipsProbe = probe !== undefined;
-    const leftMs = giveUpAt - performance.now();
+    const leftMs = giveUpAt - systemClock.now();
     const mayHaveEndedIt = isFirstFailure && probe?.isAnswered === false && channel.hasFailed;
     if (!mayHaveEndedIt || leftMs <= 0) throw thrown;
     return openShared(start, { ...options, handshakeTimeoutMs: leftMs });
@@ -86,7 +97,8 @@ function probing(channel: Channel, probe: Probe): HandshakeChannel & { cancelPro
       }),
     );
     sent = answered$.subscribe(answer$);
-    return firstValueFrom(answer$.pipe(timeout({ first: probe.timeoutMs, with: () => of(nothing) })));
+    const late$ = timer$(systemClock, probe.timeoutMs).pipe(map(() => nothing));
+    return firstValueFrom(race(answer$, late$));
   }
 
   return {
