@@ -44,11 +44,11 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'nothing is cast through unknown': [['src/a.ts', 'f(a as unknown as B);']],
   'the compiler is not silenced': [['spec/a.ts', '/* @ts-expect-error */']],
   'nothing is left for later in a comment': [['src/a.ts', '// TODO mend']],
-  'actors set no timers': [['src/actors/a.ts', 'setTimeout(f, 1);']],
+  'timers are set and clocks are read by Clock only': [['src/actors/a.ts', 'timer(1).subscribe(f);']],
   'no catch is empty': [['spec/a.ts', 'a().catch(() => {});']],
   'a module keeps no state': [['src/a.ts', 'export const a = new Map();']],
   'the wall clock is read only where a time is shown or stored': [
-    ['src/protocol/a.ts', 'const atMs = Date.now();'],
+    ['src/protocol/a.ts', 'const atMs = clock.wall();'],
   ],
   'a unit spec does not wait for real time': [['spec/actors/a.spec.ts', 'await sleep(10);']],
   'only the system tier needs servers, browsers and containers': [

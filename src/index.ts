@@ -12,6 +12,7 @@ export type {
 } from './balancing/load-balancer.ts';
 export type { BalancerPolicy, StrategyName } from './balancing/policy.ts';
 export type { ActorInspection, ActorInspector, InspectedActor } from './domain/actor-inspection.ts';
+export type { Clock } from './domain/clock.ts';
 export type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
 export { type Delivered, type ErrorCode, type ErrorDetails, GatewayError } from './domain/errors.ts';
 export type { EventName, ExchangeOutcome, GatewayEvent, GatewayEvents } from './domain/events.ts';
