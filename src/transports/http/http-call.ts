@@ -241,42 +241,59 @@ export class HttpCall implements AnswerSink {
   #takeRefusal(refused: RefusedEnding): void {
     const { session } = this.#conversation;
     this.#endPostSpan(refused.status);
-    if (!this.#repeated && session.isLost(refused, this.#id)) {
-      this.#repeated = true;
-      this.#answer = undefined;
-      // The server refused the call before any work, so a repetition is safe.
-      const failed = (thrown: unknown): void => {
-        this.#failForLostSession(session.hasSession ? sessionNotReopened(thrown) : asGatewayError(thrown));
-      };
-      const reopened = this.#conversation.reopen(this.#session);
-      if (reopened === undefined) this.#failForLostSession(sessionForgotten());
-      else reopened.then(() => this.start(), failed);
-      return;
+    if (this.#repeated) this.#takeAnswer(refused);
+    else if (session.isLost(refused, this.#id)) this.#repeatAfter(this.#replaceSession());
+    else if (session.mayBeLost(refused, this.#id))
+      this.#repeatAfter(this.#checkSession(refused, this.#session));
+    else this.#takeAnswer(refused);
+  }
+
+  /**
+   * The one place where a request is sent again: once, after the server refused it before any work, and the cause is removed. `repair`
+   * resolves with false when it has ended the call instead.
+   */
+  #repeatAfter(repair: Promise<boolean>): void {
+    this.#repeated = true;
+    void repair.then((isRepaired) => isRepaired && this.start());
+  }
+
+  async #replaceSession(): Promise<boolean> {
+    const { session } = this.#conversation;
+    this.#answer = undefined;
+    const reopened = this.#conversation.reopen(this.#session);
+    if (reopened === undefined) {
+      this.#failForLostSession(sessionForgotten());
+      return false;
     }
-    if (!this.#repeated && session.mayBeLost(refused, this.#id)) {
-      this.#repeated = true;
-      void this.#checkSession(refused, this.#session);
-    } else this.#takeAnswer(refused);
+    try {
+      await reopened;
+      return true;
+    } catch (thrown) {
+      this.#failForLostSession(session.hasSession ? sessionNotReopened(thrown) : asGatewayError(thrown));
+      return false;
+    }
   }
 
   /**
    * The status may be about the session or about the call. If the session is refused a ping, too, and another one can be opened, the
    * session is lost, and the call was not carried out. Source: ADR 108.
    */
-  async #checkSession(refused: RefusedEnding, session: HttpSession): Promise<void> {
+  async #checkSession(refused: RefusedEnding, session: HttpSession): Promise<boolean> {
     const isAlive = this.#request.method !== 'ping' && !(await session.isRefused());
-    if (isAlive) return this.#takeAnswer(refused);
+    if (isAlive) {
+      this.#takeAnswer(refused);
+      return false;
+    }
     const reopened = this.#conversation.reopen(session);
     try {
-      if (reopened !== undefined) await reopened;
-      else await this.#conversation.tryAnother();
+      await (reopened ?? this.#conversation.tryAnother());
     } catch {
       this.#conversation.sessionLost(); // only when the backend speaks another era now
       this.#takeAnswer(refused); // the status is not about the session
-      return;
+      return false;
     }
     if (reopened === undefined) this.#failForLostSession(sessionForgotten());
-    else this.start();
+    return reopened !== undefined;
   }
 
   #takeAnswer(refused: RefusedEnding): void {
@@ -286,7 +303,7 @@ export class HttpCall implements AnswerSink {
     if (refusal instanceof GatewayError) this.#fail(refusal);
     else if (this.#repeated || !missesHeader(refused, session.peer))
       this.#complete({ kind: 'error', error: refusal });
-    else this.#repeatWithHeaders(refusal);
+    else this.#repeatAfter(this.#renewHeaders(refusal));
   }
 
   /** Reports the end of the session before the failure of this call. */
@@ -297,15 +314,16 @@ export class HttpCall implements AnswerSink {
     this.#subscriber.error(error);
   }
 
-  /** The server refused the call before any work: repeats it if the current list of tools asks for other headers. */
-  #repeatWithHeaders(error: JsonRpcError): void {
-    this.#repeated = true;
+  /** True when the current list of tools asks for other headers. */
+  async #renewHeaders(error: JsonRpcError): Promise<boolean> {
     const { backend, session } = this.#conversation;
-    const changed = backend.toolHeaders.haveChanged(this.#request, session.peer, this.#addedHeaders);
-    void changed.then((haveChanged) => {
-      if (haveChanged) this.start();
-      else if (!this.isOver) this.#complete({ kind: 'error', error });
-    });
+    const haveChanged = await backend.toolHeaders.haveChanged(
+      this.#request,
+      session.peer,
+      this.#addedHeaders,
+    );
+    if (!haveChanged && !this.isOver) this.#complete({ kind: 'error', error });
+    return haveChanged;
   }
 
   #complete(event: ExchangeEvent): void {
