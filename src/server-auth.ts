@@ -51,7 +51,7 @@ export async function openServerAuth(
       configuredPassword,
       isTerminal,
       passwordFile,
-      now: systemClock.wall,
+      wall: systemClock.wall,
     };
     const { warnings, notices } = await ensureFirstAdmin(request);
     return { warnings: signing.isInDatabase ? [OPEN_SECRET, ...warnings] : warnings, notices };

@@ -93,7 +93,7 @@ test('has ids of UUID version 7, which begin with the time', () => {
 
 test('has ids that rise for over 4,096 entries in a millisecond, and when the clock is set back', () => {
   const clock = stoppedClock();
-  const nextId = timeOrderedIds(clock.now);
+  const nextId = timeOrderedIds(clock.wall);
   const ids: string[] = [];
   for (const step of [0, 1, 0, -5_000, 4_990, 20]) {
     clock.step(step);
@@ -180,7 +180,7 @@ test('deletes surplus entries after each 5,000 entries and once an hour, and ign
 test('deletes by age once an hour, when the wall clock advanced as the monotonic clock did', async () => {
   const days = (count: number) => count * 86_400_000;
   const { clock, trimmedFrom, passHours, warnings } = made({ ...SETTINGS, keptDays: 90 });
-  const oldest = () => idAt(clock.now() - days(90));
+  const oldest = () => idAt(clock.wall() - days(90));
   assert.is(await trimmedFrom(), 'no trim', 'none at the start');
   passHours(1);
   assert.is(await trimmedFrom(), oldest());
@@ -206,7 +206,7 @@ test('deletes by age once an hour, when the wall clock advanced as the monotonic
 
 test('deletes by age on a server only when its clock agrees within 60 s, and answers', async () => {
   const { clock, trimmedFrom, passHours, warnings, database } = made({ ...SETTINGS, keptDays: 1 });
-  const oldest = () => idAt(clock.now() - 86_400_000);
+  const oldest = () => idAt(clock.wall() - 86_400_000);
   for (const [skewMs, isTrusted] of [
     [60_000, true],
     [-60_000, true],
@@ -214,7 +214,7 @@ test('deletes by age on a server only when its clock agrees within 60 s, and ans
     [-86_400_000, false],
   ] as const) {
     passHours(1);
-    database.serverTimeMs = async () => clock.now() + skewMs;
+    database.serverTimeMs = async () => clock.wall() + skewMs;
     assert.is(await trimmedFrom(), isTrusted ? oldest() : 'no age', `${skewMs}`);
   }
   passHours(1);
@@ -423,7 +423,7 @@ function made(settings: AuditSettings = { ...SETTINGS, recordsCalls: false }) {
     },
     log: { warn: (...args: unknown[]) => void warnings.push(args) },
     now: clock.now,
-    monotonicNow: clock.monotonicNow,
+    wall: clock.wall,
     serverTimeMs: () => database.serverTimeMs(),
     settings,
   });

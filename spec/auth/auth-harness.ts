@@ -8,6 +8,7 @@ import type { Credentials, StoreChange } from '../../src/auth/authenticator.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import type { Role, User } from '../../src/domain/account.ts';
+import { systemClock } from '../../src/domain/clock.ts';
 import { databaseUnavailable } from '../../src/domain/errors.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { AccountStore } from '../../src/persistence/store.ts';
@@ -36,8 +37,9 @@ export function stoppedClock(nowMs = START_MS) {
   const clock = {
     nowMs,
     monotonicMs: 1_000,
-    now: () => clock.nowMs,
-    monotonicNow: () => clock.monotonicMs,
+    ...systemClock,
+    wall: () => clock.nowMs,
+    now: () => clock.monotonicMs,
     pass: (ms: number) => {
       clock.nowMs += ms;
       clock.monotonicMs += ms;
@@ -89,7 +91,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
   const storeChanges$ = new Subject<{ readonly kind: StoreChange }>();
   const warnings: unknown[] = [];
   const adminChanges: number[] = [];
-  const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: clock.now });
+  const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, wall: clock.wall });
   const options: AuthOptions = {
     authEnabled: enabled,
     store: { accounts: watch.accounts, audit: store.audit, serverTimeMs: async () => undefined },
@@ -98,7 +100,7 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
     storeChanges$: reports$ ?? storeChanges$,
     log: { info: () => {}, warn: (...args: unknown[]) => void warnings.push(args) },
-    ...{ now: clock.now, monotonicNow: clock.monotonicNow },
+    clock,
     passwords,
     onAdminPasswordChanged: () => void adminChanges.push(clock.nowMs),
   };

@@ -160,7 +160,7 @@ const user = newUser({ username: 'ada', email: 'ada@localhost', role: 'user' }, 
 const seconds = Math.floor(START_MS / 1000);
 
 const tokenSuite = suite('tokens');
-const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, now: () => START_MS });
+const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, wall: () => START_MS });
 
 tokenSuite('carry the documented claims, and are read back', async () => {
   const { accessToken, expiresInSeconds } = await tokens.issue(user);
@@ -238,7 +238,7 @@ tokenSuite('are refused in any other form', async () => {
 
 tokenSuite('with another size of HMAC are refused, even with the right secret', async () => {
   const secret = Buffer.alloc(128, 'long enough for every HMAC');
-  const tokens = new Tokens({ secret, lifetimeMs: LIFETIME_MS, now: () => START_MS });
+  const tokens = new Tokens({ secret, lifetimeMs: LIFETIME_MS, wall: () => START_MS });
   const { accessToken } = await tokens.issue(user);
   for (const alg of ['HS256', 'HS384', 'HS512']) {
     const token = await new SignJWT(claimsOf(accessToken)).setProtectedHeader({ alg }).sign(secret);
@@ -247,7 +247,7 @@ tokenSuite('with another size of HMAC are refused, even with the right secret', 
 });
 
 tokenSuite('need a secret of at least 32 bytes', () => {
-  const options = { lifetimeMs: LIFETIME_MS, now: Date.now };
+  const options = { lifetimeMs: LIFETIME_MS, wall: Date.now };
   assert.throws(() => new Tokens({ ...options, secret: new Uint8Array(31) }), /fewer than 32 bytes/);
   assert.not.throws(() => new Tokens({ ...options, secret: new Uint8Array(32) }));
 });

@@ -22,7 +22,7 @@ const options = (accounts: AccountStore) => ({
   passwords,
   isTerminal: false,
   passwordFile: folder('state', 'first-password'),
-  now: () => START_MS,
+  wall: () => START_MS,
 });
 
 test('the password file is deleted at a start if the admin has another password', async () => {

@@ -20,7 +20,7 @@ const principal = (id: string, hourlyLimit?: number): Principal => ({
   ...(hourlyLimit === undefined ? {} : { hourlyLimit }),
 });
 
-const CLOCKS = { now: () => Date.now(), monotonicNow: () => Date.now() };
+const CLOCKS = { wall: () => Date.now(), now: () => Date.now() };
 
 test.before.each(() => mock.timers.enable({ apis: ['Date', 'setTimeout'], now: startMs }));
 test.after.each(() => mock.timers.reset());
@@ -158,7 +158,7 @@ test('a step of the wall clock neither ends nor extends a window, and moves only
       clock.wallMs += ms;
       clock.monotonicMs += ms;
     };
-    const limiter = new RateLimiter({ now: () => clock.wallMs, monotonicNow: () => clock.monotonicMs });
+    const limiter = new RateLimiter({ wall: () => clock.wallMs, now: () => clock.monotonicMs });
     const ada = principal('ada', 2);
     limiter.take('ada', 2, 2);
     pass(hourMs / 2);

@@ -6,6 +6,7 @@ import * as assert from 'uvu/assert';
 import { newKey } from '../../src/auth/api-keys.ts';
 import type { AuthOptions } from '../../src/auth/auth.ts';
 import { authOf } from '../../src/auth/auth.ts';
+import { systemClock } from '../../src/domain/clock.ts';
 import { suite } from '../helpers/suite.ts';
 import { authHarness, codeOf } from './auth-harness.ts';
 
@@ -15,7 +16,10 @@ const test = suite('unknown API keys');
 function doors() {
   const harness = authHarness();
   const clock = { nowMs: 0 };
-  const options: AuthOptions = { ...harness.options, monotonicNow: () => clock.nowMs };
+  const options: AuthOptions = {
+    ...harness.options,
+    clock: { ...(harness.options.clock ?? systemClock), now: () => clock.nowMs },
+  };
   const auth = authOf(options);
   harness.emitChange('answered');
   const codeFor = (apiKey: string, address = '203.0.113.1') =>

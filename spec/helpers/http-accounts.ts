@@ -8,6 +8,7 @@ import { type Auth, authOf } from '../../src/auth/auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import type { Role, Scope, User } from '../../src/domain/account.ts';
+import { type Clock, systemClock } from '../../src/domain/clock.ts';
 import type { Gateway } from '../../src/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway-types.ts';
 import type { AppOptions } from '../../src/http/app.ts';
@@ -46,8 +47,8 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly logLevel?: string;
   /** The cost of bcrypt. Default 4, the lowest. */
   readonly passwordCost?: number;
-  /** The clock of the login throttle, in ms. Default: that of the process. */
-  readonly monotonicNow?: () => number;
+  /** The clock of the accounts. Default: that of the process. */
+  readonly clock?: Clock;
   /** Default: a new one of that cost. */
   readonly passwords?: Passwords;
   readonly store?: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
@@ -62,19 +63,19 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     store = new MemoryStore(),
     auditSettings = CHANGES_ONLY,
     passwordCost = 4,
-    monotonicNow = () => performance.now(),
+    clock = systemClock,
     passwords = new Passwords(passwordCost),
     ...app
   } = options;
   const secret = randomBytes(32);
   const auth = authOf({
     ...{ authEnabled: true, store, secret, tokenLifetimeMs: HOUR_MS, ...limits, passwords },
-    monotonicNow,
+    clock,
     audit: auditSettings,
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },
   });
-  const past = new Tokens({ secret, lifetimeMs: HOUR_MS, now: () => Date.now() - 2 * HOUR_MS });
+  const past = new Tokens({ secret, lifetimeMs: HOUR_MS, wall: () => Date.now() - 2 * HOUR_MS });
   const createUser = (username: string, role: Role = 'user', templates?: readonly string[]) =>
     auth.accounts.createUser({
       username,

@@ -3,6 +3,7 @@
 
 import { randomUUID } from 'node:crypto';
 import { type ApiKey, passwordIssue, type User, type UserChange, usernameKey } from '../domain/account.ts';
+import type { Clock } from '../domain/clock.ts';
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
@@ -43,8 +44,7 @@ export interface ApiKeyView {
 export interface AccountsOptions {
   readonly store: AccountStore;
   readonly passwords: Passwords;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
+  readonly wall: Clock['wall'];
   /** Called with the principal id of a key, or of a user, whose keys it concerns, too, after each change that voids verifications. */
   readonly onChange?: (principalId: string) => void;
   /** Called with the id of each new key. */
@@ -80,7 +80,7 @@ export class Accounts {
   async createUser(input: NewUser, caller?: HashCaller): Promise<User> {
     checkPassword(input.password);
     const passwordHash = await this.#options.passwords.hash(input.password, caller);
-    const user = newUser(input, passwordHash, this.#options.now());
+    const user = newUser(input, passwordHash, this.#options.wall());
     await this.#store.insertUser(user);
     return user;
   }
@@ -92,7 +92,7 @@ export class Accounts {
     const before = await this.user(id);
     const passwordHash =
       password === undefined ? undefined : await this.#options.passwords.hash(password, caller);
-    const updatedAt = new Date(this.#options.now()).toISOString();
+    const updatedAt = new Date(this.#options.wall()).toISOString();
     const user = await this.#store.changeUser(id, { ...fields, passwordHash, updatedAt });
     const isVoid = user.credentialsChangedAt !== before.credentialsChangedAt;
     if (isVoid || fields.templates !== undefined) this.#options.onChange?.(`user:${id}`);
@@ -124,12 +124,12 @@ export class Accounts {
     await this.#options.flushKeyUse?.();
     const [keys, users] = await Promise.all([this.#store.findApiKeys(), this.#store.findUsers()]);
     const owners = new Map(users.map((user) => [user.id, user]));
-    return keys.map((key) => viewOf(key, owners.get(key.ownerId ?? ''), this.#options.now()));
+    return keys.map((key) => viewOf(key, owners.get(key.ownerId ?? ''), this.#options.wall()));
   }
 
   /** Only this result contains the key itself. VALIDATION_ERROR, USER_NOT_FOUND. */
   async createApiKey(input: NewApiKey): Promise<{ readonly apiKey: ApiKeyView; readonly key: string }> {
-    const nowMs = this.#options.now();
+    const nowMs = this.#options.wall();
     const expiresAt = checkedExpiry(input.expiresAt ?? undefined, nowMs);
     const owner = input.ownerId === undefined ? undefined : await this.user(input.ownerId);
     const { key, id, secretHash } = newKey();

@@ -13,7 +13,7 @@ import {
   idAt,
   type NewEntry,
 } from '../domain/audit.ts';
-import { isoTimes, LARGEST_SKEW_MS, steadiness, systemClock } from '../domain/clock.ts';
+import { type Clock, isoTimes, LARGEST_SKEW_MS, steadiness } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import { definedFields, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -46,10 +46,8 @@ export type AuditSettings = Config['audit'];
 export interface AuditOptions {
   readonly store: AuditStore;
   readonly log: Pick<Logger, 'warn'>;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
-  /** Milliseconds of a clock that is never set. Default: that of this process. */
-  readonly monotonicNow?: () => number;
+  readonly wall: Clock['wall'];
+  readonly now: Clock['now'];
   /** See Store. Default: the database has no clock of its own. */
   readonly serverTimeMs?: Store['serverTimeMs'];
   readonly settings: AuditSettings;
@@ -77,7 +75,7 @@ export class AuditLog {
   #waitingCalls = 0;
   #dropped = 0;
   #sinceTrim = 0;
-  readonly #monotonicNow: () => number;
+  readonly #now: Clock['now'];
   /** By the monotonic clock. */
   #nextHourlyMs: number;
   /** Whether the wall clock was not set since the last hourly trim. */
@@ -87,10 +85,10 @@ export class AuditLog {
   constructor(options: AuditOptions) {
     this.#options = options;
     this.#trimEvery = Math.max(TRIM_EVERY_ENTRIES, options.settings.keptCalls * TRIM_EVERY_SHARE);
-    this.#nextId = timeOrderedIds(options.now);
-    this.#monotonicNow = options.monotonicNow ?? systemClock.now;
-    this.#nextHourlyMs = this.#monotonicNow() + TRIM_MS;
-    this.#isSteady = steadiness(options.now, this.#monotonicNow);
+    this.#nextId = timeOrderedIds(options.wall);
+    this.#now = options.now;
+    this.#nextHourlyMs = this.#now() + TRIM_MS;
+    this.#isSteady = steadiness(options.wall, this.#now);
   }
 
   /** False: `recordCall` does nothing. */
@@ -156,7 +154,7 @@ export class AuditLog {
   }
 
   #stamp(): Stamp {
-    return { id: this.#nextId(), at: this.#isoTime(this.#options.now()) };
+    return { id: this.#nextId(), at: this.#isoTime(this.#options.wall()) };
   }
 
   /** Digests arguments up to a number of bytes, the rest in later turns. Default: all. */
@@ -196,7 +194,7 @@ export class AuditLog {
       this.#options.log.warn({ entries: this.#dropped }, 'entries of the audit log were dropped');
       this.#dropped = 0;
     }
-    const isHourly = this.#monotonicNow() >= this.#nextHourlyMs;
+    const isHourly = this.#now() >= this.#nextHourlyMs;
     if (isHourly || this.#sinceTrim >= this.#trimEvery) await this.#trim(isHourly);
     return !this.#calls.isEmpty;
   }
@@ -230,7 +228,7 @@ export class AuditLog {
 
   async #trim(isHourly: boolean): Promise<void> {
     this.#sinceTrim = 0;
-    if (isHourly) this.#nextHourlyMs = this.#monotonicNow() + TRIM_MS;
+    if (isHourly) this.#nextHourlyMs = this.#now() + TRIM_MS;
     try {
       const from = isHourly ? await this.#oldestKept() : undefined;
       await this.#options.store.trim({
@@ -245,10 +243,10 @@ export class AuditLog {
 
   /** Undefined when no entry is too old, and while the clock of this machine may be wrong. Source: ADR 95. */
   async #oldestKept(): Promise<string | undefined> {
-    const { now, log, settings, serverTimeMs = async () => undefined } = this.#options;
+    const { wall, log, settings, serverTimeMs = async () => undefined } = this.#options;
     // Both are asked first, so that the next hour is compared with this one.
     const isSteady = this.#isSteady();
-    const nowMs = now();
+    const nowMs = wall();
     if (settings.keptDays === 0) return undefined;
     const skewMs = Math.abs(((await serverTimeMs()) ?? nowMs) - nowMs);
     if (isSteady && skewMs <= LARGEST_SKEW_MS) return idAt(nowMs - settings.keptDays * DAY_MS);
@@ -314,9 +312,9 @@ const SEQUENCES = 4_096;
 
 /**
  * Ids that sort by time as texts and are unique across nodes: UUID version 7 (RFC 9562). The ids of one
- * process rise strictly, even within a millisecond and when the clock is set back. `now`: ms since 1970.
+ * process rise strictly, even within a millisecond and when the clock is set back.
  */
-export function timeOrderedIds(now: () => number): () => string {
+export function timeOrderedIds(wall: Clock['wall']): () => string {
   // 62 random bits per process; time and sequence distinguish the ids of one process.
   const node = randomBytes(8);
   node.writeUInt8((node.readUInt8(0) & 0x3f) | 0x80, 0);
@@ -325,7 +323,7 @@ export function timeOrderedIds(now: () => number): () => string {
   let head = idAt(lastMs);
   let sequence = 0;
   return () => {
-    const nowMs = Math.floor(now());
+    const nowMs = Math.floor(wall());
     sequence = nowMs > lastMs ? 0 : (sequence + 1) % SEQUENCES;
     if (nowMs > lastMs || sequence === 0) {
       lastMs = Math.max(lastMs + 1, nowMs);

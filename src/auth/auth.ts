@@ -5,7 +5,7 @@ import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config.ts';
 import { ANONYMOUS, type Principal } from '../domain/account.ts';
-import { systemClock } from '../domain/clock.ts';
+import { type Clock, systemClock } from '../domain/clock.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import { Accounts } from './accounts.ts';
@@ -29,10 +29,8 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
   /** Never errors; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'info' | 'warn'>;
-  /** Milliseconds since 1970. Default Date.now. */
-  readonly now?: () => number;
-  /** Milliseconds of a clock that is never set. Default: that of this process. */
-  readonly monotonicNow?: () => number;
+  /** Default: that of this process. */
+  readonly clock?: Clock;
   /** The instance that first-admin.ts also uses. Default: a new one of cost 12. */
   readonly passwords?: Passwords;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
@@ -44,38 +42,32 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
  * most 2 s; else each gateway counts alone. ConfigError for an invalid URL.
  */
 export async function createAuth(options: AuthOptions & Pick<Config, 'redisUrl'>): Promise<Auth> {
-  const { redisUrl, log, monotonicNow = monotonic } = options;
+  const { redisUrl, log, clock = systemClock } = options;
   if (redisUrl === undefined) return authOf(options);
   const { openRedisCounter } = await import('./redis-counter.ts');
-  return authOf(options, await openRedisCounter({ url: redisUrl, log, now: monotonicNow }));
+  return authOf(options, await openRedisCounter({ url: redisUrl, log, now: clock.now }));
 }
 
-const monotonic = (): number => systemClock.now();
 const UNKNOWN_ADDRESS: AddressOf = () => 'unknown';
 
 export type Auth = ReturnType<typeof authOf>;
 
 export function authOf(options: AuthOptions, shared?: SharedCounter) {
-  const {
-    store,
-    log,
-    now = systemClock.wall,
-    monotonicNow = monotonic,
-    passwords = new Passwords(),
-  } = options;
+  const { store, log, clock = systemClock, passwords = new Passwords() } = options;
+  const { now, wall, background } = clock;
   const { authEnabled: isEnabled } = options;
   const { accounts } = store;
-  const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, now });
+  const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, wall });
   const keyUse = new KeyUse(accounts);
-  const revalidator = new SessionRevalidator({ accounts, now, log });
+  const revalidator = new SessionRevalidator({ accounts, wall, every: background.every, log });
   const authenticator = new Authenticator({
-    ...{ accounts, tokens, limits: options, now, monotonicNow, keyUse, revalidator },
+    ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator },
   });
-  const throttle = new LoginThrottle(monotonicNow);
-  const proofs = new GatewayProofs(options.secret, accounts);
+  const throttle = new LoginThrottle(now);
+  const proofs = new GatewayProofs(options.secret, accounts, now);
   const serverTimeMs = () => store.serverTimeMs();
   const audit = new AuditLog({
-    ...{ store: store.audit, log, now, monotonicNow, serverTimeMs, settings: options.audit },
+    ...{ store: store.audit, log, now, wall, serverTimeMs, settings: options.audit },
   });
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
@@ -86,7 +78,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     accounts: new Accounts({
       store: accounts,
       passwords,
-      now,
+      wall,
       onChange: (principalId) => {
         authenticator.invalidate(principalId);
         revalidator.changed(principalId);
@@ -96,7 +88,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       flushKeyUse: () => keyUse.flush(),
     }),
     audit,
-    limiter: new RateLimiter({ now, monotonicNow }, shared),
+    limiter: new RateLimiter(clock, shared),
     /**
      * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
      * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys

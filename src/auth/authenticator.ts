@@ -3,6 +3,7 @@
 
 import { hash } from 'node:crypto';
 import type { Principal } from '../domain/account.ts';
+import type { Clock } from '../domain/clock.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
@@ -59,10 +60,8 @@ export interface AuthenticatorOptions {
   >;
   readonly tokens: Tokens;
   readonly limits: HourlyLimits;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
-  /** Milliseconds of a clock that is never set. */
-  readonly monotonicNow: () => number;
+  readonly wall: Clock['wall'];
+  readonly now: Clock['now'];
   readonly keyUse: KeyUse;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
@@ -81,7 +80,7 @@ export class Authenticator {
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
-    this.#lookups = new KeyLookups(options.accounts, options.monotonicNow);
+    this.#lookups = new KeyLookups(options.accounts, options.now);
   }
 
   /** See Auth.authenticate. */
@@ -116,10 +115,10 @@ export class Authenticator {
   async endToken({ authorization }: Credentials): Promise<void> {
     const token = authorization === undefined ? undefined : bearerOf(authorization);
     if (token === undefined || isKey(token)) return;
-    const { tokens, accounts, now } = this.#options;
+    const { tokens, accounts, wall } = this.#options;
     const { userId, id, expiresAtMs } = await tokens.read(token);
-    if (!(await accounts.endToken(userId, { id, expiresAtMs }, now()))) {
-      const at = new Date(now()).toISOString();
+    if (!(await accounts.endToken(userId, { id, expiresAtMs }, wall()))) {
+      const at = new Date(wall()).toISOString();
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });
     }
     // Not only this entry: different texts of a token decode to the same bytes in base64url.
@@ -128,7 +127,7 @@ export class Authenticator {
 
   /** True when earlier verifications became stale. */
   onStoreChange(change: StoreChange): boolean {
-    const isChange = this.#cache.onStoreChange(change, this.#options.monotonicNow());
+    const isChange = this.#cache.onStoreChange(change, this.#options.now());
     if (isChange) this.#discardQueries();
     // Without the database the answer is DATABASE_UNAVAILABLE: a refused key may have been created meanwhile.
     if (change === 'away') this.#refused.clear();
@@ -147,16 +146,15 @@ export class Authenticator {
   #principalOf(credential: string, address: AddressOf): Principal | Promise<Principal> {
     const digest = hash('sha256', credential, 'base64');
     const cached = this.#cache.entries.get(digest);
-    const { now, monotonicNow } = this.#options;
+    const { wall, now } = this.#options;
     if (cached === undefined) {
       const refused = this.#refused.get(digest);
-      const isRefused =
-        refused?.epoch === this.#epoch && monotonicNow() - refused.atMs < LONGEST_UNCHECKED_MS;
+      const isRefused = refused?.epoch === this.#epoch && now() - refused.atMs < LONGEST_UNCHECKED_MS;
       if (isRefused) throw invalidCredentials(refused.message);
       return this.#verifyOnce(digest, () => this.#verify(digest, credential, undefined, address()));
     }
-    if (now() >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
-    const freshness = this.#cache.freshnessOf(cached, monotonicNow());
+    if (wall() >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
+    const freshness = this.#cache.freshnessOf(cached, now());
     if (freshness === 'stale')
       return this.#verifyOnce(digest, () => this.#verify(digest, credential, cached, address()));
     if (freshness === 'expired') throw databaseUnavailable(undefined);
@@ -180,7 +178,7 @@ export class Authenticator {
     address: string,
   ): Promise<Principal> {
     const epoch = this.#epoch;
-    const verifiedAtMs = this.#options.monotonicNow();
+    const verifiedAtMs = this.#options.now();
     try {
       const identity = await (isKey(credential)
         ? this.#verifyKey(credential, before, address)
@@ -200,7 +198,7 @@ export class Authenticator {
           this.#refused.set(digest, { epoch, atMs: verifiedAtMs, message });
         throw error;
       }
-      const nowMs = this.#options.monotonicNow();
+      const nowMs = this.#options.now();
       this.#cache.onStoreChange('away', nowMs);
       // A revocation on this node removes the entry from the cache.
       const isStillKnown = before !== undefined && this.#cache.entries.peek(digest) === before;
@@ -234,7 +232,7 @@ export class Authenticator {
     if (key === undefined || !isSecretOf(secret, key.secretHash)) throw invalidCredentials(WRONG_KEY);
     const [owner] = key.ownerId === undefined ? [] : await accounts.findUsers([key.ownerId]);
     const status = statusOf(owner, key);
-    if (status.endsAtMs <= this.#options.now()) throw keyExpired();
+    if (status.endsAtMs <= this.#options.wall()) throw keyExpired();
     if (key.ownerId !== undefined && !isActive(owner)) throw invalidCredentials(WRONG_KEY);
     const principal = keyPrincipal(key, owner, this.#options.limits);
     return { principal, expiresAtMs: status.endsAtMs, keyId: key.id, status };
@@ -247,7 +245,7 @@ export class Authenticator {
   }
 
   #use({ principal, keyId }: CachedIdentity): Principal {
-    if (keyId !== undefined) this.#options.keyUse.used(keyId, this.#options.now());
+    if (keyId !== undefined) this.#options.keyUse.used(keyId, this.#options.wall());
     return principal;
   }
 }

@@ -6,6 +6,7 @@ import { mkdir, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { ConfigError } from '../config/config-error.ts';
 import { isActiveAdmin, passwordIssue, usernameKey } from '../domain/account.ts';
+import type { Clock } from '../domain/clock.ts';
 import { codeOf, hasCode } from '../domain/errors.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { AccountStore } from '../persistence/store.ts';
@@ -26,8 +27,7 @@ export interface FirstAdminOptions {
   readonly isTerminal: boolean;
   /** Absolute path of that file, which belongs to this database alone; a missing folder is created. */
   readonly passwordFile: string;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
+  readonly wall: Clock['wall'];
 }
 
 export interface Announcements {
@@ -92,10 +92,10 @@ async function passwordInFile(path: string, password: string): Promise<string> {
 }
 
 /** False when another process created the admin first. */
-async function insert({ accounts, passwords, now }: FirstAdminOptions, password: string): Promise<boolean> {
+async function insert({ accounts, passwords, wall }: FirstAdminOptions, password: string): Promise<boolean> {
   const admin = { username: FIRST_ADMIN, email: `${FIRST_ADMIN}@localhost`, role: 'admin' } as const;
   try {
-    await accounts.insertUser(newUser(admin, await passwords.hash(password), now()));
+    await accounts.insertUser(newUser(admin, await passwords.hash(password), wall()));
     return true;
   } catch (error) {
     if (hasCode(error, 'DUPLICATE_USERNAME')) return false;

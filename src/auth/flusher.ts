@@ -1,7 +1,7 @@
 // Write-behind for a buffer: after a delay, one write at a time, and again after a failure. The owner writes
 // and handles failures (audit.ts, api-keys.ts).
 
-import { settlesWithin, systemClock } from '../domain/clock.ts';
+import { type Clock, settlesWithin, systemClock } from '../domain/clock.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
 
 /** Longest wait of close() for a running write, in ms. */
@@ -13,13 +13,15 @@ export class Flusher {
   readonly #delayMs: number;
   readonly #write: () => Promise<boolean>;
   readonly #writes = new SerialQueue();
+  readonly #clock: Clock;
   #cancel: (() => void) | undefined;
   /** A write that has not begun. */
   #next: Promise<void> | undefined;
   #isClosed = false;
 
   /** `write` writes everything in the buffer, never rejects, and resolves with true when something is left. */
-  constructor(delayMs: number, write: () => Promise<boolean>) {
+  constructor(delayMs: number, write: () => Promise<boolean>, clock: Clock = systemClock) {
+    this.#clock = clock;
     this.#delayMs = delayMs;
     this.#write = write;
   }
@@ -27,7 +29,7 @@ export class Flusher {
   /** Schedules a write, at the latest after the delay. */
   later(): void {
     if (this.#cancel !== undefined || this.#isClosed) return;
-    this.#cancel = systemClock.background.alarm(this.#delayMs, () => void this.now());
+    this.#cancel = this.#clock.background.alarm(this.#delayMs, () => void this.now());
   }
 
   /** Writes at once, or after the running write, which may not contain everything. Never rejects. */
@@ -44,12 +46,12 @@ export class Flusher {
 
   /** As `now`, for a reader: resolves after 1 s at the latest. */
   async beforeReading(): Promise<void> {
-    await settlesWithin(this.now(), READ_MS);
+    await settlesWithin(this.now(), READ_MS, this.#clock);
   }
 
   /** A last write, bounded in time; the timer starts no more writes. */
   async close(): Promise<void> {
     this.#isClosed = true;
-    await settlesWithin(this.now(), CLOSE_MS);
+    await settlesWithin(this.now(), CLOSE_MS, this.#clock);
   }
 }

@@ -1,7 +1,7 @@
 // Proves to clients that this gateway knows their credentials, which they send over plain HTTP only then. Source: ADR 88.
 
 import { createHmac } from 'node:crypto';
-import { systemClock } from '../domain/clock.ts';
+import { type Clock, systemClock } from '../domain/clock.ts';
 import { tooManyProofs } from '../domain/error-catalogue.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
@@ -24,6 +24,7 @@ const KEPT_SECRETS = 1_000;
 
 export class GatewayProofs {
   readonly #secret: Uint8Array;
+  readonly #now: Clock['now'];
   readonly #accounts: Pick<AccountStore, 'findApiKeys'>;
   readonly #attempts = new WindowCounter({ windowSeconds: 60, keys: COUNTED_ADDRESSES });
   /** Of API keys, by id: it never changes. */
@@ -31,7 +32,12 @@ export class GatewayProofs {
   #queries = 0;
 
   /** `secret` signs tokens. */
-  constructor(secret: Uint8Array, accounts: Pick<AccountStore, 'findApiKeys'>) {
+  constructor(
+    secret: Uint8Array,
+    accounts: Pick<AccountStore, 'findApiKeys'>,
+    now: Clock['now'] = systemClock.now,
+  ) {
+    this.#now = now;
     this.#secret = secret;
     this.#accounts = accounts;
   }
@@ -48,7 +54,7 @@ export class GatewayProofs {
   async prove({ keyId, nonce }: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> {
     const { count, endsInMs } = this.#attempts.add(
       networkOf(clientAddress),
-      systemClock.now(),
+      this.#now(),
       1,
       PER_ADDRESS_AND_MINUTE,
     );

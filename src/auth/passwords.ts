@@ -2,7 +2,7 @@
 
 import bcrypt from 'bcrypt';
 import { passwordIssue } from '../domain/account.ts';
-import { systemClock } from '../domain/clock.ts';
+import { type Clock, systemClock } from '../domain/clock.ts';
 import { tooManyPasswords } from '../domain/error-catalogue.ts';
 import { FairQueue, type Shares } from './fair-queue.ts';
 
@@ -32,8 +32,8 @@ export class Passwords {
   readonly #dummyHash: string;
   readonly #queue: FairQueue;
 
-  /** `cost` is 4 to 31; each step doubles the time. `now` is monotonic, in ms. */
-  constructor(cost: number = BCRYPT_COST, now: () => number = systemClock.now) {
+  /** `cost` is 4 to 31; each step doubles the time. */
+  constructor(cost: number = BCRYPT_COST, now: Clock['now'] = systemClock.now) {
     this.#cost = cost;
     this.#queue = new FairQueue({
       ...{ atOnce: HASHES_AT_ONCE, waiting: HASHES_WAITING, now },

@@ -2,6 +2,7 @@
 // When Redis is unavailable, this process counts alone and refuses no request because of that.
 
 import type { Principal } from '../domain/account.ts';
+import type { Clock } from '../domain/clock.ts';
 import { LruMap } from '../domain/lru-map.ts';
 
 /** A fixed window that begins with the first request. Source: ADR 17. */
@@ -32,24 +33,17 @@ export interface RateLimit {
   readonly retryAfterSeconds?: number;
 }
 
-export interface RateLimiterClocks {
-  /** Milliseconds since 1970, for the time that is shown. */
-  readonly now: () => number;
-  /** Milliseconds of a clock that is never set, for the windows. */
-  readonly monotonicNow: () => number;
-}
-
 export class RateLimiter {
   readonly #own = new WindowCounter({ windowSeconds: WINDOW_SECONDS, keys: COUNTED_PRINCIPALS });
   readonly #free = new WindowCounter({ windowSeconds: 1, keys: COUNTED_PRINCIPALS });
   /** When the windows end in which the shared counter had nothing left. */
   readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
-  readonly #clocks: RateLimiterClocks;
+  readonly #clock: Pick<Clock, 'now' | 'wall'>;
   readonly #shared: SharedCounter | undefined;
 
   /** Without `shared` this process counts alone. */
-  constructor(clocks: RateLimiterClocks, shared?: SharedCounter) {
-    this.#clocks = clocks;
+  constructor(clock: Pick<Clock, 'now' | 'wall'>, shared?: SharedCounter) {
+    this.#clock = clock;
     this.#shared = shared;
   }
 
@@ -80,7 +74,7 @@ export class RateLimiter {
    */
   takeFree({ id, hourlyLimit: limit }: Principal): boolean {
     if (limit === undefined) return true;
-    const nowMs = this.#clocks.monotonicNow();
+    const nowMs = this.#clock.now();
     const isSpent =
       this.#shared === undefined
         ? this.#own.add(id, nowMs, 0).count >= limit
@@ -90,15 +84,15 @@ export class RateLimiter {
   }
 
   #noteSpent(id: string, window: Window, limit: number, count: number): RateLimit {
-    const { now, monotonicNow } = this.#clocks;
-    const rateLimit = limitOf(window, limit, now(), count);
-    if (rateLimit.remaining === 0) this.#spentUntilMs.set(id, monotonicNow() + window.endsInMs);
+    const { wall, now } = this.#clock;
+    const rateLimit = limitOf(window, limit, wall(), count);
+    if (rateLimit.remaining === 0) this.#spentUntilMs.set(id, now() + window.endsInMs);
     return rateLimit;
   }
 
   #count(id: string, limit: number, count: number): RateLimit {
-    const { now, monotonicNow } = this.#clocks;
-    return limitOf(this.#own.add(id, monotonicNow(), count, limit), limit, now(), count);
+    const { wall, now } = this.#clock;
+    return limitOf(this.#own.add(id, now(), count, limit), limit, wall(), count);
   }
 }
 

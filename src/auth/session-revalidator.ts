@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
-import { systemClock } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import { hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
@@ -19,8 +19,8 @@ const KEY = 'key:';
 
 export interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
+  readonly wall: Clock['wall'];
+  readonly every: Clock['every'];
   readonly log: Pick<Logger, 'warn'>;
 }
 
@@ -43,7 +43,7 @@ export class SessionRevalidator {
   /** Checks the principals that `open` names by id, until `close`. */
   watch(open: () => Iterable<string>): void {
     this.#open = open;
-    this.#stopChecks ??= systemClock.background.every(CHECK_MS, () => void this.#check());
+    this.#stopChecks ??= this.#options.every(CHECK_MS, () => void this.#check());
   }
 
   /**
@@ -97,7 +97,7 @@ export class SessionRevalidator {
 
   /** The open principals with an account, without expired ones, which are revoked. */
   #unexpired(): string[] {
-    const nowMs = this.#options.now();
+    const nowMs = this.#options.wall();
     return [...this.#open()].filter((id) => {
       const { endsAtMs = nowMs + 1 } = this.#statuses.get(id) ?? {};
       if (endsAtMs <= nowMs) this.#revoke(id);
@@ -118,7 +118,7 @@ export class SessionRevalidator {
 
   /** The statuses of the principals that may still authenticate. */
   async #statusesOf(ids: readonly string[]): Promise<ReadonlyMap<string, AccountStatus>> {
-    const { accounts, now } = this.#options;
+    const { accounts, wall } = this.#options;
     const keys = await accounts.findApiKeys(idsBehind(KEY, ids));
     const named = [...idsBehind(USER, ids), ...keys.flatMap(({ ownerId }) => ownerId ?? [])];
     const users = await accounts.findUsers([...new Set(named)]);
@@ -127,7 +127,7 @@ export class SessionRevalidator {
     const ofKeys = keys
       .filter(({ ownerId }) => ownerId === undefined || active.has(ownerId))
       .map((key) => [`${KEY}${key.id}`, statusOf(active.get(key.ownerId ?? ''), key)] as const)
-      .filter(([, { endsAtMs }]) => endsAtMs > now());
+      .filter(([, { endsAtMs }]) => endsAtMs > wall());
     return new Map([...ofUsers, ...ofKeys]);
   }
 

@@ -6,6 +6,7 @@ import { JWTExpired } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
 import { jwtVerify } from 'jose/jwt/verify';
 import { ROLE_SCOPES, type User } from '../domain/account.ts';
+import type { Clock } from '../domain/clock.ts';
 import { invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
 
@@ -31,26 +32,25 @@ export interface TokenOptions {
   /** At least LIMITS.secretBytes. */
   readonly secret: Uint8Array;
   readonly lifetimeMs: number;
-  /** Milliseconds since 1970. */
-  readonly now: () => number;
+  readonly wall: Clock['wall'];
 }
 
 export class Tokens {
   readonly #key: KeyObject;
   readonly #lifetimeSeconds: number;
-  readonly #now: () => number;
+  readonly #wall: Clock['wall'];
 
-  constructor({ secret, lifetimeMs, now }: TokenOptions) {
+  constructor({ secret, lifetimeMs, wall }: TokenOptions) {
     if (secret.byteLength < LIMITS.secretBytes)
       throw new RangeError(`The signing secret has fewer than ${LIMITS.secretBytes} bytes.`);
     this.#key = createSecretKey(secret);
     this.#lifetimeSeconds = Math.floor(lifetimeMs / 1000);
-    this.#now = now;
+    this.#wall = wall;
   }
 
   async issue(user: User): Promise<{ id: string; accessToken: string; expiresInSeconds: number }> {
     const id = randomUUID();
-    const issuedAt = Math.floor(this.#now() / 1000);
+    const issuedAt = Math.floor(this.#wall() / 1000);
     const accessToken = await new SignJWT({
       role: user.role,
       scope: ROLE_SCOPES[user.role].join(' '),
@@ -72,7 +72,7 @@ export class Tokens {
       algorithms: [ALGORITHM],
       issuer: ISSUER,
       requiredClaims: ['sub', 'iat', 'exp', 'jti'],
-      currentDate: new Date(this.#now()),
+      currentDate: new Date(this.#wall()),
     };
     const { payload } = await jwtVerify(token, this.#key, options).catch((thrown: unknown) => {
       // No cause: some errors of the library contain the claims.

@@ -1,6 +1,7 @@
 import * as assert from 'uvu/assert';
 import { RateLimiter, type SharedCounter } from '../../../src/auth/rate-limiter.ts';
 import type { Principal, Scope } from '../../../src/domain/account.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { authorize, localAccounts } from '../../../src/http/middleware/authorize.ts';
 import { json } from '../../../src/http/reply.ts';
 import { respond } from '../../../src/http/respond.ts';
@@ -28,7 +29,7 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
     },
     close: () => {},
   };
-  const limiter = new RateLimiter({ now: () => 1_800_000_000_000, monotonicNow: () => 0 }, shared);
+  const limiter = new RateLimiter({ wall: () => 1_800_000_000_000, now: () => 0 }, shared);
   const known: KnownCaller = { limiter, authenticate: async () => ADA };
   const app = await startRoute(
     '/:template',
@@ -51,7 +52,7 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
 
 test('calls the next step synchronously when the credentials are cached and the rate limit is local', async () => {
   const known: KnownCaller = {
-    limiter: new RateLimiter({ now: Date.now, monotonicNow: Date.now }),
+    limiter: new RateLimiter(systemClock),
     authenticate: () => ADA,
   };
   let isInside = false;

@@ -7,6 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { RateLimiter } from '../../../src/auth/rate-limiter.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { ByteBudget } from '../../../src/domain/held-bytes.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
@@ -31,7 +32,7 @@ import { suite } from '../../helpers/suite.ts';
 const BOUNDS = { totalBytes: 1_000_000, ownerBytes: 1_000_000 };
 const COSTS = {
   held: new HeldBodies(new ByteBudget(BOUNDS)),
-  limiter: new RateLimiter({ now: Date.now, monotonicNow: Date.now }),
+  limiter: new RateLimiter(systemClock),
 };
 const readers = { direct: readDirect, 'koa-body': readKoaBody };
 

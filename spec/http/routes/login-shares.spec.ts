@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Passwords } from '../../../src/auth/passwords.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { eventually } from '../../helpers/eventually.ts';
 import { PASSWORD, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -36,8 +37,8 @@ const VICTIM = '198.51.100.7';
 async function door() {
   const passwords = new GatedPasswords();
   const clock = { nowMs: 1_000 };
-  const monotonicNow = () => clock.nowMs;
-  const app = await startWithAccounts({ passwords, monotonicNow, trustedProxies: ['127.0.0.1/32'] });
+  const monotonic = { ...systemClock, now: () => clock.nowMs };
+  const app = await startWithAccounts({ passwords, clock: monotonic, trustedProxies: ['127.0.0.1/32'] });
   for (const name of ['eve', 'mallory']) await app.createUser(name);
   let answered = 0;
   /** A login through the trusted proxy. An address of undefined is that of this machine. */

@@ -2,6 +2,7 @@
 // in spec/protocol and in the journeys.
 
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { fakeMcp } from '../../helpers/fake-mcp.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type Ask, startApp } from '../../helpers/http-app.ts';
@@ -98,7 +99,7 @@ test('a message that is refused as invalid counts as one request, of either era'
 test('a caller without requests left may send 60 messages a second; more are refused before the body is read', async () => {
   let nowMs = 0;
   const limits = { userHourlyLimit: 1, apiKeyHourlyLimit: 9 };
-  const app = await startWithAccounts({ limits, monotonicNow: () => nowMs });
+  const app = await startWithAccounts({ limits, clock: { ...systemClock, now: () => nowMs } });
   try {
     await app.serve('demo', 'one');
     const headers = await openSession(app, '/mcp/demo', { credentials: app.user });

@@ -6,6 +6,7 @@ import { AuditLog } from '../../auth/audit.ts';
 import { forgetInitialPassword } from '../../auth/first-admin.ts';
 import { Passwords } from '../../auth/passwords.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
+import { systemClock } from '../../domain/clock.ts';
 import { definedFields } from '../../domain/json.ts';
 import type { BytesReply } from '../../http/reply.ts';
 import type { HttpRequest } from '../../http/request.ts';
@@ -30,16 +31,16 @@ export async function withLocalClient<T>(
   const config = readSettings(input, terminal);
   return withDatabase(config, terminal, async ({ store, name, initialPasswordFile }) => {
     terminal.note(`using the database ${name}`);
-    const now = Date.now;
+    const { now, wall } = systemClock;
     const log = { warn: (...words: unknown[]) => terminal.note(`warning: ${words.at(-1)}`) };
     // The settings of the gateway may be others, so nothing is deleted by these.
     const settings = { ...config.audit, keptCalls: Number.MAX_SAFE_INTEGER, keptDays: 0 };
-    const audit = new AuditLog({ store: store.audit, log, now, settings });
+    const audit = new AuditLog({ store: store.audit, log, now, wall, settings });
     let forgetting: Promise<void> | undefined;
     const accounts = new Accounts({
       store: store.accounts,
       passwords: new Passwords(),
-      now,
+      wall,
       onAdminPasswordChanged: () => {
         forgetting = forgetInitialPassword(initialPasswordFile).catch(() => {
           // The next start of the gateway tries again.
