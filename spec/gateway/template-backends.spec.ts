@@ -1,6 +1,6 @@
 // One template as the endpoint sees it: its peers, its instances, and the tools that they list.
 
-import { NEVER } from 'rxjs';
+import { NEVER, type Observable, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { systemClock } from '../../src/domain/clock.ts';
 import { TemplateBackends } from '../../src/gateway/template-backends.ts';
@@ -14,7 +14,7 @@ type Parts = ConstructorParameters<typeof TemplateBackends>[1];
 type Ref = { id?: string; state: string; peer?: unknown; lastPeer?: unknown; tools?: unknown };
 
 /** Backends of the template `t` over these instances, with only the dependencies that these tests need. */
-function over(refs: readonly Ref[]) {
+function over(refs: readonly Ref[], changes$: Observable<never> = NEVER) {
   const candidates = refs.filter(({ state }) => state === 'healthy');
   const fleet = {
     has: () => true,
@@ -23,7 +23,10 @@ function over(refs: readonly Ref[]) {
     listChanged$: NEVER,
   };
   const clock = { ...systemClock, now: () => 0 };
-  const parts: Partial<Record<keyof Parts, unknown>> = { fleet, clock, memory: new ListMemory() };
+  const parts: Partial<Record<keyof Parts, unknown>> = {
+    ...{ fleet, clock, memory: new ListMemory() },
+    feed: { changes: () => changes$ },
+  };
   return { backends: new TemplateBackends('t', Object(parts)) };
 }
 
@@ -58,6 +61,19 @@ test('finds a tool at healthy instances first, and has the same one list its too
   for (const name of ['x', 'z']) backends.relistTool(name);
   over([listing('healthy', 'just listed', false)]).backends.relistTool('x');
   assert.equal(relisted, ['one']);
+});
+
+test('its changes end when it is closed, and nothing follows the instances any more', () => {
+  const changes$ = new Subject<never>();
+  const { backends } = over([], changes$);
+  const profile = { protocolVersion: '2026-07-28', capabilities: {}, clientInfo: {} };
+  let ended = 0;
+  const wanted = { lists: new Set<never>(), resources: new Set<string>() };
+  for (const id of ['user:ada', 'user:bob'])
+    backends.changes({ id }, profile, wanted).subscribe({ complete: () => (ended += 1) });
+  assert.is(changes$.observed, true);
+  backends.close();
+  assert.equal([ended, changes$.observed], [2, false]);
 });
 
 test.run();

@@ -164,7 +164,7 @@ export class SessionlessExchange extends SessionExchange {
 
 export class ScriptedBackends implements Backends {
   readonly exchanges: SessionlessExchange[] = [];
-  readonly changes$ = new Subject<ServerNotification>();
+  changes$ = new Subject<ServerNotification>();
   /** The open subscriptions. */
   readonly wanted: WantedChanges[] = [];
   readonly tools = new Map<string, Tool>();

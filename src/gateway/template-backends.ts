@@ -1,7 +1,7 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
 // src/actors owns sessions, stateless clients and changes.
 
-import { filter, firstValueFrom, map, type Observable, race, tap } from 'rxjs';
+import { filter, firstValueFrom, map, type Observable, race, Subject, takeUntil, tap } from 'rxjs';
 import type { ChangeFeed } from '../actors/change-feed.ts';
 import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
 import type { Fleet } from '../actors/fleet.ts';
@@ -32,6 +32,7 @@ export class TemplateBackends implements Backends {
   readonly #template: string;
   readonly #deps: BackendDeps;
   readonly #lists: CachedLists;
+  readonly #closed$ = new Subject<void>();
 
   constructor(template: string, deps: BackendDeps) {
     this.#template = template;
@@ -50,6 +51,7 @@ export class TemplateBackends implements Backends {
   }
 
   close(): void {
+    this.#closed$.next();
     this.#lists.close();
   }
 
@@ -87,7 +89,8 @@ export class TemplateBackends implements Backends {
   changes(owner: Owner, profile: ClientProfile, wanted: WantedChanges): Observable<ServerNotification> {
     // A process that not all clients share announces its changes only here.
     const note = ({ method }: ServerNotification) => this.#lists.noteChange(changedList(method));
-    return this.#deps.feed.changes(this.#template, owner, profile, wanted).pipe(tap(note));
+    const changes$ = this.#deps.feed.changes(this.#template, owner, profile, wanted);
+    return changes$.pipe(tap(note), takeUntil(this.#closed$));
   }
 
   /** As an instance that gets calls lists it, if there is one: the lists of other instances may be older. */

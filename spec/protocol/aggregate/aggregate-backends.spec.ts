@@ -269,6 +269,23 @@ test('reports a template that is added later once to its owners, and then its ch
   assert.equal([ada.isOver(), key.isOver()], [false, false], 'templates complete by themselves');
 });
 
+test('leaves nothing of a template that is forgotten, and follows another one of its name', async () => {
+  const { aggregated, b, listChanges$ } = setUp();
+  b.lists = { resources: [{ uri: 'b:1' }] };
+  b.peer = { ...b.peer, capabilities: { resources: {} } };
+  const wanted = { lists: new Set<ListField>(), resources: new Set(['b:1']) };
+  const subscription = aggregated.changes(ADA, PROFILE, wanted).subscribe();
+  await new Promise(setImmediate);
+  assert.equal(wantedUris(b), [[], ['b:1']]);
+  b.changes$.complete();
+  assert.equal(wantedUris(b), []);
+  b.changes$ = new Subject();
+  listChanges$.next({ template: 'b', list: 'resources' });
+  await new Promise(setImmediate);
+  assert.equal(wantedUris(b), [[], ['b:1']]);
+  subscription.unsubscribe();
+});
+
 test('a late change of a deleted template ends no subscription', () => {
   const { aggregated, listChanges$ } = setUp();
   const received: string[] = [];

@@ -4,10 +4,10 @@
 import {
   concatMap,
   defer,
-  distinct,
   EMPTY,
   endWith,
   filter,
+  finalize,
   ignoreElements,
   map,
   merge,
@@ -25,6 +25,7 @@ import { LruMap } from '../../domain/lru-map.ts';
 import {
   LEGACY_VERSIONS,
   type ListChange,
+  type ListField,
   type Peer,
   type Tool,
   type WantedChanges,
@@ -113,13 +114,20 @@ export class AggregateBackends implements Backends {
       filter((list) => wanted.lists.has(list)),
     );
     const own = { lists: wanted.lists, resources: new Set<string>() };
-    const notified$ = permitted$.pipe(
-      map(({ template }) => template),
-      startWith(...this.#templates(owner)),
-      filter((template) => this.#templates(owner).includes(template)), // not one that was deleted
-      distinct(),
-      mergeMap((template) => this.#options.backendsOf(template).changes(owner, profile, own)),
-    );
+    const notified$ = defer(() => {
+      const followed = new Set<string>();
+      return permitted$.pipe(
+        map(({ template }) => template),
+        startWith(...this.#templates(owner)),
+        // Not one that was deleted. Another one may get its name.
+        filter((template) => !followed.has(template) && this.#templates(owner).includes(template)),
+        mergeMap((template) => {
+          followed.add(template);
+          const changes$ = this.#options.backendsOf(template).changes(owner, profile, own);
+          return changes$.pipe(finalize(() => followed.delete(template)));
+        }),
+      );
+    });
     return withListNotices(
       merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
       lists$,
@@ -150,9 +158,11 @@ export class AggregateBackends implements Backends {
         startWith(undefined),
         concatMap(lookUp),
         mergeMap((owned) => owned),
-        mergeMap(([template, uris]) =>
-          this.#options.backendsOf(template).changes(owner, profile, { lists: new Set(), resources: uris }),
-        ),
+        mergeMap(([template, uris]) => {
+          const own = { lists: new Set<ListField>(), resources: uris };
+          const changes$ = this.#options.backendsOf(template).changes(owner, profile, own);
+          return changes$.pipe(finalize(() => uris.forEach((uri) => void unknown.add(uri))));
+        }),
       );
     });
   }
