@@ -12,7 +12,7 @@ import {
   type LoadBalancerSettings,
   type TemplateSettings,
 } from './balancing/load-balancer.ts';
-import { systemClock, timer$ } from './domain/clock.ts';
+import { type Clock, timer$ } from './domain/clock.ts';
 import {
   commandExposes,
   duplicateServer,
@@ -67,11 +67,11 @@ export class Registry {
   constructor(deps: RegistryDeps) {
     this.#deps = deps;
     this.#store = deps.store;
-    this.#queue = new ChangeQueue(deps.scheduler);
+    this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
     this.#active = new ActiveRegistry(deps);
     this.active = this.#active;
     const reload = () => this.#queue.take(() => this.#reload(), true);
-    this.#follower = new Follower(reload, deps.emit);
+    this.#follower = new Follower(reload, deps.emit, deps.clock);
   }
 
   /** Starts the stored instances that this node runs, and applies the changes of other nodes from now on. */
@@ -106,7 +106,7 @@ export class Registry {
       return { member: this.#active.start(definition, options.handler), replaced };
     });
     const { waitMs = 0, mayBeUnhealthy = false } = options;
-    if (waitMs > 0) await untilHealthy(member, waitMs);
+    if (waitMs > 0) await untilHealthy(member, waitMs, this.#deps.clock);
     const { definition, state, reason } = member;
     const healthy = state === 'healthy';
     if (waitMs > 0 && !healthy && !mayBeUnhealthy)
@@ -155,7 +155,7 @@ export class Registry {
       if (this.#active.find(template, id) === undefined) await this.#reload();
       const definition = await this.#save(() => {
         const before = this.#deps.fleet.member(template, id).definition;
-        const after = changedInstance(before, change, new Date(systemClock.wall()).toISOString());
+        const after = changedInstance(before, change, new Date(this.#deps.clock.wall()).toISOString());
         this.#active.refuseOverflow(after);
         return after;
       });
@@ -250,7 +250,7 @@ export class Registry {
     const { nodeId, fleet } = this.#deps;
     const definition = defineInstance(template, input, {
       ...options,
-      now: new Date(systemClock.wall()).toISOString(),
+      now: new Date(this.#deps.clock.wall()).toISOString(),
       isInProcess: options.handler !== undefined,
       nodeId,
       find: (id) => this.#active.find(template, id),
@@ -324,8 +324,8 @@ export class Registry {
 }
 
 /** Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node. */
-async function untilHealthy(member: Member, waitMs: number): Promise<void> {
+async function untilHealthy(member: Member, waitMs: number, clock: Clock): Promise<void> {
   if (!(member instanceof InstanceRef)) return;
   const settled$ = member.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
-  await firstValueFrom(race(settled$, timer$(systemClock, waitMs)));
+  await firstValueFrom(race(settled$, timer$(clock, waitMs)));
 }

@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { type Clock, systemClock } from '../../src/domain/clock.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
 import { createGateway } from '../../src/gateway.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -14,7 +15,7 @@ for (const [how, stepMs] of [
   ['100 days ahead', 100 * 24 * HOUR_MS],
   ['an hour back', -HOUR_MS],
 ] as const)
-  test(`${how} ends no call and makes no instance unhealthy; times of checks follow it`, async () => {
+  test(`${how} ends no call and makes no instance unhealthy; times of events and checks follow it`, async () => {
     let setMs = 0;
     const clock: Clock = { ...systemClock, wall: () => Date.now() + setMs };
     await using gateway = await createGateway({ clock });
@@ -27,6 +28,9 @@ for (const [how, stepMs] of [
       return answer.promise;
     };
     await gateway.register('t', { handler, id: 'a' }, { waitMs: 5_000 });
+    const finished = new Promise<GatewayEvent>((resolve) =>
+      gateway.on('exchange.finished').subscribe(resolve),
+    );
     const call = gateway.call('t', 'wait', {}, { timeoutMs: 60_000 });
     await called.promise;
     setMs = stepMs;
@@ -35,7 +39,8 @@ for (const [how, stepMs] of [
     const { snapshot } = gateway.instance('t', 'a');
     assert.is(snapshot.state, 'healthy');
     const shownMs = Date.parse(snapshot.lastCheck ?? '');
-    assert.ok(Math.abs(shownMs - clock.wall()) < 60_000, `${shownMs} differs from ${clock.wall()}`);
+    for (const atMs of [(await finished).atMs, shownMs])
+      assert.ok(Math.abs(atMs - clock.wall()) < 60_000, `${atMs} differs from ${clock.wall()}`);
   });
 
 test.run();

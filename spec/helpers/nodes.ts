@@ -11,6 +11,7 @@ import { Registry } from '../../src/registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { Harness } from './failing-backend.ts';
 import { type FailingStore, failingStore } from './failing-store.ts';
+import { simulatedClock } from './simulated-time.ts';
 import { untimedScheduler } from './turns.ts';
 
 export class Node {
@@ -27,6 +28,7 @@ export class Node {
     const { fleet, emit } = this.harness;
     const { store, storeChanges$, handlers } = this;
     this.registry = new Registry({
+      clock: simulatedClock,
       scheduler: untimedScheduler(),
       store,
       fleet,

@@ -14,6 +14,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/gateway/mcp.ts',
   // Times of events.
   'src/actors/calls/call-events.ts',
+  'src/actors/calls/dispatcher.ts',
   'src/domain/events.ts',
   'src/gateway.ts',
   'src/registry/active-registry.ts',

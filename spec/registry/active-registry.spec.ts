@@ -8,6 +8,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { ActiveRegistry } from '../../src/registry/active-registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition, Harness } from '../helpers/failing-backend.ts';
+import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('active registry');
@@ -97,7 +98,14 @@ test('lists a locked instance with the reason, and starts it when its secrets ca
 test('deletes an empty template, and only the settings of one with a definition', () => {
   const defined = new Set(['d']);
   const { fleet, emit } = harness;
-  active = new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, defined });
+  active = new ActiveRegistry({
+    clock: simulatedClock,
+    fleet,
+    policy: DEFAULT_POLICY,
+    handlers,
+    emit,
+    defined,
+  });
   for (const template of ['d', 'r']) active.applySettings(template, { timeout: 5 });
   active.start(http);
   assert.throws(() => active.refuseNonEmpty('r'), /1 instance must be deregistered first/);
@@ -164,5 +172,12 @@ test.run();
 
 function make(): ActiveRegistry {
   const { fleet, emit } = harness;
-  return new ActiveRegistry({ fleet, policy: DEFAULT_POLICY, handlers, emit, nodeId: 'here' });
+  return new ActiveRegistry({
+    clock: simulatedClock,
+    fleet,
+    policy: DEFAULT_POLICY,
+    handlers,
+    emit,
+    nodeId: 'here',
+  });
 }

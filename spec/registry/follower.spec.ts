@@ -7,7 +7,7 @@ import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
 import { Follower } from '../../src/registry/follower.ts';
 import { pass } from '../helpers/failing-backend.ts';
-import { simulateTime } from '../helpers/simulated-time.ts';
+import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: follower');
@@ -98,5 +98,5 @@ function make(): Follower {
     reloads += 1;
     return reload();
   };
-  return new Follower(count, emit);
+  return new Follower(count, emit, simulatedClock);
 }

@@ -7,7 +7,7 @@ import { defer, filter, firstValueFrom, merge, type Observable, Subject } from '
 import { type Actor, type AnyActorRef, createActor } from 'xstate';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
-import { machineClock } from '../domain/clock.ts';
+import { type Clock, machineClock } from '../domain/clock.ts';
 import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
@@ -142,7 +142,7 @@ export class Fleet {
     ref.state$.subscribe((state) => {
       group.observe(ref, state);
       if (this.#hasSuccessor(ref)) return;
-      this.#options.emit(stateEvent(ref, state));
+      this.#options.emit(stateEvent(this.#options, ref, state));
       this.#checkLists(template, id);
     });
     // After `state$`: a crashed instance has left the pool when its calls are repeated.
@@ -159,7 +159,7 @@ export class Fleet {
     this.#dismissPredecessor(template, id);
     const foreign = new ForeignInstance(definition);
     this.#list(foreign);
-    if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(foreign) });
+    if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(this.#options, foreign) });
     return foreign;
   }
 
@@ -259,7 +259,7 @@ export class Fleet {
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {
     if (this.#hasSuccessor(ref)) return;
-    const fields = eventOf(ref);
+    const fields = eventOf(this.#options, ref);
     if (emission.type === 'tool.withheld')
       this.#options.emit({ ...emission, ...fields, alias: 'tool.omitted' });
     else if (emission.type !== 'list.changed') this.#options.emit({ ...emission, ...fields });
@@ -327,7 +327,7 @@ export class Fleet {
     const { now, random } = this.#options;
     const isForgiven = restarted.crashes > 0 && now() - restarted.atMs >= LIMITS.restartForgivenMs;
     const crashes = isForgiven ? 1 : restarted.crashes + 1;
-    this.#options.emit({ type: 'instance.crashed', ...eventOf(ref), reason: reasonOf(error) });
+    this.#options.emit({ type: 'instance.crashed', ...eventOf(this.#options, ref), reason: reasonOf(error) });
     void this.#track(ref, ref.endAfterCrash());
     this.#options.alarm(backOffMs(crashes, LIMITS.restartLongestMs, random()), () => {
       if (this.#isClosing || this.find(template, id) !== ref) return;
@@ -361,8 +361,8 @@ export class Fleet {
   }
 }
 
-function stateEvent(ref: InstanceRef, state: InstanceState): GatewayEvent {
-  const fields = eventOf(ref);
+function stateEvent(clock: Pick<Clock, 'wall'>, ref: InstanceRef, state: InstanceState): GatewayEvent {
+  const fields = eventOf(clock, ref);
   if (state === 'healthy') return { type: 'instance.healthy', ...fields, era: ref.peer?.era ?? 'unknown' };
   if (state === 'unhealthy') {
     const { reason, isReopening: isPlanned } = ref;

@@ -27,7 +27,7 @@ export interface MemberView {
   readonly snapshot: InstanceSnapshot;
 }
 
-export interface GroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'alarm'> {
+export interface GroupDeps extends Pick<InstanceActorInput, 'random' | 'emit' | 'now' | 'wall' | 'alarm'> {
   /** For the calls that wait. */
   readonly scheduler: TaskScheduler;
 }
@@ -50,7 +50,8 @@ export class Group {
   #waits = 0;
   #policy: BalancerPolicy;
 
-  constructor(template: string, policy: BalancerPolicy, { random, emit, now, alarm, scheduler }: GroupDeps) {
+  constructor(template: string, policy: BalancerPolicy, deps: GroupDeps) {
+    const { random, emit, now, alarm, scheduler } = deps;
     this.template = template;
     this.#policy = policy;
     this.queue = new WaitQueue({ alarm, scheduler });
@@ -60,9 +61,10 @@ export class Group {
       random,
       now,
       alarm,
-      ejected: (ref, { reason }, forMs) => emit({ type: 'instance.ejected', ...eventOf(ref), reason, forMs }),
+      ejected: (ref, { reason }, forMs) =>
+        emit({ type: 'instance.ejected', ...eventOf(deps, ref), reason, forMs }),
       readmitted: (ref) => {
-        emit({ type: 'instance.readmitted', ...eventOf(ref) });
+        emit({ type: 'instance.readmitted', ...eventOf(deps, ref) });
         this.queue.advance(ref);
       },
       silent: (ref) => ref.suspect(),

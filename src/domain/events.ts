@@ -1,7 +1,7 @@
 // The events of a gateway, to which metrics, statistics, logs and embedders subscribe. No event contains a secret, an argument or a
 // result.
 
-import { systemClock } from './clock.ts';
+import { type Clock, systemClock } from './clock.ts';
 import type { ErrorCode } from './errors.ts';
 import type { CallOutcome } from './exchange.ts';
 import { type InstanceDefinition, TRANSPORT_TRAITS, type TransportKind } from './instance.ts';
@@ -178,12 +178,11 @@ export type EventName = keyof GatewayEvents;
 export type GatewayEvent = { [N in EventName]: { readonly type: N } & GatewayEvents[N] }[EventName];
 
 /** The fields of every event of an instance, with the present time. */
-export function eventOf({
-  template,
-  id,
-  serverId,
-}: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>) {
-  return { atMs: systemClock.wall(), template, instanceId: id, serverId };
+export function eventOf(
+  { wall }: Pick<Clock, 'wall'>,
+  { template, id, serverId }: Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>,
+) {
+  return { atMs: wall(), template, instanceId: id, serverId };
 }
 
 /** The event of an item that is left out of the list of all templates. */

@@ -79,7 +79,7 @@ export function composeGateway(
     toolLists: new ByteBudget(bounds.declarations),
   });
   const defined = new Set(definitions.keys());
-  const registryDeps = { store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId };
+  const registryDeps = { clock, store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId };
   const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths });
   const tracing = new Tracing();
   const trace = () => tracing.spans?.embeddedTrace();

@@ -12,7 +12,7 @@ import {
   type TemplateSettings,
 } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
-import { systemClock } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import { registryFull, validationFailed } from '../domain/error-catalogue.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import { keptBytes } from '../domain/held-bytes.ts';
@@ -29,6 +29,7 @@ export interface ActiveRegistryDeps {
   readonly emit: (event: GatewayEvent) => void;
   /** Templates that exist without being stored: those with a definition. Default: none. */
   readonly defined?: ReadonlySet<string> | undefined;
+  readonly clock: Clock;
   /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
 }
@@ -100,7 +101,7 @@ export class ActiveRegistry {
   applySettings(template: string, loadBalancer: LoadBalancerSettings): void {
     this.#settings.set(template, loadBalancer);
     this.#deps.fleet.setPolicy(template, policyOf(loadBalancer, this.#deps.policy));
-    this.#emit({ type: 'template.changed', atMs: systemClock.wall(), template });
+    this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
@@ -118,7 +119,7 @@ export class ActiveRegistry {
     this.#settings.delete(template);
     if (defined?.has(template)) fleet.setPolicy(template, policy);
     else fleet.deleteTemplate(template);
-    this.#emit({ type: 'template.changed', atMs: systemClock.wall(), template });
+    this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
   /** Starts the instance; only lists one of another node, or whose secrets cannot be read. Replaces one with the same id. */
@@ -129,7 +130,7 @@ export class ActiveRegistry {
     const more = this.#moreBytes(definition);
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
-    this.#emit({ type: 'instance.registered', ...eventOf(definition), replaced });
+    this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
     const isRun = this.belongsHere(definition) && definition.locked === undefined;
     const member = isRun ? fleet.add(definition) : fleet.addForeign(definition);
     this.#definitionBytes += more;
@@ -149,7 +150,7 @@ export class ActiveRegistry {
     const member = this.#deps.fleet.member(definition.template, definition.id);
     this.#definitionBytes += this.#moreBytes(definition);
     member.change(definition);
-    this.#emit({ type: 'instance.changed', ...eventOf(definition) });
+    this.#emit({ type: 'instance.changed', ...eventOf(this.#deps.clock, definition) });
   }
 
   /** Running calls may finish. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
@@ -159,7 +160,7 @@ export class ActiveRegistry {
     handlers.delete(definition.serverId);
     this.#definitionBytes -= keptBytes(definition);
     void fleet.remove(template, id, LIMITS.drainMs);
-    this.#emit({ type: 'instance.deregistered', ...eventOf(definition) });
+    this.#emit({ type: 'instance.deregistered', ...eventOf(this.#deps.clock, definition) });
   }
 
   /**

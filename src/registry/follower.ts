@@ -2,7 +2,7 @@
 // succeeds. registry.ts reads and applies it.
 
 import { filter, type Observable, pairwise, retry, Subject, Subscription, startWith } from 'rxjs';
-import { systemClock } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
@@ -18,10 +18,14 @@ export class Follower {
   readonly #requests$ = new Subject<void>();
   readonly #subscriptions = new Subscription();
 
-  constructor(reload: () => Promise<unknown>, emit: (event: GatewayEvent) => void) {
+  constructor(
+    reload: () => Promise<unknown>,
+    emit: (event: GatewayEvent) => void,
+    { wall }: Pick<Clock, 'wall'>,
+  ) {
     const onFailure = (thrown: unknown) =>
-      emit({ type: 'registry.behind', atMs: systemClock.wall(), code: asGatewayError(thrown).code });
-    const onRecovery = () => emit({ type: 'registry.current', atMs: systemClock.wall() });
+      emit({ type: 'registry.behind', atMs: wall(), code: asGatewayError(thrown).code });
+    const onRecovery = () => emit({ type: 'registry.current', atMs: wall() });
     this.#subscriptions.add(catchUp(this.#requests$, { work: reload, gapMs: GAP_MS, onFailure, onRecovery }));
   }
 

@@ -2,7 +2,7 @@
 // order (one hidden class): a call makes four at most, and thousands are kept.
 
 import { ANONYMOUS } from '../../domain/account.ts';
-import { systemClock } from '../../domain/clock.ts';
+import { type Clock, systemClock } from '../../domain/clock.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../domain/events.ts';
 import { type CallRecord, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
@@ -38,13 +38,19 @@ const NAME_UNITS = 256;
 export class CallEvents implements CallRecord {
   readonly #emit: (event: GatewayEvent) => void;
   readonly #call: ReportedCall;
+  readonly #wall: Clock['wall'];
   attempts = 0;
   /** Attempts whose end is not reported yet. */
   #underWay = 0;
   #hasEnded = false;
 
-  constructor(emit: (event: GatewayEvent) => void, call: ReportedCall) {
+  constructor(
+    emit: (event: GatewayEvent) => void,
+    call: ReportedCall,
+    wall: Clock['wall'] = systemClock.wall,
+  ) {
     this.#emit = emit;
+    this.#wall = wall;
     this.#call = call;
   }
 
@@ -107,7 +113,7 @@ export class CallEvents implements CallRecord {
     const tool = toolOf(request);
     return {
       type,
-      atMs: systemClock.wall(),
+      atMs: this.#wall(),
       template,
       call: number,
       method: short(request.method),

@@ -2,6 +2,7 @@
 
 import { Observable } from 'rxjs';
 import { timeoutFor } from '../../balancing/policy.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { GatewayEvent } from '../../domain/events.ts';
 import { type Answer, type ExchangeOptions, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
@@ -10,7 +11,7 @@ import { Call } from './call.ts';
 import { CallEvents } from './call-events.ts';
 import { BalancedRoute, BoundRoute, type CallDeps, type CallInput } from './routes.ts';
 
-export interface DispatcherDeps extends CallDeps {
+export interface DispatcherDeps extends CallDeps, Pick<Clock, 'wall'> {
   readonly fleet: Fleet;
   readonly emit: (event: GatewayEvent) => void;
 }
@@ -50,10 +51,10 @@ export class Dispatcher {
   /** Like `exchange`, for any route. `inputOf` throws when no instance can ever take the call. */
   carry(template: string, request: ExchangeRequest, inputOf: () => CallInput): Observable<Answer> {
     return new Observable((subscriber) => {
-      const { emit, budget, isAccepting, now } = this.#deps;
+      const { emit, budget, isAccepting, now, wall } = this.#deps;
       this.#calls += 1;
       const number = this.#calls;
-      const events = new CallEvents(emit, { template, number, request });
+      const events = new CallEvents(emit, { template, number, request }, wall);
       const { tracker } = request;
       if (tracker !== undefined) {
         tracker.record = events;

@@ -8,7 +8,7 @@ import {
   profileBytes,
   type SessionRecord,
 } from '../../domain/client.ts';
-import { wallAt } from '../../domain/clock.ts';
+import { type Clock, wallAt } from '../../domain/clock.ts';
 import {
   declarationsTooLarge,
   sessionLimit,
@@ -119,7 +119,7 @@ export class ClientSessions implements SessionSupervisor {
     // The session may have ended while it was being opened.
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
     this.#begin(session);
-    this.deps.emit({ type: 'session.opened', ...eventFields(session) });
+    this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
     return session;
   }
 
@@ -194,12 +194,17 @@ export class ClientSessions implements SessionSupervisor {
 
   moved(session: ClientSession, from: InstanceRef): void {
     const { id: fromInstanceId, serverId: fromServerId } = from;
-    this.deps.emit({ type: 'session.moved', ...eventFields(session), fromInstanceId, fromServerId });
+    this.deps.emit({
+      type: 'session.moved',
+      ...eventFields(this.deps, session),
+      fromInstanceId,
+      fromServerId,
+    });
   }
 
   ended(session: ClientSession, ending: Ending): void {
     const wasOpen = !this.#opening.delete(session);
-    if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(session), ...ending });
+    if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(this.deps, session), ...ending });
     this.#drop(session, this.#shares);
   }
 
@@ -335,6 +340,6 @@ const CALLED_OFF = 'its client disconnected';
 const SHUT_DOWN = 'the gateway is shutting down';
 
 /** The fields of every event of an open session. */
-function eventFields({ id, ownerId, instance }: ClientSession) {
-  return { ...eventOf(instance), session: sessionFingerprint(id), principal: ownerId };
+function eventFields(clock: Pick<Clock, 'wall'>, { id, ownerId, instance }: ClientSession) {
+  return { ...eventOf(clock, instance), session: sessionFingerprint(id), principal: ownerId };
 }

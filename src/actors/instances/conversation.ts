@@ -56,7 +56,7 @@ export function sharedBy(extensions: JsonObject) {
   } satisfies Partial<LeaseRequest>;
 }
 
-export interface ConversationHost extends Pick<Clock, 'now' | 'alarm'> {
+export interface ConversationHost extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   /** The actor of the instance, parent of the actors of its conversations. Default: none, which only specs use. */
   readonly parent?: AnyActorRef | undefined;
 }

@@ -203,7 +203,7 @@ export class Leases implements ConversationListener {
 
   #eventFor(principal: string) {
     const { definition } = this.#options;
-    return { ...eventOf(definition), transport: definition.transport, principal };
+    return { ...eventOf(this.#options, definition), transport: definition.transport, principal };
   }
 }
 
