@@ -33,10 +33,12 @@ function setUp(owner: Owner = ADA) {
   const directory = new AggregateDirectory(lists, (owner) =>
     ['a', 'b'].filter((template) => mayUse(owner, template)),
   );
+  const templates = ['a', 'b'];
   const uses: unknown[] = [];
   const session: AggregateSession = new AggregateSession(owner, PROFILE, PEER, {
     directory,
     backendsOf: of,
+    templates: () => templates,
     listChanges$,
     run: (task) => task(),
     ...CLOCK,
@@ -53,7 +55,7 @@ function setUp(owner: Owner = ADA) {
     return event.kind === 'result' ? event.result.value : event;
   };
   const call = (name: string) => ask({ method: 'tools/call', params: { name } });
-  return { a, b, session, ask, call, listChanges$, uses };
+  return { a, b, session, ask, call, listChanges$, templates, uses };
 }
 
 test('a call waits for an inner session only within its timeout, and the session opens all the same', async () => {
@@ -271,5 +273,16 @@ test('repeats few subscriptions at the same time, and none that ended meanwhile'
 function codeOf({ code, delivered }: { readonly code: string; readonly delivered: string }) {
   return { code, delivered };
 }
+
+test('holds no session with a template that was deleted, while its client listens', async () => {
+  const { a, b, session, call, templates } = setUp();
+  const listening = session.messages$.subscribe();
+  for (const name of ['a__x', 'b__y']) await call(name);
+  assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [1, 1]);
+  templates.pop();
+  mock.timers.tick(5_000);
+  assert.equal([a.sessions[0]?.holds, b.sessions[0]?.holds], [1, 0]);
+  listening.unsubscribe();
+});
 
 test.run();

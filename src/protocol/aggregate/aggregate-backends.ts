@@ -45,11 +45,8 @@ const PEERS_REMEMBERED = 100;
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
 
-export interface AggregateOptions
-  extends Omit<AggregateSessionDeps, 'directory'>,
-    Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$'> {
-  readonly templates: () => readonly string[];
-}
+export type AggregateOptions = Omit<AggregateSessionDeps, 'directory'> &
+  Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$'>;
 
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;

@@ -52,6 +52,7 @@ export interface AggregateSessionDeps {
   readonly sessions: SessionTable;
   readonly directory: AggregateDirectory;
   readonly backendsOf: (template: string) => Backends;
+  readonly templates: () => readonly string[];
   readonly timeoutFor: (template: string, tool?: string) => number;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
   readonly listChanges$: Observable<ListChange>;
@@ -75,6 +76,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly #inner = new Map<string, Promise<McpSession>>();
   readonly #open = new Map<string, McpSession>();
   readonly #opened = new Subject<McpSession>();
+  /** Sessions with templates that were deleted. */
+  readonly #left = new Subject<McpSession>();
   /** The subscribed resources by template, for its next session. */
   readonly #uris = new Map<string, Set<string>>();
   #holds = 0;
@@ -113,7 +116,9 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   get messages$(): Observable<ServerMessage> {
     const open$ = defer(() => from([...this.#open.values()]));
-    const messages$ = merge(open$, this.#opened, this.#reopened$).pipe(mergeMap(heldWhileSubscribed));
+    const messages$ = merge(open$, this.#opened, this.#reopened$).pipe(
+      mergeMap((session) => heldWhileSubscribed(session, this.#left)),
+    );
     const listChanges$ = this.#deps.listChanges$.pipe(
       filter(({ template }) => mayUse(this.#owner, template)),
       map(({ list }) => list),
@@ -279,12 +284,23 @@ export class AggregateSession implements McpSession, SessionRecord {
   get #reopened$(): Observable<never> {
     return ticks$(this.#deps.clock, REOPEN_MS).pipe(
       tap(() => {
+        this.#leaveDeleted();
         for (const [template, { size }] of this.#uris)
           if (size > 0)
             this.#sessionWith(template).catch((thrown) => this.#reopeningFailed(template, thrown));
       }),
       ignoreElements(),
     );
+  }
+
+  /** Sessions with deleted templates are held no longer: they expire when their calls have ended. */
+  #leaveDeleted(): void {
+    const templates = this.#deps.templates();
+    for (const [template, session] of this.#open) {
+      if (templates.includes(template)) continue;
+      this.#forget(template, session);
+      this.#left.next(session);
+    }
   }
 
   /** It is tried again, unless the template was deleted. */
@@ -324,7 +340,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 }
 
 /** The messages of a session, which does not expire while they are subscribed to. */
-function heldWhileSubscribed(session: McpSession): Observable<ServerMessage> {
+function heldWhileSubscribed(session: McpSession, left$: Observable<McpSession>): Observable<ServerMessage> {
   const { messages$, ended$ } = session;
-  return defer(() => messages$.pipe(takeUntil(ended$), finalize(session.hold())));
+  const over$ = merge(ended$, left$.pipe(filter((left) => left === session)));
+  return defer(() => messages$.pipe(takeUntil(over$), finalize(session.hold())));
 }
