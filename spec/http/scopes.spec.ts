@@ -116,6 +116,7 @@ const ROWS: Readonly<Record<string, Row>> = {
         'GET /stats',
         'GET /gateway/sessions',
         'GET /gateway/history',
+        'GET /gateway/template-settings',
       ],
       ...['GET /gateway/registry', 'GET /gateway/templates', 'GET /servers', 'GET /gateway/connect'],
     ],

@@ -19,7 +19,7 @@ import {
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
-import { type Clock, timer$, wallAt } from '../../domain/clock.ts';
+import { type Clock, timer$ } from '../../domain/clock.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
 import {
   type InstanceDefinition,
@@ -53,6 +53,8 @@ export class InstanceRef implements Candidate {
   readonly #actor: InstanceActor;
   /** From the first `watch` on. */
   #watchers: Set<() => void> | undefined;
+  /** Of the wall clock to the monotonic one. Kept while both advance alike, so that a shown time does not change. */
+  #wallOffsetMs = Number.NaN;
 
   constructor(actor: InstanceActor) {
     const { definition, calls } = actor.getSnapshot().context;
@@ -290,12 +292,12 @@ export class InstanceRef implements Candidate {
       score,
       latencyMs: calls.latencyMs ?? null,
       consecutiveFailures: failures,
-      lastCheck: checkedAtMs === undefined ? null : isoTime(context, checkedAtMs),
-      nextAttemptAt: isWaiting ? isoTime(context, context.opensAtMs) : null,
+      lastCheck: checkedAtMs === undefined ? null : this.#isoTime(context, checkedAtMs),
+      nextAttemptAt: isWaiting ? this.#isoTime(context, context.opensAtMs) : null,
       ejection:
         ejection === undefined
           ? null
-          : { reason: ejection.reason, until: isoTime(context, ejection.untilMs) },
+          : { reason: ejection.reason, until: this.#isoTime(context, ejection.untilMs) },
       reason: this.reason ?? (link === undefined ? startingReason(diagnostics) : null),
       restarts: Math.max(0, context.sessions - 1) + context.failedStarts,
       era: link?.peer.era ?? null,
@@ -305,7 +307,16 @@ export class InstanceRef implements Candidate {
       ...foundTransportOf(definition, link),
     };
   }
+
+  #isoTime({ now, wall }: Pick<Clock, 'now' | 'wall'>, monotonicMs: number): string {
+    const offsetMs = wall() - now();
+    if (!(Math.abs(offsetMs - this.#wallOffsetMs) <= STEADY_MS)) this.#wallOffsetMs = offsetMs;
+    return new Date(this.#wallOffsetMs + monotonicMs).toISOString();
+  }
 }
+
+/** Two readings of both clocks differ by less than this while neither is set. */
+const STEADY_MS = 50;
 
 function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   if (snapshot.status !== 'active') return 'stopped';
@@ -343,10 +354,6 @@ function startingReason({
   if (unmatchedLines > 0)
     return `it is still starting, and wrote ${counted(unmatchedLines, 'line')} other than JSON-RPC`;
   return stderr.length > 0 ? 'it is still starting' : null;
-}
-
-function isoTime(clock: Pick<Clock, 'now' | 'wall'>, monotonicMs: number): string {
-  return new Date(wallAt(clock, monotonicMs)).toISOString();
 }
 
 /** The states of an instance. Shared: each snapshot of the actor is read once, not once per subscriber. */
