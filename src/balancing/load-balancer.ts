@@ -11,6 +11,8 @@ import {
   type WrittenSettings,
 } from './policy.ts';
 
+/** Tools that may have a timeout of their own. */
+const MAX_TOOLS = 256;
 const EXAMPLES = [{ strategy: 'least_connections', timeout: 30 }];
 
 /** Settings as they are written: seconds, whole numbers; `weighted` is an alias. Source: ADR 4. */
@@ -120,5 +122,19 @@ function schemasOf({ kind: { values, show }, default: value }: AnyRow) {
         exact: Type.Number({ minimum: 1, maximum: most * 1000 }),
       };
     }
+    case 'secondsByTool': {
+      const { least, most } = values;
+      const written = byTool(Type.Number({ minimum: least, maximum: most }), { report: 300 });
+      const exact = byTool(Type.Number({ minimum: 1, maximum: most * 1000 }), { report: 300_000 });
+      return { written, shown: written, exact };
+    }
   }
+}
+
+function byTool(value: TSchema, example: Readonly<Record<string, number>>) {
+  return Type.Record(Type.String({ pattern: '^[\\s\\S]{1,256}$' }), value, {
+    additionalProperties: false,
+    maxProperties: MAX_TOOLS,
+    examples: [example],
+  });
 }

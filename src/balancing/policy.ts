@@ -12,7 +12,7 @@ interface Kind<Value, Written> {
   show(value: Value): Written;
 }
 
-/** `aliases`: further spellings. `meanings`: of the words. Seconds are whole, except in the defaults of the gateway. */
+/** `aliases`: further spellings. `meanings`: of the words. Single seconds are whole, except in the defaults of the gateway. */
 type Values =
   | {
       readonly kind: 'choice';
@@ -20,7 +20,11 @@ type Values =
       readonly aliases: readonly string[];
       readonly meanings: ReadonlyMap<string, string>;
     }
-  | { readonly kind: 'whole' | 'seconds'; readonly least: number; readonly most: number };
+  | {
+      readonly kind: 'whole' | 'seconds' | 'secondsByTool';
+      readonly least: number;
+      readonly most: number;
+    };
 
 interface PolicyRow<Name, Value, Written, Level> {
   /** As it is written. */
@@ -89,6 +93,14 @@ const POLICY = {
     flag: 'call-timeout',
     title: 'Timeout, s',
     doc: 'Longest wait for the first answer to a call; progress restarts it. `max_call_seconds` bounds the whole call.',
+  }),
+  toolTimeoutsMs: row({
+    name: 'tool_timeouts',
+    kind: secondsByTool(0.1, 3600),
+    default: {},
+    level: 'template',
+    title: 'Timeouts of tools, s',
+    doc: 'Timeouts of calls of these tools, by name: `{"report": 300}`. Others have the timeout of the template.',
   }),
   /** Of other backends: LIMITS.handshakeMs. Source: ADR 114. */
   startTimeoutMs: row({
@@ -170,8 +182,9 @@ export function policyFrom(valueIn: (row: AnyRow) => unknown): BalancerPolicy {
 }
 
 /** Longest wait for the first answer to a request, in ms; `tool`: the tool that it calls, if any. */
-export function timeoutFor({ callTimeoutMs }: BalancerPolicy, _tool?: string): number {
-  return callTimeoutMs;
+export function timeoutFor({ callTimeoutMs, toolTimeoutsMs }: BalancerPolicy, tool?: string): number {
+  const hasOwn = tool !== undefined && Object.hasOwn(toolTimeoutsMs, tool);
+  return (hasOwn ? toolTimeoutsMs[tool] : undefined) ?? callTimeoutMs;
 }
 
 function row<const Name extends string, Value, Written, const At extends Level>(
@@ -209,5 +222,19 @@ function seconds(least: number, most: number): Kind<number, number> {
     values: { kind: 'seconds', least, most },
     read: (written) => written * 1000,
     show: (ms) => ms / 1000,
+  };
+}
+
+/** The values are in whole milliseconds. */
+function secondsByTool(
+  least: number,
+  most: number,
+): Kind<Readonly<Record<string, number>>, Readonly<Record<string, number>>> {
+  const scaled = (times: Readonly<Record<string, number>>, scale: (value: number) => number) =>
+    Object.fromEntries(Object.entries(times).map(([tool, value]) => [tool, scale(value)]));
+  return {
+    values: { kind: 'secondsByTool', least, most },
+    read: (written) => scaled(written, (value) => Math.round(value * 1000)),
+    show: (value) => scaled(value, (ms) => ms / 1000),
   };
 }

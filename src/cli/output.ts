@@ -84,9 +84,10 @@ function cut(word: string, width: number): string {
   return before + piece;
 }
 
-/** The items of a list; empty for a field that a gateway of another version lacks. */
+/** The items of a list, an object as JSON; empty for a field that a gateway of another version lacks. */
 function cellText(value: unknown): string {
-  return printable(Array.isArray(value) ? value.join(', ') : String(value ?? ''));
+  if (Array.isArray(value)) return printable(value.join(', '));
+  return printable(typeof value === 'object' && value !== null ? JSON.stringify(value) : String(value ?? ''));
 }
 
 /** Empty, unknown or zero, also as a share: `0.0 %`. */

@@ -384,5 +384,7 @@ function typeOf({ values, read }: AnyRow['kind']): types.SettingType<unknown> {
       return types.integer(values.least, values.most);
     case 'seconds':
       return types.seconds(values.least, values.most);
+    case 'secondsByTool':
+      throw new Error('tools belong to templates');
   }
 }

@@ -9,7 +9,7 @@ export function loadBalancingReference(): string {
   const strategies = Object.entries(STRATEGIES).map(([name, { meaning }]) => [code(name), meaning]);
   const defaults = new Map<string, unknown>(Object.entries(loadBalancerView(DEFAULT_POLICY)));
   const settings = describedSettings().map(({ name, description, schema }) => [
-    ...[code(name), description, valuesOf(schema), code(String(defaults.get(name)))],
+    ...[code(name), description, valuesOf(schema), code(shown(defaults.get(name)))],
   ]);
   return [
     '## Strategies',
@@ -22,6 +22,12 @@ export function loadBalancingReference(): string {
 function valuesOf(schema: ReturnType<typeof describedSettings>[number]['schema']): string {
   if ('enum' in schema && Array.isArray(schema.enum))
     return schema.enum.map((word) => code(String(word))).join(', ');
-  const { minimum, maximum } = Object(schema);
-  return `${minimum} to ${maximum}`;
+  const { patternProperties, minimum, maximum } = Object(schema);
+  if (patternProperties === undefined) return `${minimum} to ${maximum}`;
+  const [each] = Object.values(patternProperties);
+  return `${valuesOf(Object(each))} each`;
+}
+
+function shown(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
 }

@@ -51,6 +51,8 @@ test('set changes settings of a template, and suggests the nearest one', async (
   const out = await printed(gateway.run('template set set strategy=random timeout=7'));
   assert.match(out, /^strategy +random$/m);
   assert.match(out, /^timeout +7$/m);
+  const tools = await printed(gateway.run(`template set set tool_timeouts={"report":2.5}`));
+  assert.match(tools, /^tool_timeouts +\{"report":2\.5\}$/m);
   assert.not.match(await printed(gateway.run('template set set timeout=default')), /^timeout +7$/m);
   assert.match(
     await complaint(gateway.run('template set set timeuot=7'), 2),

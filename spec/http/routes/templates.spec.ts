@@ -106,6 +106,17 @@ test('set the failures before an ejection, a whole number from 1 to 100', async 
   assert.is(app.gateway.template('alpha').policy.ejectionFailures, 100);
 });
 
+test('set timeouts of tools, which a change replaces as a whole', async () => {
+  const path = '/gateway/templates/alpha';
+  for (const seconds of [0.05, 3601, '5', null])
+    assert.is((await app.ask('PATCH', path, { body: { tool_timeouts: { slow: seconds } } })).status, 422);
+  const tool_timeouts = { slow: 0.25, constructor: 3600 };
+  const { body } = await app.ask('PATCH', path, { body: { tool_timeouts } });
+  assert.equal(Object(body.load_balancer).tool_timeouts, tool_timeouts);
+  const cleared = await app.ask('PATCH', path, { body: { tool_timeouts: {} } });
+  assert.equal(Object(cleared.body.load_balancer).tool_timeouts, {});
+});
+
 test('delete a template without instances, and refuse one with instances', async () => {
   const path = '/gateway/templates/plain';
   const held = await app.ask('DELETE', path);

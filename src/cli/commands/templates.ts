@@ -5,6 +5,7 @@ import { existsSync, mkdirSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { TEMPLATE_ROWS } from '../../balancing/policy.ts';
 import { didYouMean } from '../../config/nearest.ts';
+import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
@@ -299,7 +300,7 @@ export const templateSet: Command = {
   name: 'template set',
   positionals: '<template> <setting> [...settings]',
   summary:
-    'Change settings of the load balancer of a template, as KEY=VALUE words; KEY=default restores the default of the gateway',
+    'Change settings of the load balancer of a template, as KEY=VALUE words, objects as JSON; KEY=default restores the default of the gateway',
   options: CLIENT_OPTIONS,
   examples: [
     'template set search strategy=weighted_round_robin timeout=120',
@@ -330,7 +331,7 @@ function changeOf(words: ReadonlyMap<string, string>, names: readonly string[]):
       throw new UsageError(`a template has no setting "${name}"; ${advice}`);
     }
     if (value === 'default') return [name, null];
-    return [name, /^-?\d+(?:\.\d+)?$/.test(value) ? Number(value) : value];
+    return [name, /^(?:-?\d|\{)/.test(value) ? (jsonIn(value) ?? value) : value];
   });
   return Object.fromEntries(settings);
 }
