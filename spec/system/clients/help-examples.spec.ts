@@ -13,7 +13,8 @@ import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { type Replacements, Shell } from '../../helpers/shell.ts';
 import { suite } from '../../helpers/suite.ts';
 
-const test = suite('journey: the examples of the help texts', { timeoutMs: 240_000 });
+// Over 130 programs start one after the other, beside another file of specs: 240 s on two busy cores.
+const test = suite('journey: the examples of the help texts', { timeoutMs: 450_000 });
 const SERVER = fileURLToPath(new URL('../../../node_modules/.bin/mcp-server-everything', import.meta.url));
 const PASSWORD = 'correct horse battery staple';
 const examples = COMMANDS.flatMap((command) => command.examples ?? []);
