@@ -67,7 +67,8 @@ test('server-everything: reports progress, serves calls after a cancelled one, a
     );
     assert.match(textOf(events.at(-1)), /completed/);
     // The server ignores the AbortSignal, so the end of stdin is not enough.
-    await startAndUnsubscribe(transport.exchange(callTool(tool, { duration: 60, steps: 6_000 })));
+    const endless = callTool(tool, { duration: 60, steps: 6_000 }, { progressToken: 8 });
+    await startAndUnsubscribe(transport.exchange(endless));
     const after = await see(transport.exchange(callTool('echo', { message: 'still here' })));
     assert.is(textOf(after.events[0]), 'Echo: still here');
   });
