@@ -3,6 +3,7 @@
 import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';
+import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../transports/raw-server.ts';
 import { type Answer, type Answers, result, serving } from '../transports/scripted-server.ts';
@@ -216,6 +217,20 @@ test('a body that does not end is waited for no longer than other things that no
   onCall = (response) => response.writeHead(400, { 'content-type': 'text/plain' }).write('the beginning');
   const { body } = await app.ask('POST', '/mcp/t/tools/call', { body: CALL });
   assert.is(body.detail, 'The server answered 400: the beginning.');
+});
+
+test('a server that never let the gateway in: server/discover and the lists at /mcp say why', async () => {
+  const refuse = text(403, 'the workspace is closed');
+  const server = await startRawServer(serving({ initialize: refuse, ping: refuse, 'tools/list': refuse }));
+  servers.push(server);
+  const { gateway } = app;
+  await errorOf(gateway.register('t', { id: 'a', endpoint: server.url }, { waitMs: 1_000 }));
+  const why = /^No instance of "t" is healthy right now: a: .*403.*: the workspace is closed\.$/;
+  const discovered = await postTo(gateway, { template: 't', ...modernRequest('server/discover', {}) });
+  assert.match(Object(discovered.answer.error).message, why);
+  const listed = await postTo(gateway, { template: undefined, ...modernRequest('tools/list', {}) });
+  const [missing] = Object(listed.answer.result)._meta['stagedoor/missing'];
+  assert.match(missing.reason, why);
 });
 
 /** Writes words until the connection is closed. */

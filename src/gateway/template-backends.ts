@@ -10,6 +10,8 @@ import type { StatelessClients } from '../actors/stateless/stateless-clients.ts'
 import { timeoutFor } from '../balancing/policy.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import { type Clock, timer$ } from '../domain/clock.ts';
+import { templateNotFound } from '../domain/error-catalogue.ts';
+import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -69,6 +71,12 @@ export class TemplateBackends implements Backends {
     const started$ = group.untilStarted(owner.id);
     if (started$ === undefined) return undefined;
     return firstValueFrom(race(started$, timer$(clock, timeoutFor(group.policy))));
+  }
+
+  noneHealthy(): GatewayError {
+    const { fleet } = this.#deps;
+    if (!fleet.has(this.#template)) return templateNotFound(this.#template);
+    return fleet.group(this.#template).noneHealthy();
   }
 
   openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {

@@ -28,6 +28,8 @@ export interface Backends {
    * passed. Undefined when there is no reason to wait at all. QUEUE_FULL.
    */
   whenStarted?(owner: Owner): Promise<void> | undefined;
+  /** NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND; behind the path of one template. */
+  noneHealthy?(): GatewayError;
   /**
    * Opens a session for a legacy client, at an instance that the strategy chooses. NO_HEALTHY_INSTANCE, SESSION_LIMIT,
    * QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE. When `signal` aborts it rejects, and no session is left open.

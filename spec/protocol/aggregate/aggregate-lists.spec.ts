@@ -120,7 +120,7 @@ test('waits for a template that is starting, and counts it as missing after that
   const first = gather();
   await settled();
   mock.timers.tick(10_000);
-  assert.is(names(await first).at(-1), 'slow: No instance of it is healthy right now.');
+  assert.is(names(await first).at(-1), 'slow: No instance of "slow" is healthy right now.');
   const second = gather();
   await settled();
   slow.peers = () => (peer === undefined ? [] : [peer]);

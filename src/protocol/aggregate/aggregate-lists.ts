@@ -4,6 +4,7 @@
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
 import { type Clock, settlesWithin } from '../../domain/clock.ts';
+import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import { type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/exchange.ts';
 import { memoryOf } from '../../domain/held-bytes.ts';
 import { canonicalText, isDeeper, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
@@ -106,8 +107,10 @@ export class AggregateLists {
     if (backends.peers(owner).length === 0) {
       if (hasInstances?.(template) === false) return NOTHING;
       await this.#untilConnected(list, template, client);
-      if (backends.peers(owner).length === 0)
-        return this.#incompleteList(list, template, { ...NOTHING, missing: NOT_STARTED });
+      if (backends.peers(owner).length === 0) {
+        const missing = clientMessageOf(backends.noneHealthy?.() ?? noHealthyInstance(template));
+        return this.#incompleteList(list, template, { ...NOTHING, missing });
+      }
     }
     if (!this.offers(list, template, owner)) return NOTHING;
     // After the last instance was removed, the next server may be another one.
@@ -205,7 +208,6 @@ export class AggregateLists {
   }
 }
 
-const NOT_STARTED = 'No instance of it is healthy right now.';
 const REFUSED = 'It answered the request for its list with an error.';
 const TOO_LARGE = 'it is too large';
 

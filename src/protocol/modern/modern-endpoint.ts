@@ -119,7 +119,7 @@ export class ModernEndpoint {
 
   #discover({ backends, owner, template }: ModernCall): JsonObject {
     const peers = backends.peers(owner);
-    if (peers.length === 0) throw noHealthyInstance(template ?? 'any template');
+    if (peers.length === 0) throw backends.noneHealthy?.() ?? noHealthyInstance(template ?? 'any template');
     return discoverResult(peers);
   }
 
