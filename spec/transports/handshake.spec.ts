@@ -135,6 +135,9 @@ test('offers the revisions that a refusal of initialize names, else the older on
     ['2025-03-26', 'I only speak 2025-03-26, not 2025-11-25.'],
     ['2025-06-18', 'Unsupported protocol version'],
     ['2024-11-05', 'This version is not supported', { requested: '2025-11-25' }],
+    ['2025-03-26', 'Bad version 2025-11-25'],
+    ['2024-11-05', 'no', { got: '2025-11-25' }],
+    ['2025-06-18', 'protocol too new'],
   ] as const) {
     const peer = await knownAfter(refuses(accepted, message, data), { client, first: 'legacy' });
     assert.equal(peer, legacyPeer(accepted), message);

@@ -175,11 +175,13 @@ function otherRevisions(refusal: HandshakeRefusal, refused: unknown): readonly s
   // A server of the modern era alone refuses every one.
   const isModern =
     code === RPC.unsupportedVersion || MODERN_VERSIONS.some((version) => text.includes(version));
-  if (isModern || !ABOUT_REVISION.test(text)) return [];
+  const isAboutIt = text.includes(String(refused)) || ABOUT_REVISION.test(text);
+  if (isModern || !isAboutIt) return [];
   return others.filter((version) => version < String(refused));
 }
 
-const ABOUT_REVISION = /protocol.{0,3}version|version.{0,40}support|support.{0,40}version|revision/i;
+const ABOUT_REVISION =
+  /protocol.{0,20}(?:version|support|new|old|match)|version.{0,40}support|support.{0,40}version|revision/i;
 const MOST_REFUSAL_UNITS = 10_000;
 
 const discover: HandshakeAttempt = async (channel, { client }) => {
