@@ -5,6 +5,7 @@
 import * as assert from 'uvu/assert';
 import { ewma } from '../../../src/balancing/health-score.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
+import type { ErrorDetails } from '../../../src/domain/errors.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { RPC } from '../../../src/domain/jsonrpc.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -37,15 +38,19 @@ const INTERVAL = 30_000;
 const passes = (transport: ScriptedTransport): void => {
   transport.onExchange = (exchange) => exchange.request.method === 'ping' && exchange.result();
 };
-const fails = (transport: ScriptedTransport): void => {
-  transport.onExchange = (exchange) =>
-    exchange.request.method === 'ping' && exchange.refuse(RPC.internalError);
+type HttpRefusal = Pick<ErrorDetails, 'backendStatus' | 'backendWaitMs'>;
+const fails = (transport: ScriptedTransport, refusal?: HttpRefusal): void => {
+  transport.onExchange = (exchange) => {
+    if (exchange.request.method !== 'ping') return;
+    if (refusal === undefined) exchange.refuse(RPC.internalError);
+    else exchange.fail(backendUnavailable('refused', { delivered: 'yes', ...refusal }));
+  };
 };
 const WAITS = [500, 1_000, 2_000, 4_000, 8_000];
-/** Unhealthy, with a session that never answers a probe again. */
-async function unhealthy(harness: Harness): Promise<ScriptedTransport> {
+/** Unhealthy, with a session that refuses each probe from now on: by default with JSON-RPC, else over HTTP. */
+async function unhealthy(harness: Harness, refusal?: HttpRefusal): Promise<ScriptedTransport> {
   const transport = await harness.healthy();
-  fails(transport);
+  fails(transport, refusal);
   harness.actor.send({ type: 'unreachable', reason: 'connection refused' });
   assert.is(harness.ref.state, 'unhealthy');
   return transport;
@@ -141,6 +146,33 @@ check('waits as long as a server asks for', async (harness) => {
   await settled();
   assert.is(harness.ref.isStarting, false);
   assert.ok(await harness.happensAfter(90_000, openings(harness)));
+});
+
+check('opens a session whose probes are refused lastingly ever more rarely', async (harness) => {
+  const waitedMs: number[] = [];
+  for (let session = 0; session < 12; session += 1) {
+    const transport = await unhealthy(harness, { backendStatus: 401 });
+    for (let probe = 0; !transport.isClosed && probe < 20; probe += 1) await harness.pass(INTERVAL);
+    waitedMs.push(harness.actor.getSnapshot().context.backOffMs);
+    await harness.pass(LIMITS.refusedLongestMs);
+  }
+  assert.equal(
+    [...waitedMs].sort((one, other) => one - other),
+    waitedMs,
+  );
+  assert.is(waitedMs.at(-1), LIMITS.refusedLongestMs);
+});
+
+check('waits between failed probes as a server asks for, until it answers', async (harness) => {
+  harness.opener.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });
+  await settled();
+  await harness.pass(90_000);
+  const transport = await unhealthy(harness, { backendStatus: 429, backendWaitMs: 90_000 });
+  assert.ok(await harness.happensAfter(500, probes(harness)), 'the wait before the opening is over');
+  assert.ok(await harness.happensAfter(90_000, probes(harness)));
+  passes(transport);
+  await harness.pass(90_000);
+  assert.is(harness.ref.state, 'healthy');
 });
 
 check('starts a program that ends after each answered call, without a failure, at once', async (harness) => {

@@ -18,6 +18,7 @@ import {
   type ProbeResult,
   probe,
   type Refusal,
+  refusalOf,
   type SessionChange,
   type SessionLink,
   session,
@@ -115,8 +116,8 @@ export const instanceSetup = setup({
       const { healthIntervalMs } = context.policy;
       return context.failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
     },
-    nextRecovery: ({ context }) =>
-      backOffMs(context.recoveries + 1, context.policy.healthIntervalMs, context.random()),
+    nextRecovery: ({ context: { recoveries, policy, random, refusal } }) =>
+      Math.max(backOffMs(recoveries + 1, policy.healthIntervalMs, random()), refusal?.waitMs ?? 0),
     backOff: ({ context }) => context.backOffMs,
     drained: ({ context }) => context.drainMs,
     /** Transports bound their closing themselves; one that does not is abandoned. */
@@ -180,7 +181,7 @@ export const instanceSetup = setup({
       const { stderr } = event.type === 'session.closed' ? event : context;
       return { ...withoutLink(context), stderr };
     }),
-    /** A long-lived session resets the back-off. A program that ends after each call, by design, needs none. */
+    /** A long-lived session resets the back-off, unless its server refused lastingly in the end. A program that ends after each call, by design, needs none. */
     scheduleOpening: assign(({ context }) => {
       const nowMs = context.now();
       if (context.isDone)
@@ -193,7 +194,8 @@ export const instanceSetup = setup({
           opensAtMs: nowMs,
         };
       const livedMs = nowMs - (context.openedAtMs ?? nowMs);
-      const attempts = livedMs >= LIMITS.restartForgivenMs ? 1 : context.attempts + 1;
+      const isForgiven = livedMs >= LIMITS.restartForgivenMs && !isLasting(context.refusal);
+      const attempts = isForgiven ? 1 : context.attempts + 1;
       const waitMs = Math.max(openingWaitMs(context, attempts), context.refusal?.waitMs ?? 0);
       return {
         attempts,
@@ -209,8 +211,9 @@ export const instanceSetup = setup({
       enqueue.emit({ type: 'probe.finished', passed: true, durationMs });
     }),
     failProbe: enqueueActions(({ context, event, enqueue }) => {
-      const reason = 'error' in event ? reasonOf(event.error) : 'unknown';
-      enqueue.assign({ ...afterFailure(context), reason });
+      const error = 'error' in event ? event.error : undefined;
+      const reason = error === undefined ? 'unknown' : reasonOf(error);
+      enqueue.assign({ ...afterFailure(context), reason, refusal: refusalOf(error) });
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
@@ -238,9 +241,12 @@ function withoutLink({ link, lastTools }: InstanceContext) {
 /** A server that refuses for a reason that a repeat does not change is asked ever more rarely. Source: ADR 109. */
 function openingWaitMs({ definition, policy, refusal, random }: InstanceContext, attempts: number): number {
   if (definition.command !== undefined) return backOffMs(attempts, LIMITS.restartLongestMs, random());
-  const isLasting = refusal?.status !== undefined && LASTING_REFUSALS.has(refusal.status);
-  if (!isLasting) return backOffMs(attempts, policy.healthIntervalMs, random());
+  if (!isLasting(refusal)) return backOffMs(attempts, policy.healthIntervalMs, random());
   return backOffMs(attempts, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
+}
+
+function isLasting(refusal: Refusal | undefined): boolean {
+  return refusal !== undefined && LASTING_REFUSALS.has(refusal.status);
 }
 
 /** The credentials are refused, or nothing is there. */
@@ -249,7 +255,7 @@ const LASTING_JITTER = 0.1;
 
 /** After a passed probe, an opening, or a message that replaced a probe. */
 function afterPass({ now }: InstanceContext) {
-  return { failures: 0, checkedAtMs: now(), reason: null };
+  return { failures: 0, checkedAtMs: now(), reason: null, refusal: undefined };
 }
 
 /** After a failed probe or opening. */

@@ -81,12 +81,12 @@ export type SessionCommand = { readonly type: 'close'; readonly closed?: () => v
 export interface SessionEnd {
   readonly reason: string;
   readonly stderr: readonly string[];
-  /** How a server refused the opening over HTTP. Default: it did not, or not so. */
+  /** How a server refused the opening over HTTP. Default: it did not. */
   readonly refusal?: Refusal | undefined;
 }
 
 export interface Refusal {
-  readonly status: number | undefined;
+  readonly status: number;
   /** The wait that it asked for, in ms. */
   readonly waitMs: number | undefined;
 }
@@ -220,9 +220,14 @@ export async function listTools(
 }
 
 function endOf(thrown: unknown): SessionEnd {
-  if (!(thrown instanceof GatewayError)) return { reason: reasonOf(thrown), stderr: [] };
-  const { stderr = [], backendStatus: status, backendWaitMs: waitMs } = thrown.facts;
-  return { reason: reasonOf(thrown), stderr, refusal: { status, waitMs } };
+  const stderr = thrown instanceof GatewayError ? thrown.facts.stderr : undefined;
+  return { reason: reasonOf(thrown), stderr: stderr ?? [], refusal: refusalOf(thrown) };
+}
+
+/** How a server refused a request over HTTP; undefined when it did not. */
+export function refusalOf(thrown: unknown): Refusal | undefined {
+  if (!(thrown instanceof GatewayError) || thrown.facts.backendStatus === undefined) return undefined;
+  return { status: thrown.facts.backendStatus, waitMs: thrown.facts.backendWaitMs };
 }
 
 // --- health probes: what passed and failed ones mean is decided in instance.machine.ts --------------------------------
