@@ -71,6 +71,19 @@ async function failsWith(options: SseServerOptions, more: Partial<OpenOptions> =
   }
 }
 
+test('an error of a call shows no secrets', async () => {
+  const server = await startSseServer();
+  const headers = { 'x-key': 'k3y-of-the-gateway' };
+  const transport = await sse(httpDefinition(server.url, { transport: 'sse', headers }), openOptions());
+  const { events } = await see(transport.exchange(callTool('k3y-of-the-gateway', {})));
+  await transport.close();
+  await server.close();
+  const [event] = events;
+  if (event?.kind !== 'error') throw new Error('no error came');
+  assert.match(event.error.message, /\*\*\*/);
+  assert.not.match(event.error.message, /k3y/);
+});
+
 test('posts to the path that the server names', async () => {
   await withSse({}, async ({ transport, server }) => {
     assert.is(transport.kind, 'sse');

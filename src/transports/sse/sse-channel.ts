@@ -16,6 +16,7 @@ import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-ans
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
 import { UnawaitedMessages } from '../http/http-handshake.ts';
+import { errorWithoutSecrets } from '../http/refusal-text.ts';
 import type { Closed } from '../transport.ts';
 
 const LONGEST_TARGET = 2_048;
@@ -98,7 +99,9 @@ export class SseChannel extends Channel implements AnswerSink {
   }
 
   message(message: BackendMessage): void {
-    this.receive(message);
+    const { secrets } = this.connection;
+    const isError = message.kind === 'error';
+    this.receive(isError ? { ...message, error: errorWithoutSecrets(message.error, secrets) } : message);
   }
 
   /** The stream has ended, and fails every exchange. */
