@@ -18,6 +18,7 @@ import {
   HTTP,
   listenTo,
   PLAIN,
+  pass,
   resultOf,
   STDIO,
   settled,
@@ -389,8 +390,10 @@ for (const loss of ['lose', 'drain'] as const) {
 
 test('subscribes at its new instance, too, when the old one answers after the move', async () => {
   harness.setPolicy({ sessionFailover: 'always' });
-  const options = { peer: FULL, fields: HTTP, script: answers({}) };
-  const session = await harness.openOnA({ ...options, script: silent }, options);
+  const options = { peer: FULL, fields: HTTP };
+  const answersMost: typeof silent = (exchange) =>
+    exchange.request.params?.uri === 'x:2' ? undefined : answers({})(exchange);
+  const session = await harness.openOnA({ ...options, script: silent }, { ...options, script: answersMost });
   const [before] = harness.upstreams('a');
   const calls = ['x:1', 'x:2'].map((uri) => ask(session, subscribe(uri)));
   before?.open[0]?.result();
@@ -400,6 +403,9 @@ test('subscribes at its new instance, too, when the old one answers after the mo
   for (const call of calls) assert.equal(await resultOf(call), {});
   const there = harness.upstreams('b')[0]?.exchanges.map(({ request }) => request.params?.uri);
   assert.equal(there, ['x:1', undefined, 'x:2']);
+  const unanswered = harness.upstreams('b')[0]?.last;
+  await pass(30_000);
+  assert.is(unanswered?.isCancelled, true);
 });
 
 test('ends the subscription at a modern backend with the last resource', async () => {

@@ -16,6 +16,7 @@ import {
   tap,
   throwError,
 } from 'rxjs';
+import type { Clock } from '../../domain/clock.ts';
 import { notConnected } from '../../domain/error-catalogue.ts';
 import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
 import { JsonText } from '../../domain/json.ts';
@@ -23,8 +24,9 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp.ts';
 import type { Upstream } from '../../transports/transport.ts';
+import { answerOf } from '../calls/requests.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
-import type { SharedSubscription } from '../sharing/resource-subscriptions.ts';
+import { ANSWER_MS, type SharedSubscription } from '../sharing/resource-subscriptions.ts';
 import type { Binding } from './bindings.ts';
 
 /** Most requests that are repeated at the same time after a move. */
@@ -42,6 +44,7 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
 
 export class ClientState {
   readonly #present: () => Binding | undefined;
+  readonly #clock: Pick<Clock, 'alarm'>;
   level: string | undefined;
   /** Each resource with the release of its part in a shared subscription, if any. */
   readonly uris = new Map<string, (() => void) | undefined>();
@@ -49,8 +52,9 @@ export class ClientState {
   #repeated: ReadonlySet<string> | undefined;
 
   /** `present`: the present binding of the session, which may have moved while a request was answered. */
-  constructor(present: () => Binding | undefined) {
+  constructor(present: () => Binding | undefined, clock: Pick<Clock, 'alarm'>) {
     this.#present = present;
+    this.#clock = clock;
   }
 
   /** The plan for a request of `setsClientState`: it is forwarded to the backend, or answered here. */
@@ -142,7 +146,8 @@ export class ClientState {
     release?.();
     if (isKnown || !hasOwnState(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };
-    binding.upstream.exchange(request).subscribe({ error: () => undefined }); // the conversation itself reports its end
+    // The conversation itself reports its end.
+    answerOf(binding.upstream.exchange(request), ANSWER_MS, this.#clock).catch(() => undefined);
   }
 }
 

@@ -146,7 +146,7 @@ export class SessionBinding implements ClientSessionDeps {
   /** For requests of `setsClientState`; undefined for others. */
   statePlan(request: ExchangeRequest, binding: Binding): AttemptPlan | LocalAnswer | undefined {
     if (!setsClientState(request.method)) return undefined;
-    this.#clientState ??= new ClientState(() => this.#binding);
+    this.#clientState ??= new ClientState(() => this.#binding, this.deps);
     return this.#clientState.plan(request, binding);
   }
 

@@ -21,7 +21,7 @@ export interface SharedSubscription {
 }
 
 /** Longest wait for the answer to one request, in ms. */
-const ANSWER_MS = 30_000;
+export const ANSWER_MS = 30_000;
 /** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
 /** Most resources of one conversation, with a backend of either era. */
