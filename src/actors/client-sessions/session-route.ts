@@ -1,8 +1,9 @@
 // The route of one call of a session: to the binding of the session, for which it waits, and after a move to the new one. A failed
 // call is repeated if it did not arrive, or, once, if it may be made twice. Everything else is in calls/call.ts. Source: ADR 71.
 
-import { Observable, of, tap } from 'rxjs';
+import { of, tap } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
+import { timer$ } from '../../domain/clock.ts';
 import { capacityYielded } from '../../domain/error-catalogue.ts';
 import {
   atInstance,
@@ -222,9 +223,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     if (this.#failure?.error.delivered !== 'unknown') this.#failure = { error, ref };
     const waitMs = FIRST_WAIT_MS * WAIT_FACTOR ** this.#repeats;
     this.#repeats += 1;
-    const { alarm } = this.#sessionBinding.deps;
-    const until$ = new Observable((subscriber) => alarm(waitMs, () => subscriber.next(undefined)));
-    return { kind: 'wait', until$ };
+    return { kind: 'wait', until$: timer$(this.#sessionBinding.deps, waitMs) };
   }
 }
 
