@@ -242,10 +242,11 @@ inBrowser('changes the strategy of a template, and resets a refused setting', as
   assert.is(Object(field(template, 'load_balancer')).strategy, 'least_connections');
   const path = '**/gateway/templates/everything';
   await page.route(path, (route) => route.fulfill({ status: 503, json: { detail: 'not now' } }));
-  await page.getByLabel('Timeout').fill('7');
+  const timeout = page.getByRole('spinbutton', { name: 'Timeout, s' }); // tools have timeouts, too
+  await timeout.fill('7');
   await page.keyboard.press('Enter');
   await page.getByText('not now').waitFor();
-  assert.is(await page.getByLabel('Timeout').inputValue(), '60');
+  assert.is(await timeout.inputValue(), '60');
   await page.unroute(path);
 });
 
