@@ -47,7 +47,8 @@ export interface Said {
 export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const backends = new ScriptedBackends();
   backends.known = [PEER];
-  const parked = new ParkedCalls();
+  const scheduler = untimedScheduler();
+  const parked = new ParkedCalls(scheduler);
   const faults: unknown[] = [];
   const declarations = new ByteBudget(memoryBounds(0).declarations);
   const endpoint = new Endpoint({
@@ -55,7 +56,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     parked,
     stateKey,
     onFault: (error) => faults.push(error),
-    scheduler: untimedScheduler(),
+    scheduler,
     clock: simulatedClock,
     declarations,
   });
