@@ -11,7 +11,7 @@ const gateway = await createGateway({ policy: { strategy: 'least_connections', c
 gateway.on('instance.healthy').subscribe(({ template, instanceId }) => {
   console.log(`${instanceId} of ${template} is healthy`);
 });
-gateway.on('exchange.finished').subscribe(({ method, instanceId, outcome }) => {
+gateway.on('call.finished').subscribe(({ method, instanceId, outcome }) => {
   if (method === 'tools/call') console.log(`${instanceId} answered with a ${outcome}`);
 });
 

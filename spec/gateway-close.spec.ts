@@ -71,7 +71,9 @@ test('refuses calls and changes as soon as it starts to close', async () => {
 test('answers the calls that wait in the queue, and reports the end of each before its events complete', async () => {
   const gateway = await createGateway({ graceMs: 1 });
   const ends = new Set<string>();
-  gateway.on('exchange.refused').subscribe(({ call }) => ends.add(String(call)));
+  gateway
+    .on('call.finished')
+    .subscribe(({ call, outcome }) => outcome === 'refused' && ends.add(String(call)));
   const held = new HeldTool();
   for (const id of ['a', 'b', 'c', 'd', 'e'])
     await gateway.register('t', { id, handler: serving({ held: held.body }) }, WAIT);

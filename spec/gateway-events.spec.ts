@@ -32,7 +32,7 @@ test('emits the events of a registration, a call and a deregistration in order',
   const types = events.map(({ type }) => type);
   assert.equal(types, [
     ...['template.changed', 'instance.registered', 'instance.starting', 'probe.finished'],
-    ...['instance.healthy', 'exchange.started', 'exchange.finished'],
+    ...['instance.healthy', 'call.started', 'call.finished'],
     ...['instance.draining', 'instance.deregistered', 'instance.stopped'],
   ]);
 });
@@ -45,17 +45,27 @@ test('events of calls have their time, instance and outcome', async () => {
   for (const { atMs } of events) assert.ok(atMs >= before && atMs <= Date.now());
   const healthy = events.find((event) => event.type === 'instance.healthy');
   assert.is(healthy?.era, 'legacy');
-  const [finished] = events.flatMap((event) => (event.type === 'exchange.finished' ? [event] : []));
+  const [finished] = events.flatMap((event) => (event.type === 'call.finished' ? [event] : []));
   const { atMs: _, waitMs = -1, durationMs = -1, ...facts } = finished ?? {};
   assert.ok(durationMs >= 0 && waitMs >= 0);
   const call = { template: 't', method: 'tools/call', principal: 'anonymous', requestId: undefined };
   assert.equal(facts, {
-    ...{ type: 'exchange.finished', ...call, instanceId: 'a', serverId: 'a', call: 1, tool: 'echo' },
-    ...{ attempt: 1, outcome: 'result', isLast: true, code: undefined },
+    ...{ type: 'call.finished', ...call, instanceId: 'a', serverId: 'a', call: 1, tool: 'echo' },
+    ...{ attempt: 1, outcome: 'result', isLast: true, code: undefined, alias: 'exchange.finished' },
   });
   const { atMs: __, waitMs: ___, ...refused } = Object(events.at(-1));
-  const code = 'TOOL_NOT_FOUND';
-  assert.equal(refused, { type: 'exchange.refused', ...call, call: 2, tool: 'unknown', code });
+  assert.equal(refused, {
+    ...{
+      type: 'call.finished',
+      ...call,
+      instanceId: undefined,
+      serverId: undefined,
+      call: 2,
+      tool: 'unknown',
+    },
+    ...{ attempt: undefined, outcome: 'refused', durationMs: 0, isLast: true },
+    ...{ code: 'TOOL_NOT_FOUND', alias: 'exchange.refused' },
+  });
 });
 
 test('listeners that throw affect neither the gateway nor other listeners', async () => {
@@ -67,10 +77,7 @@ test('listeners that throw affect neither the gateway nor other listeners', asyn
     const explodeWithText = () => {
       throw 'a text';
     };
-    const bombs = [
-      gateway.events$.subscribe(explode),
-      gateway.on('exchange.started').subscribe(explodeWithText),
-    ];
+    const bombs = [gateway.events$.subscribe(explode), gateway.on('call.started').subscribe(explodeWithText)];
     const received: string[] = [];
     gateway.events$.subscribe(({ type }) => received.push(type));
     await gateway.register('t', { id: 'a', handler: serving({ echo: () => ({}) }) }, WAIT);

@@ -180,8 +180,8 @@ test('answers the calls of a crashed instance, which is stopped and refuses new 
   assert.equal([states, backend.isClosed], [['healthy', 'stopped', 'completed'], true]);
   const types = harness.events
     .map(({ type }) => type)
-    .filter((type) => /stopped|crashed|exchange.finished/.test(type));
-  assert.equal(types, ['instance.stopped', 'instance.crashed', 'exchange.finished', 'exchange.finished']);
+    .filter((type) => /stopped|crashed|call.finished/.test(type));
+  assert.equal(types, ['instance.stopped', 'instance.crashed', 'call.finished', 'call.finished']);
   for (const command of [() => ref.drain(), () => ref.resume(), () => ref.restart(), () => ref.leave(0)])
     command();
   assert.equal([ref.state, ref.inFlight, ref.link], ['stopped', 0, undefined]);
@@ -412,7 +412,7 @@ test('an instance of another node is never picked, and calls that name it fail w
   assert.equal(errorView(await harness.call('write').end), { ...nobody, retryAfterSeconds: 2 });
   assert.equal(errorView(await harness.call('write', { instanceId: 'b' }).end), nobody);
   assert.match(harness.fleet.group('t').noneHealthy().message, 'b: it runs on the node "there"');
-  const found = harness.eventsOf('exchange.refused').map(({ code }) => code);
+  const found = harness.callsThat('refused').map(({ code }) => code);
   assert.equal(found, ['NO_HEALTHY_INSTANCE', 'NO_HEALTHY_INSTANCE']);
 });
 

@@ -110,14 +110,16 @@ function begin(id: string): void {
 }
 
 function refuse(): void {
-  const refusal = { template: 't', waitMs: 0, code: 'NO_HEALTHY_INSTANCE' } as const;
-  events.next({ type: 'exchange.refused', atMs: 1, ...PINGED, ...refusal });
+  const end = { waitMs: 0, durationMs: 0, isLast: true, code: 'NO_HEALTHY_INSTANCE' } as const;
+  const refusal = { template: 't', outcome: 'refused', alias: 'exchange.refused', ...end } as const;
+  events.next({ type: 'call.finished', atMs: 1, ...PINGED, ...refusal });
 }
 
 function finish(id: string, outcome: ExchangeOutcome, durationMs = 10): void {
   const attempt = { attempt: 1, waitMs: 0, isLast: true };
   events.next({
-    type: 'exchange.finished',
+    type: 'call.finished',
+    alias: 'exchange.finished',
     ...instanceFields(id),
     ...PINGED,
     ...attempt,

@@ -28,9 +28,7 @@ for (const [how, stepMs] of [
       return answer.promise;
     };
     await gateway.register('t', { handler, id: 'a' }, { waitMs: 5_000 });
-    const finished = new Promise<GatewayEvent>((resolve) =>
-      gateway.on('exchange.finished').subscribe(resolve),
-    );
+    const finished = new Promise<GatewayEvent>((resolve) => gateway.on('call.finished').subscribe(resolve));
     const call = gateway.call('t', 'wait', {}, { timeoutMs: 60_000 });
     await called.promise;
     setMs = stepMs;

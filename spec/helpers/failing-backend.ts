@@ -19,7 +19,7 @@ import type { ClientProfile, ServerMessage } from '../../src/domain/client.ts';
 import { type Clock, spreadClock } from '../../src/domain/clock.ts';
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import { type Delivered, GatewayError } from '../../src/domain/errors.ts';
-import type { EventName, GatewayEvent } from '../../src/domain/events.ts';
+import type { EventName, GatewayEvent, GatewayEvents, RequestOutcome } from '../../src/domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { ByteBudget, memoryBounds } from '../../src/domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
@@ -292,6 +292,20 @@ export class Harness {
   /** The events of one type. */
   eventsOf<N extends EventName>(name: N): Extract<GatewayEvent, { type: N }>[] {
     return this.events.filter((event): event is Extract<GatewayEvent, { type: N }> => event.type === name);
+  }
+
+  /** The ends of calls with that outcome. */
+  callsThat(outcome: RequestOutcome): GatewayEvents['call.finished'][] {
+    return this.eventsOf('call.finished').filter((event) => event.outcome === outcome);
+  }
+
+  /** The ends of all attempts, in their order. */
+  attempts(): GatewayEvents['attempt.finished' | 'call.finished'][] {
+    return this.events.flatMap((event) =>
+      event.type === 'attempt.finished' || (event.type === 'call.finished' && event.instanceId)
+        ? [event]
+        : [],
+    );
   }
 
   ref(id: string): InstanceRef {

@@ -67,12 +67,13 @@ test('sends callers without the scope admin their own calls only, without argume
   await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'nothing' } });
   const mine = await eventsFor(app.user, '');
   const found = mine.map(({ name }) => name);
-  assert.equal(found, ['exchange.started', 'exchange.finished', 'exchange.started', 'exchange.refused']);
+  assert.equal(found, ['call.started', 'call.finished', 'call.started', 'call.finished']);
   const me = (await app.as(app.user, 'GET', '/auth/me')).body;
   assert.ok(mine.every(({ data }) => data.principal === me.id));
   const [started, finished, next, refused] = mine.map(({ data }) => data);
   assert.equal(started, {
-    type: 'exchange.started',
+    type: 'call.started',
+    alias: 'exchange.started',
     at: started?.at,
     template: 'demo',
     call: started?.call,
@@ -84,10 +85,32 @@ test('sends callers without the scope admin their own calls only, without argume
   assert.equal([finished?.call, finished?.tool, finished?.attempt], [started?.call, 'echo', 1]);
   assert.equal([refused?.call, refused?.tool, next?.call], [next?.call, 'nothing', next?.call]);
   assert.is.not(next?.call, started?.call);
+  assert.equal([finished?.outcome, refused?.outcome], ['result', 'refused']);
   assert.ok([finished, refused].every((data) => Number(data?.wait_ms) >= 0));
-  const all = await eventsFor(app.admin, '?type=exchange.finished');
-  assert.equal(all.length, 2);
+  const all = await eventsFor(app.admin, '?type=call.finished');
+  assert.equal(all.length, 3);
   assert.not.match(JSON.stringify([mine, all]), 'a-secret');
+});
+
+test('former names of types select the events that have them as their alias', async () => {
+  const begin = (await eventsFor(app.admin, '')).at(-1)?.id;
+  for (const name of ['echo', 'nothing'])
+    await app.as(app.admin, 'POST', '/mcp/demo/tools/call', { body: { name, arguments: {} } });
+  const found = async (types: string) =>
+    (await eventsFor(app.admin, `?type=${types}`, begin)).map(
+      ({ name, data }) => `${name} ${data.outcome ?? ''}`,
+    );
+  assert.equal(await found('exchange.started'), ['call.started ', 'call.started ']);
+  assert.equal(await found('exchange.finished'), ['call.finished result']);
+  assert.equal(await found('exchange.refused'), ['call.finished refused']);
+  assert.equal(await found('exchange.cancelled,exchange.retried'), []);
+  assert.equal(await found('exchange.refused,call.finished'), [
+    'call.finished result',
+    'call.finished refused',
+  ]);
+  const all = await found('call,attempt');
+  assert.equal(all, ['call.started ', 'call.finished result', 'call.started ', 'call.finished refused']);
+  assert.equal(await found('exchange'), all);
 });
 
 test('shows the processes that serve a caller only to admins, like the records of instances', async () => {
@@ -179,7 +202,7 @@ test('names the HTTP request of a call by an MCP client, in both eras', async ()
   const stateless = { ...request.headers, ...app.admin, 'x-request-id': 'without-one' };
   const other = await post(request.body, stateless);
   assert.equal([legacy.status, other.status], [200, 200], other.text);
-  const calls = (await eventsFor(app.admin, '?type=exchange.finished')).map(({ data }) => data);
+  const calls = (await eventsFor(app.admin, '?type=call.finished')).map(({ data }) => data);
   assert.equal(
     ['of-a-session', 'without-one'].map((id) => calls.find(({ request_id }) => request_id === id)?.tool),
     ['echo', 'echo'],
@@ -192,7 +215,7 @@ test('keeps only the beginning of long methods and tools, which clients choose',
   const long = 'x'.repeat(100_000);
   await app.as(session, 'POST', '/mcp/demo', { body: rpc(long) });
   await app.as(session, 'POST', '/mcp/demo', { body: toolCall(long) });
-  const started = await eventsFor(key, '?type=exchange.started');
+  const started = await eventsFor(key, '?type=call.started');
   const shown = started.map(({ data }) => `${data.method} ${data.tool}`);
   assert.equal(shown, [`${'x'.repeat(256)} undefined`, `tools/call ${'x'.repeat(256)}`]);
 });
@@ -214,11 +237,11 @@ test('ids of events and numbers of calls show a caller nothing of what others do
   const seen: [id: number, call: number][] = [];
   for (let n = 0; n < 12; n += 1) {
     await call(quiet);
-    const mine = await eventsFor(quiet, '?type=exchange.finished');
+    const mine = await eventsFor(quiet, '?type=call.finished');
     const { id, data } = mine.at(-1) as Told;
     seen.push([Number(id.split('-')[1]), Number(data.call)]);
     if (n > 0) assert.is(mine.length, n + 1);
-    const later = await eventsFor(quiet, '?type=exchange.finished', mine.at(-2)?.id);
+    const later = await eventsFor(quiet, '?type=call.finished', mine.at(-2)?.id);
     assert.equal(n === 0 ? [] : later.map(({ id }) => id), n === 0 ? [] : [id]);
   }
   for (const column of [0, 1] as const) {

@@ -65,8 +65,16 @@ test('count the calls that ended in the interval, with their durations', () => {
   for (let ms = 1; ms <= 100; ms += 1) finish('demo', 'a', 'result', ms);
   finish('demo', 'a', 'failed', 5_000, false);
   finish('demo', 'b', 'error', 200);
-  events$.next({ type: 'exchange.refused', ...CALL, template: 'other', waitMs: 1, code: 'QUEUE_FULL' });
-  events$.next({ type: 'exchange.cancelled', ...CALL, template: 'other', waitMs: 1 });
+  const end = {
+    type: 'call.finished',
+    ...CALL,
+    template: 'other',
+    waitMs: 1,
+    durationMs: 0,
+    isLast: true,
+  } as const;
+  events$.next({ ...end, outcome: 'refused', code: 'QUEUE_FULL', alias: 'exchange.refused' });
+  events$.next({ ...end, outcome: 'cancelled', alias: 'exchange.cancelled' });
   mock.timers.tick(1_000);
   const { totals, templates: [demo, other] = [], instances = [] } = seen[1] ?? {};
   const { p50_ms, p95_ms, p99_ms, ...counts } = totals ?? {};
@@ -230,8 +238,8 @@ function finish(
   isLast = true,
 ): void {
   const at = { template, instanceId: id, serverId: `${template}.${id}` };
-  const attempt = { attempt: 1, waitMs: 0, outcome, durationMs, isLast };
-  events$.next({ type: 'exchange.finished', ...CALL, ...at, ...attempt });
+  const attempt = { attempt: 1, waitMs: 0, outcome, durationMs, isLast, alias: 'exchange.finished' } as const;
+  events$.next({ type: isLast ? 'call.finished' : 'attempt.finished', ...CALL, ...at, ...attempt });
 }
 
 function loaded(template: string, ids: readonly string[], state: Partial<InstanceSnapshot> = {}) {

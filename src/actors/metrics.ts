@@ -10,6 +10,7 @@ import {
   type GatewayEvent,
   type GatewayEvents,
   hasOwnProcess,
+  type RequestOutcome,
 } from '../domain/events.ts';
 import { isAnswered } from '../domain/exchange.ts';
 import { METHODS } from '../domain/mcp.ts';
@@ -69,8 +70,6 @@ export interface Tally {
   readonly failures: number;
 }
 
-type RequestOutcome = ExchangeOutcome | 'refused';
-
 export interface TemplateCounts {
   /** The times of ended requests, from arrival to end, by method and then by outcome. */
   readonly requests: Map<string, Map<RequestOutcome, BucketCounts>>;
@@ -94,7 +93,7 @@ export interface InstanceCounts {
   ejections: number;
 }
 
-type WaitedCall = Pick<GatewayEvents['exchange.finished'], 'template' | 'call' | 'waitMs'>;
+type WaitedCall = Pick<GatewayEvents['call.finished'], 'template' | 'call' | 'waitMs' | 'isLast'>;
 
 const NO_CLIENTS: InstanceClients = { sessions: 0, ownProcesses: 0 };
 
@@ -175,22 +174,17 @@ export class Metrics {
 
   #count(event: GatewayEvent): void {
     switch (event.type) {
-      case 'exchange.started':
+      case 'call.started':
         this.#started += 1;
         break;
-      case 'exchange.refused':
-        this.#refused += 1;
-        this.#countWait(event, true);
-        this.#end(event, 'refused', event.waitMs, event.code);
+      case 'attempt.finished':
+        this.#countAttempt(event.serverId, event.outcome, event.durationMs);
+        this.#countWait(event);
         break;
-      case 'exchange.cancelled':
-        this.#countWait(event, true);
-        this.#end(event, 'cancelled', event.waitMs);
-        break;
-      case 'exchange.finished':
+      case 'call.finished':
         this.#finish(event);
         break;
-      case 'exchange.retried':
+      case 'call.retried':
         increment(this.#template(event.template)?.retries, event.code);
         break;
       case 'probe.finished':
@@ -249,22 +243,26 @@ export class Metrics {
     }
   }
 
-  #finish(event: GatewayEvents['exchange.finished']): void {
-    const { outcome, durationMs, waitMs, isLast } = event;
+  #countAttempt(serverId: string, outcome: ExchangeOutcome, durationMs: number): void {
     const isAnswer = isAnswered(outcome);
-    for (const counts of this.#countsOf(event)) {
+    for (const counts of this.#countsOf({ serverId })) {
       increment(counts.exchanges, outcome);
       if (isAnswer) counts.answeredMs += durationMs;
     }
     if (isAnswer) this.#times.record(durationMs);
-    this.#countWait(event, isLast);
-    if (!isLast) return;
+  }
+
+  #finish(event: GatewayEvents['call.finished']): void {
+    const { outcome, serverId, waitMs, durationMs } = event;
+    if (outcome === 'refused') this.#refused += 1;
+    else if (serverId !== undefined) this.#countAttempt(serverId, outcome, durationMs);
+    this.#countWait(event);
     const counts = this.#end(event, outcome, waitMs + durationMs, event.code);
-    if (outcome !== 'cancelled') counts?.times.record(waitMs + durationMs);
+    if (serverId !== undefined && outcome !== 'cancelled') counts?.times.record(waitMs + durationMs);
   }
 
   /** Once for each call: at the end of its first attempt, or of a call without one. */
-  #countWait({ template, call, waitMs }: WaitedCall, isLast: boolean): void {
+  #countWait({ template, call, waitMs, isLast }: WaitedCall): void {
     if (!this.#attempted.delete(call)) this.#template(template)?.waits.observe(waitMs);
     if (!isLast) this.#attempted.add(call);
   }

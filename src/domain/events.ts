@@ -59,6 +59,17 @@ interface WaitFields {
   readonly waitMs: number;
 }
 
+/** Of the end of an attempt, or of a call. */
+interface EndFields<Outcome extends RequestOutcome> extends WaitFields {
+  readonly outcome: Outcome;
+  /** Of the attempt, in ms; 0 for a call that ended without one. */
+  readonly durationMs: number;
+  /** The call has ended with it. */
+  readonly isLast: boolean;
+  /** Set for the outcomes `failed` and `refused`. */
+  readonly code?: ErrorCode | undefined;
+}
+
 /** The end of a session or conversation of a client. */
 export interface Ending {
   /** A clause: "exited with code 1". */
@@ -114,30 +125,30 @@ export const EVENTS = {
         readonly alias: 'tool.omitted';
       }
   >(),
-  /**
-   * A call came in. There is an `exchange.finished` for each instance that was tried, and one last event: an `exchange.finished`
-   * with `isLast`, an `exchange.refused` or an `exchange.cancelled`.
-   */
-  'exchange.started': fields<EventFields & CallFields & { readonly template: string }>(),
-  /** No instance could take it. */
-  'exchange.refused': fields<
-    EventFields & CallFields & WaitFields & { readonly template: string; readonly code: ErrorCode }
+  /** A call came in. One `call.finished` follows, and an `attempt.finished` for each attempt that was not its end. */
+  'call.started': fields<
+    EventFields & CallFields & { readonly template: string; readonly alias: 'exchange.started' }
   >(),
-  /** Its caller disconnected while no instance worked on it. */
-  'exchange.cancelled': fields<EventFields & CallFields & WaitFields & { readonly template: string }>(),
-  'exchange.finished': fields<
-    AttemptFields &
-      WaitFields & {
-        readonly outcome: ExchangeOutcome;
-        readonly durationMs: number;
-        /** The call has ended with it. */
-        readonly isLast: boolean;
-        /** Set for the outcome `failed`. */
-        readonly code?: ErrorCode | undefined;
-      }
+  /** An attempt at an instance ended, and the call did not end with it. */
+  'attempt.finished': fields<
+    AttemptFields & EndFields<ExchangeOutcome> & { readonly alias: 'exchange.finished' }
   >(),
   /** The call continues at another instance after this one failed. */
-  'exchange.retried': fields<AttemptFields & { readonly code: ErrorCode }>(),
+  'call.retried': fields<AttemptFields & { readonly code: ErrorCode; readonly alias: 'exchange.retried' }>(),
+  /**
+   * Once for every call. With the instance and the number of its last attempt, unless it ended while no instance worked on it:
+   * then its outcome is `refused` (no instance could take it) or `cancelled` (its caller disconnected).
+   */
+  'call.finished': fields<
+    EventFields &
+      CallFields &
+      EndFields<RequestOutcome> & {
+        readonly [F in 'instanceId' | 'serverId' | 'attempt']?: AttemptFields[F] | undefined;
+      } & {
+        readonly template: string;
+        readonly alias: 'exchange.finished' | 'exchange.refused' | 'exchange.cancelled';
+      }
+  >(),
   /** A client has a session. A session that cannot be opened emits no event: its client gets the error. */
   'session.opened': fields<SessionFields>(),
   /** It continues at this instance instead of `fromInstanceId`, without its state in the old backend. */
@@ -158,8 +169,15 @@ export const EVENTS = {
   'registry.current': fields<EventFields>(),
 };
 
-/** Former names of events, which readers may still ask for. An event with such a name has it as its `alias`. */
-export const EVENT_ALIASES: Readonly<Record<string, EventName>> = { 'tool.omitted': 'tool.withheld' };
+/** Former names of events, which readers may still ask for, and the types that have them as their `alias`. */
+export const EVENT_ALIASES: Readonly<Record<string, readonly EventName[]>> = {
+  'tool.omitted': ['tool.withheld'],
+  'exchange.started': ['call.started'],
+  'exchange.finished': ['attempt.finished', 'call.finished'],
+  'exchange.retried': ['call.retried'],
+  'exchange.refused': ['call.finished'],
+  'exchange.cancelled': ['call.finished'],
+};
 
 /** A row has the type of the fields and no value. */
 function fields<F>(): { readonly fields?: F } {
@@ -173,6 +191,9 @@ export type GatewayEvents = {
 
 /** The same words as in logs, traces and the audit log: see CallOutcome. `failed`: no answer. */
 export type ExchangeOutcome = CallOutcome;
+
+/** `refused`: no instance could take it. */
+export type RequestOutcome = ExchangeOutcome | 'refused';
 
 export type EventName = keyof GatewayEvents;
 export type GatewayEvent = { [N in EventName]: { readonly type: N } & GatewayEvents[N] }[EventName];

@@ -66,7 +66,7 @@ export class Calls {
   add(event: GatewayEvent): void {
     const key = String(event.call);
     // After a restart the gateway counts its calls from 1 again.
-    if (event.type === 'exchange.started') this.#calls.delete(key);
+    if (event.type === 'call.started') this.#calls.delete(key);
     const call = this.#calls.get(key) ?? started(key, event);
     this.#calls.set(key, after(call, event));
     if (this.#calls.size > KEPT_CALLS) {
@@ -101,20 +101,20 @@ function started(key: string, event: GatewayEvent): Call {
 function after(call: Call, event: GatewayEvent): Call {
   const code = text(event.code);
   const durationMs = Math.max(0, Date.parse(event.at) - Date.parse(call.at));
-  if (event.type === 'exchange.refused') return { ...call, outcome: 'refused', code, durationMs };
-  if (event.type === 'exchange.cancelled') return { ...call, outcome: 'cancelled', durationMs };
-  if (event.type !== 'exchange.finished') return call;
+  const isLast = event.type === 'call.finished';
+  if (!isLast && event.type !== 'attempt.finished') return call;
+  const outcome = String(event.outcome);
+  if (event.instance_id === undefined) return { ...call, outcome, code, durationMs };
   const attempt: Attempt = {
     instance: String(event.instance_id),
     at: event.at,
     waitMs: typeof event.wait_ms === 'number' ? event.wait_ms : undefined,
     durationMs: Number(event.duration_ms),
-    outcome: String(event.outcome),
+    outcome,
     code,
   };
   const attempts = [...call.attempts, attempt];
-  if (event.is_last !== true) return { ...call, attempts };
-  return { ...call, attempts, outcome: attempt.outcome, code, durationMs };
+  return isLast ? { ...call, attempts, outcome, code, durationMs } : { ...call, attempts };
 }
 
 function text(value: unknown): string | undefined {

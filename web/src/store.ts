@@ -122,8 +122,10 @@ export function watchCalls(isWatched: boolean): void {
 }
 
 function selection(): readonly string[] {
-  return watchesCalls ? [...ALWAYS, 'exchange'] : ALWAYS;
+  return watchesCalls ? [...ALWAYS, ...OF_CALLS] : ALWAYS;
 }
+
+const OF_CALLS = ['call', 'attempt'];
 
 let received: GatewayEvent[] = [];
 
@@ -140,7 +142,7 @@ function onEvent(event: GatewayEvent): void {
 function apply(event: GatewayEvent): void {
   const { type } = event;
   if (type === 'gateway.sampled') addSample(event as GatewayEvent & Sample);
-  else if (type.startsWith('exchange.')) calls.add(event);
+  else if (OF_CALLS.some((group) => type.startsWith(`${group}.`))) calls.add(event);
   else if (type.startsWith('instance.')) applyToInstance(event, String(event.server_id));
   else if (type.startsWith('session.')) noteSessions();
   else if (type === 'template.changed' || type === 'tool.withheld') readAll();

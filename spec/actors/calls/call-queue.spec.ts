@@ -68,8 +68,8 @@ test('waits 5 s in total, even if an instance it has tried has capacity again', 
   finishOne('a');
   mock.timers.tick(1_000);
   assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-  const [refused, ...others] = harness.eventsOf('exchange.refused');
-  const ends = harness.eventsOf('exchange.finished').filter(({ call: number }) => number === refused?.call);
+  const [refused, ...others] = harness.callsThat('refused');
+  const ends = harness.attempts().filter(({ call: number }) => number === refused?.call);
   assert.equal([refused?.code, refused?.waitMs, others], ['BACKEND_UNAVAILABLE', 5_000, []]);
   assert.equal(
     ends.map(({ attempt, isLast }) => [attempt, isLast]),
@@ -77,7 +77,7 @@ test('waits 5 s in total, even if an instance it has tried has capacity again', 
     'it ended in line, not at its first instance',
   );
   const { waits } = new Metrics(from(harness.events), () => true).template('t') ?? {};
-  assert.is(waits?.count, harness.eventsOf('exchange.finished').length, 'each call has one wait');
+  assert.is(waits?.count, harness.attempts().length, 'each call has one wait');
 });
 
 test('does not exceed the capacity of an instance that is resumed with calls in flight', async () => {
@@ -124,12 +124,12 @@ test('leaves the queue when its caller disconnects, and is reported as cancelled
   const call = harness.call('write');
   mock.timers.tick(1_000);
   call.subscription.unsubscribe();
-  const found = harness.eventsOf('exchange.cancelled').map(({ tool, waitMs }) => [tool, waitMs]);
+  const found = harness.callsThat('cancelled').map(({ tool, waitMs }) => [tool, waitMs]);
   assert.equal(found, [['write', 1_000]]);
   assert.is(waiting(), 0);
   finishOne('a');
   mock.timers.tick(60_000);
-  assert.is(harness.eventsOf('exchange.refused').length, 0);
+  assert.is(harness.callsThat('refused').length, 0);
 });
 
 test('one owner may fill the capacity and the queue while no other owner calls', async () => {
@@ -189,8 +189,7 @@ for (const [what, fall] of [
     assert.is(waiting(), 500);
     const ends = new TurnCounter();
     harness.onEvent = (event) => {
-      const isLast = event.type === 'exchange.finished' && event.isLast;
-      if (isLast || event.type === 'exchange.refused') ends.note();
+      if (event.type === 'call.finished') ends.note();
     };
     for (const id of ids) fall(id);
     await passTurns(500);

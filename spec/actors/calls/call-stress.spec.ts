@@ -51,10 +51,10 @@ test('each call ends once, as its last instance ended it, and is repeated only w
       }
       const found = harness.fleet.all().map(({ inFlight }) => inFlight);
       assert.equal(found, [0, 0, 0, 0, 0]);
-      const finished = harness.eventsOf('exchange.finished').length;
+      const finished = harness.attempts().length;
       assert.is(finished, fates.flat().length);
-      assert.is(finished - harness.eventsOf('exchange.retried').length, names.length);
-      assert.is(harness.eventsOf('exchange.refused').length, 0);
+      assert.is(finished - harness.eventsOf('call.retried').length, names.length);
+      assert.is(harness.callsThat('refused').length, 0);
       await harness.close();
     }),
     { numRuns: 200 },

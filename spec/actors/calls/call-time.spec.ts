@@ -121,11 +121,7 @@ test('second attempts of silent calls stay within the retry budget', async () =>
   mock.timers.tick(1_000);
   await harness.add('b', silent);
   mock.timers.tick(4_000);
-  assert.equal(
-    [harness.asked('b'), harness.eventsOf('exchange.retried').length],
-    [18, 18],
-    '20 % of 40, and 10',
-  );
+  assert.equal([harness.asked('b'), harness.eventsOf('call.retried').length], [18, 18], '20 % of 40, and 10');
 });
 
 test('when one of two attempts fails, the other continues and a third instance is asked', async () => {
@@ -243,7 +239,7 @@ test('the deadline includes time in the queue, where a timeout says that nothing
   const expected = { code: 'BACKEND_TIMEOUT', delivered: 'no', retryAfterSeconds: 1 };
   assert.equal(errorView(await call.end), expected);
   assert.is(harness.fleet.group('t').queue.length, 0);
-  const found = harness.eventsOf('exchange.refused').map(({ code }) => code);
+  const found = harness.callsThat('refused').map(({ code }) => code);
   assert.equal(found, ['BACKEND_TIMEOUT']);
 });
 
@@ -308,7 +304,8 @@ async function addAll(scripts: Readonly<Record<string, Script>>): Promise<void> 
 /** The events of calls after they had begun. */
 function facts(): string[] {
   return harness.events.flatMap((event) => {
-    if (event.type === 'exchange.retried') return [`retried ${event.instanceId} ${event.code}`];
-    return event.type === 'exchange.finished' ? [`finished ${event.instanceId} ${event.outcome}`] : [];
+    if (event.type === 'call.retried') return [`retried ${event.instanceId} ${event.code}`];
+    if (event.type !== 'attempt.finished' && event.type !== 'call.finished') return [];
+    return [`finished ${event.instanceId} ${event.outcome}`];
   });
 }

@@ -39,7 +39,7 @@ test('is retried max_retries times at most', async () => {
   await harness.call('write').end;
   const found = ids.map((id) => harness.asked(id));
   assert.equal(found, [1, 1, 1, 1, 0, 0]);
-  assert.is(harness.eventsOf('exchange.retried').length, 3);
+  assert.is(harness.eventsOf('call.retried').length, 3);
 });
 
 test('is not repeated once it was delivered', async () => {
@@ -56,7 +56,7 @@ for (const [what, delivered, repeats] of [
   test(`is repeated ${what}`, async () => {
     for (const id of ['a', 'b']) await harness.add(id, fails(delivered));
     for (let call = 0; call < 30; call += 1) await harness.call('read').end;
-    assert.is(harness.eventsOf('exchange.retried').length, repeats);
+    assert.is(harness.eventsOf('call.retried').length, repeats);
   });
 }
 
@@ -66,7 +66,7 @@ test('emits one final event, which is the end of an attempt if one is under way'
   const types = (report: (events: CallEvents) => void) => {
     const emitted: unknown[] = [];
     const emit = (event: GatewayEvent) =>
-      emitted.push([event.type, 'isLast' in event ? event.isLast : undefined]);
+      emitted.push([event.type, 'outcome' in event ? event.outcome : undefined]);
     report(new CallEvents(emit, { template: 't', number: 7, request: { method: 'ping' } }));
     return emitted;
   };
@@ -80,8 +80,8 @@ test('emits one final event, which is the end of an attempt if one is under way'
       events.cancelled(1);
     }),
     [
-      ['exchange.finished', true],
-      ['exchange.finished', false],
+      ['call.finished', 'result'],
+      ['attempt.finished', 'failed'],
     ],
   );
   assert.equal(
@@ -89,7 +89,7 @@ test('emits one final event, which is the end of an attempt if one is under way'
       events.refused('QUEUE_FULL', 1);
       events.cancelled(1);
     }),
-    [['exchange.refused', undefined]],
+    [['call.finished', 'refused']],
   );
 });
 
@@ -207,7 +207,7 @@ test('makes no second attempt when the caller disconnects while the retry is rep
   await harness.add('a', silent);
   await harness.add('b', silent);
   const call = harness.call('write');
-  harness.onEvent = ({ type }) => type === 'exchange.retried' && call.subscription.unsubscribe();
+  harness.onEvent = ({ type }) => type === 'call.retried' && call.subscription.unsubscribe();
   harness.backend('a').last.fail(backendUnavailable('it broke', { delivered: 'no' }));
   assert.equal([harness.asked('b'), harness.ref('a').inFlight, harness.ref('b').inFlight], [0, 0, 0]);
   await nothingIsLeft();

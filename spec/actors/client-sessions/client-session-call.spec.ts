@@ -55,12 +55,12 @@ for (const [tool, failover, isRepeated] of [
     await judged();
     if (isRepeated) assert.is(await resultOf(call), 'b');
     else assert.equal(errorView(await call.end), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
-    assert.is(harness.eventsOf('exchange.retried').length, isRepeated ? 1 : 0);
-    const attempts = harness.eventsOf('exchange.finished').filter((event) => event.tool === tool);
+    assert.is(harness.eventsOf('call.retried').length, isRepeated ? 1 : 0);
+    const attempts = harness.attempts().filter((event) => event.tool === tool);
     const found = attempts.map(({ attempt }) => attempt);
     assert.equal(found, isRepeated ? [1, 2] : [1]);
     const calls = new Set(attempts.map(({ call }) => call));
-    const started = harness.eventsOf('exchange.started').filter((event) => calls.has(event.call));
+    const started = harness.eventsOf('call.started').filter((event) => calls.has(event.call));
     assert.equal([calls.size, started.length], [1, 1], 'it is one call');
   });
 }
@@ -133,7 +133,7 @@ test('a read that is silent for a third of its time is also made at another inst
   await pass(1);
   assert.is(await resultOf(call), 'b');
   assert.equal([harness.backend('a').open, session.instance.id, session.calls], [[], 'a', 0]);
-  const retried = harness.eventsOf('exchange.retried').map(({ instanceId, code }) => `${instanceId} ${code}`);
+  const retried = harness.eventsOf('call.retried').map(({ instanceId, code }) => `${instanceId} ${code}`);
   assert.equal(retried, ['a BACKEND_TIMEOUT']);
 });
 

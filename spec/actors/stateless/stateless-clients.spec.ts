@@ -141,7 +141,7 @@ test('a call tries another instance when no conversation can be opened, or it di
   await harness.add('c', { fields: HTTP });
   harness.backend('a').thrownByOpenUpstream = new Error('no conversation');
   for (let n = 0; n < 3; n += 1) assert.is(await harness.callStateless(modernCall()).end, 'c');
-  assert.ok(harness.eventsOf('exchange.retried').length > 0);
+  assert.ok(harness.eventsOf('call.retried').length > 0);
 });
 
 test('a conversation that had ended unnoticed is reopened once', async () => {

@@ -37,10 +37,10 @@ test('shows the tool, caller, outcome and duration of a call', async () => {
   const { gateway: facade } = gateway.server;
   await facade.register('calls', { id: 'one', handler: serving({ echo: () => ({}) }) }, { waitMs: 5_000 });
   await facade.call('calls', 'echo', {}, { caller: 'user:1', requestId: 'r-1' });
-  const { out } = await gateway.run('gateway events --type exchange.refused,exchange.finished');
+  const { out } = await gateway.run('gateway events --type attempt.finished,call.finished');
   assert.match(
     out,
-    /^[^\n]+ exchange\.finished {2}calls\/one {2}call=\d+ {2}method=tools\/call {2}tool=echo {2}principal=user:1 {2}request_id=r-1 {2}attempt=1 {2}wait_ms=\S+ {2}outcome=result {2}duration_ms=[\d.]+$/m,
+    /^[^\n]+ call\.finished {2}calls\/one {2}call=\d+ {2}method=tools\/call {2}tool=echo {2}principal=user:1 {2}request_id=r-1 {2}attempt=1 {2}wait_ms=\S+ {2}outcome=result {2}duration_ms=[\d.]+$/m,
   );
 });
 

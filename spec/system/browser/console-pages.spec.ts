@@ -359,8 +359,11 @@ inBrowser(
       const restarts = [oldest, 4, 3, 2, 1].map((minutes) =>
         event('instance.restarting', { is_planned: false }, minutes),
       );
-      const calls = [event('exchange.started', { call: 1 }), event('exchange.cancelled', { call: 1 })];
-      const started = [event('exchange.started', { call: 2 }), event('gateway.started')];
+      const calls = [
+        event('call.started', { call: 1 }),
+        event('call.finished', { call: 1, server_id: undefined, outcome: 'cancelled' }),
+      ];
+      const started = [event('call.started', { call: 2 }), event('gateway.started')];
       const sampled = event('gateway.sampled', { interval_ms: 1_000, totals, templates: [], instances: [] });
       const events = [...restarts, event('instance.healthy'), ...calls, ...started, sampled];
       const body = events.map((each) => `data: ${JSON.stringify(each)}\n\n`).join('');

@@ -122,5 +122,5 @@ test('answer each call once and hold nothing in the end', () =>
 test.run();
 
 function attempts(harness: Harness): number {
-  return harness.eventsOf('exchange.finished').length;
+  return harness.attempts().length;
 }

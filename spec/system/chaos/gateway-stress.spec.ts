@@ -149,16 +149,20 @@ class StressHarness {
     const { totalRequests, activeConnections, errorRate } = this.gateway.stats();
     assert.equal([totalRequests, activeConnections], [outcomes.length, 0]);
     for (const { snapshot } of this.gateway.servers()) assert.is(snapshot.inFlight, 0);
-    const reported = (type: string) => this.#events.filter((event) => event.type === type);
-    const finished = this.#events.filter((event) => event.type === 'exchange.finished');
-    const refused = reported('exchange.refused').length;
-    const cancelled = reported('exchange.cancelled').length;
-    assert.is(reported('exchange.started').length, outcomes.length);
+    const ends = this.#events.flatMap((event) => (event.type === 'call.finished' ? [event] : []));
+    const attempts = this.#events.flatMap((event) => (event.type === 'attempt.finished' ? [event] : []));
+    const finished = [...attempts, ...ends.filter(({ instanceId }) => instanceId !== undefined)];
+    const waited = ends.filter(({ instanceId }) => instanceId === undefined);
+    const refused = waited.filter(({ outcome }) => outcome === 'refused').length;
+    const cancelled = waited.length - refused;
+    assert.is(this.#events.filter(({ type }) => type === 'call.started').length, outcomes.length);
     assert.ok(cancelled <= this.#cancelled, `${cancelled} calls were cancelled while they waited`);
-    assert.is(finished.filter(({ isLast }) => isLast).length + refused + cancelled, outcomes.length);
-    const ends = this.#events.filter((event) => event.type.startsWith('exchange.') && isEnd(event));
-    const calls = new Set(ends.map((event) => 'call' in event && event.call));
-    assert.is(calls.size, outcomes.length, 'each call has one last event');
+    const calls = new Set(ends.map(({ call }) => call));
+    assert.equal(
+      [calls.size, ends.length],
+      [outcomes.length, outcomes.length],
+      'each call has one last event',
+    );
     const answers = outcomes.filter(
       (outcome) => typeof outcome === 'object' && 'resolvedWith' in Object(outcome),
     );
@@ -168,11 +172,6 @@ class StressHarness {
     assert.is(errorRate, ended === 0 ? 0 : (failed + refused) / ended);
     await this.gateway.close();
   }
-}
-
-function isEnd(event: GatewayEvent): boolean {
-  if (event.type === 'exchange.finished') return event.isLast;
-  return event.type === 'exchange.refused' || event.type === 'exchange.cancelled';
 }
 
 /** Only one of the three instances has the tool `special`. */

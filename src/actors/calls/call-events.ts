@@ -34,6 +34,8 @@ export interface ExchangeEnding {
 /** Longest name of a method or a tool in an event, in UTF-16 units: clients choose them, and thousands of events are kept. */
 const NAME_UNITS = 256;
 
+const NO_ATTEMPT = { instanceId: undefined, serverId: undefined, attempt: undefined };
+
 /** Emits one first event, and exactly one last one. */
 export class CallEvents implements CallRecord {
   readonly #emit: (event: GatewayEvent) => void;
@@ -55,17 +57,17 @@ export class CallEvents implements CallRecord {
   }
 
   started(): void {
-    this.#emit(this.#event('exchange.started'));
+    this.#emit(this.#event('call.started', 'exchange.started'));
   }
 
   /** No instance takes the call. No event while an attempt is under way: its end is the last event. */
   refused(code: ErrorCode, waitMs: number): void {
-    if (this.#ends()) this.#emit({ ...this.#event('exchange.refused'), waitMs, code });
+    if (this.#ends()) this.#endWithoutAttempt('exchange.refused', 'refused', waitMs, code);
   }
 
   /** The caller left during the wait. No event while an attempt is under way, or after the last one. */
   cancelled(waitMs: number): void {
-    if (this.#ends()) this.#emit({ ...this.#event('exchange.cancelled'), waitMs });
+    if (this.#ends()) this.#endWithoutAttempt('exchange.cancelled', 'cancelled', waitMs);
   }
 
   /** The number of an attempt that ended before it was sent. */
@@ -82,7 +84,8 @@ export class CallEvents implements CallRecord {
 
   /** The call continues after the failure of that attempt. */
   retried({ id, serverId }: EventInstance, attempt: number, code: ErrorCode): void {
-    this.#emit({ ...this.#event('exchange.retried'), instanceId: id, serverId, attempt, code });
+    const retried = this.#event('call.retried', 'exchange.retried');
+    this.#emit({ ...retried, instanceId: id, serverId, attempt, code });
   }
 
   /** The attempt has ended. `isOver`: the call has ended with it. */
@@ -94,25 +97,38 @@ export class CallEvents implements CallRecord {
     this.#underWay -= 1;
     const isLast = isOver && !this.#hasEnded;
     if (isLast) this.#hasEnded = true;
-    this.#emit({
-      ...this.#event('exchange.finished'),
-      instanceId: ref.id,
-      serverId: ref.serverId,
+    const { id: instanceId, serverId } = ref;
+    const end = {
+      instanceId,
+      serverId,
       attempt: number,
       waitMs,
       outcome,
       durationMs,
       isLast,
       code: error?.code,
-    });
+    };
+    if (isLast) this.#emit({ ...this.#event('call.finished', 'exchange.finished'), ...end });
+    else this.#emit({ ...this.#event('attempt.finished', 'exchange.finished'), ...end });
+  }
+
+  #endWithoutAttempt(
+    alias: 'exchange.refused' | 'exchange.cancelled',
+    outcome: 'refused' | 'cancelled',
+    waitMs: number,
+    code?: ErrorCode,
+  ): void {
+    const end = { waitMs, outcome, durationMs: 0, isLast: true, code };
+    this.#emit({ ...this.#event('call.finished', alias), ...NO_ATTEMPT, ...end });
   }
 
   /** The fields of every event. Spread first in a literal, they are copied in one step. */
-  #event<T extends GatewayEvent['type']>(type: T) {
+  #event<T extends GatewayEvent['type'], A extends string>(type: T, alias: A) {
     const { template, number, request } = this.#call;
     const tool = toolOf(request);
     return {
       type,
+      alias,
       atMs: this.#wall(),
       template,
       call: number,

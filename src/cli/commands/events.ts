@@ -21,7 +21,7 @@ export const events: Command = {
     '-f, --follow': 'Keep printing new events until Ctrl-C',
     '--template <name>': 'Events of this template only',
     '--type <words>':
-      'Events of these types only, such as instance.unhealthy,session.ended; or of groups: instance, exchange, session',
+      'Events of these types only, such as instance.unhealthy,session.ended; or of groups: instance, call, session',
     ...CLIENT_OPTIONS,
     '--json': 'Print each event as one line of JSON',
   },
@@ -79,7 +79,7 @@ async function show(
 /** `10:15:07 instance.unhealthy  search/search-1  reason="exited with code 1"`. */
 function line(
   terminal: Terminal,
-  { type, at, template, instance_id: id, server_id: _, is_last: __, ...rest }: Fields,
+  { type, at, template, instance_id: id, server_id: _, is_last: __, alias: ___, ...rest }: Fields,
 ): string {
   const clock = typeof at === 'string' ? new Date(at).toTimeString().slice(0, 8) : ' '.repeat(8);
   const instance = [template, id].filter((part) => part !== undefined).join('/');

@@ -16,6 +16,7 @@ const NAMES = Object.keys(EVENTS);
 /** `instance` selects all types that begin with `instance.`. */
 const GROUPS = [...new Set(NAMES.map(groupOf))];
 const SELECTABLE = [...NAMES, ...GROUPS, SAMPLED];
+const ALIASES = Object.keys(EVENT_ALIASES);
 
 export const eventRoutes: readonly Route[] = [
   defineRoute('GET', '/events', {
@@ -30,7 +31,7 @@ export const eventRoutes: readonly Route[] = [
         type: Type.Optional(
           Type.String({
             maxLength: 1_024,
-            examples: ['instance,exchange.finished'],
+            examples: ['instance,call.finished'],
             description: `Several are separated by commas: ${SELECTABLE.join(', ')}`,
           }),
         ),
@@ -58,11 +59,13 @@ export const eventRoutes: readonly Route[] = [
     errors: ['QUEUE_FULL'],
     handler: ({ query, principal, request }, { events, samples }) => {
       const { template, follow = true } = query;
-      const types = query.type === undefined ? undefined : typesIn(query.type);
+      const selection = query.type === undefined ? undefined : selectionOf(query.type);
+      const types = selection?.types;
       const isFollowing = follow && !request.isHead;
       const after = request.headers['last-event-id'];
       const isSelected = (event: GatewayEvent): boolean =>
         (template === undefined || ('template' in event && event.template === template)) &&
+        selection?.excludes(event) !== true &&
         mayRead(principal, event);
       const events$: EventSource = (reader) => {
         const seesAll = mayDo(principal, ['admin']) && principal.templates === undefined;
@@ -88,17 +91,28 @@ function groupOf(name: string): string {
   return name.replace(/\..*$/, '');
 }
 
-/** VALIDATION_ERROR for a name that is neither a type nor a group. */
-function typesIn(list: string): ReadonlySet<string> {
-  const names = list.split(',').map((name) => name.trim());
-  const wanted = new Set(names.map((name) => EVENT_ALIASES[name] ?? name));
+interface Selection {
+  /** To read. Of some, only the events with the former name that was asked for: see `excludes`. */
+  readonly types: ReadonlySet<string>;
+  readonly excludes: (event: GatewayEvent) => boolean;
+}
+
+/** Of names, former names and groups of them. VALIDATION_ERROR for any other name. */
+function selectionOf(list: string): Selection {
+  const wanted = list.split(',').map((name) => name.trim());
+  const isWanted = (name: string): boolean => wanted.includes(name) || wanted.includes(groupOf(name));
+  const aliases = ALIASES.filter(isWanted);
+  const types = new Set(NAMES.filter(isWanted));
+  if (wanted.includes(SAMPLED)) types.add(SAMPLED);
+  const excludes = (event: GatewayEvent): boolean =>
+    'alias' in event && !isWanted(event.type) && !aliases.includes(event.alias);
   for (const name of wanted) {
-    if (SELECTABLE.includes(name)) continue;
+    if (SELECTABLE.includes(name) || aliases.some((alias) => alias === name || groupOf(alias) === name))
+      continue;
     const msg = `Input should be types or groups of events: ${SELECTABLE.join(', ')}`;
     throw validationFailed([{ loc: ['query', 'type'], msg, type: 'enum' }]);
   }
-  const selected = NAMES.filter((name) => wanted.has(name) || wanted.has(groupOf(name)));
-  return new Set(wanted.has(SAMPLED) ? [...selected, SAMPLED] : selected);
+  return { types: new Set([...types, ...aliases.flatMap((alias) => EVENT_ALIASES[alias] ?? [])]), excludes };
 }
 
 /**
