@@ -45,6 +45,9 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   'the compiler is not silenced': [['spec/a.ts', '/* @ts-expect-error */']],
   'nothing is left for later in a comment': [['src/a.ts', '// TODO mend']],
   'timers are set and clocks are read by Clock only': [['src/actors/a.ts', 'timer(1).subscribe(f);']],
+  'a kind of transport is asked for by its traits, not by its name': [
+    ['src/registry/a.ts', "if (a.transport === 'sse') b();"],
+  ],
   'no catch is empty': [['spec/a.ts', 'a().catch(() => {});']],
   'a module keeps no state': [['src/a.ts', 'export const a = new Map();']],
   'the wall clock is read only where a time is shown or stored': [

@@ -22,11 +22,11 @@ export type {
   InstanceInput,
   InstanceSnapshot,
   InstanceState,
-  TransportKind,
 } from './domain/instance.ts';
 export type { JsonObject, JsonText, JsonValue } from './domain/json.ts';
 export type { JsonRpcError } from './domain/jsonrpc.ts';
 export type { ListField } from './domain/mcp.ts';
+export type { TransportKind } from './domain/transport-kinds.ts';
 export { createGateway, type Gateway } from './gateway.ts';
 export type {
   CallResult,

@@ -23,6 +23,7 @@ import { databaseUnavailable, hasCode, shuttingDown } from './domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
 import { changedInstance, defineInstance } from './domain/registration.ts';
 import type { TaskScheduler } from './domain/task-scheduler.ts';
+import { isStored } from './domain/transport-kinds.ts';
 import type { RevisionChange } from './persistence/revision-watch.ts';
 import type { Store } from './persistence/store.ts';
 import { ActiveRegistry, type ActiveRegistryDeps } from './registry/active-registry.ts';
@@ -289,9 +290,9 @@ export class Registry {
       const { template, id } = definition;
       const before = this.#active.find(template, id);
       // A function is not stored and lasts as long as the program. It replaces a stored instance with its id, and vice versa.
-      const wasFunction = before?.transport === 'in-process';
+      const wasFunction = before !== undefined && !isStored(before);
       try {
-        if (definition.transport === 'in-process') {
+        if (!isStored(definition)) {
           if (!wasFunction) this.#advance(await this.#store.deleteInstance(template, id));
           return definition;
         }

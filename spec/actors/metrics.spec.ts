@@ -4,7 +4,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Metrics, sumOf } from '../../src/actors/metrics.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
-import type { TransportKind } from '../../src/domain/instance.ts';
+import type { TransportKind } from '../../src/domain/transport-kinds.ts';
 import { suite } from '../helpers/suite.ts';
 
 const PINGED = { call: 1, method: 'ping', principal: 'user:1' };

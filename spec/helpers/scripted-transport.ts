@@ -6,10 +6,10 @@ import type { ClientProfile, ClientReply, ServerMessage } from '../../src/domain
 import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
 import type { Delivered, GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../src/domain/exchange.ts';
-import type { TransportKind } from '../../src/domain/instance.ts';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
 import type { JsonRpcError } from '../../src/domain/jsonrpc.ts';
 import type { Peer } from '../../src/domain/mcp.ts';
+import type { TransportKind } from '../../src/domain/transport-kinds.ts';
 import type {
   Closed,
   Open,

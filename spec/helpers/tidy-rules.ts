@@ -47,6 +47,10 @@ const readsWallClock: ReadonlySet<string> = new Set([
 /** Where timers are set and clocks are read. A command ends with its process, and shows or stores most times that it reads. */
 const hasClocks = (path: string): boolean => path === 'src/domain/clock.ts' || path.startsWith('src/cli/');
 
+/** The transports themselves, their table, and what speaks of the transports of MCP clients. */
+const namesTransports =
+  /^src\/(?:transports\/|domain\/transport-kinds|connect\/|discovery\/|.*\/connect[./])/;
+
 const isSource = (path: string): boolean => path.startsWith('src/');
 const isSpec = (path: string): boolean => path.endsWith('.spec.ts');
 const everywhere = (): boolean => true;
@@ -91,6 +95,13 @@ export const rules: readonly Rule[] = [
     (path) => isSource(path) && !hasClocks(path) && !readsWallClock.has(path),
     /(?<!\.)\bwallAt\b|(?<!Pick<Clock, )\bwall\b/g,
   ),
+  {
+    name: 'a kind of transport is asked for by its traits, not by its name',
+    check: ({ path, text }) =>
+      isSource(path) && !namesTransports.test(path)
+        ? issues(text, text, /(?<!typeof )\btransport\s*[!=]==\s*'|'in-process'/g)
+        : [],
+  },
   {
     name: 'no catch is empty',
     check: ({ code, text }) => {

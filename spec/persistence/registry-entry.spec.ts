@@ -5,8 +5,9 @@ import { readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import * as assert from 'uvu/assert';
 import { NOT_UNICODE } from '../../src/domain/text.ts';
+import { TRANSPORT_NAMES, TRANSPORT_TRAITS } from '../../src/domain/transport-kinds.ts';
 import { InstanceRecord } from '../../src/http/routes/instances.ts';
-import { FIELD_NAMES, readEntry, TRANSPORT_WORDS } from '../../src/persistence/registry-entry.ts';
+import { FIELD_NAMES, readEntry } from '../../src/persistence/registry-entry.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry entry');
@@ -23,6 +24,10 @@ function inputOf(value: unknown, key?: string) {
   assert.equal(problems, []);
   return entry?.input;
 }
+
+const TRANSPORT_WORDS = TRANSPORT_NAMES.flatMap((name) =>
+  [name, ...TRANSPORT_TRAITS[name].aliases].map((word) => [word, name] as const),
+);
 
 test('accepts each field under each of its aliases', () => {
   const values: Readonly<Record<string, unknown>> = {
@@ -54,7 +59,7 @@ test('accepts exactly the field names that docs/guides/registry-file.md lists', 
   ]);
   const known = [...Object.values(FIELD_NAMES), ['template_name', 'template']];
   assert.equal(documented.toSorted(), known.toSorted());
-  for (const word of TRANSPORT_WORDS.keys()) assert.ok(fields.includes(`\`${word}\``), word);
+  for (const [word] of TRANSPORT_WORDS) assert.ok(fields.includes(`\`${word}\``), word);
 });
 
 test('reads the fields of `config`, unless the entry has them, too', () => {
@@ -72,7 +77,10 @@ test('takes the id from the entry, else from its key, else from its content', ()
 
 test('accepts other names of the transports', () => {
   for (const [word, transport] of TRANSPORT_WORDS) {
-    const way = transport === 'stdio' ? { command: 'run' } : { url: 'http://127.0.0.1:1' };
+    const way =
+      TRANSPORT_TRAITS[transport].reachedBy === 'command'
+        ? { command: 'run' }
+        : { url: 'http://127.0.0.1:1' };
     assert.is(inputOf({ type: word.toUpperCase(), ...way })?.transport, transport);
   }
 });

@@ -5,6 +5,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { InstanceInput } from '../domain/instance.ts';
+import { defaultTransport } from '../domain/transport-kinds.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { instanceInputOf, launchOf } from '../templates/launch.ts';
@@ -53,7 +54,8 @@ function plan(template: TemplateDefinition, scratch: string): Promise<DemoServer
 /** A command together with an endpoint: the gateway runs the program and tells it the port of the endpoint in PORT. */
 async function overHttp(input: InstanceInput): Promise<InstanceInput> {
   const args = input.args?.map((word) => (word === 'stdio' ? 'streamableHttp' : word)) ?? [];
-  return { ...input, args, transport: 'http', endpoint: `http://127.0.0.1:${await freePort()}/mcp` };
+  const endpoint = `http://127.0.0.1:${await freePort()}/mcp`;
+  return { ...input, args, transport: defaultTransport({ endpoint }), endpoint };
 }
 
 /** A free port of this machine. Nothing reserves it: use it soon. */

@@ -8,6 +8,7 @@ import type { Auth } from '../auth/auth.ts';
 import { messageOf } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { lastWords } from '../domain/text.ts';
+import { defaultTransport, TRANSPORT_TRAITS } from '../domain/transport-kinds.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Gateway } from '../gateway.ts';
 import { type DemoServer, planDemo, SHOWCASE } from './demo-servers.ts';
@@ -114,7 +115,7 @@ async function start(
       return { isHealthy: false, text: printable(`failed: ${reason}${output}`) };
     }
     const seconds = ((performance.now() - startedAtMs) / 1000).toFixed(1);
-    const transport = input.endpoint === undefined ? 'stdio' : 'Streamable HTTP';
+    const transport = TRANSPORT_TRAITS[defaultTransport(input)].title;
     return { isHealthy: true, text: `healthy after ${seconds} s (${transport})` };
   } catch (error) {
     return { isHealthy: false, text: `failed: ${messageOf(error)}` };

@@ -4,8 +4,9 @@
 import { type Clock, systemClock } from './clock.ts';
 import type { ErrorCode } from './errors.ts';
 import type { CallOutcome } from './exchange.ts';
-import { type InstanceDefinition, TRANSPORT_TRAITS, type TransportKind } from './instance.ts';
+import type { InstanceDefinition } from './instance.ts';
 import type { WithheldItem } from './mcp.ts';
+import { TRANSPORT_TRAITS, type TransportKind } from './transport-kinds.ts';
 
 export interface InstanceFields {
   /** Wall-clock time, in ms since 1970. */

@@ -4,12 +4,12 @@
 import type { ServerMessage } from './client.ts';
 import { backendUnavailable } from './error-catalogue.ts';
 import type { ErrorCode, GatewayError } from './errors.ts';
-import type { TransportKind } from './instance.ts';
 import { isJsonObject, type JsonFields, type JsonObject, type JsonText } from './json.ts';
 import { hasMoreValues } from './json-scanner.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
 import { LIMITS } from './limits.ts';
 import { listOf } from './mcp.ts';
+import type { TransportKind } from './transport-kinds.ts';
 
 /** A request for a backend. The transport gives it an id; `_meta` of the caller stays in `params`. */
 export interface ExchangeRequest {

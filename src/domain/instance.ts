@@ -3,6 +3,7 @@
 import Type, { type Static } from 'typebox';
 import { LIMITS } from './limits.ts';
 import type { PinnedEra } from './mcp.ts';
+import { TRANSPORT_NAMES, type TransportKind } from './transport-kinds.ts';
 
 export const InstanceId = Type.String({
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$',
@@ -13,30 +14,6 @@ export const InstanceId = Type.String({
 export function instanceIdOf(template: string, digits: string): string {
   return `${template.slice(0, 119)}-${digits.slice(0, 8)}`;
 }
-
-export const TRANSPORT_KINDS = ['http', 'sse', 'stdio', 'in-process'] as const;
-export type TransportKind = (typeof TRANSPORT_KINDS)[number];
-
-/** How the kinds of transport differ. Other code asks for a trait, never for a kind. */
-export interface TransportTraits {
-  /** The backend is reached over a network, and serves the conversations of many clients. */
-  readonly isNetworked: boolean;
-  /** A conversation of a single client is a process. */
-  readonly hasProcesses: boolean;
-  /** It is known to which call a request of the backend belongs. */
-  readonly attributesRequests: boolean;
-  /** The backend has one conversation for all clients, and sends no requests to them. */
-  readonly isAlwaysShared: boolean;
-}
-
-const NONE = { isNetworked: false, hasProcesses: false, attributesRequests: false, isAlwaysShared: false };
-
-export const TRANSPORT_TRAITS: Readonly<Record<TransportKind, TransportTraits>> = {
-  http: { ...NONE, isNetworked: true, attributesRequests: true },
-  sse: { ...NONE, isNetworked: true },
-  stdio: { ...NONE, hasProcesses: true },
-  'in-process': { ...NONE, attributesRequests: true, isAlwaysShared: true },
-};
 
 export const MAX_WEIGHT = 1_000;
 
@@ -49,7 +26,7 @@ const HEADER_TEXT = '^[\\t\\x20-\\x7e\\x80-\\xff]*$';
 export const InstanceInput = Type.Object(
   {
     id: Type.Optional(InstanceId),
-    /** URL of a Streamable HTTP server; without a path `/mcp` is added, `/sse` for the transport `sse`. */
+    /** URL of a server over HTTP; without a path that of its transport is added: `/mcp`, or `/sse` for `sse`. */
     endpoint: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
     /** Program to start; when `args` is absent, with its arguments: split into words, without a shell. */
     command: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
@@ -68,7 +45,7 @@ export const InstanceInput = Type.Object(
         { ...ONLY_THESE_NAMES, maxProperties: LIMITS.headersPerInstance },
       ),
     ),
-    transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
+    transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
     /** The era that is spoken with the server; `auto` finds it out. Default `auto`. Source: ADR 121. */
     era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
     /** The command may name secrets and files of the gateway (ADR 87). Default false. */

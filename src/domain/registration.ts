@@ -14,10 +14,15 @@ import {
   type InstanceSource,
   instanceIdOf,
   MAX_WEIGHT,
-  type TransportKind,
 } from './instance.ts';
 import { canonicalText, definedFields, isJsonObject, valuesIn } from './json.ts';
 import { LIMITS } from './limits.ts';
+import {
+  defaultTransport,
+  FUNCTION_TRANSPORT,
+  TRANSPORT_TRAITS,
+  type TransportKind,
+} from './transport-kinds.ts';
 import { compileShape, inspect, inspectNumbers, locatedAt, refuse, type Shape } from './validation.ts';
 
 /** Where a registration comes from. */
@@ -70,12 +75,12 @@ export function defineInstance(
   context: RegistrationContext,
 ): InstanceDefinition {
   const loc = context.loc ?? ['body', 'instance'];
-  const transport = context.isInProcess ? 'in-process' : inferTransport(input, loc);
+  const transport = context.isInProcess ? FUNCTION_TRANSPORT : inferTransport(input, loc);
   refuseUnused(input, loc);
   const endpoint =
     input.endpoint === undefined
       ? undefined
-      : readEndpoint(input.endpoint, [...loc, 'endpoint'], DEFAULT_PATHS[transport]);
+      : readEndpoint(input.endpoint, [...loc, 'endpoint'], TRANSPORT_TRAITS[transport].defaultPath);
   const program = readProgram(input, loc);
   const weight = readWeight(input, loc);
   checkMetadata(input, loc);
@@ -104,21 +109,23 @@ export function defineInstance(
   };
 }
 
-const DEFAULT_PATHS: Partial<Record<TransportKind, string>> = { sse: '/sse' };
-
 type Location = readonly (string | number)[];
 
 function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Location): TransportKind {
   if (endpoint === undefined && command === undefined)
     throw configIncomplete('The instance has neither "endpoint" nor "command".');
-  if ((transport === 'http' || transport === 'sse') && endpoint === undefined)
+  if (transport === undefined) return defaultTransport({ endpoint });
+  const { reachedBy } = TRANSPORT_TRAITS[transport];
+  if (reachedBy === 'endpoint' && endpoint === undefined)
     throw configIncomplete(`The transport "${transport}" needs an "endpoint".`);
-  if (transport === 'stdio' && command === undefined)
-    throw configIncomplete('The transport "stdio" needs a "command".');
-  if (transport === 'stdio' && endpoint !== undefined)
-    throw invalid([...loc, 'endpoint'], 'An instance with the transport "stdio" must not have an endpoint');
-  if (endpoint === undefined) return 'stdio';
-  return transport ?? 'http';
+  if (reachedBy === 'command' && command === undefined)
+    throw configIncomplete(`The transport "${transport}" needs a "command".`);
+  if (reachedBy === 'command' && endpoint !== undefined)
+    throw invalid(
+      [...loc, 'endpoint'],
+      `An instance with the transport "${transport}" must not have an endpoint`,
+    );
+  return transport;
 }
 
 /** Refuses fields without effect, because the caller expects an effect. */
@@ -138,8 +145,10 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
 }
 
 function refuseEra(era: InstanceInput['era'], transport: TransportKind | undefined, loc: Location): void {
-  if (era === 'modern' && transport === 'sse')
-    throw invalid([...loc, 'era'], 'HTTP+SSE is a transport of the legacy era');
+  if (transport === undefined || era === undefined || era === 'auto') return;
+  const { onlyEra, title } = TRANSPORT_TRAITS[transport];
+  if (onlyEra !== undefined && era !== onlyEra)
+    throw invalid([...loc, 'era'], `${title} is a transport of the ${onlyEra} era`);
 }
 
 function pinnedEra(era: InstanceInput['era']): Pick<InstanceDefinition, 'era'> {

@@ -12,6 +12,7 @@ import {
   instanceShape,
   type RegistrationContext,
 } from '../domain/registration.ts';
+import { transportNamed } from '../domain/transport-kinds.ts';
 import { issueLines, pathTo } from '../domain/validation.ts';
 import { withoutPlaceholders } from './entry-placeholders.ts';
 
@@ -50,16 +51,6 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
   weight: ['weight'],
   metadata: ['metadata', 'instance_metadata'],
 };
-
-export const TRANSPORT_WORDS: ReadonlyMap<string, 'http' | 'sse' | 'stdio'> = new Map([
-  ['http', 'http'],
-  ['https', 'http'],
-  ['streamable-http', 'http'],
-  ['streamable_http', 'http'],
-  ['streamablehttp', 'http'],
-  ['sse', 'sse'],
-  ['stdio', 'stdio'],
-]);
 
 /** Fields that other code reads, and fields of API records: a saved answer of the API is a registry document, too. */
 const OTHER_NAMES: readonly string[] = [
@@ -224,8 +215,7 @@ function translate(fields: ReadonlyMap<string, EntryValue>): Record<string, unkn
   const input: Record<string, unknown> = {};
   for (const [field, { value }] of fields) input[field] = value;
   const { transport, command, args, env_vars, headers } = input;
-  if (typeof transport === 'string')
-    input.transport = TRANSPORT_WORDS.get(transport.toLowerCase()) ?? transport;
+  if (typeof transport === 'string') input.transport = transportNamed(transport) ?? transport;
   if (Array.isArray(command)) {
     input.command = command[0];
     input.args = [...command.slice(1), ...(Array.isArray(args) ? args : [])];

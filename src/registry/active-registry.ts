@@ -19,6 +19,7 @@ import { keptBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { counted } from '../domain/text.ts';
+import { isStored } from '../domain/transport-kinds.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 
 export interface ActiveRegistryDeps {
@@ -186,13 +187,13 @@ export class ActiveRegistry {
       yield;
     }
     const known = this.definitions();
-    const functions = known.filter(({ transport }) => transport === 'in-process');
+    const functions = known.filter((each) => !isStored(each));
     const held = new Set(functions.flatMap((each) => [instanceKeyOf(each), each.serverId]));
     const wanted = instances.filter((each) => !held.has(instanceKeyOf(each)) && !held.has(each.serverId));
     const serverIds = new Map(wanted.map((each) => [instanceKeyOf(each), each.serverId]));
     for (const before of known) {
       const remains = serverIds.get(instanceKeyOf(before)) === before.serverId;
-      if (!remains && before.transport !== 'in-process') this.remove(before.template, before.id);
+      if (!remains && isStored(before)) this.remove(before.template, before.id);
       yield;
     }
     for (const after of wanted) {

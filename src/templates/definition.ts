@@ -6,6 +6,7 @@ import { Compile } from 'typebox/schema';
 import { commandWords } from '../domain/command.ts';
 import { messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/template.ts';
+import { TRANSPORT_NAMES } from '../domain/transport-kinds.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import { tolerated } from './tolerant.ts';
 
@@ -36,7 +37,7 @@ export const TemplateFile = Type.Object({
   tags: Type.Optional(Texts),
   command: Type.Optional(Text),
   args: Type.Optional(Texts),
-  transport: Type.Optional(Type.Enum(['http', 'sse', 'stdio'])),
+  transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
   endpoint: Type.Optional(Text),
   /** Image, with its tag, of the containers in which `command` runs instead of on this machine. */
   docker_image: Type.Optional(Text),

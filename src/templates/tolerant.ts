@@ -3,6 +3,7 @@
 
 import { isJsonObject, type JsonObject, type JsonValue } from '../domain/json.ts';
 import { isTemplateId } from '../domain/template.ts';
+import { transportNamed } from '../domain/transport-kinds.ts';
 
 export interface Remark {
   /** JSON pointer; empty for the whole document. */
@@ -86,17 +87,12 @@ function command(definition: JsonObject, note: Note): JsonObject {
   return { ...rest, command: program, args };
 }
 
-const TRANSPORTS = /^(http|sse|stdio)$/;
-
 function transport(definition: JsonObject, note: Note): JsonObject {
   const { transport: written, ...rest } = definition;
   if (!isJsonObject(written)) return definition;
-  const named = [written.default, written.supported]
-    .flat()
-    .filter((name) => typeof name === 'string')
-    .map((name) => name.replace(/^streamable[-_]http$/, 'http'));
+  const named = [written.default, written.supported].flat().filter((name) => typeof name === 'string');
   // An unknown transport stays, so that it is refused by its name.
-  const known = named.find((name) => TRANSPORTS.test(name)) ?? named[0];
+  const known = named.flatMap((name) => transportNamed(name) ?? [])[0] ?? named[0];
   const port = Number.isInteger(written.port) && rest.ports === undefined ? written.port : undefined;
   note('transport', known === undefined ? 'names no transport' : `is read as "${known}"`);
   if (port !== undefined) note('transport/port', `is read as the port ${port} of the container`);

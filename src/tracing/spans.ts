@@ -27,9 +27,9 @@ import {
   type RequestTrace,
   type TraceFields,
 } from '../domain/exchange.ts';
-import { TRANSPORT_TRAITS, type TransportKind } from '../domain/instance.ts';
 import { isFields, type JsonFields } from '../domain/json.ts';
 import { cutText } from '../domain/text.ts';
+import { TRANSPORT_TRAITS, type TransportKind } from '../domain/transport-kinds.ts';
 import { VERSION } from '../domain/version.ts';
 
 /** Longest name of a tool or prompt in a span, in UTF-16 units: clients choose these names. */

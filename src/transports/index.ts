@@ -1,6 +1,6 @@
 // The table of transports: one row per kind of instance.
 
-import type { TransportKind } from '../domain/instance.ts';
+import type { TransportKind } from '../domain/transport-kinds.ts';
 import { inProcess } from './in-process.ts';
 import { stdio } from './stdio/stdio.ts';
 import type { OpenTransport } from './transport.ts';

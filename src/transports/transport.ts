@@ -7,10 +7,11 @@ import type { ProgramUser } from '../domain/command.ts';
 import type { RunInContainer } from '../domain/deployment.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../domain/held-bytes.ts';
-import type { InstanceDefinition, TransportKind } from '../domain/instance.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, PinnedEra } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import type { TransportKind } from '../domain/transport-kinds.ts';
 import type { AddressCheck } from './network-guard.ts';
 import type { Reaper } from './stdio/process-group.ts';
 

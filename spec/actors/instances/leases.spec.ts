@@ -9,7 +9,7 @@ import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { spreadClock } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
-import type { TransportKind } from '../../../src/domain/instance.ts';
+import type { TransportKind } from '../../../src/domain/transport-kinds.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { PLAIN } from '../../helpers/failing-backend.ts';
 import { codeOf } from '../../helpers/outcome.ts';

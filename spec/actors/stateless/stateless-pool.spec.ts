@@ -8,8 +8,8 @@ import { StatelessUpstream } from '../../../src/actors/stateless/stateless-pool.
 import { profileBytes } from '../../../src/domain/client.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
-import type { TransportKind } from '../../../src/domain/instance.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import type { TransportKind } from '../../../src/domain/transport-kinds.ts';
 import { ASKABLE, Harness, LARGE, modernProfile, settled } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { simulateTime } from '../../helpers/simulated-time.ts';

@@ -9,10 +9,10 @@ import { backendUnavailable, callCutOff, sessionLost } from '../../domain/error-
 import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
-import { TRANSPORT_TRAITS } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
+import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';

@@ -21,16 +21,12 @@ import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
 import { type Clock, timer$ } from '../../domain/clock.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
-import {
-  type InstanceDefinition,
-  type InstanceSnapshot,
-  type InstanceState,
-  TRANSPORT_TRAITS,
-} from '../../domain/instance.ts';
+import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import { counted } from '../../domain/text.ts';
+import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { CallUpstream, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
 import type { Feed } from '../sharing/feed.ts';
 import type { CallCounter } from './call-counter.ts';

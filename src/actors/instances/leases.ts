@@ -14,9 +14,10 @@ import {
 import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
-import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
+import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import {
   Conversation,

@@ -4,10 +4,11 @@
 import type { SessionSharing } from '../../balancing/policy.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
-import { type InstanceDefinition, TRANSPORT_TRAITS } from '../../domain/instance.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { includesLevel, isLogLevel, isOfOtherEra, LOG, listOf, META, withoutMeta } from '../../domain/mcp.ts';
+import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
 /**

@@ -6,6 +6,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { TEMPLATE_ROWS } from '../../balancing/policy.ts';
 import { didYouMean } from '../../config/nearest.ts';
 import { jsonIn } from '../../domain/json.ts';
+import { defaultTransport } from '../../domain/transport-kinds.ts';
 import { ownCommand } from '../../domain/version.ts';
 import type { Remark } from '../../templates/tolerant.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
@@ -200,7 +201,7 @@ function definitionOf({ id = '', name, tags = [], ...answers }: TemplateAnswers)
     version: '0.1.0',
     capabilities: ['tools'],
     tags: tags.length === 0 ? undefined : tags,
-    transport: command === undefined ? 'http' : 'stdio',
+    transport: defaultTransport({ endpoint }),
     command,
     endpoint,
   };

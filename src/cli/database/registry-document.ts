@@ -7,6 +7,7 @@ import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields } from '../../domain/json.ts';
 import { defineInstance } from '../../domain/registration.ts';
+import { isStored } from '../../domain/transport-kinds.ts';
 import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
 import type { RegistryContents } from '../../persistence/registry-file.ts';
 import type { Store } from '../../persistence/store.ts';
@@ -33,7 +34,7 @@ export function registryDocument(
   const sections = [...names].sort().map((name): [string, DocumentSection] => {
     const loadBalancer = templates.find((each) => each.name === name)?.loadBalancer ?? {};
     const members = instances
-      .filter(({ template, transport }) => template === name && transport !== 'in-process')
+      .filter((each) => each.template === name && isStored(each))
       // A sync finds such an instance again; on another machine its command would be another program.
       .filter(({ source }) => source !== 'sync')
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));

@@ -2,13 +2,9 @@
 
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
-import {
-  INSTANCE_STATES,
-  InstanceChange,
-  type InstanceSnapshot,
-  TRANSPORT_KINDS,
-} from '../../domain/instance.ts';
+import { INSTANCE_STATES, InstanceChange, type InstanceSnapshot } from '../../domain/instance.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
+import { TRANSPORT_KINDS } from '../../domain/transport-kinds.ts';
 import type { Gateway } from '../../gateway.ts';
 import type { Server } from '../../gateway-types.ts';
 import { type BytesReply, json } from '../reply.ts';
