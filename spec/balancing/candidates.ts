@@ -8,6 +8,8 @@ export type TestCandidate = { -readonly [Field in keyof Candidate]: Candidate[Fi
 
 export type Candidates<C extends Candidate = TestCandidate> = readonly [C, ...C[]];
 
+type MayTake<C> = (candidate: C) => boolean;
+
 /** A healthy, idle candidate of weight 1 with room for 256; `fields` says what is different. */
 export function candidate(id: string, fields: Partial<Candidate> = {}): TestCandidate {
   return { id, weight: 1, inFlight: 0, capacity: 256, successRate: 1, latencyMs: undefined, ...fields };
@@ -36,9 +38,27 @@ export function seeded(seed: number): () => number {
   };
 }
 
+/** The choice of a strategy among candidates in any order, of which all may take the call by default. */
+export function choose<C extends Candidate>(
+  strategy: Strategy<C>,
+  from: Candidates<C>,
+  mayTake: MayTake<C> = () => true,
+): C {
+  const chosen = strategy(inOrder(from), mayTake);
+  if (chosen === undefined) throw new Error('the strategy chose no candidate');
+  return chosen;
+}
+
 /** Picks `times` times from the same candidates and returns the ids in order. */
-export function picks(strategy: Strategy, from: Candidates, times: number): string[] {
-  return Array.from({ length: times }, () => strategy(from).id);
+export function picks(strategy: Strategy<TestCandidate>, from: Candidates, times: number): string[] {
+  const candidates = inOrder(from);
+  return Array.from({ length: times }, () => choose(strategy, candidates).id);
+}
+
+/** As the pool passes them: by id, and the same list while they stay. */
+export function inOrder<C extends Candidate>(from: Candidates<C>): Candidates<C> {
+  const isInOrder = from.every(({ id }, index) => index === 0 || id > (from[index - 1]?.id ?? ''));
+  return isInOrder ? from : (from.toSorted((a, b) => (a.id < b.id ? -1 : 1)) as [C, ...C[]]);
 }
 
 /** How often each id occurs, in the order of the ids. */

@@ -3,9 +3,20 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { bestLatencyMs, healthScore } from '../../src/balancing/health-score.ts';
-import { STRATEGIES, type Strategy } from '../../src/balancing/strategies.ts';
+import { type Candidate, STRATEGIES, type Strategy } from '../../src/balancing/strategies.ts';
 import { suite } from '../helpers/suite.ts';
-import { type Candidates, candidate, candidates, counted, picks, seeded, weighted } from './candidates.ts';
+import {
+  type Candidates,
+  candidate,
+  candidates,
+  choose,
+  counted,
+  inOrder,
+  picks,
+  seeded,
+  type TestCandidate,
+  weighted,
+} from './candidates.ts';
 
 const {
   round_robin: { create: roundRobin },
@@ -27,7 +38,7 @@ const measured = (successRate: number, latencyMs?: number) => ({ successRate, la
 test('random: picks the candidate whose share of [0, 1) contains the number', () => {
   const numbers = [0, 0.249, 0.25, 0.5, 0.999_999];
   const from = candidates('a', 'b', 'c', 'd');
-  const chosen = numbers.map((number) => random({ random: () => number })(from).id);
+  const chosen = numbers.map((number) => choose(random({ random: () => number }), from).id);
   assert.equal(chosen, ['a', 'a', 'b', 'c', 'd']);
 });
 
@@ -57,7 +68,7 @@ test('health_based: does not prefer a failing candidate with a low latency', () 
 
 test('health_based: picks the last candidate for the largest number below 1', () => {
   const strategy = healthBased({ random: () => 1 - Number.EPSILON / 2 });
-  assert.is(strategy(candidates('a', 'b', 'c')).id, 'c');
+  assert.is(choose(strategy, candidates('a', 'b', 'c')).id, 'c');
 });
 
 test('weighted_round_robin: keeps each constant candidate within two calls of its share', () => {
@@ -73,7 +84,7 @@ test('weighted_round_robin: keeps each constant candidate within two calls of it
       for (let pick = 0; pick < 500; pick += 1) {
         const present: Candidates = [always, ...visitors.filter(() => random() < 0.5)];
         due += always.weight / present.reduce((total, { weight }) => total + weight, 0);
-        got += strategy(present) === always ? 1 : 0;
+        got += choose(strategy, present) === always ? 1 : 0;
         assert.ok(Math.abs(due - got) < 2, `due ${due}, got ${got}`);
       }
     }),
@@ -85,11 +96,64 @@ test('weighted_round_robin: forgets the credits of all when very many candidates
   const strategy = weightedRoundRobin();
   // While b is remembered it is owed a call and goes first; once it is forgotten it starts even with a.
   const order = () => picks(strategy, candidates('a', 'b'), 2).join('');
-  strategy(candidates('a', 'b'));
+  choose(strategy, candidates('a', 'b'));
   visit(strategy, 900);
   assert.is(order(), 'ba');
   visit(strategy, 1_200);
   assert.is(order(), 'ab');
+});
+
+test('round_robin: gives 1,000 candidates equal numbers of calls while others come and go', () => {
+  const strategy = roundRobin<TestCandidate>();
+  const stay = many(1_000);
+  const others = [candidate('0005'), candidate('5005'), candidate('9995')];
+  const chosen: string[] = [];
+  for (let change = 0; chosen.length < 5_000; change += 1) {
+    const present = inOrder([...stay, ...others.slice(change % 4)]);
+    chosen.push(...picks(strategy, present, 250).filter((id) => Number(id) % 10 === 0));
+  }
+  assert.equal(spread(chosen.slice(0, 5_000)), [1_000, 5, 5]);
+});
+
+test('least_connections: spreads bursts over 1,000 candidates evenly, whatever ends in between', () => {
+  const strategy = leastConnections<TestCandidate>();
+  const all = many(1_000);
+  const random = seeded(3);
+  const begin = (times: number) => {
+    for (let call = 0; call < times; call += 1) choose(strategy, all).inFlight += 1;
+  };
+  const loads = () => all.map(({ inFlight }) => inFlight);
+  begin(3_000);
+  assert.equal([Math.min(...loads()), Math.max(...loads())], [3, 3]);
+  for (let call = 0; call < 10_000; call += 1) {
+    const ending = all[Math.floor(random() * 1_000)];
+    if (ending === undefined || ending.inFlight === 0) continue;
+    ending.inFlight -= 1;
+    begin(1);
+  }
+  assert.ok(Math.max(...loads()) <= 4, `${Math.max(...loads())} in flight, of 3 on average`);
+});
+
+test('weighted_round_robin: gives each of 1,000 candidates exactly its weight, and changed weights soon', () => {
+  const strategy = weightedRoundRobin<TestCandidate>();
+  const all = many(1_000);
+  for (const [index, each] of all.entries()) each.weight = 1 + (index % 5);
+  const calls = () => picks(strategy, all, 3_000);
+  const isByWeight = (ids: readonly string[]) => {
+    const counts = new Map(Object.entries(counted(ids)));
+    return all.every(({ id, weight }) => counts.get(id) === weight);
+  };
+  assert.ok(isByWeight(calls()));
+  for (const each of all) each.weight = 6 - each.weight;
+  calls();
+  assert.ok(isByWeight(calls()));
+});
+
+test('health_based: prefers the fast ones of 1,000 candidates nearly as it does among few', () => {
+  const all = many(1_000);
+  for (const [index, each] of all.entries()) each.latencyMs = index % 2 === 0 ? 5 : 15;
+  const ids = picks(healthBased({ random: seeded(1) }), all, 20_000);
+  isAbout(ids.filter((id) => Number(id) % 20 === 0).length, 0.79);
 });
 
 test('the score falls with the latency against the best, both with 5 ms added', () => {
@@ -120,7 +184,19 @@ test('there is a best latency even if no candidate ever answers', () => {
 
 test.run();
 
+/** Idle candidates with the ids 0000, 0010, 0020 and so on. */
+function many(count: number): Candidates {
+  const ids = Array.from({ length: count - 1 }, (_, index) => String(10 * (index + 1)).padStart(4, '0'));
+  return candidates('0000', ...ids);
+}
+
+/** How many ids there are, and how often the rarest and the most frequent one occur. */
+function spread(ids: readonly string[]): number[] {
+  const counts = Object.values(counted(ids));
+  return [counts.length, Math.min(...counts), Math.max(...counts)];
+}
+
 /** Picks this many times, each time from a new candidate. */
-function visit(strategy: Strategy, times: number): void {
-  for (let visitor = 0; visitor < times; visitor += 1) strategy([candidate(`visitor ${visitor}`)]);
+function visit(strategy: Strategy<Candidate>, times: number): void {
+  for (let visitor = 0; visitor < times; visitor += 1) choose(strategy, [candidate(`visitor ${visitor}`)]);
 }

@@ -120,10 +120,13 @@ export class Outliers<C extends object> {
   }
 
   /** A candidate whose ejection is over and that has no trial yet. Choosing it offers the trial to it. */
-  chooseForTrial(eligible: readonly C[], isRepeatable?: (candidate: C) => boolean): C | undefined {
+  chooseForTrial(
+    mayTake: (candidate: C) => boolean,
+    isRepeatable?: (candidate: C) => boolean,
+  ): C | undefined {
     const now = this.#options.now();
     for (const [candidate, out] of this.#out) {
-      if (out.trial !== undefined || now < out.offerAtMs || !eligible.includes(candidate)) continue;
+      if (out.trial !== undefined || now < out.offerAtMs || !mayTake(candidate)) continue;
       if (now < out.untilMs + REPEATABLE_TRIAL_MS && !isRepeatable?.(candidate)) continue;
       out.offerAtMs = now + OFFER_MS;
       return candidate;

@@ -27,9 +27,9 @@ export class Pool<C extends Candidate> {
   /** Its callers report every call to it; it decides which candidates are out. */
   readonly outliers: Outliers<C>;
   readonly #options: PoolOptions<C>;
-  #strategy: Strategy;
+  #strategy: Strategy<C>;
   /** A second strategy, with its own memory: a retry uses up no turn. */
-  #retryStrategy: Strategy;
+  #retryStrategy: Strategy<C>;
 
   constructor(changes$: Observable<PoolChange<C>>, options: PoolOptions<C>) {
     this.#options = options;
@@ -44,7 +44,7 @@ export class Pool<C extends Candidate> {
     changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
   }
 
-  /** The candidates that are up, full ones included, oldest first. Replaced at each change, so that a list never changes. */
+  /** Those that are up, full ones included, in the order of their ids. Replaced at each change, so that a list never changes. */
   get candidates(): readonly C[] {
     return this.#candidates;
   }
@@ -61,29 +61,31 @@ export class Pool<C extends Candidate> {
     isRepeatable?: (candidate: C) => boolean,
     hasCapacity: (candidate: C) => boolean = isBelowCapacity,
   ): C | undefined {
-    const eligible = this.#eligible(excluding, hasCapacity);
+    const { outliers, candidates } = this;
     const isRetry = excluding.size > 0;
     const strategy = isRetry ? this.#retryStrategy : this.#strategy;
-    if (this.outliers.isEmpty) return isNonEmpty(eligible) ? strategy(eligible) : undefined;
-    const trial = isRetry ? undefined : this.outliers.chooseForTrial(eligible, isRepeatable);
+    const mayTake = (candidate: C) => hasCapacity(candidate) && !excluding.has(candidate.id);
+    if (outliers.isEmpty) return strategy(candidates, mayTake);
+    const trial = isRetry ? undefined : outliers.chooseForTrial(mayTake, isRepeatable);
     if (trial !== undefined) return trial;
-    const allowed = this.#allowed(excluding).filter(hasCapacity);
-    const inside = allowed.filter((candidate) => this.outliers.ejectionOf(candidate) === undefined);
-    const preferred = inside.length > 0 ? inside : allowed;
-    return isNonEmpty(preferred) ? strategy(preferred) : undefined;
+    const isIn = (candidate: C) => outliers.ejectionOf(candidate) === undefined && mayTake(candidate);
+    const isAllowed = this.#allowance(excluding);
+    return (
+      strategy(candidates, isIn) ??
+      strategy(candidates, (candidate) => isAllowed(candidate) && mayTake(candidate))
+    );
   }
 
   /** True when `pick(excluding)` finds no candidate only because all remaining ones are full: waiting may help. */
   isFull(excluding: ReadonlySet<string> = NO_IDS): boolean {
-    const allowed = this.#allowed(excluding);
+    const allowed = this.candidates.filter(this.#allowance(excluding));
     return allowed.length > 0 && !allowed.some(isBelowCapacity);
   }
 
   /** True when `pick(excluding)` may choose this candidate, not only for its trial, once it has room. */
   mayBePicked(candidate: { readonly id: string }, excluding: ReadonlySet<string> = NO_IDS): boolean {
     const own = this.#byId.get(candidate.id);
-    if (own === undefined || own !== candidate || excluding.has(own.id)) return false;
-    return !this.outliers.isEjected(own) || this.#allowed(excluding).includes(own);
+    return own !== undefined && own === candidate && this.#allowance(excluding)(own);
   }
 
   /** To be called when the policy names another strategy; the memory of the previous one is lost. */
@@ -92,7 +94,7 @@ export class Pool<C extends Candidate> {
     this.#retryStrategy = this.#makeStrategy();
   }
 
-  #makeStrategy(): Strategy {
+  #makeStrategy(): Strategy<C> {
     return STRATEGIES[this.#options.policy().strategy].create(this.#options);
   }
 
@@ -101,33 +103,24 @@ export class Pool<C extends Candidate> {
     const before = this.#byId.get(id);
     if (change.kind === 'up') this.#byId.set(id, change.candidate);
     else this.#byId.delete(id);
-    this.#candidates = [...this.#byId.values()];
+    const candidates = this.#candidates.filter((candidate) => candidate.id !== id);
+    if (change.kind === 'up') {
+      const next = candidates.findIndex((candidate) => candidate.id > id);
+      candidates.splice(next < 0 ? candidates.length : next, 0, change.candidate);
+    }
+    this.#candidates = candidates;
     if (before !== undefined && before !== this.#byId.get(id)) this.outliers.left(before);
     this.outliers.changed(this.candidates);
   }
 
-  /** The candidates, full or not, that are not excluded; while any of them is not ejected, without those that are. */
-  #allowed(excluding: ReadonlySet<string>): readonly C[] {
-    const untried = this.candidates.filter((candidate) => !excluding.has(candidate.id));
-    const included = untried.filter((candidate) => !this.outliers.isEjected(candidate));
-    return included.length > 0 ? included : untried;
-  }
-
-  /** Usually no candidate is full or excluded: then nothing is allocated. */
-  #eligible(excluding: ReadonlySet<string>, hasCapacity: (candidate: C) => boolean): readonly C[] {
-    for (const candidate of this.candidates) {
-      if (!hasCapacity(candidate) || excluding.has(candidate.id)) {
-        return this.candidates.filter((other) => hasCapacity(other) && !excluding.has(other.id));
-      }
-    }
-    return this.candidates;
+  /** Whether a candidate, full or not, may be chosen: not those excluded, nor, while any other is left, those ejected. */
+  #allowance(excluding: ReadonlySet<string>): (candidate: C) => boolean {
+    const isUntried = ({ id }: C) => !excluding.has(id);
+    const isIncluded = (candidate: C) => isUntried(candidate) && !this.outliers.isEjected(candidate);
+    return this.candidates.some(isIncluded) ? isIncluded : isUntried;
   }
 }
 
 function isBelowCapacity({ inFlight, capacity }: Candidate): boolean {
   return inFlight < capacity;
-}
-
-function isNonEmpty<C>(candidates: readonly C[]): candidates is readonly [C, ...C[]] {
-  return candidates.length > 0;
 }

@@ -1,6 +1,5 @@
-// The strategies: each chooses among candidates that may all receive the request. The pool has removed unhealthy, draining, full and
-// already tried ones. Config, OpenAPI and the command line take the names from policy.ts; the compiler compares both.
-// Source: ADR 7.
+// The strategies: each chooses one of the candidates that may take a call. The pool says which may: not those that are full, ejected or
+// already tried; unhealthy and draining ones are no candidates. Source: ADR 7, ADR 130.
 
 import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
 
@@ -15,8 +14,14 @@ export interface Candidate extends Measured {
   readonly capacity: number;
 }
 
-/** Chooses one candidate, synchronously. May remember earlier choices. */
-export type Strategy = <C extends Candidate>(candidates: readonly [C, ...C[]]) => C;
+/**
+ * Chooses one of the candidates that may take the call (`mayTake`), synchronously; undefined when none may. `candidates` are in the order
+ * of their ids, and another list whenever they change. Asks about as few as possible. May remember earlier choices.
+ */
+export type Strategy<C extends Candidate> = (
+  candidates: readonly C[],
+  mayTake: (candidate: C) => boolean,
+) => C | undefined;
 
 interface StrategyOptions {
   /** Returns [0, 1). Default: Math.random. */
@@ -24,7 +29,7 @@ interface StrategyOptions {
 }
 
 /** Makes a strategy with its own memory. */
-export type StrategyFactory = (options?: StrategyOptions) => Strategy;
+export type StrategyFactory = <C extends Candidate>(options?: StrategyOptions) => Strategy<C>;
 
 interface StrategyRow {
   /** Completes "a call goes to ...". */
@@ -32,6 +37,14 @@ interface StrategyRow {
   readonly create: StrategyFactory;
 }
 
+/** Most candidates that `least_connections` compares for a call: the next ones in turn. Source: ADR 130. */
+const MAX_COMPARED = 64;
+/** More candidates than this take turns in groups of this size under `weighted_round_robin`. */
+const GROUP_SIZE = 32;
+/** Most candidates of which `health_based` computes the scores for a call. */
+const MAX_SCORED = 16;
+/** Draws of candidates that may not take the call, before all are asked. */
+const MAX_VAIN_DRAWS = 8;
 /** The least probability of a candidate of `health_based`, as a share of the best candidate's. */
 const FLOOR = 0.05;
 /** Most absent candidates (full, down, gone) whose credits `weighted_round_robin` remembers; above it all credits are forgotten. */
@@ -40,7 +53,7 @@ const MOST_AWAY = 1_000;
 const ROUNDING = 1e-9;
 
 /** Every strategy by the name it has in settings. */
-export const STRATEGIES = {
+export const STRATEGIES = table({
   /** In the order of their ids. While the candidates stay the same, no two counts differ by more than one. */
   round_robin: {
     meaning: 'each in turn',
@@ -48,12 +61,13 @@ export const STRATEGIES = {
   },
 
   /**
-   * The lowest `inFlight`; candidates with equal numbers take turns, so that an idle pool is used evenly. The count is right only if
-   * the send that counts follows the pick without an `await`.
+   * The lowest `inFlight`; candidates with equal numbers take turns, so that an idle pool is used evenly. Among more than MAX_COMPARED
+   * candidates, the first idle one in turn, or else the lowest of the next MAX_COMPARED. The count is right only if the send that counts
+   * follows the pick without an `await`.
    */
   least_connections: {
     meaning: 'the one with the fewest calls in flight',
-    create: () => inTurns((candidate, chosen) => candidate.inFlight - chosen.inFlight),
+    create: () => inTurns(({ inFlight }) => inFlight),
   },
 
   /**
@@ -64,24 +78,28 @@ export const STRATEGIES = {
    * Credit is counted in calls, not in weights as in the common form of the algorithm. The order is the same while the candidates
    * stay; but when a heavy one leaves, the light ones have about one call of credit at most, not the whole weight, which would be
    * spent in one long run. Absent candidates neither earn nor pay.
+   *
+   * More than GROUP_SIZE candidates form groups of neighbours, which take turns in the same way by the sums of their weights, as they
+   * were at the last turn of the group.
    */
   weighted_round_robin: {
     meaning: 'each in turn, by weight',
-    create: () => {
-      const credits = new Map<string, number>();
-      return (candidates) => {
-        const weights = sum(candidates.map(({ weight }) => weight));
-        let [chosen] = candidates;
-        let highest = Number.NEGATIVE_INFINITY;
-        for (const candidate of candidates) {
-          const credit = (credits.get(candidate.id) ?? 0) + candidate.weight / weights;
-          credits.set(candidate.id, credit);
-          if (credit > highest + ROUNDING) {
-            highest = credit;
-            chosen = candidate;
-          }
-        }
-        credits.set(chosen.id, highest - 1);
+    create: <C extends Candidate>(): Strategy<C> => {
+      const credits: Credits = new Map();
+      const ofGroups: Credits = new Map();
+      let grouped: readonly C[] = [];
+      let groups: readonly Group<C>[] = [];
+      const membersInTurn = (candidates: readonly C[]): readonly C[] => {
+        if (candidates !== grouped) [grouped, groups] = [candidates, groupsOf(candidates)];
+        const group = nextByWeight(groups, ofGroups);
+        if (group === undefined) return candidates;
+        group.weight = sumOfWeights(group.members);
+        return group.members;
+      };
+      return (candidates, mayTake) => {
+        const few = candidates.length > GROUP_SIZE ? membersInTurn(candidates) : candidates;
+        const chosen =
+          nextByWeight(few.filter(mayTake), credits) ?? nextByWeight(candidates.filter(mayTake), credits);
         if (credits.size > candidates.length + MOST_AWAY) credits.clear();
         return chosen;
       };
@@ -90,22 +108,24 @@ export const STRATEGIES = {
 
   /**
    * Draws with a probability proportional to the score squared: half the score, a quarter of the calls. The least probability is
-   * 5 % of the greatest, so that a recovered instance is noticed. When all scores are 0, all probabilities are equal.
+   * 5 % of the greatest, so that a recovered instance is noticed. When all scores are 0, all probabilities are equal. More than
+   * MAX_SCORED candidates are sampled first.
    */
   health_based: {
     meaning: 'more often to those with better health scores',
     create: ({ random = Math.random } = {}) => {
-      return (candidates) => {
-        const best = bestLatencyMs(candidates);
-        const scores = candidates.map((candidate) => healthScore(candidate, best));
+      return (candidates, mayTake) => {
+        const scored = sample(candidates, mayTake, MAX_SCORED, random);
+        const best = bestLatencyMs(scored);
+        const scores = scored.map((candidate) => healthScore(candidate, best));
         const floor = Math.max(...scores) ** 2 * FLOOR;
         const chances = scores.map((score) => (floor === 0 ? 1 : Math.max(score ** 2, floor)));
         let rest = random() * sum(chances);
-        const drawn = candidates.find((_, index) => {
+        const drawn = scored.find((_, index) => {
           rest -= chances[index] ?? 0;
           return rest < 0;
         });
-        return drawn ?? candidates.at(-1) ?? candidates[0]; // a rounding remainder belongs to the last one
+        return drawn ?? scored.at(-1); // a rounding remainder belongs to the last one
       };
     },
   },
@@ -114,39 +134,110 @@ export const STRATEGIES = {
   random: {
     meaning: 'any, by chance',
     create: ({ random = Math.random } = {}) => {
-      return (candidates) => candidates[Math.floor(random() * candidates.length)] ?? candidates[0];
+      return (candidates, mayTake) => {
+        const drawn = sample(candidates, mayTake, 1, random);
+        return drawn[Math.floor(random() * drawn.length)];
+      };
     },
   },
-} satisfies Readonly<Record<string, StrategyRow>>;
+});
 
 export const STRATEGY_NAMES = Object.keys(STRATEGIES) as (keyof typeof STRATEGIES)[];
 
-/** Chooses the lowest by that comparison; equal candidates take turns. Remembers one id. */
-function inTurns(compare: (candidate: Candidate, chosen: Candidate) => number): Strategy {
+function table<Name extends string>(rows: Readonly<Record<Name, StrategyRow>>) {
+  return rows;
+}
+
+/**
+ * Chooses the lowest load among the next MAX_COMPARED candidates; equal ones take turns, and no load is below 0. Remembers one id.
+ *
+ * The turn only moves forward over ids, so it cannot skip a present one: two candidates that may always take calls alternate
+ * strictly, whatever the others do. An index into a changing list would favour some and starve others.
+ */
+function inTurns<C extends Candidate>(loadOf: (candidate: C) => number): Strategy<C> {
   let lastId = '';
-  return (candidates) => {
-    let [chosen] = candidates;
-    for (const candidate of candidates) {
-      const difference = compare(candidate, chosen);
-      if (difference < 0 || (difference === 0 && comesSooner(candidate.id, chosen.id, lastId)))
-        chosen = candidate;
+  return (candidates, mayTake) => {
+    const { length } = candidates;
+    const first = firstAfter(candidates, lastId);
+    let chosen: C | undefined;
+    let least = Number.POSITIVE_INFINITY;
+    for (let step = 0, compared = 0; step < length && compared < MAX_COMPARED && least > 0; step += 1) {
+      const candidate = candidates[(first + step) % length];
+      if (candidate === undefined || !mayTake(candidate)) continue;
+      compared += 1;
+      const load = loadOf(candidate);
+      if (load >= least) continue;
+      chosen = candidate;
+      least = load;
     }
-    lastId = chosen.id;
+    lastId = chosen?.id ?? lastId;
     return chosen;
   };
 }
 
-/**
- * True when `first` comes sooner than `second` in the cycle of ids that starts after `last`; `last` itself comes at the end. An
- * empty `last` means that no candidate had a turn yet.
- *
- * The turn only moves forward over ids, so it cannot skip a present one: two candidates that are always eligible alternate
- * strictly, whatever the others do. An index into a changing list would favour some and starve others.
- */
-function comesSooner(first: string, second: string, last: string): boolean {
-  const firstIsAhead = first > last;
-  const secondIsAhead = second > last;
-  return firstIsAhead === secondIsAhead ? first < second : firstIsAhead;
+/** Index of the first candidate whose id is greater; the length of the list if there is none. */
+function firstAfter(candidates: readonly Candidate[], id: string): number {
+  let [low, high] = [0, candidates.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((candidates[middle]?.id ?? '') > id) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** By id. */
+type Credits = Map<string, number>;
+type Weighted = Pick<Candidate, 'id' | 'weight'>;
+
+interface Group<C> extends Weighted {
+  weight: number;
+  readonly members: readonly C[];
+}
+
+function nextByWeight<W extends Weighted>(items: readonly W[], credits: Credits): W | undefined {
+  const weights = sumOfWeights(items);
+  let chosen: W | undefined;
+  let highest = Number.NEGATIVE_INFINITY;
+  for (const item of items) {
+    const credit = (credits.get(item.id) ?? 0) + item.weight / weights;
+    credits.set(item.id, credit);
+    if (credit > highest + ROUNDING) {
+      highest = credit;
+      chosen = item;
+    }
+  }
+  if (chosen !== undefined) credits.set(chosen.id, highest - 1);
+  return chosen;
+}
+
+function groupsOf<C extends Candidate>(candidates: readonly C[]): Group<C>[] {
+  return Array.from({ length: Math.ceil(candidates.length / GROUP_SIZE) }, (_, index) => {
+    const members = candidates.slice(index * GROUP_SIZE, (index + 1) * GROUP_SIZE);
+    return { id: String(index), weight: sumOfWeights(members), members };
+  });
+}
+
+function sumOfWeights(items: readonly Weighted[]): number {
+  let total = 0;
+  for (const { weight } of items) total += weight;
+  return total;
+}
+
+/** All candidates that may take the call, if the list is no longer than `size`; else as many random ones, some perhaps twice. */
+function sample<C>(
+  candidates: readonly C[],
+  mayTake: (candidate: C) => boolean,
+  size: number,
+  random: () => number,
+): readonly C[] {
+  if (candidates.length <= size) return candidates.filter(mayTake);
+  const drawn: C[] = [];
+  for (let draws = 0; draws < size + MAX_VAIN_DRAWS && drawn.length < size; draws += 1) {
+    const candidate = candidates[Math.floor(random() * candidates.length)];
+    if (candidate !== undefined && mayTake(candidate)) drawn.push(candidate);
+  }
+  return drawn.length > 0 ? drawn : candidates.filter(mayTake);
 }
 
 function sum(numbers: readonly number[]): number {
