@@ -58,7 +58,12 @@ interface Harness {
 }
 
 /** The timeout of a call is shorter than the faults, so that also calls that hang to their end are measured. */
-const SETTINGS = { GATEWAY_AUTH_ENABLED: 'false', GATEWAY_CALL_TIMEOUT: '30' };
+const SETTINGS = {
+  GATEWAY_AUTH_ENABLED: 'false',
+  GATEWAY_AUDIT_CALLS: 'false',
+  GATEWAY_LOG_LEVEL: 'error',
+  GATEWAY_CALL_TIMEOUT: '30',
+};
 
 async function openHarness(fault: Fault): Promise<Harness> {
   const fleets = { rest: await fleet(), sessions: await fleet() };

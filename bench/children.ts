@@ -26,7 +26,8 @@ export interface Started {
 /** Printed by backends and baselines: `listening <port> …`. */
 export const listening = /^listening ([\d ]+)$/m;
 
-const outputBytes = 4000;
+/** Enough for the line with 1,000 ports. */
+const outputBytes = 20_000;
 const stopWithinMs = 5_000;
 
 /** Runs Node with these parameters until its output (stdout or stderr) matches. Throws with that output if it ends first. */
@@ -79,16 +80,18 @@ function announcement(
   return new Promise((resolve, reject) => {
     const fail = (reason: string): void =>
       reject(new Error(`${reason}; it said: ${output.text.trim() || 'nothing'}`));
+    let isAnnounced = false;
     const timer = setTimeout(() => fail(`no announcement within ${timeoutMs} ms`), timeoutMs);
     for (const stream of [child.stdout, child.stderr]) {
       // Reads on after the announcement: a verbose process would block on a full pipe.
       stream?.on('data', (chunk: Buffer) => {
         output.text = (output.text + chunk.toString()).slice(-outputBytes);
+        if (isAnnounced) return;
         const match = pattern.exec(output.text);
-        if (match !== null) {
-          clearTimeout(timer);
-          resolve(match);
-        }
+        if (match === null) return;
+        isAnnounced = true;
+        clearTimeout(timer);
+        resolve(match);
       });
     }
     child.on('error', (error) => fail(error.message));

@@ -1,55 +1,60 @@
 // Starts stagedoor as users do: `stagedoor gateway start`, with a registry document of benchmark instances.
 // It uses only the command line and the HTTP API, and imports nothing of src/.
 
-import { existsSync } from 'node:fs';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Started, startNode } from './children.ts';
+import type { Installed } from './installed.ts';
 
 export interface StartedGateway extends Started {
   /** For example `http://127.0.0.1:4321`. */
   readonly origin: string;
 }
 
-/** The templates that a gateway has before the measurement, balanced round robin. */
-export interface Instances {
-  /** HTTP endpoints by template. */
-  readonly http: Readonly<Record<string, readonly string[]>>;
-  /** Node parameters of one stdio process, by template. */
-  readonly stdio: Readonly<Record<string, readonly string[]>>;
+/** A gateway with authentication, and the credentials of two callers as headers. */
+export interface GuardedGateway extends StartedGateway {
+  /** An API key with the scope `tools:call`. Its requests are counted; the benchmark does not reach the limit. */
+  readonly key: Readonly<Record<string, string>>;
+  readonly admin: Readonly<Record<string, string>>;
 }
 
-/** The program, even if it does not exist yet. */
+/** The templates that a gateway has before the measurement. */
+export interface Instances {
+  /** HTTP endpoints by template. */
+  readonly http?: Readonly<Record<string, readonly string[]>>;
+  /** Node parameters of one stdio process, by template. */
+  readonly stdio?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The program that runs the sources. */
 export const programPath = fileURLToPath(new URL('../bin/stagedoor.mjs', import.meta.url));
 
 const announced = /https?:\/\/[\w.[\]-]+:\d+/;
-const readyTimeoutMs = 20_000;
+const readyTimeoutMs = 60_000;
 
 /**
- * Starts a gateway in a new empty folder and waits until it listens; with instances, until all are healthy.
- * Authentication is off unless `environment` turns it on; the database is the default one, in that folder. It
- * logs only errors and records no calls, unless `logLevel` and `environment` say otherwise.
+ * Starts a gateway in a new empty folder and waits until it listens and all its instances are healthy. Everything is at its default
+ * unless `environment` changes it; the database is in that folder, and the log goes to a pipe.
  */
 export async function startGateway(
-  instances?: Instances,
-  environment: Readonly<Record<string, string>> = { GATEWAY_AUTH_ENABLED: 'false' },
-  logLevel = 'error',
+  instances: Instances,
+  environment: Readonly<Record<string, string>> = {},
+  program: Installed = { programPath, environment: {} },
 ): Promise<StartedGateway> {
-  if (!existsSync(programPath)) throw new Error('bin/stagedoor.mjs does not exist');
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-bench-'));
   const removeFolder = (): Promise<void> => rm(folder, { recursive: true, force: true });
   const configPath = join(folder, 'gateway.yaml');
   const registryPath = join(folder, 'registry.json');
   await writeFile(configPath, 'host: 127.0.0.1\n');
-  await writeFile(registryPath, JSON.stringify({ templates: instances ? templatesOf(instances) : {} }));
-  const switches = ['--host', '127.0.0.1', '--port', '0', '--log-level', logLevel];
+  await writeFile(registryPath, JSON.stringify({ templates: templatesOf(instances) }));
+  const switches = ['--host', '127.0.0.1', '--port', '0', '--config', configPath];
   try {
-    const parameters = [programPath, 'gateway', 'start', ...switches, '--config', configPath];
-    const started = await startNode(parameters, announced, {
-      environment: { GATEWAY_AUDIT_CALLS: 'false', ...environment, MCP_GATEWAY_REGISTRY_FILE: registryPath },
+    const started = await startNode([program.programPath, 'gateway', 'start', ...switches], announced, {
+      environment: { ...program.environment, ...environment, MCP_GATEWAY_REGISTRY_FILE: registryPath },
       // The database is created in the working folder.
       workingFolder: folder,
     });
@@ -59,7 +64,7 @@ export async function startGateway(
       await removeFolder();
     };
     try {
-      await ready(origin, instances === undefined ? 0 : countOf(instances));
+      await ready(origin, countOf(instances));
     } catch (error) {
       await stop();
       throw error;
@@ -71,10 +76,51 @@ export async function startGateway(
   }
 }
 
-function templatesOf({ http, stdio }: Instances): unknown {
+/** The gateway of the main case: as users start it, with a rate limit that is not reached and an API key. */
+export async function startGuarded(
+  instances: Instances,
+  program: Installed,
+  environment: Readonly<Record<string, string>> = {},
+): Promise<GuardedGateway> {
+  const password = randomBytes(12).toString('hex');
+  const gateway = await startGateway(
+    instances,
+    { GATEWAY_ADMIN_PASSWORD: password, GATEWAY_API_KEY_LIMIT: '1000000000', ...environment },
+    program,
+  );
+  try {
+    const login = { username: 'admin', password };
+    const { access_token: token } = await ask('POST', `${gateway.origin}/auth/login`, login);
+    const admin = { Authorization: `Bearer ${token}` };
+    const wanted = { name: 'bench', permissions: ['tools:call'] };
+    const { key } = await ask('POST', `${gateway.origin}/auth/api-keys`, wanted, admin);
+    return { ...gateway, key: { 'X-API-Key': String(key) }, admin };
+  } catch (error) {
+    await gateway.stop();
+    throw error;
+  }
+}
+
+/** One request with a JSON body to the API of a gateway. */
+export async function ask(
+  method: string,
+  url: string,
+  body: object,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<Record<string, unknown>> {
+  const response = await fetch(url, {
+    method,
+    headers: { 'Content-Type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  if (!response.ok) throw new Error(`${url} answered ${response.status}: ${await response.text()}`);
+  return Object.fromEntries(Object.entries((await response.json()) ?? {}));
+}
+
+function templatesOf({ http = {}, stdio = {} }: Instances): unknown {
   const ofHttp = Object.entries(http).map(([template, endpoints]) => {
     const instances = endpoints.map((endpoint, index) => ({ id: `http-${index + 1}`, endpoint }));
-    return [template, { instances, load_balancer: { strategy: 'round_robin' } }];
+    return [template, { instances }];
   });
   const ofStdio = Object.entries(stdio).map(([template, args]) => {
     return [template, { instances: [{ id: 'stdio-1', command: process.execPath, args }] }];
@@ -82,7 +128,7 @@ function templatesOf({ http, stdio }: Instances): unknown {
   return Object.fromEntries([...ofHttp, ...ofStdio]);
 }
 
-function countOf({ http, stdio }: Instances): number {
+function countOf({ http = {}, stdio = {} }: Instances): number {
   return Object.values(http).flat().length + Object.keys(stdio).length;
 }
 

@@ -24,3 +24,15 @@ export function describeMachine(): Machine {
     loadBefore: Number((loadavg()[0] ?? 0).toFixed(2)),
   };
 }
+
+/** The machine in one line. */
+export function machineLine({
+  cpu,
+  cores,
+  memoryGigabytes,
+  operatingSystem,
+  node,
+  loadBefore,
+}: Machine): string {
+  return `${cpu}, ${cores} cores, ${memoryGigabytes} GB, ${operatingSystem}, Node ${node}; load average before the run ${loadBefore}`;
+}

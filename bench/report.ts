@@ -4,25 +4,21 @@
 import { existsSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Bar } from './bars.ts';
-import type { IdleSessions } from './idle-sessions.ts';
-import type { Machine } from './machine.ts';
-import type { PairResult } from './pairs.ts';
+import type { Figure, Verdict } from './figures.ts';
+import { type Machine, machineLine } from './machine.ts';
+import type { BenchmarkOptions } from './options.ts';
+import { OTHER_ROUNDS } from './paths.ts';
 import type { Measurement } from './rounds.ts';
-import type { Startup } from './startup.ts';
 
 /** All results of one run; the content of bench/results.json. */
-export interface Results {
+interface Results {
   readonly date: string;
   readonly machine: Machine;
-  readonly rounds: number;
-  readonly seconds: number;
+  readonly options: BenchmarkOptions;
   readonly measurements: readonly Measurement[];
-  readonly pairs: readonly PairResult[];
-  readonly startup: Startup | null;
-  readonly sessions: IdleSessions | null;
-  readonly bars: readonly Bar[];
-  /** Cases that could not be measured. The reasons are only printed: they may name folders of the machine. */
+  readonly figures: readonly Figure[];
+  readonly verdicts: readonly Verdict[];
+  /** Parts that could not be measured. The reasons are only printed: they may name folders of the machine. */
   readonly missing: readonly string[];
 }
 
@@ -33,40 +29,29 @@ const endMarker = '<!-- results:end -->';
 
 const header = ['case', 'connections', 'requests/s', 'p50 ms', 'p99 ms', 'CPU us/call', 'RSS MB', 'failures'];
 
-/** The figures as a Markdown table, padded so that it also reads well in a terminal. */
-export function tableOf(measurements: readonly Measurement[]): string {
-  const rows = measurements
-    .toSorted((one, other) => one.connections - other.connections || (one.letter < other.letter ? -1 : 1))
-    .map((one) => [
-      `(${one.letter}) ${one.title}`,
-      String(one.connections),
-      Math.round(one.requestsPerSecond).toLocaleString('en-US'),
-      one.p50Ms.toFixed(2),
-      one.p99Ms.toFixed(2),
-      one.cpuMicrosecondsPerCall?.toFixed(1) ?? '-',
-      one.residentBytes === null ? '-' : String(Math.round(one.residentBytes / 1024 ** 2)),
-      String(one.failures),
-    ]);
+/** The single cases as a Markdown table, padded so that it also reads well in a terminal. */
+export function measurementsTable(measurements: readonly Measurement[]): string {
+  const rows = measurements.map((one) => [
+    one.title,
+    String(one.connections),
+    Math.round(one.requestsPerSecond).toLocaleString('en-US'),
+    one.p50Ms.toFixed(2),
+    one.p99Ms.toFixed(2),
+    one.cpuMicrosecondsPerCall?.toFixed(1) ?? '-',
+    one.residentBytes === null ? '-' : String(Math.round(one.residentBytes / 1e6)),
+    String(one.failures),
+  ]);
   return markdownTable(header, rows);
 }
 
-/** The cost of authentication and limits, as a Markdown table. */
-export function pairsOf(pairs: readonly PairResult[]): string {
-  const rows = pairs.map(({ name, without, withIt, differences, cost, failures }) => [
-    name,
-    `(${withIt}) - (${without})`,
-    Number.isNaN(cost.median) ? '-' : cost.median.toFixed(1),
-    cost.interval === undefined ? '-' : cost.interval.map((end) => end.toFixed(1)).join(' to '),
-    String(differences.length),
-    String(failures),
+/** The figures and their bars, as a Markdown table. */
+export function figuresTable(verdicts: readonly Verdict[]): string {
+  const rows = verdicts.map(({ name, bar, found, interval, rounds, verdict }) => [
+    ...[name, bar, found, interval],
+    String(rounds),
+    verdict,
   ]);
-  const head = ['what is added', 'cases', 'CPU us/call', '95 % interval', 'pairs', 'failures'];
-  return markdownTable(head, rows);
-}
-
-export function barsOf(bars: readonly Bar[]): string {
-  const rows = bars.map((bar) => [bar.name, bar.limit, bar.figure, bar.verdict]);
-  return markdownTable(['bar', 'asked for', 'found', 'verdict'], rows);
+  return markdownTable(['figure', 'asked for', 'found', 'interval', 'values', 'verdict'], rows);
 }
 
 /** Writes results.json and replaces the results in docs/explanation/benchmarks.md. Its hand-written text is kept. */
@@ -87,21 +72,14 @@ function rounded(_: string, value: unknown): unknown {
   return typeof value === 'number' ? Math.round(value * 1000) / 1000 : value;
 }
 
-function sectionOf(results: Results): string {
-  const { machine, startup } = results;
+function sectionOf({ date, machine, options, measurements, verdicts, missing }: Results): string {
   const parts = [
-    `Measured ${results.date.slice(0, 10)} on ${machine.cores} cores (${machine.cpu}), ${machine.memoryGigabytes} GB, ` +
-      `${machine.operatingSystem}, Node ${machine.node}; load average before the run ${machine.loadBefore}. ` +
-      `Medians of ${results.rounds} alternating rounds of ${results.seconds} s.`,
-    tableOf(results.measurements),
-    pairsOf(results.pairs),
-    barsOf(results.bars),
+    `Measured ${date.slice(0, 10)}: ${machineLine(machine)}. Medians of ${options.rounds} alternating rounds of ` +
+      `${options.seconds} s at 16 connections, of ${OTHER_ROUNDS} rounds at others.`,
+    figuresTable(verdicts),
+    measurementsTable(measurements),
   ];
-  if (startup !== null) {
-    const starts = startup.startsMs.map((ms) => Math.round(ms)).join(', ');
-    parts.push(`Single starts without instances, in ms: ${starts}.`);
-  }
-  if (results.missing.length > 0) parts.push(`Not measured: ${results.missing.join('; ')}.`);
+  if (missing.length > 0) parts.push(`Not measured: ${missing.join('; ')}.`);
   return parts.join('\n\n');
 }
 

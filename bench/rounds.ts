@@ -1,17 +1,35 @@
-// Measures the cases in alternating rounds and reduces the rounds to medians. Alternating means a, b, c, d,
-// e, then back e, d, c, …: a slow minute of the machine affects all cases alike, and no case always runs
-// after the same one.
+// Measures two cases in alternating rounds. Alternating means A, B, then B, A, and so on: a slow minute of the machine affects both
+// sides of a pair alike, and no case always runs after the same one. So the ratio of a pair is much more certain than its figures.
 
 import { fileURLToPath } from 'node:url';
-import type { BenchmarkCase } from './cases.ts';
 import { runNode } from './children.ts';
 import type { LoadResult } from './load.ts';
-import type { BenchmarkOptions } from './options.ts';
 import { median, medianOrNull } from './statistics.ts';
 
-/** One case at one concurrency: the rounds and their medians. */
+/** What one process serves, and how it is called. */
+export interface Case {
+  readonly title: string;
+  readonly url: string;
+  readonly body: string;
+  /** Credentials, or headers of the protocol. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Opens a session on each connection before the measurement: the body of that request. */
+  readonly sessionBody?: string;
+  /** Runs before each measurement; the returned function runs after it. */
+  readonly prepare?: () => Promise<() => void>;
+  /** The process whose CPU and memory are measured: the program between client and backend. */
+  readonly pid: number;
+}
+
+/** How one case is put under load. */
+export interface LoadOptions {
+  readonly connections: number;
+  readonly seconds: number;
+  readonly warmUpSeconds: number;
+}
+
+/** One case at one concurrency: the medians of its rounds. */
 export interface Measurement {
-  readonly letter: BenchmarkCase['letter'];
   readonly title: string;
   readonly connections: number;
   readonly requestsPerSecond: number;
@@ -21,70 +39,43 @@ export interface Measurement {
   readonly residentBytes: number | null;
   /** Sum over all rounds. Any other number than 0 makes the figures worthless. */
   readonly failures: number;
-  readonly rounds: readonly LoadResult[];
 }
 
-/** Measures all cases. `onResult` receives each figure as it comes. */
-export async function measure(
-  cases: readonly BenchmarkCase[],
-  options: BenchmarkOptions,
-  onResult: (round: number, one: BenchmarkCase, connections: number, result: LoadResult) => void,
-): Promise<Measurement[]> {
-  const measurements: Measurement[] = [];
-  for (const connections of options.connections) {
-    const results = new Map<BenchmarkCase, LoadResult[]>(cases.map((one) => [one, []]));
-    for (let round = 1; round <= options.rounds; round += 1) {
-      for (const one of round % 2 === 1 ? cases : cases.toReversed()) {
-        const result = await load(one, connections, options);
-        results.get(one)?.push(result);
-        onResult(round, one, connections, result);
-      }
-    }
-    for (const [one, rounds] of results) measurements.push(reduce(one, connections, rounds));
-  }
-  return measurements;
+/** The order of a round: forward in odd ones, backward in even ones. */
+export function alternating<T>(round: number, items: readonly T[]): readonly T[] {
+  return round % 2 === 1 ? items : items.toReversed();
 }
 
-/** Measures one case for the time of one round. */
+/** Puts one case under load for the time of one round. */
 export async function load(
-  one: BenchmarkCase,
-  connections: number,
-  options: Pick<BenchmarkOptions, 'seconds' | 'warmUpSeconds'>,
+  { url, body, headers = {}, sessionBody = '', prepare, pid }: Case,
+  { connections, seconds, warmUpSeconds }: LoadOptions,
 ): Promise<LoadResult> {
-  const end = await one.prepare?.();
+  const end = await prepare?.();
   try {
-    return await loadPrepared(one, connections, options);
+    const printed = await runNode([
+      fileURLToPath(new URL('load.ts', import.meta.url)),
+      `--url=${url}`,
+      `--body=${body}`,
+      `--headers=${JSON.stringify(headers)}`,
+      `--session-body=${sessionBody}`,
+      `--connections=${connections}`,
+      `--seconds=${seconds}`,
+      `--warm-up-seconds=${warmUpSeconds}`,
+      `--pid=${pid}`,
+    ]);
+    return JSON.parse(printed);
   } finally {
     end?.();
   }
 }
 
-async function loadPrepared(
-  { url, body, headers = {}, sessionBody = '', pid }: BenchmarkCase,
-  connections: number,
-  { seconds, warmUpSeconds }: Pick<BenchmarkOptions, 'seconds' | 'warmUpSeconds'>,
-): Promise<LoadResult> {
-  const printed = await runNode([
-    fileURLToPath(new URL('load.ts', import.meta.url)),
-    `--url=${url}`,
-    `--body=${body}`,
-    `--headers=${JSON.stringify(headers)}`,
-    `--session-body=${sessionBody}`,
-    `--connections=${connections}`,
-    `--seconds=${seconds}`,
-    `--warm-up-seconds=${warmUpSeconds}`,
-    ...(pid === undefined ? [] : [`--pid=${pid}`]),
-  ]);
-  return JSON.parse(printed);
-}
-
-function reduce(
-  { letter, title }: BenchmarkCase,
+export function measurementOf(
+  { title }: Case,
   connections: number,
   rounds: readonly LoadResult[],
 ): Measurement {
   return {
-    letter,
     title,
     connections,
     requestsPerSecond: median(rounds.map((round) => round.requestsPerSecond)),
@@ -93,6 +84,15 @@ function reduce(
     cpuMicrosecondsPerCall: medianOrNull(rounds.map((round) => round.cpuMicrosecondsPerCall)),
     residentBytes: medianOrNull(rounds.map((round) => round.residentBytes)),
     failures: rounds.reduce((sum, round) => sum + round.failures, 0),
-    rounds,
   };
+}
+
+/** The ratio of two figures of one round; NaN, which no bar accepts, when a figure is missing or a call failed. */
+export function ratioOf(
+  figure: 'cpuMicrosecondsPerCall' | 'p99Ms' | 'requestsPerSecond',
+  one: LoadResult | undefined,
+  other: LoadResult | undefined,
+): number {
+  const isSound = one?.failures === 0 && other?.failures === 0;
+  return isSound ? (one[figure] ?? Number.NaN) / (other[figure] ?? Number.NaN) : Number.NaN;
 }

@@ -1,111 +1,72 @@
 // `npm run bench`: starts everything, measures in alternating rounds, prints, compares with the bars, writes
 // the results. options.ts has the flags; docs/explanation/benchmarks.md explains the results.
 
-import { checkBars } from './bars.ts';
-import { openHarness } from './cases.ts';
-import { type IdleSessions, measureIdleSessions } from './idle-sessions.ts';
-import { describeMachine } from './machine.ts';
-import { type BenchmarkOptions, readOptions, usage } from './options.ts';
-import { measurePairs, type PairResult } from './pairs.ts';
-import { barsOf, pairsOf, tableOf, writeResults } from './report.ts';
-import { type Measurement, measure } from './rounds.ts';
-import { measureStartup, type Startup } from './startup.ts';
+import { Bench } from './bench.ts';
+import { type Figure, verdictOf } from './figures.ts';
+import { installProgram } from './installed.ts';
+import { describeMachine, machineLine } from './machine.ts';
+import { type BenchmarkOptions, readOptions, usageFor } from './options.ts';
+import { PARTS } from './parts.ts';
+import { measurePaths, PATH_NAMES } from './paths.ts';
+import { figuresTable, measurementsTable, writeResults } from './report.ts';
 
-const print = (text: string): void => void process.stdout.write(`${text}\n`);
-const printWarning = (text: string): void => print(`\n!!! ${text}\n`);
+const NAMES: readonly string[] = [...PATH_NAMES, ...Object.keys(PARTS)];
 
 /** Runs the benchmark; returns the exit code. */
-export async function runBenchmark(options: BenchmarkOptions): Promise<number> {
+async function runBenchmark(options: BenchmarkOptions): Promise<number> {
+  const print = (text: string): void =>
+    void (options.isJson ? process.stderr : process.stdout).write(`${text}\n`);
   const machine = describeMachine();
+  print(machineLine(machine));
+  const bench = new Bench(options, await installProgram(), print);
+  // The first start fills the cache of compiled code.
+  await bench.gateway({ http: { http: await bench.endpoints(1) } });
+  await bench.stop();
+  const figures: Figure[] = [];
   const missing: string[] = [];
-  const skip = (what: string, error: unknown): void => {
-    const reason = error instanceof Error ? error.message : String(error);
-    missing.push(what);
-    printWarning(`SKIPPED ${what}: ${reason}`);
+  const measure = async (what: string, part: (bench: Bench) => Promise<Figure[]>): Promise<void> => {
+    try {
+      figures.push(...(await part(bench)));
+    } catch (error) {
+      missing.push(what);
+      print(`\n!!! NOT MEASURED: ${what}: ${error instanceof Error ? error.message : String(error)}\n`);
+    } finally {
+      await bench.stop();
+    }
   };
-  print(`${machine.cores} cores, ${machine.cpu}, Node ${machine.node}, load average ${machine.loadBefore}`);
+  const paths = PATH_NAMES.filter((name) => options.only.includes(name));
+  if (paths.length > 0) await measure(paths.join(', '), () => measurePaths(bench, paths));
+  for (const [name, part] of Object.entries(PARTS))
+    if (options.only.includes(name)) await measure(name, part);
 
-  const { measurements, pairs } = await measureCases(options, skip);
-  let startup: Startup | undefined;
-  if (wantsGateway(options)) {
-    try {
-      startup = await measureStartup(options.coldStarts);
-    } catch (error) {
-      skip('start to listening, resident memory at rest', error);
-    }
-  }
-  let sessions: IdleSessions | undefined;
-  if (options.only.includes('m')) {
-    try {
-      sessions = await measureIdleSessions();
-    } catch (error) {
-      skip('memory of idle sessions', error);
-    }
-  }
-
-  const bars = checkBars(measurements, pairs, startup, sessions);
-  print(`\n${tableOf(measurements)}\n\n${pairsOf(pairs)}\n\n${barsOf(bars)}\n`);
-  if ([...measurements, ...pairs].some((one) => one.failures > 0))
-    printWarning('some calls FAILED: their figures mean nothing');
+  const { measurements } = bench;
+  const verdicts = figures.map(verdictOf);
+  print(`\n${measurementsTable(measurements)}\n\n${figuresTable(verdicts)}\n`);
+  const results = {
+    date: new Date().toISOString(),
+    machine,
+    options,
+    measurements,
+    figures,
+    verdicts,
+    missing,
+  };
+  if (options.isJson) process.stdout.write(`${JSON.stringify(results)}\n`);
   if (options.writes) {
-    const { rounds, seconds } = options;
-    const date = new Date().toISOString();
-    await writeResults({
-      date,
-      machine,
-      rounds,
-      seconds,
-      measurements,
-      pairs,
-      startup: startup ?? null,
-      sessions: sessions ?? null,
-      bars,
-      missing,
-    });
+    await writeResults(results);
     print('wrote bench/results.json and docs/explanation/benchmarks.md');
-  } else {
-    print(
-      'a partial run: bench/results.json and docs/explanation/benchmarks.md are left alone (--write changes that)',
-    );
   }
-  const isAllReached = bars.every((bar) => bar.verdict === 'reached');
-  print(isAllReached ? 'all bars reached' : 'not all bars reached');
-  return options.isStrict && !isAllReached ? 1 : 0;
-}
-
-async function measureCases(
-  options: BenchmarkOptions,
-  skip: (what: string, error: unknown) => void,
-): Promise<{ measurements: Measurement[]; pairs: PairResult[] }> {
-  const harness = await openHarness(wantsGateway(options));
-  try {
-    for (const { letters, reason } of harness.missing) skip(`(${letters})`, reason);
-    const cases = harness.cases.filter((one) => options.only.includes(one.letter));
-    const measurements = await measure(cases, options, (round, one, connections, result) => {
-      const rate = Math.round(result.requestsPerSecond);
-      const cpu = result.cpuMicrosecondsPerCall?.toFixed(1) ?? '-';
-      const failures = result.failures === 0 ? '' : `  ${result.failures} FAILED`;
-      print(
-        `${connections} connections, round ${round}: (${one.letter}) ${rate}/s, ${cpu} us per call${failures}`,
-      );
-    });
-    const pairs = await measurePairs(cases, options, (name, round, withoutIt, withIt) => {
-      print(`${name}, round ${round}: ${withoutIt.toFixed(1)} us without, ${withIt.toFixed(1)} us with`);
-    });
-    return { measurements, pairs };
-  } finally {
-    await harness.stop();
-  }
-}
-
-function wantsGateway({ only }: BenchmarkOptions): boolean {
-  return only.some((letter) => 'cdfghijklmno'.includes(letter));
+  const failed = verdicts.filter(({ verdict }) => verdict === 'missed' || verdict === 'not measured');
+  for (const { name, bar, found, verdict } of failed)
+    print(`${verdict.toUpperCase()}: ${name}: ${found}, asked for ${bar}`);
+  if (failed.length + missing.length === 0) print('all bars reached');
+  return failed.length + missing.length === 0 ? 0 : 1;
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1)); // ends the children, too
 try {
-  const options = readOptions(process.argv.slice(2));
-  if (options === undefined) print(usage);
+  const options = readOptions(process.argv.slice(2), NAMES);
+  if (options === undefined) process.stdout.write(usageFor(NAMES));
   else process.exitCode = await runBenchmark(options);
 } catch (error) {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);

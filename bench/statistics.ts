@@ -14,6 +14,13 @@ export function medianOrNull(values: readonly (number | null)[]): number | null 
   return present.length === 0 ? null : median(present);
 }
 
+/** The values a quarter and three quarters up the sorted values, each the nearest one that exists. */
+export function quartiles(values: readonly number[]): readonly [low: number, high: number] {
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (part: number): number => sorted[Math.round((sorted.length - 1) * part)] ?? Number.NaN;
+  return [at(0.25), at(0.75)];
+}
+
 /** A median, and an interval that contains the true median in at least 95 of 100 repetitions, for any distribution. */
 export interface SureMedian {
   readonly median: number;

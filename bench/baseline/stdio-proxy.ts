@@ -1,15 +1,22 @@
-// The baseline for case (d): the least work of a Node program between HTTP clients and one stdio process: an
-// id counter, one write per tick, splitting at newlines, and the result of the answer cut out as bytes. It
-// trusts the backend completely: ids last, no notifications. Prints `listening <port>`.
+// The baseline of the paths over stdio: the least work of a Node program between HTTP clients and one stdio process: an
+// id counter, one write per tick, splitting at newlines. The body of `…/tools/call` becomes the params of a call, and the
+// result of the answer is cut out as bytes; in any other request and its answer only the id is replaced. It trusts both
+// sides completely: ids first in requests, last in answers, no notifications of the backend. `node
+// bench/baseline/stdio-proxy.ts --era=legacy` prints `listening <port>`.
 
 import { spawn } from 'node:child_process';
+import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { portOf } from '../port.ts';
 
 const backendPath = fileURLToPath(new URL('../backends/stdio.ts', import.meta.url));
-const child = spawn(process.execPath, [backendPath], { stdio: ['pipe', 'pipe', 'inherit'] });
-const waiting = new Map<number, ServerResponse>();
+const child = spawn(process.execPath, [backendPath, ...process.argv.slice(2)], {
+  stdio: ['pipe', 'pipe', 'inherit'],
+});
+/** The answers that are awaited; `clientId` is the text of the id of a JSON-RPC request. */
+const waiting = new Map<number, { readonly response: ServerResponse; readonly clientId?: string }>();
+const requestHead = '{"jsonrpc":"2.0","id":';
 const headLength = '{"result":'.length;
 const tail = ',"jsonrpc":"2.0","id":';
 const newline = 0x0a;
@@ -17,12 +24,26 @@ let nextId = 1;
 let unwritten = '';
 let rest: Buffer | undefined;
 
-function ask(body: string, response: ServerResponse): void {
+function call(params: string, response: ServerResponse): void {
+  write(`,"method":"tools/call","params":${params}}\n`, { response });
+}
+
+function pass(message: string, response: ServerResponse): void {
+  if (!message.startsWith(requestHead)) {
+    response.writeHead(202).end(); // a notification
+    return;
+  }
+  const idEnd = message.indexOf(',', requestHead.length);
+  if (message.includes('"method":"initialize"')) response.setHeader('mcp-session-id', randomUUID());
+  write(`${message.slice(idEnd)}\n`, { response, clientId: message.slice(requestHead.length, idEnd) });
+}
+
+function write(rest: string, caller: { response: ServerResponse; clientId?: string }): void {
   const id = nextId;
   nextId += 1;
-  waiting.set(id, response);
+  waiting.set(id, caller);
   if (unwritten === '') setImmediate(flush);
-  unwritten += `{"jsonrpc":"2.0","id":${id},"method":"tools/call","params":${body}}\n`;
+  unwritten += requestHead + id + rest;
 }
 
 function flush(): void {
@@ -33,11 +54,15 @@ function flush(): void {
 function answer(line: Buffer): void {
   const tailStart = line.lastIndexOf(tail);
   const id = Number(line.toString('latin1', tailStart + tail.length, line.length - 1));
-  const response = waiting.get(id);
+  const { response, clientId } = waiting.get(id) ?? {};
   waiting.delete(id);
-  const result = line.subarray(headLength, tailStart);
-  response?.writeHead(200, { 'content-type': 'application/json', 'content-length': result.length });
-  response?.end(result);
+  const end = tailStart + tail.length;
+  const bytes =
+    clientId === undefined
+      ? line.subarray(headLength, tailStart)
+      : Buffer.concat([line.subarray(0, end), Buffer.from(`${clientId}}`)]);
+  response?.writeHead(200, { 'content-type': 'application/json', 'content-length': bytes.length });
+  response?.end(bytes);
 }
 
 child.stdout.on('data', (chunk: Buffer) => {
@@ -58,6 +83,6 @@ const server = createServer({ keepAliveTimeout: 120_000 }, (request: IncomingMes
   request.on('data', (chunk: string) => {
     body += chunk;
   });
-  request.on('end', () => ask(body, response));
+  request.on('end', () => (request.url?.endsWith('/tools/call') ? call : pass)(body, response));
 });
 process.stdout.write(`listening ${await portOf(server.listen(0, '127.0.0.1'))}\n`);
