@@ -2,13 +2,15 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import type { Gateway } from '../../src/gateway.ts';
+import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../transports/raw-server.ts';
 import { type Answer, result, serving } from '../transports/scripted-server.ts';
 import { modernRequest, openSession, postTo } from './mcp-post.ts';
 
 const test = suite('sessions that a server forgot');
+let app: AppFixture;
 let gateway: Gateway;
 let server: RawServer;
 let live: Set<string>;
@@ -23,7 +25,8 @@ test.before.each(async () => {
   opened = 0;
   calls = 0;
   onCall = undefined;
-  gateway = await createGateway();
+  app = await startApp();
+  ({ gateway } = app);
   const known =
     (answer: Answer): Answer =>
     (response, asked) =>
@@ -48,6 +51,7 @@ test.before.each(async () => {
 });
 test.after.each(async () => {
   await gateway.close({ graceMs: 0 });
+  await app.close();
   await server.close();
 });
 
@@ -62,6 +66,16 @@ const foreign =
     response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
 const call = (name: string) => ({ method: 'tools/call', params: { name, arguments: {} } });
+
+/** The outcome at both routes for calls over REST. */
+async function restOutcomes(): Promise<readonly string[]> {
+  const first = await app.ask('POST', '/mcp/t/tools/call', { body: call('write').params });
+  const flat = { tool_name: 'write', server_id: 'a', arguments: {} };
+  const second = await app.ask('POST', '/tools/call', { body: flat });
+  return [first, second].map(({ status, body }) =>
+    status === 200 ? 'result' : `${status} ${body.backend_status ?? ''} ${body.detail}`,
+  );
+}
 
 async function outcome(post: Parameters<typeof postTo>[1]): Promise<string> {
   const { status, answer } = await postTo(gateway, post);
@@ -90,29 +104,41 @@ for (const [name, form] of Object.entries(FORMS)) {
       own: { template: 't', message: call('write'), headers: own },
       all: { template: undefined, message: call('t__write'), headers: all },
       modern: { template: 't', ...modernRequest('tools/call', call('write').params) },
+      modernAll: { template: undefined, ...modernRequest('tools/call', call('t__write').params) },
     };
     for (const post of Object.values(doors)) assert.is(await outcome(post), 'result');
+    assert.equal(await restOutcomes(), ['result', 'result']);
     live.clear();
     calls = 0;
     assert.is(await outcome(doors.all), 'result', 'the aggregate repeats the call');
     assert.is(await outcome(doors.modern), 'result');
+    live.clear();
+    assert.is(await outcome(doors.modernAll), 'result');
+    live.clear();
+    assert.equal(await restOutcomes(), ['result', 'result']);
     assert.match(await outcome(doors.own), /^404 /, 'its client initializes again');
-    assert.is(calls, 2);
+    assert.is(calls, 5);
     assert.is(await outcome({ ...doors.own, headers: await openSession(gateway, 't') }), 'result');
   });
 }
 
 for (const status of [400, 401, 403, 410, 429]) {
   test(`a ${status} to one call is its answer, and the session continues`, async () => {
-    const headers = await openSession(gateway, 't');
-    const post = { template: 't', message: call('write'), headers };
-    assert.is(await outcome(post), 'result');
+    const doors = {
+      own: { template: 't', message: call('write'), headers: await openSession(gateway, 't') },
+      modern: { template: 't', ...modernRequest('tools/call', call('write').params) },
+      modernAll: { template: undefined, ...modernRequest('tools/call', call('t__write').params) },
+    };
+    const posts = Object.values(doors);
+    for (const post of posts) assert.is(await outcome(post), 'result');
+    assert.equal(await restOutcomes(), ['result', 'result']);
     const sessions = opened;
     onCall = text(status);
-    assert.match(await outcome(post), `${status} The server answered ${status}`);
-    assert.equal([calls, opened], [2, sessions]);
+    for (const post of posts) assert.match(await outcome(post), `${status} The server answered ${status}`);
+    for (const rest of await restOutcomes()) assert.match(rest, `${status} The server answered ${status}`);
+    assert.equal([calls, opened], [10, sessions]);
     onCall = undefined;
-    assert.is(await outcome(post), 'result');
+    for (const post of posts) assert.is(await outcome(post), 'result');
   });
 }
 

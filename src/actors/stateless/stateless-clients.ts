@@ -6,6 +6,7 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
+import { isBackendAnswer } from '../../domain/errors.ts';
 import {
   type Answer,
   type ExchangeEvent,
@@ -293,10 +294,12 @@ class StatelessRoute implements CallRoute {
     return true;
   }
 
-  /** A conversation that had ended unnoticed is reopened, once. */
-  #reopensAfter({ plan, error: { code, delivered } }: Trouble): boolean {
+  /** A conversation that had ended unnoticed is reopened, once; not after an answer of the server. */
+  #reopensAfter({ plan, error }: Trouble): boolean {
+    const { code, delivered } = error;
     if (!(plan instanceof LeasedAttempt) || code !== 'BACKEND_UNAVAILABLE' || delivered !== 'no')
       return false;
+    if (isBackendAnswer(error)) return false;
     const { ref, lease } = plan.held;
     lease.conversation.retire();
     if (lease.isNew || this.#isReopened) return false;
