@@ -6,7 +6,7 @@ import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { type RawServer, startRawServer } from '../transports/raw-server.ts';
-import { type Answer, type Answers, result, serving } from '../transports/scripted-server.ts';
+import { type Answer, type Answers, refused, result, serving } from '../transports/scripted-server.ts';
 import { modernRequest, openSession, postTo } from './mcp-post.ts';
 
 const test = suite('refusals of HTTP servers');
@@ -217,6 +217,19 @@ test('a body that does not end is waited for no longer than other things that no
   onCall = (response) => response.writeHead(400, { 'content-type': 'text/plain' }).write('the beginning');
   const { body } = await app.ask('POST', '/mcp/t/tools/call', { body: CALL });
   assert.is(body.detail, 'The server answered 400: the beginning.');
+});
+
+test('a server that refuses a newer revision with a bare "Invalid params" serves every door', async () => {
+  const oldest: Answer = (response, asked) => {
+    const { protocolVersion } = Object(asked.params);
+    const isKnown = protocolVersion === '2025-06-18';
+    const answer = isKnown ? result({ protocolVersion, capabilities: { tools: {} } }) : refused(200, -32602);
+    answer(response, asked);
+  };
+  await serve({ initialize: oldest });
+  onCall = text(422, 'reached');
+  const found = new Set(Object.values(await atEachDoor()));
+  assert.equal([...found], ['422 The server answered 422: reached.']);
 });
 
 test('a server that never let the gateway in: server/discover and the lists at /mcp say why', async () => {

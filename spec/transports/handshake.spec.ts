@@ -138,6 +138,7 @@ test('offers the revisions that a refusal of initialize names, else the older on
     ['2025-03-26', 'Bad version 2025-11-25'],
     ['2024-11-05', 'no', { got: '2025-11-25' }],
     ['2025-06-18', 'protocol too new'],
+    ['2025-06-18', 'Invalid params'],
   ] as const) {
     const peer = await knownAfter(refuses(accepted, message, data), { client, first: 'legacy' });
     assert.equal(peer, legacyPeer(accepted), message);
@@ -157,6 +158,25 @@ test('offers no other revision after other refusals, and after those of the mode
     await errorOf(shakeHands(channel, { client, first: 'legacy', era: 'legacy', profile: PROFILE }));
     assert.equal(asked(), ['initialize'], message);
   }
+});
+
+test('offers the next older revision once when the params are refused without a reason', async () => {
+  const { channel, received } = backend({ initialize: Array(9).fill(fails(-32602)) });
+  const refusal = await errorOf(
+    shakeHands(channel, { client, first: 'legacy', era: 'legacy', profile: PROFILE }),
+  );
+  assert.match(refusal.message, 'it refused the handshake (codes -32602)');
+  const offered = received.map(({ params }) => params?.protocolVersion);
+  assert.equal(offered, ['2025-11-25', '2025-06-18']);
+});
+
+test('the failure has the status of the last refusal over HTTP', async () => {
+  const gone = { kind: 'error', error: { code: -32001, message: 'no' }, status: 404, waitMs: 5 } as const;
+  const { channel } = backend({ initialize: gone, 'server/discover': gone, ping: gone, 'tools/list': gone });
+  const failure = await errorOf(shakeHands(channel, { client, first: 'modern' }));
+  assert.ok(failure instanceof GatewayError);
+  const { backendStatus, backendWaitMs } = failure.facts;
+  assert.equal([backendStatus, backendWaitMs], [404, 5]);
 });
 
 test('tries only the era that the registration fixes', async () => {

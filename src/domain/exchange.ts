@@ -94,7 +94,14 @@ export type ExchangeEvent =
 export type FinalEvent =
   /** `cut`: why the list ends with this page although the backend named a next one, as a clause. */
   | { readonly kind: 'result'; readonly result: JsonText; readonly cut?: string }
-  | { readonly kind: 'error'; readonly error: JsonRpcError };
+  /** `refusal`: how its server refused the request over HTTP, if the error came with a status that is no success. */
+  | { readonly kind: 'error'; readonly error: JsonRpcError; readonly refusal?: HttpRefusal };
+
+export interface HttpRefusal {
+  readonly status: number;
+  /** The wait that the server asked for, in ms. */
+  readonly waitMs: number | undefined;
+}
 
 /** Name of the tool that a request calls, if any. */
 export function toolOf({ method, params }: Pick<ExchangeRequest, 'method' | 'params'>): string | undefined {

@@ -46,11 +46,14 @@ interface NoAnswer {
 
 type HandshakeRefusal = NoAnswer | RefusalError;
 
-interface RefusalError {
+export interface RefusalError {
   readonly kind: 'error';
   readonly error: JsonRpcError;
   /** Its message for callers, without secrets; by default they get its code only. */
   readonly said?: string;
+  /** As of NoAnswer; undefined with a success. */
+  readonly status?: number;
+  readonly waitMs?: number | undefined;
 }
 
 export interface HandshakeOptions {
@@ -163,8 +166,9 @@ function offer(channel: HandshakeChannel, params: JsonObject): Promise<Handshake
 }
 
 /**
- * The revisions to offer after a refusal: those that it names, else, if it is about the revision, the older ones. The specification
- * wants servers to answer with a revision of their own, but some refuse.
+ * The revisions to offer after a refusal: those that it names, else, if it is about the revision, the older ones; only the next
+ * older one if the params are refused without a word about the revision, which may be the cause. The specification wants servers
+ * to answer with a revision of their own, but some refuse.
  */
 function otherRevisions(refusal: HandshakeRefusal, refused: unknown): readonly string[] {
   const { code, message, data } = refusal.kind === 'error' ? refusal.error : { message: refusal.said ?? '' };
@@ -175,9 +179,10 @@ function otherRevisions(refusal: HandshakeRefusal, refused: unknown): readonly s
   // A server of the modern era alone refuses every one.
   const isModern =
     code === RPC.unsupportedVersion || MODERN_VERSIONS.some((version) => text.includes(version));
-  const isAboutIt = text.includes(String(refused)) || ABOUT_REVISION.test(text);
-  if (isModern || !isAboutIt) return [];
-  return others.filter((version) => version < String(refused));
+  if (isModern) return [];
+  const older = others.filter((version) => version < String(refused));
+  if (text.includes(String(refused)) || ABOUT_REVISION.test(text)) return older;
+  return code === RPC.invalidParams ? older.slice(0, 1) : [];
 }
 
 const ABOUT_REVISION =
@@ -267,10 +272,13 @@ function refusedBy(refusals: readonly HandshakeRefusal[]): GatewayError {
   const codes = errors.map(({ error }) => error.code).join(' and ');
   const said = [...new Set(errors.flatMap(({ said = '' }) => (said === '' ? [] : [`"${said}"`])))].join(', ');
   const refusal = `it refused the handshake (codes ${codes}${said === '' ? '' : `: ${said}`})`;
-  return handshakeRefused(detail === '' ? refusal : `${refusal}; ${detail}`);
+  return handshakeRefused(detail === '' ? refusal : `${refusal}; ${detail}`, refusals.at(-1));
 }
 
-function handshakeRefused(reason: string, { status, waitMs }: Partial<NoAnswer> = {}): GatewayError {
+function handshakeRefused(
+  reason: string,
+  { status, waitMs }: Pick<NoAnswer, 'status' | 'waitMs'> = {},
+): GatewayError {
   return endpointUnavailable(reason, {
     delivered: 'no',
     suspicious: true,

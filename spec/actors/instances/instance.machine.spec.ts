@@ -148,20 +148,32 @@ check('waits as long as a server asks for', async (harness) => {
   assert.ok(await harness.happensAfter(90_000, openings(harness)));
 });
 
-check('opens a session whose probes are refused lastingly ever more rarely', async (harness) => {
-  const waitedMs: number[] = [];
-  for (let session = 0; session < 12; session += 1) {
-    const transport = await unhealthy(harness, { backendStatus: 401 });
-    for (let probe = 0; !transport.isClosed && probe < 20; probe += 1) await harness.pass(INTERVAL);
-    waitedMs.push(harness.actor.getSnapshot().context.backOffMs);
-    await harness.pass(LIMITS.refusedLongestMs);
-  }
-  assert.equal(
-    [...waitedMs].sort((one, other) => one - other),
-    waitedMs,
+for (const isJsonRpc of [false, true])
+  check(
+    `opens a session whose probes are refused lastingly ever more rarely, JSON-RPC: ${isJsonRpc}`,
+    async (harness) => {
+      const waitedMs: number[] = [];
+      for (let session = 0; session < 12; session += 1) {
+        const transport = await unhealthy(harness, { backendStatus: 401 });
+        if (isJsonRpc)
+          transport.onExchange = (exchange) =>
+            exchange.request.method === 'ping' &&
+            exchange.end({
+              kind: 'error',
+              error: { code: -32001, message: 'no' },
+              refusal: { status: 401, waitMs: undefined },
+            });
+        for (let probe = 0; !transport.isClosed && probe < 20; probe += 1) await harness.pass(INTERVAL);
+        waitedMs.push(harness.actor.getSnapshot().context.backOffMs);
+        await harness.pass(LIMITS.refusedLongestMs);
+      }
+      assert.equal(
+        [...waitedMs].sort((one, other) => one - other),
+        waitedMs,
+      );
+      assert.is(waitedMs.at(-1), LIMITS.refusedLongestMs);
+    },
   );
-  assert.is(waitedMs.at(-1), LIMITS.refusedLongestMs);
-});
 
 check('waits between failed probes as a server asks for, until it answers', async (harness) => {
   harness.opener.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });

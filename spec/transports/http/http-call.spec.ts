@@ -16,7 +16,8 @@ import type { FailureName } from '../../fixtures/http-failures.ts';
 import type { HttpServerOptions } from '../../fixtures/http-options.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
-import { withBackend } from './open-http.ts';
+import { type Answers, initialized, refused, serving } from '../scripted-server.ts';
+import { withBackend, withRawTransport } from './open-http.ts';
 
 const test = suite('http call');
 
@@ -73,6 +74,19 @@ for (const [how, delivered, doubtful, words] of expected) {
     });
   });
 }
+
+test('an error with a status that is no success has the status and the wait that its server asked for', async () => {
+  const refuse = refused(401, -32001);
+  const answers: Answers = {
+    initialize: initialized,
+    'tools/call': (response, asked) => refuse(response.setHeader('retry-after', '7'), asked),
+  };
+  await withRawTransport(serving(answers), async (transport) => {
+    const { events } = await see(transport.exchange(echo('hello')));
+    const error = { code: -32001, message: 'no' };
+    assert.equal(events, [{ kind: 'error', error, refusal: { status: 401, waitMs: 7_000 } }]);
+  });
+});
 
 test('the first of two answers counts', async () => {
   await inEachEra(async ({ transport, server }) => {

@@ -284,7 +284,8 @@ test('an error in an encoded refusal reaches the caller', async () => {
   });
   await withRawTransport(listener, async (transport) => {
     const { events } = await see(transport.exchange(callTool('echo', {})));
-    assert.equal(events, [{ kind: 'error', error: { code: -32050, message: 'a reason' } }]);
+    const refusal = { status: 400, waitMs: undefined };
+    assert.equal(events, [{ kind: 'error', error: { code: -32050, message: 'a reason' }, refusal }]);
   });
 });
 

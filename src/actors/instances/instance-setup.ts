@@ -5,6 +5,7 @@ import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { EventName, GatewayEvent, GatewayEvents, InstanceFields } from '../../domain/events.ts';
+import type { HttpRefusal } from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
@@ -17,7 +18,6 @@ import {
   type ProbeInput,
   type ProbeResult,
   probe,
-  type Refusal,
   refusalOf,
   type SessionChange,
   type SessionLink,
@@ -67,7 +67,7 @@ export interface InstanceContext extends InstanceActorInput {
   readonly stderr: readonly string[];
   readonly backOffMs: number;
   /** How its server refused the last opening. */
-  readonly refusal: Refusal | undefined;
+  readonly refusal: HttpRefusal | undefined;
   /** Monotonic ms of the next opening; only while it waits for one. */
   readonly opensAtMs: number;
   /** Longest wait for calls in flight when it restarts or leaves. */
@@ -245,7 +245,7 @@ function openingWaitMs({ definition, policy, refusal, random }: InstanceContext,
   return backOffMs(attempts, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
 }
 
-function isLasting(refusal: Refusal | undefined): boolean {
+function isLasting(refusal: HttpRefusal | undefined): boolean {
   return refusal !== undefined && LASTING_REFUSALS.has(refusal.status);
 }
 

@@ -7,10 +7,16 @@ import type { BalancerPolicy } from '../../balancing/policy.ts';
 import { type Clock, timer$ } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
-import { type ExchangeEvent, type ExchangeRequest, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import {
+  type ExchangeEvent,
+  type ExchangeRequest,
+  type FinalEvent,
+  type HttpRefusal,
+  isFinal,
+} from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
-import type { JsonObject } from '../../domain/json.ts';
+import { definedFields, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
@@ -82,13 +88,7 @@ export interface SessionEnd {
   readonly reason: string;
   readonly stderr: readonly string[];
   /** How a server refused the opening over HTTP. Default: it did not. */
-  readonly refusal?: Refusal | undefined;
-}
-
-export interface Refusal {
-  readonly status: number;
-  /** The wait that it asked for, in ms. */
-  readonly waitMs: number | undefined;
+  readonly refusal?: HttpRefusal | undefined;
 }
 
 /**
@@ -225,7 +225,7 @@ function endOf(thrown: unknown): SessionEnd {
 }
 
 /** How a server refused a request over HTTP; undefined when it did not. */
-export function refusalOf(thrown: unknown): Refusal | undefined {
+export function refusalOf(thrown: unknown): HttpRefusal | undefined {
   if (!(thrown instanceof GatewayError) || thrown.facts.backendStatus === undefined) return undefined;
   return { status: thrown.facts.backendStatus, waitMs: thrown.facts.backendWaitMs };
 }
@@ -274,6 +274,11 @@ async function ask({ link: { transport }, timeoutMs, alarm }: ProbeInput): Promi
   if (list.kind === 'error') throw refusal(list);
 }
 
-function refusal(answer: Extract<FinalEvent, { kind: 'error' }>) {
-  return backendUnavailable(`its probe was answered with error ${answer.error.code}`, { delivered: 'yes' });
+function refusal({ error, refusal }: Extract<FinalEvent, { kind: 'error' }>) {
+  const { status, waitMs } = refusal ?? {};
+  const facts = definedFields({ backendStatus: status, backendWaitMs: waitMs });
+  return backendUnavailable(`its probe was answered with error ${error.code}`, {
+    delivered: 'yes',
+    ...facts,
+  });
 }

@@ -299,11 +299,12 @@ export class HttpCall implements AnswerSink {
   #takeAnswer(refused: RefusedEnding): void {
     if (this.isOver) return;
     const { session } = this.#conversation;
-    const refusal = callRefusalOf(refused, this.#id, session.peer);
-    if (refusal instanceof GatewayError) this.#fail(refusal);
+    const answer = callRefusalOf(refused, this.#id, session.peer);
+    const { status, waitMs } = refused;
+    if (answer instanceof GatewayError) this.#fail(answer);
     else if (this.#repeated || !missesHeader(refused, session.peer))
-      this.#complete({ kind: 'error', error: refusal });
-    else this.#repeatAfter(this.#renewHeaders(refusal));
+      this.#complete({ kind: 'error', error: answer, refusal: { status, waitMs } });
+    else this.#repeatAfter(this.#renewHeaders(answer));
   }
 
   /** Reports the end of the session before the failure of this call. */

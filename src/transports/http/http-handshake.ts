@@ -9,7 +9,13 @@ import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { type AnswerMessage, numberMeant, RPC, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type Era, INITIALIZED } from '../../domain/mcp.ts';
-import { eraHeaders, type HandshakeAnswer, type HandshakeChannel, type Spoken } from '../handshake.ts';
+import {
+  eraHeaders,
+  type HandshakeAnswer,
+  type HandshakeChannel,
+  type RefusalError,
+  type Spoken,
+} from '../handshake.ts';
 import { CookieJar } from './cookie-jar.ts';
 import { type AnswerEnding, HttpAnswer, type RefusedEnding } from './http-answer.ts';
 import type { Headers, HttpConnection } from './http-connection.ts';
@@ -93,7 +99,9 @@ export class HttpHandshake implements HandshakeChannel {
     }
     if (ending.kind === 'refused') {
       if (this.#isFailure(ending)) throw answeredStatus(ending);
-      return ending.error === undefined ? refusedWith(ending) : errorFor(ending.error, ending.text);
+      if (ending.error === undefined) return refusedWith(ending);
+      const { status, waitMs } = ending;
+      return { ...errorFor(ending.error, ending.text), status, waitMs };
     }
     // A server may answer a method of another era in any way; a request in its own era may still succeed.
     if (era === 'modern' || this.#options.known === 'modern')
@@ -114,7 +122,7 @@ function none(detail: string): HandshakeAnswer {
   return { kind: 'none', detail };
 }
 
-function errorFor(answer: Extract<AnswerMessage, { kind: 'error' }>, said = ''): HandshakeAnswer {
+function errorFor(answer: Extract<AnswerMessage, { kind: 'error' }>, said = ''): RefusalError {
   return { kind: 'error', error: answer.error, said };
 }
 
