@@ -1,6 +1,7 @@
 // What callers read when an HTTP server refuses a call: its status and the beginning of its text, at each door.
 
 import type { ServerResponse } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import * as assert from 'uvu/assert';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';
 import { errorOf } from '../helpers/outcome.ts';
@@ -118,6 +119,21 @@ const ROWS: readonly [name: string, onCall: Answer, message: string][] = [
     'an error of a proxy',
     text(502, 'upstream is away'),
     '502 The backend is unavailable: answered 502: upstream is away.',
+  ],
+  [
+    'a text instead of the answer',
+    text(200, `the quota of k3y-of-the-gateway is used\n up${'!'.repeat(400)}`),
+    `undefined The backend is unavailable: answered 200 with something else than the JSON-RPC answer: the quota of *** is used up${'!'.repeat(300 - 'the quota of *** is used up'.length)}.`,
+  ],
+  [
+    'JSON instead of JSON-RPC',
+    text(200, '{"error":"quota"}', { 'content-type': 'application/json' }),
+    'undefined The backend is unavailable: answered 200 with something else than the JSON-RPC answer: {"error":"quota"}.',
+  ],
+  [
+    'a compressed body that ends early',
+    text(200, gzipSync('{"jsonrpc":"2.0","result":{}}').subarray(0, 20), { 'content-encoding': 'gzip' }),
+    'undefined The backend is unavailable: answered 200 with a body, but its encoding (gzip) ended early.',
   ],
   [
     'a picture',

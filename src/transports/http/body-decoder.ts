@@ -11,6 +11,7 @@ import {
   type ZlibOptions,
 } from 'node:zlib';
 import type { Dispatcher } from 'undici';
+import { codeOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
 /** The content codings that are decoded. */
@@ -54,6 +55,9 @@ export class BodyDecoder {
   /** That the decoders below got since they gave anything. */
   #innerBytes = 0;
   #isPaused = false;
+  #isCut = false;
+  /** Set once everything was taken. */
+  #ended: (() => void) | undefined;
 
   /** A decoder for the body that begins with these bytes; undefined for other or too many codings. */
   static of(codings: string, first: Buffer, sink: DecoderSink): BodyDecoder | undefined {
@@ -68,7 +72,16 @@ export class BodyDecoder {
     this.#below = names.slice(0, -1);
     this.#stream = (STREAMS.get(names.at(-1) ?? '') ?? createGunzip)(first);
     this.#stream.on('data', (decoded: Buffer) => this.#pass(decoded));
-    this.#stream.on('error', (error) => sink.failed(error));
+    this.#stream.on('error', (error) => {
+      if (codeOf(error) !== ENDS_EARLY) return sink.failed(error);
+      this.#isCut = true;
+      this.#ended?.();
+    });
+  }
+
+  /** True when the body ended before its coding did. The JSON in it shows whether anything is missing. */
+  get isCut(): boolean {
+    return this.#isCut || this.#inner?.isCut === true;
   }
 
   /** Takes the next bytes, which it may keep. Pauses the answer until they are decoded. */
@@ -77,16 +90,17 @@ export class BodyDecoder {
     this.#isPaused = true;
     answer.pause();
     const resume = (): void => {
-      if (!this.#isPaused) return;
+      this.#stream.off('drain', resume).off('close', resume);
       this.#isPaused = false;
       answer.resume();
     };
-    this.#stream.once('drain', resume).once('close', resume);
+    this.#stream.on('drain', resume).on('close', resume);
   }
 
   /** Calls back when everything that was taken is decoded. */
   end(decoded: () => void): void {
     const below = (): void => (this.#inner === undefined ? decoded() : this.#inner.end(decoded));
+    this.#ended = below;
     if (this.#stream.readableEnded) below();
     else this.#stream.once('end', below).end();
   }
@@ -114,16 +128,15 @@ export class BodyDecoder {
   }
 }
 
-/** What has arrived is decoded at once, and a body may end without its last bytes: the JSON in it shows whether it is whole. */
-const PROMPT: ZlibOptions = { flush: constants.Z_SYNC_FLUSH, finishFlush: constants.Z_SYNC_FLUSH };
-const PROMPT_BROTLI = {
-  flush: constants.BROTLI_OPERATION_FLUSH,
-  finishFlush: constants.BROTLI_OPERATION_FLUSH,
-};
+/** What every coding says at the end of a body that ends early. */
+const ENDS_EARLY = 'Z_BUF_ERROR';
+
+/** What has arrived is decoded at once. */
+const PROMPT: ZlibOptions = { flush: constants.Z_SYNC_FLUSH };
+const PROMPT_BROTLI = { flush: constants.BROTLI_OPERATION_FLUSH };
 /** The largest window that a body may need is 8 MiB. Source: RFC 9659. */
 const PROMPT_ZSTD = {
   flush: constants.ZSTD_e_flush,
-  finishFlush: constants.ZSTD_e_flush,
   params: { [constants.ZSTD_d_windowLogMax]: 23 },
 };
 

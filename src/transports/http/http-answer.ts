@@ -24,7 +24,7 @@ import {
   connectionFailed,
   type RefusedStatus,
 } from './http-failures.ts';
-import { type ResponseHeaders, readRefusal } from './refusal-text.ts';
+import { type ResponseHeaders, readRefusal, refusalText } from './refusal-text.ts';
 import { SseReader } from './sse-reader.ts';
 
 export type AnswerEnding =
@@ -85,6 +85,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #sending: Sending | undefined;
   /** The path that the answer redirects to. */
   #redirect: string | undefined;
+  /** The content type of the answer. */
+  #type: ResponseHeaders[string];
   /** The content coding of the body; undefined when it has none. */
   #coding: string | undefined;
   #decoder: BodyDecoder | undefined;
@@ -157,6 +159,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     if (typeof sessionId === 'string' && sessionId !== '') this.sessionId = sessionId;
     if (headers['content-encoding'] !== undefined) this.#coding = codingOf(headers['content-encoding']);
     const type = headers['content-type'];
+    this.#type = type;
     if (!isSuccess(status)) this.#beginRefusal(headers);
     else if (typeof type === 'string' && EVENT_STREAM.test(type)) {
       this.#reader = new SseReader(LIMITS.backendMessageBytes, this.#event);
@@ -211,7 +214,8 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     }
     this.#end();
     if (this.#reader !== undefined) {
-      const detail = 'ended its event stream without an answer';
+      const early = this.#cutWords;
+      const detail = `ended its event stream without an answer${early === '' ? '' : `; ${early}`}`;
       this.#sink.finished({ kind: 'complete', detail, streamed: true });
       return;
     }
@@ -220,13 +224,28 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     const batch = body === undefined || message !== undefined ? [] : readBatch(body);
     if (message !== undefined) this.#sink.message(message);
     for (const each of batch) this.#sink.message(each);
-    const other = unparsedSize(this.#bytes) ?? 'something else than the JSON-RPC answer';
-    const what = this.#bytes === 0 ? 'an empty body' : other;
+    // A message may be for another caller, so its text is not shown.
+    const shown = message === undefined && batch.length === 0 ? body : undefined;
     this.#sink.finished({
       kind: 'complete',
-      detail: `answered ${this.status} with ${what}`,
+      detail: `answered ${this.status} with ${this.#describe(shown)}`,
       streamed: false,
     });
+  }
+
+  #describe(shown: Buffer | undefined): string {
+    const early = this.#cutWords;
+    if (early !== '') return `a body, but ${early}`;
+    if (this.#bytes === 0) return 'an empty body';
+    const type = String(this.#type ?? '');
+    const said =
+      shown === undefined ? '' : refusalText(shown, { type, encoding: '' }, this.#sender?.secrets ?? []);
+    const other = `something else than the JSON-RPC answer${said === '' ? '' : `: ${said}`}`;
+    return unparsedSize(this.#bytes) ?? other;
+  }
+
+  get #cutWords(): string {
+    return this.#decoder?.isCut === true ? `its encoding (${this.#coding}) ended early` : '';
   }
 
   #break(failure: GatewayError): void {
