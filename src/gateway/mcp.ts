@@ -95,7 +95,7 @@ export class Mcp {
     };
     this.#aggregate = new AggregateBackends({
       clock,
-      run: scheduler.run,
+      scheduler,
       sessions: this.sessions,
       templates: () => fleet.templates,
       backendsOf: (template) => this.#of(template),

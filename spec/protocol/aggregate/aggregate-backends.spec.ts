@@ -8,6 +8,7 @@ import { noHealthyInstance, templateNotFound } from '../../../src/domain/error-c
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-backends.ts';
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
@@ -46,7 +47,7 @@ function setUp() {
     timeoutFor: () => 30_000,
     listChanges$,
     sessions,
-    run: (task) => task(),
+    scheduler: new TaskScheduler(),
     clock: simulatedClock,
   });
   const ask = async (request: ExchangeRequest, owner: Owner = ADA, instanceId?: string) => {

@@ -9,6 +9,7 @@ import { backendUnavailable, sessionLost } from '../../../src/domain/error-catal
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
+import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
@@ -23,7 +24,7 @@ const test = suite('aggregate session');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-function setUp(owner: Owner = ADA) {
+function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
   const a = new ListingBackends({ tools: [{ name: 'x' }] });
   const b = new ListingBackends({ tools: [{ name: 'y' }] });
   b.peer = { ...PEER, capabilities: { tools: {}, logging: {} } };
@@ -40,7 +41,7 @@ function setUp(owner: Owner = ADA) {
     backendsOf: of,
     templates: () => templates,
     listChanges$,
-    run: (task) => task(),
+    scheduler,
     ...CLOCK,
     sessions: {
       add: () => {},
@@ -88,13 +89,19 @@ test('an inner session that opens after the end of its session ends at once', as
   assert.is(await firstValueFrom(a.sessions[0]?.ended$ ?? NEVER), 'closed');
 });
 
-test('its inner sessions end in the same turn: their places in the table are free at once', async () => {
-  const { a, session, call } = setUp();
+test('its inner sessions end as tasks: one for each template would be too many for one turn', async () => {
+  const turns: (() => void)[] = [];
+  const scheduler = new TaskScheduler({ perTurn: 1, nextTurn: (run) => turns.push(run) });
+  const { a, b, session, call } = setUp(ADA, scheduler);
   await call('a__x');
+  await call('b__y');
   const ends: string[] = [];
-  a.sessions[0]?.ended$.subscribe((reason) => ends.push(reason));
+  for (const [template, { sessions }] of Object.entries({ a, b }))
+    sessions[0]?.ended$.subscribe(() => ends.push(template));
   const closed = session.close();
-  assert.equal(ends, ['closed']);
+  assert.equal(ends, ['a']);
+  while (turns.length > 0) turns.shift()?.();
+  assert.equal(ends, ['a', 'b']);
   await closed;
 });
 

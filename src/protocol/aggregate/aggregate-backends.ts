@@ -125,10 +125,11 @@ export class AggregateBackends implements Backends {
         }),
       );
     });
+    const { scheduler, clock } = this.#options;
     return withListNotices(
       merge(notified$, this.#updates({ owner, profile }, wanted.resources, permitted$)),
       lists$,
-      this.#options,
+      { run: scheduler.run, clock },
     );
   }
 

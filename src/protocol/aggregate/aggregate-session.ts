@@ -47,8 +47,7 @@ const REOPEN_MS = 5_000;
 
 export interface AggregateSessionDeps {
   readonly clock: Clock;
-  /** Runs a task, in a later turn when many are due. */
-  readonly run: TaskScheduler['run'];
+  readonly scheduler: TaskScheduler;
   readonly sessions: SessionTable;
   readonly directory: AggregateDirectory;
   readonly backendsOf: (template: string) => Backends;
@@ -123,7 +122,10 @@ export class AggregateSession implements McpSession, SessionRecord {
       filter(({ template }) => mayUse(this.#owner, template)),
       map(({ list }) => list),
     );
-    return withListNotices(messages$, listChanges$, this.#deps).pipe(takeUntil(this.ended$));
+    const { scheduler, clock } = this.#deps;
+    return withListNotices(messages$, listChanges$, { run: scheduler.run, clock }).pipe(
+      takeUntil(this.ended$),
+    );
   }
 
   get opening(): Promise<void> | undefined {
@@ -182,8 +184,9 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.ended$.complete();
     this.#opened.complete();
     this.#deps.sessions.remove(this);
-    for (const session of this.#open.values()) void session.close(); // at once: their places in the table are free, too
-    await Promise.allSettled([...this.#inner.values()].map(async (opening) => (await opening).close()));
+    // In several turns: there may be one for each template. One that is being opened ends when it is open.
+    const closed = this.#deps.scheduler.each([...this.#open.values()], (session) => session.close());
+    await Promise.allSettled([closed, ...this.#inner.values()]);
   }
 
   #used(): void {
