@@ -277,7 +277,8 @@ export class Registry {
   async #refuseExposing(definition: InstanceDefinition): Promise<void> {
     if (definition.container !== undefined) return; // its paths are those of the container
     const exposure = await exposureOf(definition, this.#deps.protectedPaths ?? []);
-    if (exposure !== undefined) throw commandExposes(exposure);
+    // After a check that did not end the instance is registered, and each attempt to start it checks again.
+    if (exposure?.isFound === true) throw commandExposes(exposure.reason);
   }
 
   /**

@@ -2,9 +2,13 @@
 
 import { link, mkdir, realpath, symlink, writeFile } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
+import { mock } from 'node:test';
 import { pathToFileURL } from 'node:url';
+import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { systemClock, timer$ } from '../../src/domain/clock.ts';
 import { type ExposedProgram, exposureOf, protectedDatabase } from '../../src/templates/command-exposure.ts';
+import { settled } from '../helpers/failing-backend.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -241,7 +245,41 @@ test('is not found in other words', async () => {
   );
 });
 
-test('ends at a link to itself, and after 2 s', async () => {
+test('is unknown when the file system is silent for 2 s, or answers for longer than 10 s', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  try {
+    const program = {
+      command: 'node',
+      args: Array.from({ length: 20 }, (_, index) => `/x/${index}`),
+      env: {},
+    };
+    /** What the check finds when each place below /x is looked at for `ms`, and after how many seconds. */
+    const checked = async (ms: number) => {
+      const look = async (path: string) => {
+        if (path.startsWith('/x/')) await firstValueFrom(timer$(systemClock, ms));
+        return { path, identity: undefined };
+      };
+      let outcome: unknown = 'under way';
+      const ended = exposureOf(program, [], '/', look).then((exposure) => {
+        outcome = exposure?.isFound;
+      });
+      let quarters = 0;
+      for (await settled(); outcome === 'under way'; quarters += 1) {
+        mock.timers.tick(250);
+        await settled();
+      }
+      await ended;
+      return [outcome, quarters / 4];
+    };
+    assert.equal(await checked(250), [undefined, 5]);
+    assert.equal(await checked(1_500), [false, 10]);
+    assert.equal(await checked(60_000), [false, 2.25]); // other places were answered in the first step
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('ends at a link to itself', async () => {
   await symlink('loop', folder('home/shared/loop'));
   assert.is(await exposure({ args: ['shared/loop/x'] }), undefined);
   assert.type(await exposure({ args: ['shared/loop/../..'] }), 'string');
@@ -260,9 +298,10 @@ async function exposure(
   program: Partial<ExposedProgram>,
   paths = protectedDatabase(folder('home/gateway.db')),
 ) {
-  return exposureOf(
+  const found = await exposureOf(
     { command: 'node', args: [], env: {}, ...program },
     paths,
     await realpath(folder('home')),
   );
+  return found?.reason;
 }

@@ -93,7 +93,7 @@ async function launch(
 ): Promise<InstanceDefinition> {
   if (definition.container !== undefined) return definition; // its requirements are in the container
   const refusal = await exposureOf(definition, protectedPaths);
-  if (refusal !== undefined) throw notStarted(refusal);
+  if (refusal !== undefined) throw notStarted(refusal.reason);
   const rules = definitions?.get(definition.template);
   if (definition.command === undefined || rules === undefined) return launchOf(definition);
   const launched = launchOf(withTemplateEnvironment(definition, rules));

@@ -7,7 +7,7 @@ import { dirname, isAbsolute, join, normalize, resolve } from 'node:path';
 import { sleep, systemClock } from '../domain/clock.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { pathTextsIn } from './command-paths.ts';
-import { createWalk, type Place, type Walk } from './path-walk.ts';
+import { createWalk, type Look, lookAt, type Place, type Walk } from './path-walk.ts';
 
 /** A file or a folder that no command may get; it need not exist. */
 export interface ProtectedPath {
@@ -20,8 +20,13 @@ export type ExposedProgram = Pick<InstanceDefinition, 'command' | 'args' | 'work
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** Longest wait for the file system, in ms: a network folder may not answer. */
-const LOOK_MS = 2_000;
+/**
+ * A check ends after so many steps without an answer of the file system (2 s; a network folder may not answer), and after so many
+ * in all (10 s). Steps, because a step that comes late on a busy machine counts as one.
+ */
+const STEP_MS = 250;
+const SILENT_STEPS = 8;
+const MAX_STEPS = 40;
 
 export function protectedDatabase(file: string): ProtectedPath[] {
   const database = ['', '-wal', '-shm', '-journal'].map((ending) => `${file}${ending}`);
@@ -31,22 +36,46 @@ export function protectedDatabase(file: string): ProtectedPath[] {
   ];
 }
 
+export interface Exposure {
+  /** One sentence. */
+  readonly reason: string;
+  /** False: the check did not end, and a later one may allow the command. */
+  readonly isFound: boolean;
+}
+
 /**
- * The reason why the command may not be registered or started, as one sentence; undefined when it may. Checks its working
- * folder, if any, and every text in its words and variables that may be a path, from that folder (default `from`, the gateway's).
- * No path may end at one of `paths` or at a folder above one of them, nor pass through SYSTEM_FOLDERS: neither as the kernel walks
- * it, nor with each `..` removed first, as many programs do.
+ * Why the command may not be started; undefined when it may. Checks its working folder, if any, and every text in its words and
+ * variables that may be a path, from that folder (default `from`, the gateway's). No path may end at one of `paths` or at a folder
+ * above one of them, nor pass through SYSTEM_FOLDERS: neither as the kernel walks it, nor with each `..` removed first, as many
+ * programs do. Source: ADR 87, 133.
  */
 export async function exposureOf(
   program: ExposedProgram,
   paths: readonly ProtectedPath[],
   from: string = process.cwd(),
-): Promise<string | undefined> {
+  look: Look = lookAt,
+): Promise<Exposure | undefined> {
   if (program.command === undefined || program.force === true) return undefined;
-  return Promise.race([
-    firstExposure(program, paths, from),
-    sleep(systemClock.background, LOOK_MS).then(() => UNANSWERED),
-  ]);
+  const check = { isOver: false, answers: 0 };
+  const walk = createWalk(async (path) => {
+    const entry = await look(path);
+    check.answers += 1;
+    return entry;
+  });
+  const silence = async (): Promise<Exposure> => {
+    for (let silent = 0, steps = 0; silent < SILENT_STEPS && steps < MAX_STEPS && !check.isOver; steps += 1) {
+      const { answers } = check;
+      await sleep(systemClock.background, STEP_MS);
+      silent = check.answers === answers ? silent + 1 : 0;
+    }
+    return UNANSWERED;
+  };
+  const found = firstExposure(program, paths, { from, walk, isOver: () => check.isOver });
+  try {
+    return await Promise.race([found, silence()]);
+  } finally {
+    check.isOver = true;
+  }
 }
 
 /** The tokens of this user that `gateway login` stores. */
@@ -77,18 +106,27 @@ const SYSTEM_FOLDERS = (process.platform === 'win32' ? [] : ['/proc', '/sys', '/
 const REMEDY =
   'with it a program can make itself an admin; name another folder, such as ./shared, or allow it with "force": true (--force).';
 
-const UNANSWERED = `The paths of the command could not be checked within ${LOOK_MS / 1000} s; allow it with "force": true (--force).`;
+const UNANSWERED: Exposure = {
+  reason:
+    'The paths of the command could not be checked in time, because the file system did not answer; the next attempt checks them ' +
+    'again, and "force": true (--force) omits the check.',
+  isFound: false,
+};
 
 /** What a path is, by path and identity. */
 type Findings = ReadonlyMap<string, string>;
 
+interface Check {
+  readonly from: string;
+  readonly walk: Walk;
+  readonly isOver: () => boolean;
+}
+
 async function firstExposure(
   { command = '', args, workingDir, env }: ExposedProgram,
   paths: readonly ProtectedPath[],
-  from: string,
-): Promise<string | undefined> {
-  const endsAt = systemClock.now() + LOOK_MS;
-  const walk = createWalk();
+  { from, walk, isOver }: Check,
+): Promise<Exposure | undefined> {
   const holders = await holdersOf([...paths, ...SYSTEM_FOLDERS], walk);
   const systemFolders = await systemFoldersOf(walk);
   const gatewayHome = homeFolder(process.env);
@@ -110,7 +148,7 @@ async function firstExposure(
   const ownFolder = resolve(from);
   if (workingDir !== undefined) {
     const finding = await exposureAt(workingDir, ownFolder);
-    if (finding !== undefined) return `"${workingDir}" ${finding}: ${REMEDY}`;
+    if (finding !== undefined) return found(`"${workingDir}"`, finding);
   }
   const folder = (await walk(resolve(from, workingDir ?? '.'))).end.path;
   // Every program gets this HOME. A value may be secret, so its name is shown instead.
@@ -124,11 +162,15 @@ async function firstExposure(
     for (const text of pathTextsIn(word, { HOME: home, PWD: folder, ...env })) {
       if (seen.has(text) || (text === '' && name !== undefined)) continue;
       seen.add(text);
-      if (systemClock.now() > endsAt) return UNANSWERED;
+      if (isOver()) return UNANSWERED;
       const finding = await exposureAt(text, folder);
-      if (finding !== undefined) return `${name ?? `"${text}"`} ${finding}: ${REMEDY}`;
+      if (finding !== undefined) return found(name ?? `"${text}"`, finding);
     }
   return undefined;
+}
+
+function found(name: string, finding: string): Exposure {
+  return { reason: `${name} ${finding}: ${REMEDY}`, isFound: true };
 }
 
 /** A shell replaces `~`, `~+` (the current folder) and `~user`; each user counts as that of the gateway. */

@@ -28,8 +28,11 @@ interface Entry extends Place {
 /** Linux refuses a path with more links. */
 const MAX_LINKS = 40;
 
+/** What is at an absolute path. */
+export type Look = (path: string) => Promise<Entry>;
+
 /** A walk that looks at each place once. */
-export function createWalk(): Walk {
+export function createWalk(look: Look): Walk {
   const entries = new Map<string, Promise<Entry>>();
   const entryAt = (path: string): Promise<Entry> => {
     const known = entries.get(path) ?? look(path);
@@ -65,7 +68,8 @@ function partsOf(path: string): string[] {
     .reverse();
 }
 
-async function look(path: string): Promise<Entry> {
+/** Looks at the file system. */
+export async function lookAt(path: string): Promise<Entry> {
   const stats = await lstat(path, { bigint: true }).catch(() => undefined); // it does not exist, or this user may not see it
   if (stats === undefined) return { path, identity: undefined };
   const identity = `${stats.dev}:${stats.ino}`;

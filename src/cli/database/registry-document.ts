@@ -121,7 +121,7 @@ export async function importDocument(store: Store, contents: RegistryContents, c
       });
       const definition = keepsServerId ? { ...defined, serverId } : defined;
       const exposure = await exposureOf(definition, protectedPaths, context.folder);
-      if (exposure !== undefined) throw commandExposes(exposure);
+      if (exposure !== undefined) throw commandExposes(exposure.reason);
       if (!templates.has(template)) await store.saveTemplate({ name: template, loadBalancer: {} });
       templates.add(template);
       await store.saveInstance(definition);
