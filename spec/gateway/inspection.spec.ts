@@ -46,7 +46,8 @@ test('shows an observer the sessions of clients, in one system, until they have 
   const sessions = actorsOf('client session');
   assert.is(sessions.length, 2);
   const { status, value, context } = Object(sessions[0]?.getSnapshot());
-  assert.equal([status, value, context.template, context.ownerId], ['active', 'serving', 't', 'anonymous']);
+  const { template, ownerId } = context.session;
+  assert.equal([status, value, template, ownerId], ['active', 'serving', 't', 'anonymous']);
   const own = actorsOf('conversation');
   assert.equal(new Set(own.map(pathOf)), new Set(['t/instance-1/conversation']));
   const ids = actors.map(({ sessionId }) => sessionId);

@@ -155,7 +155,10 @@ export class CachedLists {
   }
 
   /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake. */
-  withNotices(messages$: Observable<ServerMessage>, { capabilities }: Peer): Observable<ServerMessage> {
+  withNotices(
+    messages$: Observable<ServerMessage>,
+    { capabilities }: Pick<Peer, 'capabilities'>,
+  ): Observable<ServerMessage> {
     const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
     return withListNotices(messages$, changes$, this.#options);
   }

@@ -4,112 +4,159 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
+import { Binding } from '../../../src/actors/client-sessions/bindings.ts';
 import {
-  type ClientSessionDeps,
+  boundTo,
+  type ClientSessionEvent,
   clientSessionMachine,
+  newSession,
+  type SessionHost,
 } from '../../../src/actors/client-sessions/client-session.machine.ts';
 import { forwardNotification } from '../../../src/actors/client-sessions/client-session.ts';
+import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
+import { Harness, PLAIN } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('client session: machine');
-class FakeSession implements ClientSessionDeps {
-  readonly template = 't';
-  readonly ownerId = 'ann';
-  readonly seen: string[] = [];
-  settling = Promise.withResolvers<void>();
-  signal: AbortSignal | undefined;
-  readonly binding = {};
-  served = false;
-  mayMove = true;
-  mayPause = false;
-  mayWait = false;
-  mayFinish = false;
-  isListened = false;
+let harness: Harness;
+test.before.each(() => {
+  harness = new Harness();
+});
+test.after.each(() => harness.close());
 
-  bind(signal: AbortSignal): Promise<void> {
+/** The surroundings of a session at instance `a`, which is the only one. */
+class FakeHost implements SessionHost {
+  isListened = false;
+  isCalling = false;
+  isAwaited = true;
+  settling = Promise.withResolvers<Binding>();
+  signal: AbortSignal | undefined;
+  get group() {
+    return harness.fleet.group('t');
+  }
+  now(): number {
+    return 0;
+  }
+  find(signal: AbortSignal): Promise<Binding> {
     this.signal = signal;
-    this.settling = Promise.withResolvers<void>();
+    this.settling = Promise.withResolvers<Binding>();
     return this.settling.promise;
   }
-  bindTimeoutMs(): number {
-    return 1_000;
-  }
-  isServed(): boolean {
-    return this.served;
-  }
-  enter(phase: string): void {
-    this.seen.push(phase);
-  }
-  fail(why: { readonly error: unknown } | 'late'): void {
-    this.seen.push(why === 'late' ? 'late' : `failed: ${String(why.error)}`);
-  }
-  refuse(): void {
-    this.seen.push('refused');
-  }
-}
-function start(fields: Partial<FakeSession> = {}) {
-  const session = Object.assign(new FakeSession(), fields);
-  const clock = new SimulatedClock();
-  const actor = createActor(clientSessionMachine, { input: session, clock });
-  actor.start();
-  return { session, clock, actor };
 }
 
-test('keeps serving, or serves again, while its instance still serves it', () => {
-  const { session, actor } = start({ served: true });
+async function start() {
+  const ref = await harness.add('a');
+  const host = new FakeHost();
+  const binding = bindingOf(ref);
+  const clock = new SimulatedClock();
+  const resting = boundTo({ session: newSession('t', 'ann', PLAIN), binding: undefined }, binding);
+  const actor = createActor(clientSessionMachine, { input: { ...resting, host }, clock });
+  const seen: string[] = [];
+  for (const type of ['bound', 'serving', 'refused', 'ended'] as const)
+    actor.on(type, (event) =>
+      seen.push('failure' in event && event.failure ? `${type} ${event.failure.code}` : type),
+    );
+  actor.start();
+  return { host, clock, actor, seen, ref, state: () => actor.getSnapshot().value };
+}
+
+function bindingOf(ref: Awaited<ReturnType<Harness['add']>>): Binding {
+  if (ref.peer === undefined) throw new Error('the instance is not open');
+  return new Binding(ref, ref.peer);
+}
+
+function setFailover(sessionFailover: SessionFailover): void {
+  harness.setPolicy({ ...DEFAULT_POLICY, sessionFailover });
+}
+
+test('keeps serving, or serves again, while its instance still serves it', async () => {
+  const { host, actor, seen, ref, state } = await start();
   actor.send({ type: 'lost' });
-  assert.equal(session.seen, ['serving', 'serving']);
-  Object.assign(session, { served: false, mayMove: false, mayFinish: true });
+  assert.equal(seen, ['serving', 'serving']);
+  setFailover('never');
+  await harness.add('b');
+  ref.drain();
+  host.isCalling = true;
   actor.send({ type: 'lost' });
-  session.served = true;
+  assert.is(state(), 'finishing');
+  ref.resume();
   actor.send({ type: 'callEnded' });
-  assert.equal(session.seen.slice(2), ['finishing', 'serving']);
+  assert.equal([seen.slice(2), state()], [['refused', 'serving'], 'serving']);
 });
 
 test('is unbound when a move fails or is late, and moves again at the next request', async () => {
-  const { session, actor, clock } = start();
+  const { host, actor, clock, seen, ref, state } = await start();
+  ref.drain();
   actor.send({ type: 'lost' });
-  session.settling.reject('nobody');
+  assert.is(state(), 'binding');
+  host.settling.reject(new Error('nobody'));
   await turn();
+  assert.is(state(), 'unbound');
   actor.send({ type: 'requested' });
-  clock.increment(1_000);
-  assert.equal(session.seen.slice(1), ['binding', 'failed: nobody', 'unbound', 'binding', 'late', 'unbound']);
-  session.served = true;
+  clock.increment(DEFAULT_POLICY.callTimeoutMs);
+  assert.equal(seen.slice(1), ['refused INTERNAL_ERROR', 'refused BACKEND_TIMEOUT']);
+  ref.resume();
   actor.send({ type: 'requested' });
-  assert.is(session.seen.at(-1), 'serving');
+  assert.is(state(), 'serving');
 });
 
 test('when unbound, retries by itself only while its client listens, and ends if it may no longer move', async () => {
-  for (const [fields, last] of [
-    [{ isListened: false }, 'unbound'],
-    [{ isListened: true }, 'binding'],
-    [{ isListened: true, mayMove: false, mayWait: true }, 'refused'],
-    [{ isListened: true, mayMove: false }, 'ended'],
+  for (const [isListened, failover, last] of [
+    [false, 'auto', 'unbound'],
+    [true, 'auto', 'binding'],
+    [true, 'never', 'refused'],
+    [true, 'never', 'ended'],
   ] as const) {
-    const { session, actor, clock } = start();
+    const { host, actor, clock, seen, ref, state } = await start();
+    ref.drain();
     actor.send({ type: 'lost' });
-    session.settling.reject('nobody');
+    host.settling.reject(new Error('nobody'));
     await turn();
-    Object.assign(session, fields);
-    clock.increment(60_000);
-    assert.is(session.seen.at(-1), last);
-    if (last !== 'refused') continue;
-    session.mayMove = true;
+    host.isListened = isListened;
+    setFailover(failover);
+    if (last === 'ended') await harness.add('b');
     clock.increment(5_000);
-    assert.is(session.seen.at(-1), 'binding', 'not at the next retry');
+    assert.is(last === 'refused' ? seen.at(-1) : state(), last);
+    if (last === 'refused') {
+      setFailover('auto');
+      clock.increment(5_000);
+      assert.is(state(), 'binding', 'not at the next retry');
+    }
+    actor.send({ type: 'end', reason: 'it was closed' });
+    await harness.close();
+    harness = new Harness();
   }
 });
 
-test('ends once, from every state, and aborts a move in progress', () => {
+test('ends once, from every state, and aborts a move in progress', async () => {
   for (const way of [[], ['lost'], ['upgrade']] as const) {
-    const { session, actor } = start();
-    for (const type of way) actor.send({ type });
-    actor.send({ type: 'end' });
-    actor.send({ type: 'end' });
-    assert.is(session.seen.filter((phase) => phase === 'ended').length, 1);
-    assert.is(session.signal?.aborted, way.length === 0 ? undefined : true);
+    const { host, actor, seen, ref } = await start();
+    if (way[0] === 'lost') ref.drain();
+    for (const type of way) actor.send({ type } as ClientSessionEvent);
+    actor.send({ type: 'end', reason: 'it was closed' });
+    actor.send({ type: 'end', reason: 'again' });
+    assert.is(seen.filter((type) => type === 'ended').length, 1);
+    assert.is(actor.getSnapshot().context.session.endReason, 'it was closed');
+    assert.is(host.signal?.aborted, way.length === 0 ? undefined : true);
+    await harness.close();
+    harness = new Harness();
   }
+});
+
+test('a binding that is found when nobody waits for it any more is closed', async () => {
+  const { host, actor, ref } = await start();
+  actor.send({ type: 'upgrade' });
+  const late = bindingOf(ref);
+  let closed = 0;
+  late.close = async () => {
+    closed += 1;
+  };
+  const { settling } = host;
+  settling.resolve(late);
+  actor.send({ type: 'end', reason: 'it was closed' }); // before the promise reports
+  await turn();
+  assert.is(closed, 1);
 });
 
 test('a modern backend gets only notifications that the legacy era does not define', () => {

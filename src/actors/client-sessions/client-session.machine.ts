@@ -1,8 +1,9 @@
-// The states of the binding of one legacy session, and the transitions between them. session-binding.ts does the work of each
-// state; a parked session has no actor.
+// The session of one legacy client: what it is (domain/session-value.ts), its present binding, and its states. This machine alone
+// changes them; session-binding.ts does the work of each state, and follows what the machine emits.
 //
-//   entering ─┬─ bound ─► serving ── lost, upgrade ──► binding ── bound ──► serving
-//             └─ new ───► binding                        └─ failed ──► unbound ── requested, retryDelay ──► binding
+//   entering ─┬─ has a binding ─────────────► serving ── lost, upgrade ──► binding ── bound ──► serving
+//             ├─ had one, and was read again ─► unbound                       └─ failed ──► unbound ── requested, retryDelay ──► binding
+//             └─ new ─────────────────────────► binding
 //
 //   lost:      the conversation is over, or the instance may not be used: the session moves, or is unbound for a while if it has just
 //              moved; or, when it may not move, keeps its binding if no other instance could serve its client, or is finishing while
@@ -11,64 +12,153 @@
 //   failed:    a binding that is still usable is kept; a session without a first binding ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
 //   end:       from everywhere to ended
-//   park:      from everywhere to parked, where the actor ends and the session remains
+//   park:      from everywhere to parked, where the actor ends and its value and binding remain
+//   in every state: unsafe, levelSet, subscribed, unsubscribed and abandoned change the value or the binding, not the state
+//
+// serving: requests may use the binding, if that is usable. unbound: no instance took the session, or it pauses. finishing: the session
+// may not move; its calls continue where they are, and no new ones are taken.
 
-import { type Actor, fromPromise, raise, setup } from 'xstate';
+import { type Actor, assign, emit, fromCallback, raise, setup } from 'xstate';
+import { timeoutFor } from '../../balancing/policy.ts';
+import { backendTimeout } from '../../domain/error-catalogue.ts';
+import { asGatewayError, type Delivered, type GatewayError } from '../../domain/errors.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { greetedOf, type SessionValue } from '../../domain/session-value.ts';
+import type { Group } from '../group.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { Binding } from './bindings.ts';
 
-/**
- * State of the binding of a session. `serving`: requests may use the binding, if that is usable. `unbound`: no instance took the
- * session, or it pauses. `finishing`: the session may not move; its calls continue where they are, and no new ones are taken.
- */
-export type SessionPhase = 'binding' | 'serving' | 'unbound' | 'finishing' | 'ended';
-
-export type ClientSessionEvent =
-  | { readonly type: 'lost' }
-  | { readonly type: 'requested' }
-  | { readonly type: 'upgrade' }
-  | { readonly type: 'callEnded' }
-  | { readonly type: 'park' }
-  | { readonly type: 'end' };
-
-/** The session as the machine uses it. All but `bind` are synchronous and do not throw. */
-export interface ClientSessionDeps {
-  readonly template: string;
-  readonly ownerId: string;
-  /** Finds an instance, opens what is needed there and binds the session to it. Rejects with the failure. */
-  bind(signal: AbortSignal): Promise<void>;
-  bindTimeoutMs(): number;
-  /** Undefined before the first one. */
-  readonly binding: object | undefined;
-  isServed(): boolean;
-  readonly mayMove: boolean;
-  /** It has just moved, may move again, and no request waits: a backend that always fails is not opened again without a pause. */
-  readonly mayPause: boolean;
-  /** Ending the session would not help: no other instance could serve its client. */
-  readonly mayWait: boolean;
-  /** The conversation is intact, and calls are under way there. */
-  readonly mayFinish: boolean;
-  readonly isListened: boolean;
-  /** The session enters the phase; called again when waiting requests are to check the binding again. */
-  enter(phase: SessionPhase): void;
-  /** `bind` rejected, or took too long; called before the next state is entered. */
-  fail(why: { readonly error: unknown } | 'late'): void;
-  /** The session keeps its binding, which cannot be used now: waiting requests fail. */
-  refuse(): void;
+/** What remains of a session without an actor: new, parked, read again, or ended. */
+export interface RestingSession {
+  readonly session: SessionValue;
+  /** The present binding, or the last one; undefined before the first, and after the session was read again. */
+  readonly binding: Binding | undefined;
+  /** The instance where the search for the first binding begins. Default: the strategy chooses. */
+  readonly first?: InstanceRef | undefined;
 }
 
+/** The surroundings of a session. All but `find` are synchronous and do not throw. */
+export interface SessionHost {
+  readonly group: Pick<Group, 'policy' | 'pool' | 'isStarting' | 'noneHealthy'>;
+  now(): number;
+  /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
+  find(signal: AbortSignal): Promise<Binding>;
+  /** Its client listens. */
+  readonly isListened: boolean;
+  /** Calls are under way at the binding, or between two rounds there. */
+  readonly isCalling: boolean;
+  /** Requests wait for a binding. */
+  readonly isAwaited: boolean;
+}
+
+export interface ClientSessionContext extends RestingSession {
+  readonly host: SessionHost;
+  /** The binding is given up although it is usable, because its instance fails calls. */
+  readonly isAbandoned: boolean;
+  /** When it last moved, in ms of the monotonic clock. */
+  readonly movedAtMs: number;
+  /** Why the session has no usable binding: the error of the next refusal. */
+  readonly failure: GatewayError | undefined;
+  /** Calls under way that are not safe to repeat, as long as none has arrived. */
+  readonly unsettledCalls: number;
+}
+
+export type ClientSessionEvent =
+  | { readonly type: 'lost' | 'requested' | 'upgrade' | 'callEnded' | 'park' }
+  /** `reason`: a clause. */
+  | { readonly type: 'end'; readonly reason: string }
+  | { readonly type: 'bound'; readonly binding: Binding }
+  | { readonly type: 'failed'; readonly error: unknown }
+  | { readonly type: 'abandoned' }
+  /** A call that is not safe to repeat: `unknown` before it is sent, and at its end whether it arrived. */
+  | { readonly type: 'unsafe'; readonly delivered: Delivered }
+  | { readonly type: 'levelSet'; readonly level: string }
+  | { readonly type: 'subscribed' | 'unsubscribed'; readonly uri: string };
+
+/** Emitted after the change: the machine has its new state. */
+export type ClientSessionEmission =
+  /** `from`: the binding before, if the session had one. */
+  | { readonly type: 'bound'; readonly from: RestingSession }
+  /** Waiting requests may check the binding. `failure`: that of a search which found no other one. */
+  | { readonly type: 'serving'; readonly binding: Binding; readonly failure: GatewayError | undefined }
+  /** Waiting requests fail. Without a failure for the reason that is named. */
+  | {
+      readonly type: 'refused';
+      readonly why: 'noneHealthy' | 'finishing';
+      readonly failure: GatewayError | undefined;
+    }
+  /** `isLost`: the session was not ended by an event. */
+  | { readonly type: 'ended'; readonly isLost: boolean; readonly failure: GatewayError | undefined };
+
 /** Wait between two attempts to find an instance for a session whose client listens. */
-export const RETRY_DELAY_MS = 5_000;
+const RETRY_DELAY_MS = 5_000;
+
+/** The value of a new session. */
+export function newSession(
+  template: string,
+  ownerId: string,
+  profile: SessionValue['profile'],
+): SessionValue {
+  return { version: 1, template, ownerId, profile, unsafe: 'no', uris: [] };
+}
+
+/** The session with this binding. */
+export function boundTo<S extends RestingSession>(before: S, binding: Binding): S {
+  const { ref, isShared, peer } = binding;
+  const { greeted = greetedOf(peer), ...session } = before.session;
+  const at = { instanceId: ref.id, serverId: ref.serverId, isShared };
+  return {
+    ...before,
+    binding,
+    first: undefined,
+    session: { ...session, greeted, binding: at } as SessionValue,
+  };
+}
+
+/** The session after its end. `reason`: a clause. */
+export function endedBy(session: SessionValue, reason: string): SessionValue {
+  return { ...session, endReason: reason };
+}
+
+/** False when its calls under way, or those before, may not be made again at another instance. */
+export function mayMove({
+  session,
+  host: { group },
+}: Pick<ClientSessionContext, 'session' | 'host'>): boolean {
+  const { sessionFailover } = group.policy;
+  return sessionFailover === 'always' || (sessionFailover === 'auto' && session.unsafe === 'no');
+}
+
+/** Its binding may be used now. */
+export function isServed({ binding, isAbandoned }: ClientSessionContext): boolean {
+  return binding?.isIntact === true && !isAbandoned && binding.ref.acceptsCalls(binding.upstream);
+}
+
+/** Another instance could serve its client. */
+export function hasOthers(
+  { host: { group } }: Pick<ClientSessionContext, 'host'>,
+  than: InstanceRef,
+): boolean {
+  return group.pool.candidates.some((candidate) => candidate !== than);
+}
+
+/** Longest search for a binding. */
+export function bindTimeoutMs({ binding, host: { group } }: ClientSessionContext): number {
+  const timeoutMs = timeoutFor(group.policy);
+  return binding === undefined ? Math.max(LIMITS.handshakeMs, timeoutMs) : timeoutMs;
+}
 
 /** No new binding was found in time. */
 const FAILED = [
   { guard: 'isServed', target: 'serving', actions: 'fail' },
-  { guard: 'isBound', target: 'unbound', actions: 'fail' },
+  { guard: 'wasBound', target: 'unbound', actions: 'fail' },
   { target: 'ended', actions: 'fail' },
 ] as const;
 
 /** The binding cannot be used. */
 const LOST = [
   { guard: 'mayMove', target: 'binding' },
-  { guard: 'mayWait', actions: 'refuse' },
+  { guard: 'mayWait', actions: ['refuse', 'forgetFailure'] },
   { guard: 'mayFinish', target: 'finishing' },
   { target: 'ended' },
 ] as const;
@@ -77,56 +167,133 @@ export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 
 export const clientSessionMachine = setup({
   types: {
-    context: {} as Pick<ClientSessionDeps, 'template' | 'ownerId'> & { readonly deps: ClientSessionDeps },
-    input: {} as ClientSessionDeps,
+    context: {} as ClientSessionContext,
+    input: {} as RestingSession & { readonly host: SessionHost },
     events: {} as ClientSessionEvent,
+    emitted: {} as ClientSessionEmission,
   },
   actors: {
-    binding: fromPromise<void, ClientSessionDeps>(({ input, signal }) => input.bind(signal)),
+    /** Not a promise, which could be fulfilled and nevertheless be ignored: the binding would never be closed. */
+    search: fromCallback<ClientSessionEvent, SessionHost>(({ input, sendBack }) => {
+      const over = new AbortController();
+      let isFound = false;
+      const found = (binding: Binding): void => {
+        isFound = true;
+        if (over.signal.aborted) void binding.close();
+        else sendBack({ type: 'bound', binding });
+      };
+      const failed = (error: unknown): void => sendBack({ type: 'failed', error });
+      input.find(over.signal).then(found, failed);
+      // After a success a slow opening beside it may continue: it is closed when it has succeeded.
+      return () => isFound || over.abort();
+    }),
   },
   delays: {
-    longest: ({ context }) => context.deps.bindTimeoutMs(),
+    longest: ({ context }) => bindTimeoutMs(context),
     retryDelay: RETRY_DELAY_MS,
   },
   guards: {
-    isBound: ({ context }) => context.deps.binding !== undefined,
-    isServed: ({ context }) => context.deps.isServed(),
-    isListened: ({ context }) => context.deps.isListened,
-    mayMove: ({ context }) => context.deps.mayMove,
-    mayPause: ({ context }) => context.deps.mayPause,
-    mayWait: ({ context }) => context.deps.mayWait,
-    mayFinish: ({ context }) => context.deps.mayFinish,
+    hasBinding: ({ context }) => context.binding !== undefined,
+    wasBound: ({ context }) => context.session.binding !== undefined,
+    isServed: ({ context }) => isServed(context),
+    isListened: ({ context }) => context.host.isListened,
+    mayMove: ({ context }) => mayMove(context),
+    /** It has just moved, and no request waits: a backend that always fails is not opened again without a pause. */
+    mayPause: ({ context }) => {
+      const { host, movedAtMs } = context;
+      return mayMove(context) && host.now() - movedAtMs < RETRY_DELAY_MS && !host.isAwaited;
+    },
+    /** Ending the session would not help: no other instance could serve its client. */
+    mayWait: ({ context }) => context.binding?.isIntact === true && !hasOthers(context, context.binding.ref),
+    /** The conversation is intact, and calls are under way there. */
+    mayFinish: ({ context }) => context.binding?.isIntact === true && context.host.isCalling,
   },
   actions: {
-    enter: ({ context }, { phase }: { phase: SessionPhase }) => context.deps.enter(phase),
-    /** An event without an error is that of the time limit. */
-    fail: ({ context, event }) => context.deps.fail('error' in event ? { error: event.error } : 'late'),
-    refuse: ({ context }) => context.deps.refuse(),
+    bind: assign(({ context, event }) => {
+      if (event.type !== 'bound') return {};
+      const movedAtMs = context.session.binding === undefined ? context.movedAtMs : context.host.now();
+      return { ...boundTo(context, event.binding), movedAtMs, isAbandoned: false };
+    }),
+    /** Without another instance the session keeps its binding. An event without an error is that of the time limit. */
+    fail: assign(({ context, event }) => {
+      const { group } = context.host;
+      const late = () =>
+        group.isStarting() ? group.noneHealthy() : backendTimeout(bindTimeoutMs(context), 'no');
+      return { failure: event.type === 'failed' ? asGatewayError(event.error) : late(), isAbandoned: false };
+    }),
+    forgetFailure: assign({ failure: undefined }),
+    abandon: assign({ isAbandoned: true }),
+    noteUnsafe: assign(({ context: { session, unsettledCalls: before }, event }) => {
+      if (event.type !== 'unsafe') return {};
+      const { delivered } = event;
+      const unsettledCalls = before + (delivered === 'unknown' ? 1 : -1);
+      const others = unsettledCalls > 0 ? 'unknown' : 'no';
+      const hasArrived = delivered === 'yes' || session.unsafe === 'yes';
+      return { unsettledCalls, session: { ...session, unsafe: hasArrived ? 'yes' : others } };
+    }),
+    setLevel: assign(({ context: { session }, event }) =>
+      event.type === 'levelSet' ? { session: { ...session, logLevel: event.level } } : {},
+    ),
+    addUri: assign(({ context: { session }, event }) => {
+      if (event.type !== 'subscribed' || session.uris.includes(event.uri)) return {};
+      return { session: { ...session, uris: [...session.uris, event.uri] } };
+    }),
+    removeUri: assign(({ context: { session }, event }) => {
+      if (event.type !== 'unsubscribed') return {};
+      return { session: { ...session, uris: session.uris.filter((uri) => uri !== event.uri) } };
+    }),
+    setEndReason: assign(({ context: { session }, event }) => {
+      const reason = event.type === 'end' ? event.reason : 'its instance is gone';
+      return { session: endedBy(session, reason) };
+    }),
+    resume: emit(({ context: { binding, failure } }) => {
+      if (binding === undefined) throw new Error('a session without a binding serves nothing');
+      return { type: 'serving', binding, failure };
+    }),
+    refuse: emit(({ context: { failure } }) => ({ type: 'refused', why: 'noneHealthy', failure })),
+    refuseNew: emit(({ context: { failure } }) => ({ type: 'refused', why: 'finishing', failure })),
+    tellBound: emit(({ context: { session, binding } }) => ({ type: 'bound', from: { session, binding } })),
+    tellEnded: emit(({ context: { failure }, event }) => ({
+      ...{ type: 'ended', isLost: event.type !== 'end', failure },
+    })),
   },
 }).createMachine({
   id: 'client-session',
-  context: ({ input }) => ({ template: input.template, ownerId: input.ownerId, deps: input }),
+  context: ({ input }) => ({
+    ...input,
+    isAbandoned: false,
+    movedAtMs: Number.NEGATIVE_INFINITY,
+    failure: undefined,
+    unsettledCalls: 0,
+  }),
   initial: 'entering',
-  on: { end: '.ended', park: '.parked' },
+  on: {
+    end: '.ended',
+    park: '.parked',
+    abandoned: { actions: 'abandon' },
+    unsafe: { actions: 'noteUnsafe' },
+    levelSet: { actions: 'setLevel' },
+    subscribed: { actions: 'addUri' },
+    unsubscribed: { actions: 'removeUri' },
+  },
   states: {
     entering: {
-      always: [{ guard: 'isBound', target: 'serving' }, { target: 'binding' }],
+      always: [
+        { guard: 'hasBinding', target: 'serving' },
+        { guard: 'wasBound', target: 'unbound' },
+        { target: 'binding' },
+      ],
     },
     binding: {
-      entry: { type: 'enter', params: { phase: 'binding' } },
-      invoke: {
-        src: 'binding',
-        input: ({ context }) => context.deps,
-        onDone: 'serving',
-        onError: FAILED,
-      },
+      invoke: { src: 'search', input: ({ context }) => context.host },
+      on: { bound: { target: 'serving', actions: ['tellBound', 'bind'] }, failed: FAILED },
       after: { longest: FAILED },
     },
     serving: {
-      entry: { type: 'enter', params: { phase: 'serving' } },
+      entry: ['resume', 'forgetFailure'],
       on: {
         lost: [
-          { guard: 'isServed', actions: { type: 'enter', params: { phase: 'serving' } } },
+          { guard: 'isServed', actions: ['resume', 'forgetFailure'] },
           { guard: 'mayPause', target: 'unbound' },
           ...LOST,
         ],
@@ -134,7 +301,7 @@ export const clientSessionMachine = setup({
       },
     },
     unbound: {
-      entry: { type: 'enter', params: { phase: 'unbound' } },
+      entry: ['refuse', 'forgetFailure'],
       on: { requested: [{ guard: 'isServed', target: 'serving' }, ...LOST] },
       // Entered again, so that the session tries again after the next delay, too.
       after: {
@@ -147,16 +314,16 @@ export const clientSessionMachine = setup({
       },
     },
     finishing: {
-      entry: { type: 'enter', params: { phase: 'finishing' } },
+      entry: ['refuseNew', 'forgetFailure'],
       on: {
         callEnded: [
           { guard: 'isServed', target: 'serving' },
-          { guard: 'mayFinish', actions: { type: 'enter', params: { phase: 'finishing' } } },
+          { guard: 'mayFinish', actions: ['refuseNew', 'forgetFailure'] },
           { target: 'ended' },
         ],
       },
     },
-    ended: { type: 'final', entry: { type: 'enter', params: { phase: 'ended' } } },
+    ended: { type: 'final', entry: ['setEndReason', 'tellEnded', 'forgetFailure'] },
     parked: { type: 'final' },
   },
 });

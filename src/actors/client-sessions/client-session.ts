@@ -1,5 +1,5 @@
-// One session of a legacy client. It keeps its id when it moves to another instance, and answers its calls before it ends.
-// session-binding.ts has its binding, client-sessions.ts its idle time.
+// One session of a legacy client: its calls, its streams, its end. It keeps its id when it moves to another instance, and answers its
+// calls before it ends. client-session.machine.ts has its state, client-sessions.ts its idle time.
 
 import { randomBytes } from 'node:crypto';
 import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
@@ -9,17 +9,21 @@ import { backendUnavailable, callCutOff, sessionLost } from '../../domain/error-
 import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
+import type { SessionValue } from '../../domain/session-value.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';
 import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
+import type { RestingSession } from './client-session.machine.ts';
 import { type BoundSession, SessionBinding } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
+
+type Announcing = Pick<Peer, 'capabilities'>;
 
 /** The lists of a template in memory, for its sessions: CachedLists in src/protocol. */
 export interface SessionLists {
@@ -30,7 +34,7 @@ export interface SessionLists {
     load: () => Observable<Answer>,
   ): Observable<Answer>;
   /** The messages, with notices of changed lists as far as this backend announces them. */
-  withNotices(messages$: Observable<ServerMessage>, greeted: Peer): Observable<ServerMessage>;
+  withNotices(messages$: Observable<ServerMessage>, greeted: Announcing): Observable<ServerMessage>;
 }
 
 export interface SessionSupervisor {
@@ -38,9 +42,12 @@ export interface SessionSupervisor {
   readonly binder: Binder;
   /** The client sent a message, or the session is no longer busy. */
   used(session: ClientSession): void;
-  moved(session: ClientSession, from: InstanceRef): void;
+  moved(session: ClientSession, from: BoundInstance): void;
   ended(session: ClientSession, ending: Ending): void;
 }
+
+/** An instance that a session is or was bound to. */
+export type BoundInstance = Pick<InstanceDefinition, 'template' | 'id' | 'serverId'>;
 
 interface Reserved extends Linked {
   /** There will be no next round. */
@@ -51,10 +58,7 @@ interface Reserved extends Linked {
 const ID_BYTES = 32;
 
 export class ClientSession implements BoundSession, SessionSubscriber {
-  readonly id = randomBytes(ID_BYTES).toString('base64url');
-  readonly template: string;
-  readonly ownerId: string;
-  readonly profile: ClientProfile;
+  readonly id: string;
   /** For its supervisor: when it was opened and last used, in ms of the gateway's monotonic clock. */
   openedAtMs = 0;
   usedAtMs = 0;
@@ -65,65 +69,80 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   readonly #calls = new LinkedSet<SessionRoute>();
   readonly #reservations = new LinkedSet<Reserved>();
   #isAway = false;
-  /** The backend that its client knows from the handshake. */
-  #greeted: Peer | undefined;
   /** Its observers are the event streams of the client. */
   readonly #messages = new Subject<ServerMessage>();
   /** The subscription at its binding, as long as `messages$` is observed. */
   #listening: Subscription | undefined;
   #holds = 0;
-  /** Why the session is over, as a clause; undefined while it is not. */
-  #endReason: string | undefined;
   /** Emits the reason, a clause, once when the session is over, then completes. Replayed. */
   readonly ended$ = new AsyncSubject<string>();
-  #isClosing = false;
 
-  /** `profile` is shared by all sessions with an equal one. Without `lists` the backend answers all list requests. */
+  /**
+   * `value`: what the session is; its profile may be shared by sessions with an equal one. Without `lists` the backend answers all
+   * list requests. `id`: that of a session which was read again. TEMPLATE_NOT_FOUND.
+   */
   constructor(
     supervisor: SessionSupervisor,
-    template: string,
-    ownerId: string,
-    profile: ClientProfile,
+    value: SessionValue,
     lists?: SessionLists,
+    id = randomBytes(ID_BYTES).toString('base64url'),
   ) {
+    this.id = id;
     this.#supervisor = supervisor;
     this.#lists = lists;
-    this.template = template;
-    this.ownerId = ownerId;
-    this.profile = profile;
-    this.#sessionBinding = new SessionBinding(supervisor, this);
+    this.#sessionBinding = new SessionBinding(supervisor, this, value);
   }
 
-  /** Binds the session to an instance; for errors see ClientSessions.open. */
+  /** Binds a new session to an instance; for errors see ClientSessions.open. */
   async open(): Promise<void> {
     await this.#sessionBinding.open();
   }
 
-  get #binding(): Binding {
-    const { binding } = this.#sessionBinding;
-    if (binding === undefined) throw new Error('a session has no binding before it is open');
-    return binding;
+  /** For a session that was read again. */
+  restore(): void {
+    this.#sessionBinding.restore();
   }
-  /** The backend of the present or last binding. */
+
+  /** What the session is, in every state: it can be written, and made again from it (ClientSessions.restore). */
+  get value(): SessionValue {
+    return this.#sessionBinding.value;
+  }
+  get template(): string {
+    return this.value.template;
+  }
+  get ownerId(): string {
+    return this.value.ownerId;
+  }
+  get profile(): ClientProfile {
+    return this.value.profile;
+  }
+  get #greeted(): NonNullable<SessionValue['greeted']> {
+    const { greeted } = this.value;
+    if (greeted === undefined) throw new Error('a session has no backend before it is open');
+    return greeted;
+  }
+  /** The backend of the present or last binding; in a session that was read again the one of its handshake. */
   get peer(): Peer {
-    return this.#binding.peer;
+    return this.#sessionBinding.binding?.peer ?? { ...this.#greeted, greeting: {} };
   }
   /** The instance of the present or last binding. */
-  get instance(): InstanceRef {
-    return this.#binding.ref;
+  get instance(): BoundInstance {
+    const { template, binding } = this.value;
+    if (binding === undefined) throw new Error('a session has no instance before it is open');
+    return { template, id: binding.instanceId, serverId: binding.serverId };
   }
-  get instanceId(): string {
-    return this.instance.id;
+  get instanceId(): string | undefined {
+    return this.value.binding?.instanceId;
   }
   isAt(instanceId: string): boolean {
     return this.instanceId === instanceId;
   }
   get isShared(): boolean {
-    return this.#binding.isShared;
+    return this.value.binding?.isShared === true;
   }
   /** The last level of `logging/setLevel`, which legacy-over-modern.ts adds to each request to a modern backend. */
   get logLevel(): string | undefined {
-    return this.#sessionBinding.logLevel;
+    return this.value.logLevel;
   }
 
   /**
@@ -137,7 +156,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       return of({ event: { kind: 'error', error: METHOD_NOT_FOUND }, instanceId, serverId });
     }
     const lists = this.#lists;
-    const isListed = listOf(method) !== undefined && this.#binding.upstream === undefined;
+    const { binding } = this.#sessionBinding;
+    const isListed = listOf(method) !== undefined && binding !== undefined && binding.upstream === undefined;
     if (lists === undefined || !isListed) return this.#nextRound(request);
     return lists.exchangeIn(this, request, () => this.#nextRound(request));
   }
@@ -182,7 +202,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** See McpSession of protocol/ports.ts. Dropped without a backend, or where the backend could not identify the client. */
   notify(method: string, params: JsonObject): void {
-    if (this.#endReason !== undefined) return;
+    if (this.#isOver) return;
     this.used();
     const { binding } = this.#sessionBinding;
     if (binding?.isIntact !== true) return;
@@ -195,22 +215,20 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   /** Messages of the backend outside of exchanges. Hot; completes when the session has ended. Subscribing counts as use. */
   get messages$(): Observable<ServerMessage> {
     const messages$ = new Observable<ServerMessage>((subscriber) => {
-      if (this.#endReason !== undefined) return subscriber.complete();
+      if (this.#isOver) return subscriber.complete();
       this.used();
       const isFirst = !this.isListened;
       this.#messages.subscribe(subscriber);
       const { binding, isUnbound } = this.#sessionBinding;
-      if (isFirst && binding !== undefined) {
-        this.#listenAt(binding);
-        if (isUnbound) this.#sessionBinding.requestBinding(false);
-      }
+      if (isFirst && binding !== undefined) this.#listenAt(binding);
+      if (isFirst && isUnbound) this.#sessionBinding.requestBinding(false);
       return () => {
         if (this.isListened) return;
         this.#listening?.unsubscribe();
         if (this.isParked) this.park();
       };
     });
-    return this.#lists?.withNotices(messages$, this.#greeted ?? this.peer) ?? messages$;
+    return this.#lists?.withNotices(messages$, this.#greeted) ?? messages$;
   }
 
   /** See McpSession of protocol/ports.ts. */
@@ -220,7 +238,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   hold(): () => void {
     this.#holds += 1;
-    if (this.#endReason === undefined) this.used();
+    if (!this.#isOver) this.used();
     return () => {
       this.#holds -= 1;
       this.callEnded();
@@ -240,7 +258,6 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** Ends the session. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */
   close(reason = 'it was closed'): Promise<void> {
-    this.#isClosing = true;
     return this.#sessionBinding.end(reason);
   }
 
@@ -287,13 +304,15 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   callEnded(): void {
     this.#sessionBinding.callEnded();
-    if (this.#endReason === undefined) this.#supervisor.used(this);
+    if (!this.#isOver) this.#supervisor.used(this);
   }
 
-  moved(binding: Binding, from: InstanceRef | undefined): void {
-    this.#greeted ??= binding.peer;
+  moved(binding: Binding, { session: { binding: last, template }, binding: before }: RestingSession): void {
     if (this.isListened) this.#listenAt(binding);
-    if (from !== undefined && from !== binding.ref) this.#supervisor.moved(this, from);
+    if (last === undefined) return;
+    const { instanceId: id, serverId } = last;
+    const isSame = before === undefined ? serverId === binding.ref.serverId : before.ref === binding.ref;
+    if (!isSame) this.#supervisor.moved(this, { template, id, serverId });
   }
 
   get uris(): ResourceUris {
@@ -304,8 +323,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     this.#messages.next(message);
   }
 
-  ended(reason: string): void {
-    this.#endReason = reason;
+  ended(ending: Ending): void {
+    const { reason } = ending;
     // A client that initializes again would be refused: it gets the same error as callers without a session.
     const error = this.#supervisor.deps.isAccepting() ? sessionLost(reason) : callCutOff('no');
     for (const route of this.#calls.values()) route.refuse(error);
@@ -313,16 +332,21 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     this.#messages.complete();
     this.ended$.next(reason);
     this.ended$.complete();
-    this.#supervisor.ended(this, { reason, isLost: !this.#isClosing });
+    this.#supervisor.ended(this, ending);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
 
+  get #isOver(): boolean {
+    return this.value.endReason !== undefined;
+  }
+
   /** `reservation` as in SessionRoute. */
   #nextRound(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
     return new Observable((subscriber) => {
-      if (this.#endReason !== undefined) {
-        subscriber.error(sessionLost(this.#endReason));
+      const { endReason } = this.value;
+      if (endReason !== undefined) {
+        subscriber.error(sessionLost(endReason));
         return;
       }
       this.used();

@@ -22,10 +22,16 @@ import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { SessionValue } from '../../domain/session-value.ts';
 import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder, type SessionDeps } from './binder.ts';
-import { ClientSession, type SessionLists, type SessionSupervisor } from './client-session.ts';
+import { newSession } from './client-session.machine.ts';
+import {
+  type BoundInstance,
+  ClientSession,
+  type SessionLists,
+  type SessionSupervisor,
+} from './client-session.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */
@@ -102,11 +108,8 @@ export class ClientSessions implements SessionSupervisor {
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(CALLED_OFF);
-    this.#makeRoom(ownerId, this.#shares);
-    this.#takeBytes(ownerId, profile);
-    const session = new ClientSession(this, template, ownerId, this.#shared(profile), lists);
+    const session = this.#create(newSession(template, ownerId, profile), lists);
     this.#opening.add(session);
-    this.#shares.take(ownerId);
     const callOff = () => this.#end(session, CALLED_OFF);
     signal?.addEventListener('abort', callOff);
     try {
@@ -120,6 +123,21 @@ export class ClientSessions implements SessionSupervisor {
     if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
     this.#begin(session);
     this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
+    return session;
+  }
+
+  /**
+   * Makes a session again from its value, under the id that its client has. Nothing is opened before its first use; then it is bound
+   * as after the loss of a conversation. SESSION_NOT_FOUND when it is over, SESSION_LIMIT, SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
+   */
+  restore(id: string, value: SessionValue, lists?: SessionLists): ClientSession {
+    if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    const { endReason, greeted } = value;
+    if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
+    // A call that was under way may have arrived.
+    const session = this.#create({ ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, lists, id);
+    this.#begin(session);
+    session.restore();
     return session;
   }
 
@@ -192,7 +210,7 @@ export class ClientSessions implements SessionSupervisor {
     else this.#use(session);
   }
 
-  moved(session: ClientSession, from: InstanceRef): void {
+  moved(session: ClientSession, from: BoundInstance): void {
     const { id: fromInstanceId, serverId: fromServerId } = from;
     this.deps.emit({
       type: 'session.moved',
@@ -209,6 +227,16 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   // -----------------------------------------------------------------------------------------------------------------
+
+  #create(value: SessionValue, lists: SessionLists | undefined, id?: string): ClientSession {
+    const { template, ownerId, profile } = value;
+    this.#makeRoom(ownerId, this.#shares);
+    this.deps.fleet.group(template); // TEMPLATE_NOT_FOUND, before anything is counted
+    this.#takeBytes(ownerId, profile);
+    const session = new ClientSession(this, { ...value, profile: this.#shared(profile) }, lists, id);
+    this.#shares.take(ownerId);
+    return session;
+  }
 
   /** SESSION_LIMIT. */
   #takeBytes(ownerId: string, profile: ClientProfile): void {

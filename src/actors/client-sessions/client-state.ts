@@ -1,5 +1,5 @@
-// The state that a client expects its backend to remember: log level and subscribed resources. A legacy backend with a dedicated
-// conversation receives it, and again after a move; for all other backends the gateway keeps it and answers.
+// What a client expects its backend to remember: log level and subscribed resources. Both are in the value of the session. A legacy
+// backend with a dedicated conversation receives them, and again after a move; for all other backends the gateway answers.
 
 import {
   defer,
@@ -23,11 +23,13 @@ import { JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, SET_LEVEL, SUBSCRIBE } from '../../domain/mcp.ts';
+import type { SessionValue } from '../../domain/session-value.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
 import { ANSWER_MS, type SharedSubscription } from '../sharing/resource-subscriptions.ts';
 import type { Binding } from './bindings.ts';
+import type { ClientSessionEvent } from './client-session.machine.ts';
 
 /** Most requests that are repeated at the same time after a move. */
 const CONCURRENT_REPEATS = 16;
@@ -42,19 +44,35 @@ export function asksForLog({ method }: ExchangeRequest, binding: Binding): boole
   );
 }
 
+/** The session of a client. */
+interface StatefulSession {
+  readonly value: SessionValue;
+  /** The present binding, which may have changed while a request was answered. */
+  readonly binding: Binding | undefined;
+  send(
+    event: Extract<ClientSessionEvent, { readonly type: 'levelSet' | 'subscribed' | 'unsubscribed' }>,
+  ): void;
+}
+
 export class ClientState {
-  readonly #present: () => Binding | undefined;
+  readonly #session: StatefulSession;
   readonly #clock: Pick<Clock, 'alarm'>;
-  level: string | undefined;
-  /** Each resource with the release of its part in a shared subscription, if any. */
-  readonly uris = new Map<string, (() => void) | undefined>();
+  /** By URI: the release of its part in a shared subscription, if it has one. */
+  readonly #releases = new Map<string, () => void>();
+  /** The URIs of the value as a set, and the list that it was made from. */
+  #known: { readonly from: readonly string[]; readonly uris: ReadonlySet<string> } | undefined;
   /** URIs that were already repeated in the next conversation. */
   #repeated: ReadonlySet<string> | undefined;
 
-  /** `present`: the present binding of the session, which may have moved while a request was answered. */
-  constructor(present: () => Binding | undefined, clock: Pick<Clock, 'alarm'>) {
-    this.#present = present;
+  constructor(session: StatefulSession, clock: Pick<Clock, 'alarm'>) {
+    this.#session = session;
     this.#clock = clock;
+  }
+
+  get uris(): ReadonlySet<string> {
+    const { uris: from } = this.#session.value;
+    if (this.#known?.from !== from) this.#known = { from, uris: new Set(from) };
+    return this.#known.uris;
   }
 
   /** The plan for a request of `setsClientState`: it is forwarded to the backend, or answered here. */
@@ -65,7 +83,7 @@ export class ClientState {
       return refusal(`${method === SET_LEVEL ? 'level' : 'uri'} must be a string.`);
     if (method === SUBSCRIBE) return this.#subscribe(request, value, binding);
     const set = (): undefined => {
-      if (method === SET_LEVEL) this.level = value;
+      if (method === SET_LEVEL) this.#session.send({ type: 'levelSet', level: value });
       else this.#remove(value);
     };
     if (hasOwnState(binding) || (method === SET_LEVEL && !offersLog(binding)))
@@ -80,10 +98,11 @@ export class ClientState {
     const aborted$ = fromEvent(signal, 'abort');
     const send = (request: ExchangeRequest) =>
       upstream.exchange(request).pipe(filter(isFinal), takeUntil(aborted$));
-    this.#repeated = new Set(this.uris.keys());
-    const requests = [...this.uris.keys()].map((uri) => ({ method: SUBSCRIBE, params: { uri } }));
-    const level = this.level === undefined ? [] : [{ method: SET_LEVEL, params: { level: this.level } }];
-    const all$ = from([...level, ...requests]).pipe(mergeMap(send, CONCURRENT_REPEATS));
+    const { logLevel, uris } = this.#session.value;
+    this.#repeated = this.uris;
+    const requests = uris.map((uri) => ({ method: SUBSCRIBE, params: { uri } }));
+    const levels = logLevel === undefined ? [] : [{ method: SET_LEVEL, params: { level: logLevel } }];
+    const all$ = from([...levels, ...requests]).pipe(mergeMap(send, CONCURRENT_REPEATS));
     await lastValueFrom(all$, { defaultValue: undefined });
   }
 
@@ -91,12 +110,12 @@ export class ClientState {
   moved(binding: Binding): void {
     const repeated = this.#repeated;
     this.#repeated = undefined;
-    for (const uri of [...this.uris.keys()]) this.#subscribeAt(binding, uri, repeated?.has(uri) === true);
+    for (const uri of this.#session.value.uris) this.#subscribeAt(binding, uri, repeated?.has(uri) === true);
   }
 
   /** The session is over. */
   forget(): void {
-    for (const release of this.uris.values()) release?.();
+    for (const uri of [...this.#releases.keys()]) this.#share(uri, undefined);
   }
 
   #subscribe(request: ExchangeRequest, uri: string, binding: Binding): AttemptPlan | LocalAnswer {
@@ -126,24 +145,30 @@ export class ClientState {
   }
 
   #add(uri: string, binding: Binding, release: (() => void) | undefined): Promise<void> | undefined {
-    const present = this.#present() ?? binding;
-    this.uris.get(uri)?.();
-    this.uris.set(uri, release);
+    const present = this.#session.binding ?? binding;
+    this.#share(uri, release);
+    this.#session.send({ type: 'subscribed', uri });
     if (present !== binding) this.#subscribeAt(present, uri, false);
     return present.refresh();
   }
 
   #remove(uri: string): void {
-    this.uris.get(uri)?.();
-    this.uris.delete(uri);
-    void this.#present()?.refresh();
+    this.#share(uri, undefined);
+    this.#session.send({ type: 'unsubscribed', uri });
+    void this.#session.binding?.refresh();
+  }
+
+  /** The part in a shared subscription; the one before ends. */
+  #share(uri: string, release: (() => void) | undefined): void {
+    const before = this.#releases.get(uri);
+    if (release === undefined) this.#releases.delete(uri);
+    else this.#releases.set(uri, release);
+    before?.();
   }
 
   /** `isKnown`: the backend has the subscription. The one at the previous binding ends. */
   #subscribeAt(binding: Binding, uri: string, isKnown: boolean): void {
-    const release = this.uris.get(uri);
-    this.uris.set(uri, share(uri, binding)?.release);
-    release?.();
+    this.#share(uri, share(uri, binding)?.release);
     if (isKnown || !hasOwnState(binding)) return;
     const request = { method: SUBSCRIBE, params: { uri } };
     // The conversation itself reports its end.

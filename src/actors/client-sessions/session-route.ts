@@ -7,6 +7,7 @@ import { timer$ } from '../../domain/clock.ts';
 import { capacityYielded } from '../../domain/error-catalogue.ts';
 import {
   atInstance,
+  type Delivered,
   type GatewayError,
   isBackendAnswer,
   moreTelling,
@@ -102,8 +103,8 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     this.#second = undefined;
   }
 
-  countUnsafe(difference: 1 | -1): void {
-    this.#sessionBinding.countUnsafe(difference);
+  noteUnsafe(delivered: Delivered): void {
+    this.#sessionBinding.noteUnsafe(delivered);
   }
 
   /** Set for a request that changes the state of the client. */
@@ -257,7 +258,7 @@ class SessionAttempt implements At, AttemptPlan {
     else {
       // Before sending: afterwards the session that knew the tool may be gone.
       this.#isUnsafe = !isRepeatable(request, this.ref);
-      if (this.#isUnsafe) this.#route.countUnsafe(1);
+      if (this.#isUnsafe) this.#route.noteUnsafe('unknown');
       this.#route.use(binding);
       const plan = this.#route.statePlan(binding);
       if (plan !== undefined && !('request' in plan)) return plan;
@@ -273,7 +274,7 @@ class SessionAttempt implements At, AttemptPlan {
   }
 
   ended({ error }: ExchangeEnding): void {
-    if (this.#isUnsafe && error?.delivered === 'no') this.#route.countUnsafe(-1);
+    if (this.#isUnsafe) this.#route.noteUnsafe(error?.delivered === 'no' ? 'no' : 'yes');
   }
 }
 

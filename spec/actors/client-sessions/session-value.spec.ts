@@ -1,0 +1,189 @@
+// A session is written in each of its states, and made again from that in another gateway: a new actor, and nothing live of the old one.
+
+import * as assert from 'uvu/assert';
+import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { readSession, writeSession } from '../../../src/domain/session-value.ts';
+import {
+  ASKABLE,
+  ask,
+  type BackendOptions,
+  type Caller,
+  codeOf,
+  FULL,
+  FULL_MODERN,
+  fails,
+  Harness,
+  HTTP,
+  listenTo,
+  PLAIN,
+  pass,
+  resultOf,
+  STDIO,
+  settled,
+  silent,
+} from '../../helpers/failing-backend.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('session value');
+const URI = 'file:///notes';
+const SUBSCRIBE = { method: 'resources/subscribe', params: { uri: URI } };
+const SET_LEVEL = { method: 'logging/setLevel', params: { level: 'info' } };
+const DEDICATED: BackendOptions = { peer: FULL, fields: HTTP };
+const SHARED: BackendOptions = { peer: FULL, fields: STDIO };
+let before = new Harness();
+let after = new Harness();
+simulateTime(test, () => {
+  before = new Harness();
+  after = new Harness();
+});
+/** Calls that are never answered. */
+const calls: Caller[] = [];
+test.after.each(async () => {
+  for (const { subscription } of calls.splice(0)) subscription.unsubscribe();
+  await Promise.all([before.close(), after.close()]);
+});
+
+/** The session as another gateway makes it again. */
+function again(session: ClientSession): ClientSession {
+  const text = writeSession(session.value);
+  assert.is(text.includes(session.id), false, 'the id is a credential');
+  return after.sessions.restore(session.id, readSession(text));
+}
+
+/** Brings a session at the dedicated conversation of `a` into a state. */
+const STATES: Readonly<Record<string, (session: ClientSession) => Promise<unknown> | unknown>> = {
+  serving: () => undefined,
+  'serving, with a call under way': (session) => {
+    before.rewrite('a', silent);
+    calls.push(ask(session, 'read'));
+  },
+  parked: () => pass(LIMITS.sessionParkMs),
+  binding: async (session) => {
+    await before.add('b', DEDICATED);
+    before.freeze('b');
+    before.ref('a').drain();
+    calls.push(ask(session, 'read'));
+    await settled();
+  },
+  unbound: async (session) => {
+    before.ref('a').drain();
+    assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
+  },
+};
+
+for (const [state, enter] of Object.entries(STATES)) {
+  test(`goes on elsewhere when it was written in the state "${state}"`, async () => {
+    await before.add('a', DEDICATED);
+    const session = await before.openSession(ASKABLE, 'ann');
+    await resultOf(ask(session, SET_LEVEL));
+    await resultOf(ask(session, SUBSCRIBE));
+    await enter(session);
+    await after.add('a', DEDICATED);
+    const restored = again(session);
+    assert.equal(after.upstreams('a'), [], 'nothing is opened before its first use');
+    assert.equal(
+      [restored.id, restored.ownerId, restored.template, restored.profile, restored.instance.id],
+      [session.id, 'ann', 't', ASKABLE, 'a'],
+    );
+    assert.equal([restored.peer.era, restored.peer.capabilities], ['legacy', FULL.capabilities]);
+    assert.is(await resultOf(ask(restored, 'read')), 'a');
+    const [upstream] = after.upstreams('a');
+    assert.equal(upstream?.asked, ['logging/setLevel', 'resources/subscribe', 'tools/call']);
+    assert.equal(after.backend('a').profiles, [ASKABLE]);
+    const { messages } = listenTo(restored);
+    upstream?.sendNotification('notifications/resources/updated', { uri: URI });
+    assert.equal(messages.length, 1);
+    assert.equal(after.sessions.list().length, 1);
+  });
+}
+
+test('a session that has ended is over elsewhere, too, for the same reason', async () => {
+  await before.add('a', DEDICATED);
+  const session = await before.openSession();
+  await session.close('its client closed it');
+  await after.add('a', DEDICATED);
+  assert.throws(() => again(session), /its client closed it/);
+  assert.is(after.sessions.size, 0);
+});
+
+test('a session that finishes, since it may not move, is over at its next request', async () => {
+  await before.add('a', { ...DEDICATED, script: silent });
+  const session = await before.openSession();
+  await before.add('b', DEDICATED);
+  calls.push(ask(session, 'write'));
+  await settled();
+  before.ref('a').drain();
+  assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+  await after.add('b', DEDICATED);
+  const restored = again(session);
+  assert.is(codeOf(await ask(restored, 'read').end), 'SESSION_NOT_FOUND');
+  assert.equal([after.sessions.size, after.upstreams('b')], [0, []]);
+});
+
+for (const [name, how, goesOn] of [
+  ['a conversation of its own', DEDICATED, false],
+  ['a shared one', SHARED, true],
+] as const) {
+  test(`after a call that is not safe to repeat, in ${name}, it ${goesOn ? 'goes on' : 'is over'}`, async () => {
+    await before.add('a', how);
+    const session = await before.openSession();
+    await resultOf(ask(session, 'write'));
+    assert.is(session.value.unsafe, 'yes');
+    await after.add('a', how);
+    const end = await ask(again(session), 'read').end;
+    assert.is(codeOf(end), goesOn ? 'a' : 'SESSION_NOT_FOUND');
+  });
+}
+
+test('a call that is not safe to repeat and did not arrive does not count, but one under way does', async () => {
+  await before.add('a', { ...DEDICATED, script: fails('no') });
+  const session = await before.openSession();
+  const refused = ask(session, 'write');
+  for (const waitMs of [5, 25, 125]) await pass(waitMs);
+  assert.is(codeOf(await refused.end), 'BACKEND_UNAVAILABLE');
+  assert.is(session.value.unsafe, 'no');
+  before.rewrite('a', silent);
+  calls.push(ask(session, 'write'));
+  await settled();
+  assert.is(session.value.unsafe, 'unknown');
+  await after.add('a', DEDICATED);
+  assert.is(codeOf(await ask(again(session), 'read').end), 'SESSION_NOT_FOUND');
+});
+
+test('a shared session keeps level and subscriptions, which the gateway answers', async () => {
+  const shared = { ...SHARED, peer: FULL_MODERN };
+  await before.add('a', shared);
+  const session = await before.openSession(PLAIN);
+  await resultOf(ask(session, SET_LEVEL));
+  await resultOf(ask(session, SUBSCRIBE));
+  await after.add('a', shared);
+  const restored = again(session);
+  assert.equal([restored.logLevel, restored.value.uris, restored.peer.era], ['info', [URI], 'modern']);
+  assert.is(await resultOf(ask(restored, 'read')), 'a');
+});
+
+test('moves to another instance when its own is not there, and says so', async () => {
+  await before.add('a', DEDICATED);
+  const session = await before.openSession();
+  await after.add('b', DEDICATED);
+  const restored = again(session);
+  assert.is(await resultOf(ask(restored, 'read')), 'b');
+  const moves = after
+    .eventsOf('session.moved')
+    .map(({ fromInstanceId, instanceId }) => [fromInstanceId, instanceId]);
+  assert.equal(moves, [['a', 'b']]);
+});
+
+test('a client that listens is bound at once', async () => {
+  await before.add('a', DEDICATED);
+  const session = await before.openSession();
+  await after.add('a', DEDICATED);
+  const { subscription } = listenTo(again(session));
+  await settled();
+  assert.is(after.upstreams('a').length, 1);
+  subscription.unsubscribe();
+});
+
+test.run();
