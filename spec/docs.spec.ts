@@ -109,7 +109,7 @@ test('quote lines of the log as the program writes them', () => {
 });
 
 test('serve the files of ./shared, never of the folder that holds the database', () => {
-  const exposing = [...PAGES, 'src/gateway.ts', 'examples/embed.ts'].filter((file) =>
+  const exposing = [...PAGES, 'src/gateway/gateway.ts', 'examples/embed.ts'].filter((file) =>
     /server-filesystem \.(?!\/)/.test(readFileSync(join(root, file), 'utf8')),
   );
   assert.equal(exposing, []);

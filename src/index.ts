@@ -27,7 +27,7 @@ export type { JsonObject, JsonText, JsonValue } from './domain/json.ts';
 export type { JsonRpcError } from './domain/jsonrpc.ts';
 export type { ListField } from './domain/mcp.ts';
 export type { TransportKind } from './domain/transport-kinds.ts';
-export { createGateway, type Gateway } from './gateway.ts';
+export { createGateway, type Gateway } from './gateway/gateway.ts';
 export type {
   CallResult,
   ClientSessionView,
@@ -47,7 +47,7 @@ export type {
   TemplateHealth,
   TemplateSnapshot,
   TemplateView,
-} from './gateway-types.ts';
+} from './gateway/gateway-types.ts';
 export { type Cipher, createCipher } from './persistence/cipher.ts';
 export { type OpenStoreOptions, openStore, StoreOpenError } from './persistence/open.ts';
 export { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';

@@ -7,7 +7,7 @@ import type { Auth } from '../../src/auth/auth.ts';
 import { demoCalls, openDemo } from '../../src/cli/demo.ts';
 import { planDemo } from '../../src/cli/demo-servers.ts';
 import { CommandFailure } from '../../src/cli/failures.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { stdioServerPath } from '../fixtures/programs.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { folderOfEach } from '../helpers/folder.ts';

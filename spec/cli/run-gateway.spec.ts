@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { UsageError } from '../../src/cli/failures.ts';
 import { runGateway } from '../../src/cli/run-gateway.ts';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { VERSION } from '../../src/domain/version.ts';
 import { folderOfEach } from '../helpers/folder.ts';
 import { messageOf, rejects, thrownBy } from '../helpers/outcome.ts';

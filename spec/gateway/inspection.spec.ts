@@ -1,7 +1,7 @@
 // The actors that an inspector of a gateway sees: sessions of clients and their dedicated conversations, too, in one system.
 
 import * as assert from 'uvu/assert';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import type { ActorInspection, InspectedActor } from '../../src/index.ts';
 import type { EverythingHttp } from '../fixtures/everything/http-face.ts';
 import { startEverything } from '../fixtures/everything-server.ts';

@@ -1,7 +1,7 @@
 // The longest call over HTTP: its timeout, and the hard maximum of the gateway. Time is real, and short.
 
 import * as assert from 'uvu/assert';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

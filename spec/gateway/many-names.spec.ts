@@ -5,7 +5,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../src/domain/account.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernRequest, openSession, postTo, send } from './mcp-post.ts';

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { until } from '../conformance/transport.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernRequest, openSession, postTo, send } from './mcp-post.ts';

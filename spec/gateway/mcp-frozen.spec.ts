@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';

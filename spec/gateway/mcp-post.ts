@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import type { Gateway } from '../../src/gateway.ts';
+import type { Gateway } from '../../src/gateway/gateway.ts';
 import type { McpRequest } from '../../src/protocol/endpoint-types.ts';
 import { rpcFailureOf } from '../../src/protocol/rpc.ts';
 import { headersFor, KEY, VERSION } from '../protocol/modern/modern-harness.ts';

@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { startTaskServer, type TaskServer, type TaskServerOptions } from '../fixtures/task-server.ts';
 import { suite } from '../helpers/suite.ts';
 import { modernRequest, openSession, postTo } from './mcp-post.ts';

@@ -8,7 +8,7 @@ import { ANONYMOUS } from '../../src/domain/account.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { Backend, REGION, tool } from '../transports/http/tool-headers-harness.ts';

@@ -6,7 +6,7 @@ import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { serving, text } from '../helpers/function-backend.ts';
 import { suite } from '../helpers/suite.ts';

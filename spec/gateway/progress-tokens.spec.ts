@@ -1,7 +1,7 @@
 // Progress tokens that the gateway adds to calls, at each door, for HTTP servers of both eras. Source: ADR 112.
 
 import * as assert from 'uvu/assert';
-import type { GatewayOptions } from '../../src/gateway-types.ts';
+import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
 import { startApp } from '../helpers/http-app.ts';
 import { suite } from '../helpers/suite.ts';

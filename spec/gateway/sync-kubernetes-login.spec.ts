@@ -6,7 +6,7 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, connect } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import * as assert from 'uvu/assert';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { FakeCluster } from '../helpers/fake-cluster.ts';
 import { folderOfEach } from '../helpers/folder.ts';

@@ -7,7 +7,7 @@ import { createServer as createTlsServer } from 'node:tls';
 import { firstValueFrom, map } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { parseAllDocuments } from 'yaml';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { FakeCluster, type FakeObject } from '../helpers/fake-cluster.ts';
 import { folderOfEach } from '../helpers/folder.ts';

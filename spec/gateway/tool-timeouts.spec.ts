@@ -1,7 +1,7 @@
 // `tool_timeouts` of a template: the timeout of each call, at every door. Time is real, and short.
 
 import * as assert from 'uvu/assert';
-import { createGateway, type Gateway } from '../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
 import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { type Clock, systemClock } from '../../src/domain/clock.ts';
 import type { GatewayEvent } from '../../src/domain/events.ts';
-import { createGateway } from '../../src/gateway.ts';
+import { createGateway } from '../../src/gateway/gateway.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('a wall clock that is set');

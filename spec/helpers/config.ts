@@ -2,9 +2,9 @@
 
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
+import { loadConfig } from '../../src/config/config.ts';
 import { ConfigError } from '../../src/config/config-error.ts';
 import type { Environment, Flags } from '../../src/config/sources.ts';
-import { loadConfig } from '../../src/config.ts';
 
 /** The working folder of the gateway in these specs; it need not exist. */
 export const cwd = resolve('/srv/gateway');

@@ -7,7 +7,7 @@ import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import type { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { RevisionChange } from '../../src/persistence/revision-watch.ts';
-import { Registry } from '../../src/registry.ts';
+import { Registry } from '../../src/registry/registry.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { Harness } from './failing-backend.ts';
 import { type FailingStore, failingStore } from './failing-store.ts';

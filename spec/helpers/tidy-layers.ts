@@ -8,12 +8,10 @@ import type { Rule, Source } from './source-text.ts';
 const layers: readonly (readonly string[])[] = [
   ['cli'],
   ['server'],
-  ['server-auth'],
-  ['http', 'index', 'listeners'],
+  ['http', 'index'],
   ['metrics'],
-  ['gateway', 'storage', 'node-claim'],
-  ['registry-sync'],
-  ['registry', 'gateway-types'],
+  ['gateway'],
+  ['registry'],
   ['actors', 'protocol', 'auth'],
   ['transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
   ['balancing'],
@@ -127,7 +125,7 @@ export const layerRules: readonly Rule[] = [
   },
 ];
 
-/** `src/http/routes/x.ts` is in the room `http`, `src/gateway.ts` in the room `gateway`; other trees have no rooms. */
+/** `src/http/routes/x.ts` is in the room `http`, `src/index.ts` in the room `index`; other trees have no rooms. */
 function roomOf(path: string): string | undefined {
   return /^src\/([^/]+?)(?:\.ts)?(?:\/|$)/.exec(path)?.[1];
 }

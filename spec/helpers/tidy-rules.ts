@@ -16,7 +16,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/actors/calls/call-events.ts',
   'src/actors/calls/dispatcher.ts',
   'src/domain/events.ts',
-  'src/gateway.ts',
+  'src/gateway/gateway.ts',
   'src/registry/active-registry.ts',
   'src/registry/follower.ts',
   // Times in answers, samples and traces.
@@ -35,8 +35,8 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/auth/session-revalidator.ts',
   'src/auth/tokens.ts',
   'src/persistence/clock-skew.ts',
-  'src/registry.ts',
-  'src/server-auth.ts',
+  'src/registry/registry.ts',
+  'src/server/server-auth.ts',
   // An expiry that a login program prints, that of a cookie, and that of a state that another node may read.
   'src/discovery/login-program.ts',
   'src/transports/http/cookie-jar.ts',

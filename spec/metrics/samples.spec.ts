@@ -7,7 +7,7 @@ import { Metrics } from '../../src/actors/metrics.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instance.ts';
-import type { TemplateSnapshot } from '../../src/gateway-types.ts';
+import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
 import { LoadHistory, type SampleSelection, Samples } from '../../src/metrics/samples.ts';
 import { snapshotSample } from '../helpers/http-samples.ts';
 import { suite } from '../helpers/suite.ts';

@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import { ANONYMOUS, type Principal } from '../domain/account.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';

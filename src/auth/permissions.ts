@@ -1,7 +1,7 @@
 // The Principal of a user or a key, and the status of its account: pure functions of stored records. tokens.ts and api-keys.ts check
 // credentials; each route names the scope that it needs.
 
-import type { Config } from '../config.ts';
+import type { Config } from '../config/config.ts';
 import {
   type ApiKey,
   type Principal,

@@ -10,7 +10,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { lastWords } from '../domain/text.ts';
 import { defaultTransport, TRANSPORT_TRAITS } from '../domain/transport-kinds.ts';
 import { ownCommand } from '../domain/version.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { type DemoServer, planDemo, SHOWCASE } from './demo-servers.ts';
 import { writeFailure } from './failures.ts';
 import { printable } from './output.ts';

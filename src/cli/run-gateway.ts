@@ -2,13 +2,13 @@
 
 import { setFlagsFromString } from 'node:v8';
 import type { Logger } from 'pino';
-import { type Config, isLoopback } from '../config.ts';
+import { type Config, isLoopback } from '../config/config.ts';
 import { hasCode, OperatorError } from '../domain/errors.ts';
 import { ownCommand, VERSION } from '../domain/version.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { describeDatabase } from '../persistence/database-url.ts';
 import { DamagedFileError } from '../persistence/open.ts';
-import { type RunningServer, type ServerOptions, startServer } from '../server.ts';
+import { type RunningServer, type ServerOptions, startServer } from '../server/server.ts';
 import { databaseFailure } from './database/open-database.ts';
 import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';

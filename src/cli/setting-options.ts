@@ -1,9 +1,9 @@
 // The options of settings, made from the table in config/settings.ts, and the Config made from their values.
 
+import { type Config, loadConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { boolean, type Setting } from '../config/setting-types.ts';
 import { ALL_SETTINGS } from '../config/settings.ts';
-import { type Config, loadConfig } from '../config.ts';
 import type { CommandInput, OptionTable } from './command.ts';
 import { UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';

@@ -12,7 +12,7 @@ import type { ExchangeOptions } from '../domain/exchange.ts';
 import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
-import type { GatewayOptions } from '../gateway-types.ts';
+import type { GatewayOptions } from './gateway-types.ts';
 
 /** The same options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {

@@ -9,9 +9,9 @@ import { backendTimeout, openingCancelled, tooManyTests } from '../domain/error-
 import { asGatewayError, GatewayError, shuttingDown } from '../domain/errors.ts';
 import { OwnerShares } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
-import type { ConnectionOutcome, ConnectionTestOptions } from '../gateway-types.ts';
-import type { Registry } from '../registry.ts';
+import type { Registry } from '../registry/registry.ts';
 import type { Open, Transport, TransportDiagnostics } from '../transports/transport.ts';
+import type { ConnectionOutcome, ConnectionTestOptions } from './gateway-types.ts';
 
 /** Longest time until the outcome. Closing may take longer; only `close` waits for it. */
 const TEST_MS = 10_000;

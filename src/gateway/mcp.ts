@@ -17,12 +17,12 @@ import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { ByteBudget, HeldBytes } from '../domain/held-bytes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import type { GatewayOptions } from '../gateway-types.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { ListMemory } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
+import type { GatewayOptions } from './gateway-types.ts';
 import { type BackendDeps, TemplateBackends } from './template-backends.ts';
 import { WithheldItems } from './withheld-items.ts';
 

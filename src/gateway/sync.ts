@@ -16,11 +16,11 @@ import { sleep, systemClock } from '../domain/clock.ts';
 import type { ImportReport, SyncOptions, SyncOutcome, SyncReport } from '../domain/deployment.ts';
 import { messageOf } from '../domain/errors.ts';
 import { SerialQueue } from '../domain/serial-queue.ts';
-import type { DiscoveryOptions } from '../gateway-types.ts';
 import { RegistryFileError, readRegistryFile } from '../persistence/registry-file.ts';
 import { catchUp } from '../registry/catch-up.ts';
-import type { Registry } from '../registry.ts';
-import { cameFrom, importContents, syncListing } from '../registry-sync.ts';
+import type { Registry } from '../registry/registry.ts';
+import { cameFrom, importContents, syncListing } from '../registry/registry-sync.ts';
+import type { DiscoveryOptions } from './gateway-types.ts';
 
 /** What sync needs of a gateway. Without `env` there are no sources. */
 export interface SyncDeps extends Partial<DiscoveryOptions> {

@@ -1,4 +1,4 @@
-// The HTTP application: the middlewares in the order of their execution, and the routes. src/listeners.ts has
+// The HTTP application: the middlewares in the order of their execution, and the routes. src/server/listeners.ts has
 // sockets, ports and connection timeouts.
 
 import { channel } from 'node:diagnostics_channel';
@@ -6,10 +6,10 @@ import type { RequestListener } from 'node:http';
 import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import type { Logger } from 'pino';
-import { isLoopback } from '../config.ts';
+import { isLoopback } from '../config/config.ts';
 import { methodNotAllowed } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';

@@ -12,8 +12,8 @@ import {
 } from '../domain/exchange.ts';
 import { isFields, JsonText } from '../domain/json.ts';
 import { LIST_METHODS, type ListField, META } from '../domain/mcp.ts';
-import type { Gateway } from '../gateway.ts';
-import type { ListResult } from '../gateway-types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { ListResult } from '../gateway/gateway-types.ts';
 import { bytes, type Reply, type StreamEvent } from './reply.ts';
 import { ClientGone, type HttpRequest } from './request.ts';
 

@@ -3,7 +3,7 @@
 
 import Type, { type StaticEncode, type TObject, type TSchema, type TUnknown } from 'typebox';
 import type { Auth } from '../auth/auth.ts';
-import type { ConfigRow } from '../config.ts';
+import type { ConfigRow } from '../config/config.ts';
 import type { Principal, Scope } from '../domain/account.ts';
 import type { AllowedCommand } from '../domain/command.ts';
 import {
@@ -22,7 +22,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { TemplateId } from '../domain/template.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import type { Prometheus } from '../metrics/prometheus.ts';
 import type { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';

@@ -3,8 +3,8 @@
 
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
 import { serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
-import type { Gateway } from '../gateway.ts';
-import type { GatewayStats, Server } from '../gateway-types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { GatewayStats, Server } from '../gateway/gateway-types.ts';
 
 /** Sorted names of the templates that the principal may use. */
 export function visibleTemplates(gateway: Pick<Gateway, 'templates'>, principal: Principal): string[] {

@@ -7,7 +7,7 @@ import type { InstanceCounts, Metrics, TemplateCounts } from '../actors/metrics.
 import type { ErrorCode } from '../domain/errors.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
 import { API_VERSION, VERSION } from '../domain/version.ts';
-import type { TemplateSnapshot } from '../gateway-types.ts';
+import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
 
 export interface MetricsReading {
   readonly templates: readonly TemplateSnapshot[];

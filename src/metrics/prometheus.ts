@@ -9,7 +9,7 @@ import { BUCKET_SECONDS } from '../actors/durations.ts';
 import { increment } from '../actors/metrics.ts';
 import { mayUse, type Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
-import type { Gateway } from '../gateway.ts';
+import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS, type Metric, type MetricsReading } from './metric-table.ts';
 
 type PromClient = typeof import('prom-client');

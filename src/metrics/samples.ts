@@ -26,8 +26,8 @@ import {
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
 import { systemClock, ticks$, timer$ } from '../domain/clock.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
-import type { Gateway } from '../gateway.ts';
-import type { TemplateSnapshot } from '../gateway-types.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
 
 export const SAMPLED = 'gateway.sampled';
 

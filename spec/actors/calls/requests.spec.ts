@@ -13,7 +13,7 @@ import {
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { createGateway, type Gateway } from '../../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { InProcessHandler } from '../../../src/transports/transport.ts';
 import { rpcError } from '../../helpers/function-backend.ts';
 import { errorOf, thrownBy } from '../../helpers/outcome.ts';

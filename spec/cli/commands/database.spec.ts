@@ -4,7 +4,7 @@ import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'no
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
 import { withDatabase } from '../../../src/cli/database/open-database.ts';
-import { loadConfig } from '../../../src/config.ts';
+import { loadConfig } from '../../../src/config/config.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { openStore } from '../../../src/persistence/open.ts';
 import { folderOfEach } from '../../helpers/folder.ts';

@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { VERSION } from '../../../src/domain/version.ts';
-import { createGateway, Gateway } from '../../../src/gateway.ts';
+import { createGateway, Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { definition } from '../../helpers/failing-backend.ts';

@@ -1,8 +1,8 @@
 // GET /gateway/settings, with settings from flags, environment and a file; and the log level.
 
 import * as assert from 'uvu/assert';
+import { loadConfig } from '../../../src/config/config.ts';
 import { ALL_SETTINGS } from '../../../src/config/settings.ts';
-import { loadConfig } from '../../../src/config.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';

@@ -4,9 +4,9 @@
 import { copyFile, open, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { loadConfig } from '../../../src/config.ts';
+import { loadConfig } from '../../../src/config/config.ts';
 import { openStore } from '../../../src/persistence/open.ts';
-import { startServer } from '../../../src/server.ts';
+import { startServer } from '../../../src/server/server.ts';
 import { caller, statusAndCode } from '../../helpers/caller.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { AS_IT_COMES, runProgram } from '../../helpers/program.ts';

@@ -4,8 +4,8 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { loadConfig } from '../../../src/config.ts';
-import { startServer } from '../../../src/server.ts';
+import { loadConfig } from '../../../src/config/config.ts';
+import { startServer } from '../../../src/server/server.ts';
 import { readCatalogue } from '../../../src/templates/catalogue.ts';
 import { instanceInputOf } from '../../../src/templates/launch.ts';
 import { caller } from '../../helpers/caller.ts';

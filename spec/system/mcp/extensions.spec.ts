@@ -4,7 +4,7 @@
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import { createGateway, type Gateway } from '../../../src/gateway.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { modernRequest, openSession, postTo } from '../../gateway/mcp-post.ts';
 import { suite } from '../../helpers/suite.ts';
 import { KEY } from '../../protocol/modern/modern-harness.ts';

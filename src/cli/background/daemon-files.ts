@@ -2,7 +2,7 @@
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Config, isLoopback } from '../../config.ts';
+import { type Config, isLoopback } from '../../config/config.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type OptionTable, optionsOf } from '../command.ts';
 import { writePrivateFile } from '../private-file.ts';
@@ -34,7 +34,7 @@ export const DAEMON_OPTIONS: OptionTable = Object.fromEntries(
 );
 
 export async function daemonFiles(config: Config, { env }: Pick<Terminal, 'env'>): Promise<DaemonFiles> {
-  const { stateFolderOf } = await import('../../storage.ts');
+  const { stateFolderOf } = await import('../../server/storage.ts');
   return filesIn(stateFolderOf(config, env));
 }
 

@@ -3,7 +3,7 @@
 
 import { copyFileSync, existsSync, fstatSync, ftruncateSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { lockFile } from '../../persistence/file-lock.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';

@@ -1,7 +1,7 @@
 // `stagedoor config | doctor`: the settings, with their sources, of a gateway that would start here now, and
 // checks of the conditions for it, with advice.
 
-import type { ConfigRow } from '../../config.ts';
+import type { ConfigRow } from '../../config/config.ts';
 import { fields } from '../answers.ts';
 import type { Command } from '../command.ts';
 import type { Examination } from '../doctor/checks.ts';

@@ -1,7 +1,7 @@
 // `stagedoor gateway start` runs a gateway until a signal stops it, in the foreground or as a daemon; `gateway stop` ends a daemon.
 
+import type { Config, ConfigRow } from '../../config/config.ts';
 import { SETTINGS } from '../../config/settings.ts';
-import type { Config, ConfigRow } from '../../config.ts';
 import { DAEMON_MARK, DAEMON_OPTIONS } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
 import { releaseCompiledCode } from '../compiled-code.ts';

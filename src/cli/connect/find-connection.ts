@@ -4,8 +4,8 @@
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { isLoopback } from '../../config/config.ts';
 import { didYouMean } from '../../config/nearest.ts';
-import { isLoopback } from '../../config.ts';
 import { ALL_TEMPLATES, type Connections, type Key, type ProgramConnection } from '../../connect/kind.ts';
 import { commandWords } from '../../domain/command.ts';
 import { ownCommand } from '../../domain/version.ts';

@@ -1,7 +1,7 @@
 // Opens the database of the settings for a command. Unlike a gateway, only `db migrate` creates a database: a misspelt path must
 // not become an empty database without accounts.
 
-import type { Config } from '../../config.ts';
+import type { Config } from '../../config/config.ts';
 import { asGatewayError, OperatorError, reasonOf } from '../../domain/errors.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { type DatabaseDescription, describeDatabase } from '../../persistence/database-url.ts';
@@ -13,7 +13,7 @@ import {
   StoreOpenError,
 } from '../../persistence/open.ts';
 import type { MigrationStatus } from '../../persistence/store.ts';
-import { openStorage, type Storage } from '../../storage.ts';
+import { openStorage, type Storage } from '../../server/storage.ts';
 import { issueText } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';

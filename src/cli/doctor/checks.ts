@@ -3,14 +3,14 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { delimiter, dirname, join } from 'node:path';
-import { type Config, isLoopback } from '../../config.ts';
+import { type Config, isLoopback } from '../../config/config.ts';
 import { commandWords } from '../../domain/command.ts';
 import { localUrl } from '../../domain/endpoint.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { RegistryFileError, readRegistryFile } from '../../persistence/registry-file.ts';
-import { stateFolderOf } from '../../storage.ts';
+import { stateFolderOf } from '../../server/storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';

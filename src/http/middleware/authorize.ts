@@ -6,7 +6,7 @@ import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/rate-limi
 import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { accountsFromHereOnly, tooManyFreeMessages } from '../../domain/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import {
   callerCheck,
   callerRefusalOf,

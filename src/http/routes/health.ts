@@ -13,8 +13,8 @@ import {
 } from '../../domain/errors.ts';
 import { countHealth } from '../../domain/instance.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
-import type { Gateway } from '../../gateway.ts';
-import type { Server, TemplateView } from '../../gateway-types.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import type { Server, TemplateView } from '../../gateway/gateway-types.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
 import { defineRoute, type Route, TemplateParams } from '../route.ts';
 import { closed, integer, named, nullable, number, rounded, Time, text } from '../schemas.ts';

@@ -16,7 +16,7 @@ import {
 import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors.ts';
 import { InstanceInput } from '../../domain/instance.ts';
 import { TemplateId } from '../../domain/template.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import type { Registration } from '../../registry/registry-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { json, located, noContent } from '../reply.ts';

@@ -10,7 +10,7 @@ import { isJsonObject, type JsonText } from '../../domain/json.ts';
 import { fieldIn } from '../../domain/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { TemplateId } from '../../domain/template.ts';
-import type { Server } from '../../gateway-types.ts';
+import type { Server } from '../../gateway/gateway-types.ts';
 import { resultReply } from '../exchange-reply.ts';
 import { PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../reply.ts';

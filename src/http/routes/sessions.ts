@@ -7,7 +7,7 @@ import { sessionUnknown } from '../../domain/error-catalogue.ts';
 import { hasCode } from '../../domain/errors.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { cutText } from '../../domain/text.ts';
-import type { ClientSessionView } from '../../gateway-types.ts';
+import type { ClientSessionView } from '../../gateway/gateway-types.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, type Route, type Services, SessionParams } from '../route.ts';
 import { closed, flag, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';

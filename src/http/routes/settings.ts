@@ -2,8 +2,8 @@
 // its source and takes effect at the next start; only the log level can be changed here, until the next start.
 
 import Type, { type Static } from 'typebox';
+import type { ConfigRow } from '../../config/config.ts';
 import { LOG_LEVELS, SETTINGS } from '../../config/settings.ts';
-import type { ConfigRow } from '../../config.ts';
 import { json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { closed, text } from '../schemas.ts';

@@ -9,7 +9,7 @@ import {
 } from '../../balancing/load-balancer.ts';
 import type { Principal } from '../../domain/account.ts';
 import { countHealth } from '../../domain/instance.ts';
-import type { Gateway } from '../../gateway.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
 import { json, noContent } from '../reply.ts';

@@ -3,13 +3,13 @@
 
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { DEFAULT_POLICY } from '../src/balancing/policy.ts';
-import { GatewayError } from '../src/domain/errors.ts';
-import { createGateway, type Gateway } from '../src/gateway.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { HeldTool, rpcError, serving } from './helpers/function-backend.ts';
-import { codeOf } from './helpers/outcome.ts';
-import { suite } from './helpers/suite.ts';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { HeldTool, rpcError, serving } from '../helpers/function-backend.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('gateway');
 const WAIT = { waitMs: 5_000 };

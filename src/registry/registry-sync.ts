@@ -11,12 +11,12 @@ import type {
   SyncedInstance,
   SyncOptions,
   SyncReport,
-} from './domain/deployment.ts';
-import { asGatewayError, databaseUnavailable, hasCode } from './domain/errors.ts';
-import type { InstanceDefinition } from './domain/instance.ts';
-import { definedFields } from './domain/json.ts';
-import type { FileContents } from './registry/registry-types.ts';
+} from '../domain/deployment.ts';
+import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { definedFields } from '../domain/json.ts';
 import type { Registry } from './registry.ts';
+import type { FileContents } from './registry-types.ts';
 
 /** Synchronizes with the listing of a source. DATABASE_UNAVAILABLE. */
 export async function syncListing(

@@ -9,19 +9,19 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { filter, firstValueFrom, Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { createGateway, type Gateway } from '../src/gateway.ts';
-import { until } from './conformance/transport.ts';
-import { becomes } from './helpers/eventually.ts';
-import { failingStore } from './helpers/failing-store.ts';
-import { HeldTool, serving } from './helpers/function-backend.ts';
-import { codeOf, errorSummary, rejects } from './helpers/outcome.ts';
-import { descendantsOf, isRunning } from './helpers/processes.ts';
-import { suite } from './helpers/suite.ts';
-import { withRawServer } from './transports/raw-server.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { until } from '../conformance/transport.ts';
+import { becomes } from '../helpers/eventually.ts';
+import { failingStore } from '../helpers/failing-store.ts';
+import { HeldTool, serving } from '../helpers/function-backend.ts';
+import { codeOf, errorSummary, rejects } from '../helpers/outcome.ts';
+import { descendantsOf, isRunning } from '../helpers/processes.ts';
+import { suite } from '../helpers/suite.ts';
+import { withRawServer } from '../transports/raw-server.ts';
 
 const test = suite('gateway: closing', { timeoutMs: 120_000 });
 const WAIT = { waitMs: 60_000 };
-const SERVER = fileURLToPath(new URL('fixtures/stdio-server.ts', import.meta.url));
+const SERVER = fileURLToPath(new URL('../fixtures/stdio-server.ts', import.meta.url));
 
 test('closes right after it was made, and does not close the store', async () => {
   const store = failingStore();

@@ -3,16 +3,16 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { DEFAULT_POLICY } from '../src/balancing/policy.ts';
-import { databaseUnavailable } from '../src/domain/errors.ts';
-import { LIMITS } from '../src/domain/limits.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { importContents } from '../src/registry-sync.ts';
-import { pass } from './helpers/failing-backend.ts';
-import { Node } from './helpers/nodes.ts';
-import { codeOf, endOf } from './helpers/outcome.ts';
-import { simulateTime } from './helpers/simulated-time.ts';
-import { suite } from './helpers/suite.ts';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { databaseUnavailable } from '../../src/domain/errors.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { importContents } from '../../src/registry/registry-sync.ts';
+import { pass } from '../helpers/failing-backend.ts';
+import { Node } from '../helpers/nodes.ts';
+import { codeOf, endOf } from '../helpers/outcome.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: nodes');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };

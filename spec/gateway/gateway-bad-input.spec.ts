@@ -3,13 +3,13 @@
 
 import { isObservable, lastValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { DEFAULT_POLICY } from '../src/balancing/policy.ts';
-import { GatewayError } from '../src/domain/errors.ts';
-import { createGateway, type Gateway } from '../src/gateway.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { serving, text } from './helpers/function-backend.ts';
-import { errorOf } from './helpers/outcome.ts';
-import { suite } from './helpers/suite.ts';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { GatewayError } from '../../src/domain/errors.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { serving, text } from '../helpers/function-backend.ts';
+import { errorOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('gateway: bad input');
 

@@ -4,11 +4,11 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { loadConfig } from '../src/config.ts';
-import { openStorage } from '../src/storage.ts';
-import { definition as instance } from './helpers/failing-backend.ts';
-import { folderOfEach } from './helpers/folder.ts';
-import { suite } from './helpers/suite.ts';
+import { loadConfig } from '../../src/config/config.ts';
+import { openStorage } from '../../src/server/storage.ts';
+import { definition as instance } from '../helpers/failing-backend.ts';
+import { folderOfEach } from '../helpers/folder.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('storage');
 const folder = folderOfEach(test);

@@ -4,40 +4,35 @@
 
 import { randomBytes } from 'node:crypto';
 import { filter, firstValueFrom, type Observable, race } from 'rxjs';
-import type { Member } from './actors/group.ts';
-import { InstanceRef } from './actors/instances/instance-ref.ts';
+import type { Member } from '../actors/group.ts';
+import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import {
   changedSettings,
   type LoadBalancerChange,
   type LoadBalancerSettings,
   type TemplateSettings,
-} from './balancing/load-balancer.ts';
-import { type Clock, timer$ } from './domain/clock.ts';
+} from '../balancing/load-balancer.ts';
+import { type Clock, timer$ } from '../domain/clock.ts';
 import {
   commandExposes,
   duplicateServer,
   endpointNotAllowed,
   notHealthyInTime,
-} from './domain/error-catalogue.ts';
-import { databaseUnavailable, hasCode, shuttingDown } from './domain/errors.ts';
-import type { InstanceChange, InstanceDefinition, InstanceInput } from './domain/instance.ts';
-import { changedInstance, defineInstance } from './domain/registration.ts';
-import type { TaskScheduler } from './domain/task-scheduler.ts';
-import { isStored } from './domain/transport-kinds.ts';
-import type { RevisionChange } from './persistence/revision-watch.ts';
-import type { Store } from './persistence/store.ts';
-import { ActiveRegistry, type ActiveRegistryDeps } from './registry/active-registry.ts';
-import { ChangeQueue } from './registry/change-queue.ts';
-import {
-  checkedInstance,
-  checkedInstanceChange,
-  checkedSettings,
-  checkName,
-} from './registry/checked-input.ts';
-import { Follower } from './registry/follower.ts';
-import type { RegisterOptions, Registration } from './registry/registry-types.ts';
-import { exposureOf, type ProtectedPath } from './templates/command-exposure.ts';
-import { type AddressCheck, deniedAddress } from './transports/network-guard.ts';
+} from '../domain/error-catalogue.ts';
+import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors.ts';
+import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domain/instance.ts';
+import { changedInstance, defineInstance } from '../domain/registration.ts';
+import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import { isStored } from '../domain/transport-kinds.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
+import type { Store } from '../persistence/store.ts';
+import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
+import { type AddressCheck, deniedAddress } from '../transports/network-guard.ts';
+import { ActiveRegistry, type ActiveRegistryDeps } from './active-registry.ts';
+import { ChangeQueue } from './change-queue.ts';
+import { checkedInstance, checkedInstanceChange, checkedSettings, checkName } from './checked-input.ts';
+import { Follower } from './follower.ts';
+import type { RegisterOptions, Registration } from './registry-types.ts';
 
 /** Attempts to store an instance that other nodes change meanwhile. */
 const ATTEMPTS = 5;

@@ -5,8 +5,8 @@ import type { RequestListener, ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { type ConnectionBounds, Connections } from '../../src/listeners/connections.ts';
-import { openListeners } from '../../src/listeners.ts';
+import { type ConnectionBounds, Connections } from '../../src/server/connections.ts';
+import { openListeners } from '../../src/server/listeners.ts';
 import { openRaw, readUntil, untilClosed } from '../helpers/http-raw.ts';
 import { suite } from '../helpers/suite.ts';
 

@@ -2,10 +2,10 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { createGateway, type Gateway } from '../src/gateway.ts';
-import { HeldTool, rpcError, serving } from './helpers/function-backend.ts';
-import { codeOf } from './helpers/outcome.ts';
-import { suite } from './helpers/suite.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { HeldTool, rpcError, serving } from '../helpers/function-backend.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('gateway: statistics');
 const WAIT = { waitMs: 5_000 };

@@ -1,17 +1,17 @@
 // Imports of a registry file: the instances of the file follow it, all others stay as they are.
 
 import * as assert from 'uvu/assert';
-import type { LoadBalancerSettings } from '../src/balancing/load-balancer.ts';
-import type { ImportReport } from '../src/domain/deployment.ts';
-import { databaseUnavailable } from '../src/domain/errors.ts';
-import type { InstanceInput } from '../src/domain/instance.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
-import type { RegistryEntry } from '../src/persistence/registry-entry.ts';
-import { importContents } from '../src/registry-sync.ts';
-import { startsForEver } from './helpers/failing-backend.ts';
-import { Node } from './helpers/nodes.ts';
-import { codeOf, endOf, errorOf } from './helpers/outcome.ts';
-import { suite } from './helpers/suite.ts';
+import type { LoadBalancerSettings } from '../../src/balancing/load-balancer.ts';
+import type { ImportReport } from '../../src/domain/deployment.ts';
+import { databaseUnavailable } from '../../src/domain/errors.ts';
+import type { InstanceInput } from '../../src/domain/instance.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { RegistryEntry } from '../../src/persistence/registry-entry.ts';
+import { importContents } from '../../src/registry/registry-sync.ts';
+import { startsForEver } from '../helpers/failing-backend.ts';
+import { Node } from '../helpers/nodes.ts';
+import { codeOf, endOf, errorOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry import');
 const NOTHING: ImportReport = {

@@ -3,15 +3,15 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import * as assert from 'uvu/assert';
-import { STRATEGY_NAMES } from '../src/balancing/strategies.ts';
-import { readAll } from '../src/config/setting-types.ts';
-import { SETTINGS, ALL_SETTINGS as settings } from '../src/config/settings.ts';
-import { addresses, cwd, load, refusal, type Written } from './helpers/config.ts';
-import { suite } from './helpers/suite.ts';
+import { STRATEGY_NAMES } from '../../src/balancing/strategies.ts';
+import { readAll } from '../../src/config/setting-types.ts';
+import { SETTINGS, ALL_SETTINGS as settings } from '../../src/config/settings.ts';
+import { addresses, cwd, load, refusal, type Written } from '../helpers/config.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('configuration');
 
-const documentation = new URL('../docs/reference/configuration.md', import.meta.url);
+const documentation = new URL('../../docs/reference/configuration.md', import.meta.url);
 
 test('has the defaults of the table, which the documentation shows, when nothing is set', () => {
   const { rows: _, listeners, portsDefaulted, nodeId, nodeHost, ...more } = load();

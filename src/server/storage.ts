@@ -4,13 +4,13 @@
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { encryptionKeys, localSecret, type SigningSecret, sharedSecret } from './auth/signing-secret.ts';
-import type { Config } from './config.ts';
-import { createCipher } from './persistence/cipher.ts';
-import { type DatabaseDescription, describeDatabase } from './persistence/database-url.ts';
-import { type OpenStoreOptions, openStore } from './persistence/open.ts';
-import type { Store } from './persistence/store.ts';
-import { credentialsPath, homeFolder, type ProtectedPath } from './templates/command-exposure.ts';
+import { encryptionKeys, localSecret, type SigningSecret, sharedSecret } from '../auth/signing-secret.ts';
+import type { Config } from '../config/config.ts';
+import { createCipher } from '../persistence/cipher.ts';
+import { type DatabaseDescription, describeDatabase } from '../persistence/database-url.ts';
+import { type OpenStoreOptions, openStore } from '../persistence/open.ts';
+import type { Store } from '../persistence/store.ts';
+import { credentialsPath, homeFolder, type ProtectedPath } from '../templates/command-exposure.ts';
 
 export interface Storage {
   readonly store: Store;

@@ -8,13 +8,18 @@ import { connect, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { freePort } from '../src/cli/demo-servers.ts';
-import { LIMITS } from '../src/domain/limits.ts';
-import { Connections } from '../src/listeners/connections.ts';
-import { ListenError, type Listeners, openListeners, type ReceiveTimeouts } from '../src/listeners.ts';
-import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from './helpers/http-raw.ts';
-import { messageOf } from './helpers/outcome.ts';
-import { suite } from './helpers/suite.ts';
+import { freePort } from '../../src/cli/demo-servers.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
+import { Connections } from '../../src/server/connections.ts';
+import {
+  ListenError,
+  type Listeners,
+  openListeners,
+  type ReceiveTimeouts,
+} from '../../src/server/listeners.ts';
+import { accepts, openRaw, readAll, readUntil, sendRaw, untilClosed } from '../helpers/http-raw.ts';
+import { messageOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('listeners');
 const cleanups: (() => unknown)[] = [];
@@ -324,7 +329,7 @@ function longestBacklog(): number {
 
 /** A process that listens, and prints its URL. */
 async function listenerInChild() {
-  const module = JSON.stringify(new URL('../src/listeners.ts', import.meta.url).href);
+  const module = JSON.stringify(new URL('../../src/server/listeners.ts', import.meta.url).href);
   const wanted = '{ listeners: [{ host: "127.0.0.1", port: 0, label: "gateway" }], portsDefaulted: false }';
   const code = `import { openListeners } from ${module};
     const { urls } = await openListeners(${wanted}, (_, response) => response.end());

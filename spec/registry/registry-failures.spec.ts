@@ -2,13 +2,13 @@
 // change is not affected.
 
 import * as assert from 'uvu/assert';
-import { DEFAULT_POLICY } from '../src/balancing/policy.ts';
-import { type Delivered, databaseUnavailable } from '../src/domain/errors.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { startsForEver } from './helpers/failing-backend.ts';
-import { Node } from './helpers/nodes.ts';
-import { endOf, errorOf } from './helpers/outcome.ts';
-import { suite } from './helpers/suite.ts';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { type Delivered, databaseUnavailable } from '../../src/domain/errors.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { startsForEver } from '../helpers/failing-backend.ts';
+import { Node } from '../helpers/nodes.ts';
+import { endOf, errorOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: failures');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };

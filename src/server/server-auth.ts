@@ -2,12 +2,12 @@
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
-import { createAuth } from './auth/auth.ts';
-import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from './auth/first-admin.ts';
-import { Passwords } from './auth/passwords.ts';
-import type { Config } from './config.ts';
-import { systemClock } from './domain/clock.ts';
-import type { RevisionChange } from './persistence/revision-watch.ts';
+import { createAuth } from '../auth/auth.ts';
+import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/first-admin.ts';
+import { Passwords } from '../auth/passwords.ts';
+import type { Config } from '../config/config.ts';
+import { systemClock } from '../domain/clock.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 
 const OPEN_SECRET =

@@ -14,27 +14,27 @@ import {
   skip,
   startWith,
 } from 'rxjs';
-import type { Auth } from './auth/auth.ts';
-import { availableMemoryBytes } from './config/memory.ts';
-import { programUser } from './config/program-user.ts';
-import { type Config, isLoopback } from './config.ts';
-import type { SyncReport } from './domain/deployment.ts';
-import { memoryBounds } from './domain/held-bytes.ts';
-import { Gateway } from './gateway.ts';
-import { createApp, createMetricsApp, createStartingApp, type HttpApp } from './http/app.ts';
-import { Connections } from './listeners/connections.ts';
+import type { Auth } from '../auth/auth.ts';
+import { type Config, isLoopback } from '../config/config.ts';
+import { availableMemoryBytes } from '../config/memory.ts';
+import { programUser } from '../config/program-user.ts';
+import type { SyncReport } from '../domain/deployment.ts';
+import { memoryBounds } from '../domain/held-bytes.ts';
+import { Gateway } from '../gateway/gateway.ts';
+import { createApp, createMetricsApp, createStartingApp, type HttpApp } from '../http/app.ts';
+import { watchClockSkew } from '../persistence/clock-skew.ts';
+import { describeDatabase } from '../persistence/database-url.ts';
+import { fileExposureOf } from '../persistence/open.ts';
+import { readRegistryFile } from '../persistence/registry-file.ts';
+import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
+import { FULL } from '../persistence/store-errors.ts';
+import { readCatalogue } from '../templates/catalogue.ts';
+import { namesCollector } from '../tracing/tracing.ts';
+import { Connections } from './connections.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
-import { watchClockSkew } from './persistence/clock-skew.ts';
-import { describeDatabase } from './persistence/database-url.ts';
-import { fileExposureOf } from './persistence/open.ts';
-import { readRegistryFile } from './persistence/registry-file.ts';
-import { type RevisionChange, watchRevision } from './persistence/revision-watch.ts';
-import { FULL } from './persistence/store-errors.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage } from './storage.ts';
-import { readCatalogue } from './templates/catalogue.ts';
-import { namesCollector } from './tracing/tracing.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   /** One line each: problems that did not prevent the start. */
@@ -92,7 +92,7 @@ async function start(
   const { log = pino({ level: 'silent' }), isTerminal = false } = options;
   // Sends traces if the standard variables name a collector.
   const otlp = namesCollector(process.env)
-    ? await (await import('./tracing/otlp.ts')).startOtlp(process.env, log)
+    ? await (await import('../tracing/otlp.ts')).startOtlp(process.env, log)
     : undefined;
   onUndo(async () => otlp?.close());
   // Read before anything is opened: an unreadable document must not leave a half-started gateway.

@@ -2,13 +2,13 @@
 
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
-import type { Config, ListenAddress } from './config.ts';
-import { systemClock } from './domain/clock.ts';
-import { hostAndPort, localUrl } from './domain/endpoint.ts';
-import { OperatorError } from './domain/errors.ts';
-import { LIMITS } from './domain/limits.ts';
-import { TaskScheduler } from './domain/task-scheduler.ts';
-import { Connections } from './listeners/connections.ts';
+import type { Config, ListenAddress } from '../config/config.ts';
+import { systemClock } from '../domain/clock.ts';
+import { hostAndPort, localUrl } from '../domain/endpoint.ts';
+import { OperatorError } from '../domain/errors.ts';
+import { LIMITS } from '../domain/limits.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
+import { Connections } from './connections.ts';
 
 /** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
 export class ListenError extends OperatorError {

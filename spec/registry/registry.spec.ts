@@ -2,13 +2,13 @@
 // http/routes/, several nodes in registry-nodes*.spec.ts, files in registry-import.spec.ts. Time is simulated.
 
 import * as assert from 'uvu/assert';
-import { backendUnavailable } from '../src/domain/error-catalogue.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { definition as instance, pass, settled, startsForEver } from './helpers/failing-backend.ts';
-import { Node } from './helpers/nodes.ts';
-import { errorOf } from './helpers/outcome.ts';
-import { simulateTime } from './helpers/simulated-time.ts';
-import { suite } from './helpers/suite.ts';
+import { backendUnavailable } from '../../src/domain/error-catalogue.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { definition as instance, pass, settled, startsForEver } from '../helpers/failing-backend.ts';
+import { Node } from '../helpers/nodes.ts';
+import { errorOf } from '../helpers/outcome.ts';
+import { simulateTime } from '../helpers/simulated-time.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry');
 const ENDPOINT = { endpoint: 'http://127.0.0.1:9/mcp' };

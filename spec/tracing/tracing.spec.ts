@@ -15,13 +15,13 @@ import {
 } from '@opentelemetry/api';
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace';
 import * as assert from 'uvu/assert';
-import type { ExchangeRequest } from '../src/domain/exchange.ts';
-import { createGateway, type Gateway } from '../src/gateway.ts';
-import { startOtlp } from '../src/tracing/otlp.ts';
-import { readTrace, traceFields } from '../src/tracing/spans.ts';
-import { namesCollector, Tracing } from '../src/tracing/tracing.ts';
-import { startApp } from './helpers/http-app.ts';
-import { suite } from './helpers/suite.ts';
+import type { ExchangeRequest } from '../../src/domain/exchange.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { startOtlp } from '../../src/tracing/otlp.ts';
+import { readTrace, traceFields } from '../../src/tracing/spans.ts';
+import { namesCollector, Tracing } from '../../src/tracing/tracing.ts';
+import { startApp } from '../helpers/http-app.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('traces of an embedding program');
 const exporter = new InMemorySpanExporter();

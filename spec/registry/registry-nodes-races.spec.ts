@@ -6,12 +6,12 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
-import { databaseUnavailable, GatewayError } from '../src/domain/errors.ts';
-import { MemoryStore } from '../src/persistence/memory-store.ts';
-import { answers } from './helpers/failing-backend.ts';
-import { inOrder, Node } from './helpers/nodes.ts';
-import type { ScriptedTransport } from './helpers/scripted-transport.ts';
-import { suite } from './helpers/suite.ts';
+import { databaseUnavailable, GatewayError } from '../../src/domain/errors.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { answers } from '../helpers/failing-backend.ts';
+import { inOrder, Node } from '../helpers/nodes.ts';
+import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('registry: races of nodes', { timeoutMs: 120_000 });
 const IDS = ['a', 'b', 'c'] as const;

@@ -2,30 +2,37 @@
 // registry.ts has the registrations, src/actors the calls.
 
 import { filter, map, type Observable, startWith, throwError } from 'rxjs';
-import { type ErrorAnswer, Requests } from './actors/calls/requests.ts';
-import { EventBus, isolateListeners } from './actors/event-bus.ts';
-import type { MemberView } from './actors/group.ts';
-import type { InstanceRef } from './actors/instances/instance-ref.ts';
-import { type Metrics, sumOf } from './actors/metrics.ts';
-import type { LoadBalancerChange, TemplateSettings } from './balancing/load-balancer.ts';
-import type { BalancerPolicy } from './balancing/policy.ts';
-import { settlesWithin } from './domain/clock.ts';
-import type { ImportReport, SyncOptions, SyncOutcome } from './domain/deployment.ts';
-import type { GatewayError } from './domain/errors.ts';
-import type { EventName, GatewayEvent } from './domain/events.ts';
-import type { Answer, ExchangeOptions, ExchangeRequest } from './domain/exchange.ts';
-import type { ByteBudget } from './domain/held-bytes.ts';
+import { type ErrorAnswer, Requests } from '../actors/calls/requests.ts';
+import { EventBus, isolateListeners } from '../actors/event-bus.ts';
+import type { MemberView } from '../actors/group.ts';
+import type { InstanceRef } from '../actors/instances/instance-ref.ts';
+import { type Metrics, sumOf } from '../actors/metrics.ts';
+import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-balancer.ts';
+import type { BalancerPolicy } from '../balancing/policy.ts';
+import { settlesWithin } from '../domain/clock.ts';
+import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/deployment.ts';
+import type { GatewayError } from '../domain/errors.ts';
+import type { EventName, GatewayEvent } from '../domain/events.ts';
+import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
+import type { ByteBudget } from '../domain/held-bytes.ts';
 import {
   countHealth,
   type InstanceDefinition,
   type InstanceInput,
   type InstanceSnapshot,
-} from './domain/instance.ts';
-import type { JsonObject } from './domain/json.ts';
-import { LIMITS } from './domain/limits.ts';
-import type { ListField } from './domain/mcp.ts';
-import { checkEventName, checkedOptions, refusalOfTimeout } from './gateway/checked-input.ts';
-import { composeGateway, type GatewayDeps } from './gateway/compose.ts';
+} from '../domain/instance.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { ListField } from '../domain/mcp.ts';
+import { MemoryStore } from '../persistence/memory-store.ts';
+import type { Store } from '../persistence/store.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
+import type { DatabaseState } from '../registry/database-status.ts';
+import { importContents } from '../registry/registry-sync.ts';
+import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
+import { uncheckedRequirements } from '../templates/requirements.ts';
+import { checkEventName, checkedOptions, refusalOfTimeout } from './checked-input.ts';
+import { composeGateway, type GatewayDeps } from './compose.ts';
 import type {
   CallResult,
   ClientSessionView,
@@ -44,13 +51,6 @@ import type {
   TemplateSnapshot,
   TemplateView,
 } from './gateway-types.ts';
-import { MemoryStore } from './persistence/memory-store.ts';
-import type { Store } from './persistence/store.ts';
-import type { McpEndpoint } from './protocol/endpoint-types.ts';
-import type { DatabaseState } from './registry/database-status.ts';
-import type { FileContents, RegisterOptions, Registration } from './registry/registry-types.ts';
-import { importContents } from './registry-sync.ts';
-import { uncheckedRequirements } from './templates/requirements.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with

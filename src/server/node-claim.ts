@@ -6,11 +6,11 @@ import { readFileSync, readlinkSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { exhaustMap } from 'rxjs';
-import { ConfigError } from './config/config-error.ts';
-import { settlesWithin, sleep, systemClock, ticks$ } from './domain/clock.ts';
-import { reasonOf } from './domain/errors.ts';
-import { lockFile } from './persistence/file-lock.ts';
-import type { SettingStore } from './persistence/store.ts';
+import { ConfigError } from '../config/config-error.ts';
+import { settlesWithin, sleep, systemClock, ticks$ } from '../domain/clock.ts';
+import { reasonOf } from '../domain/errors.ts';
+import { lockFile } from '../persistence/file-lock.ts';
+import type { SettingStore } from '../persistence/store.ts';
 
 export interface NodeClaim {
   release(): Promise<void>;

@@ -5,12 +5,12 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { filter, firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { GatewayEvent } from '../src/domain/events.ts';
-import { createGateway, type Gateway } from '../src/gateway.ts';
-import { everythingProgram } from './fixtures/everything-server.ts';
-import { HeldTool, rpcError, serving, text } from './helpers/function-backend.ts';
-import { codeOf } from './helpers/outcome.ts';
-import { suite } from './helpers/suite.ts';
+import type { GatewayEvent } from '../../src/domain/events.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { everythingProgram } from '../fixtures/everything-server.ts';
+import { HeldTool, rpcError, serving, text } from '../helpers/function-backend.ts';
+import { codeOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
 
 const test = suite('gateway: events');
 const WAIT = { waitMs: 5_000 };

@@ -3,11 +3,11 @@
 // discovery/ finds engines and clusters by the variables of their own tools.
 
 import { hostname } from 'node:os';
-import { ConfigError, ConfigErrors } from './config/config-error.ts';
-import { readAll, type Setting, type ValuesOf } from './config/setting-types.ts';
-import { ALL_SETTINGS, SETTINGS } from './config/settings.ts';
-import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './config/sources.ts';
-import { hostAndPort } from './domain/endpoint.ts';
+import { hostAndPort } from '../domain/endpoint.ts';
+import { ConfigError, ConfigErrors } from './config-error.ts';
+import { readAll, type Setting, type ValuesOf } from './setting-types.ts';
+import { ALL_SETTINGS, SETTINGS } from './settings.ts';
+import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './sources.ts';
 
 type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 

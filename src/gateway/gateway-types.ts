@@ -2,26 +2,26 @@
 // MikroORM and XState.
 
 import type { Observable } from 'rxjs';
-import type { ClientCounts, InstanceClients, MetricsSummary } from './actors/metrics.ts';
-import type { TemplateSettings } from './balancing/load-balancer.ts';
-import type { BalancerPolicy, StrategyName } from './balancing/policy.ts';
-import type { ActorInspector } from './domain/actor-inspection.ts';
-import type { Clock } from './domain/clock.ts';
-import type { ProgramUser } from './domain/command.ts';
-import type { GatewayError } from './domain/errors.ts';
-import type { ByteBounds } from './domain/held-bytes.ts';
-import type { InstanceDefinition, InstanceSnapshot } from './domain/instance.ts';
-import type { DedicatedBounds } from './domain/limits.ts';
-import type { Era, WithheldItem } from './domain/mcp.ts';
-import type { RevisionChange } from './persistence/revision-watch.ts';
-import type { Store } from './persistence/store.ts';
-import type { ProtectedPath } from './templates/command-exposure.ts';
-import type { TemplateRules } from './templates/definition.ts';
-import type { InProcessHandler } from './transports/transport.ts';
+import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/metrics.ts';
+import type { TemplateSettings } from '../balancing/load-balancer.ts';
+import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
+import type { ActorInspector } from '../domain/actor-inspection.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { ProgramUser } from '../domain/command.ts';
+import type { GatewayError } from '../domain/errors.ts';
+import type { ByteBounds } from '../domain/held-bytes.ts';
+import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
+import type { DedicatedBounds } from '../domain/limits.ts';
+import type { Era, WithheldItem } from '../domain/mcp.ts';
+import type { RevisionChange } from '../persistence/revision-watch.ts';
+import type { Store } from '../persistence/store.ts';
+import type { ProtectedPath } from '../templates/command-exposure.ts';
+import type { TemplateRules } from '../templates/definition.ts';
+import type { InProcessHandler } from '../transports/transport.ts';
 
-export type { CallResult, ListResult, RequestOptions } from './actors/calls/requests.ts';
-export type { ClientSessionView } from './domain/client.ts';
-export type { InstanceChange } from './domain/instance.ts';
+export type { CallResult, ListResult, RequestOptions } from '../actors/calls/requests.ts';
+export type { ClientSessionView } from '../domain/client.ts';
+export type { InstanceChange } from '../domain/instance.ts';
 
 /** Options of createGateway. Each has a default. */
 export interface GatewayOptions {
