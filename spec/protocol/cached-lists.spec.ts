@@ -292,4 +292,23 @@ test('the lists of all templates share one budget, and the least recently used l
   assert.is(b.loads.length, 3);
 });
 
+test('a caller that reads pages without end takes no lists from others', () => {
+  const memory = new ListMemory(10 * 1024);
+  const { ask, answer, loads } = caching(memory);
+  for (const who of ['bo', 'cy']) {
+    ask(who);
+    answer({ tools: [], cacheScope: 'private' });
+  }
+  for (let page = 0; page < 100; page += 1) {
+    ask('ada', { method: 'tools/list', params: { cursor: `page ${page}` } });
+    answer({ tools: [], nextCursor: `page ${page + 1}` });
+  }
+  for (const who of ['bo', 'cy']) ask(who);
+  assert.is(loads.length, 102);
+  ask('ada', { method: 'tools/list', params: { cursor: 'page 99' } });
+  assert.is(loads.length, 102, 'the newest pages of the caller itself are kept');
+  ask('ada', { method: 'tools/list', params: { cursor: 'page 0' } });
+  assert.is(loads.length, 103);
+});
+
 test.run();

@@ -4,7 +4,6 @@
 // because instances come or go: one notice for many changes, at a bounded rate. Source: ADR 28.
 
 import { randomUUID } from 'node:crypto';
-import { LRUCache } from 'lru-cache';
 import {
   audit,
   catchError,
@@ -35,6 +34,7 @@ import {
 import { type Clock, timer$ } from '../domain/clock.ts';
 import { GatewayError, hasCode } from '../domain/errors.ts';
 import { type Answer, type ExchangeRequest, isFinal, parsedResult } from '../domain/exchange.ts';
+import { OwnerAmounts } from '../domain/held-bytes.ts';
 import { canonicalText, isJsonObject } from '../domain/json.ts';
 import { announcesChanges, changedList, type ListField, listOf, type Peer } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -62,16 +62,64 @@ interface StoredAnswer {
   readonly changes: number;
 }
 
-/** The stored lists of a gateway: the least recently used one makes room. */
-export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> extends LRUCache<string, V> {
-  constructor(maxSize: number = MOST_BYTES) {
-    super({ maxSize, sizeCalculation: ({ bytes }) => bytes + ENTRY_BYTES });
+interface OwnedList<V> {
+  readonly ownerId: string;
+  readonly bytes: number;
+  readonly value: V;
+}
+
+/**
+ * The stored lists of a gateway. To make room, an owner that holds its share or more loses its least recently used list, so that a
+ * caller that reads pages without end takes no lists from others.
+ */
+export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> {
+  readonly #mostBytes: number;
+  readonly #held = new OwnerAmounts();
+  /** The least recently used one first. */
+  readonly #lists = new Map<string, OwnedList<V>>();
+
+  constructor(mostBytes: number = MOST_BYTES) {
+    this.#mostBytes = mostBytes;
+  }
+
+  get(key: string): V | undefined {
+    const list = this.#lists.get(key);
+    if (list === undefined) return undefined;
+    this.#lists.delete(key);
+    this.#lists.set(key, list);
+    return list.value;
+  }
+
+  /** The owner is the caller that the list was read for. */
+  set(ownerId: string, key: string, value: V): void {
+    this.#delete(key);
+    const bytes = value.bytes + ENTRY_BYTES;
+    this.#lists.set(key, { ownerId, bytes, value });
+    this.#held.add(ownerId, bytes);
+    while (this.#held.total > this.#mostBytes) this.#makeRoom();
+  }
+
+  #makeRoom(): void {
+    const share = this.#held.total / this.#held.size;
+    for (const [key, { ownerId }] of this.#lists) {
+      if (this.#held.held(ownerId) < share) continue;
+      this.#delete(key);
+      return;
+    }
+  }
+
+  #delete(key: string): void {
+    const list = this.#lists.get(key);
+    if (list === undefined) return;
+    this.#lists.delete(key);
+    this.#held.add(list.ownerId, -list.bytes);
   }
 }
 
 /** Keys of an answer: the public one, then the caller's own. */
 interface ListKey {
   readonly list: ListField;
+  readonly ownerId: string;
   readonly everyone: string;
   readonly own: string;
 }
@@ -129,7 +177,7 @@ export class CachedLists {
     { profile, owner, instanceId }: SessionlessOptions,
     load: () => Observable<Answer>,
   ): Observable<Answer> {
-    const key = this.#listKeyOf(request, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
+    const key = this.#listKeyOf(request, owner.id, `owner ${owner.id} at ${instanceId ?? ''}`, profile);
     return key === undefined ? load() : this.#serve(key, load);
   }
 
@@ -144,7 +192,7 @@ export class CachedLists {
   ): Observable<Answer> {
     const id = this.#peerIds.get(peer) ?? randomUUID();
     this.#peerIds.set(peer, id);
-    const key = this.#listKeyOf(request, `session of ${ownerId}`, profile, ` of ${id}`);
+    const key = this.#listKeyOf(request, ownerId, `session of ${ownerId}`, profile, ` of ${id}`);
     if (key === undefined) return load();
     return this.#serve(key, load).pipe(
       catchError((thrown) => {
@@ -166,6 +214,7 @@ export class CachedLists {
   /** Undefined for any other method, and for unknown parameters. `conversation`: when not every instance may answer. */
   #listKeyOf(
     request: ExchangeRequest,
+    ownerId: string,
     ownerKey: string,
     profile: ClientProfile,
     conversation = '',
@@ -176,7 +225,7 @@ export class CachedLists {
     if (Object.keys(others).length > 0) return undefined;
     const page = shortKey(JSON.stringify(cursor), canonicalText(profile.capabilities));
     const listKey = `${this.#id} ${this.#timesWithoutPeers} ${list}${conversation} ${page}`;
-    return { list, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
+    return { list, ownerId, everyone: `everyone ${listKey}`, own: `${ownerKey} ${listKey}` };
   }
 
   /** Emits the answer of the key: stored, under way, or from `load`. Errors like `load`, if there is no stale answer. */
@@ -214,7 +263,7 @@ export class CachedLists {
     return answer$;
   }
 
-  #store({ everyone, own }: ListKey, answer: Answer, changes: number): void {
+  #store({ ownerId, everyone, own }: ListKey, answer: Answer, changes: number): void {
     const { event } = answer;
     if (event.kind !== 'result') return;
     if (isLarge(answer)) return;
@@ -227,7 +276,7 @@ export class CachedLists {
       storedUntilMs: now + Math.max(freshMs, MOST_STALE_MS),
     };
     const stored = { answer: { ...answer, isRemembered: true }, bytes, changes, ...times } as const;
-    this.#options.memory.set(isPublic ? everyone : own, stored);
+    this.#options.memory.set(ownerId, isPublic ? everyone : own, stored);
   }
 
   #find({ everyone, own }: ListKey): StoredAnswer | undefined {

@@ -178,7 +178,7 @@ export class AggregateLists {
         if (typeof listed === 'string') return listed;
         onListed?.(list, template, listed.withheld);
         // One that was requested before a change is not stored after it.
-        if (isCurrent() && listed.staleMs === undefined) this.#remembered.set(key, listed);
+        if (isCurrent() && listed.staleMs === undefined) this.#remembered.set(client.owner.id, key, listed);
         return listed;
       } catch (thrown) {
         return clientMessageOf(thrown);
