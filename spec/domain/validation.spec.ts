@@ -28,7 +28,7 @@ const WORDS: readonly (readonly [TSchema, unknown, string])[] = [
   ],
   [Type.Number(), 'x', 'float_type: Input should be a valid number'],
   [Type.Boolean(), 1, 'bool_type: Input should be a valid boolean'],
-  [Type.Object({}), [], 'dict_type: Input should be a valid dictionary'],
+  [Type.Object({}), [], 'dict_type: Input should be a valid dictionary (a JSON object)'],
   [Type.Array(Type.String()), {}, 'list_type: Input should be a valid list'],
   [Type.Null(), 1, 'none_type: Input should be null'],
   [Type.Enum(['a', 'b', 'c']), 'd', "enum: Input should be 'a', 'b' or 'c'"],

@@ -158,6 +158,35 @@ for (const { what, way, isMcp } of WAYS) {
   });
 }
 
+test('arguments that are no object pass at the MCP endpoint, and are refused with what is expected over REST', async () => {
+  const session = await openSession(app, '/mcp/stdio-legacy');
+  const expected = { loc: ['body', 'arguments'], msg: 'Input should be a valid dictionary (a JSON object)' };
+  for (const args of ['[]', '[ 1.0 ]', '"text"', '5', 'true']) {
+    for (const way of [rest, byServer]) {
+      const { status, body } = await way('stdio-legacy', 'raw', args);
+      assert.equal([status, body.detail], [422, [{ ...expected, type: 'dict_type' }]]);
+    }
+    const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"raw","arguments":${args}}}`;
+    assert.match(arrived((await post('/mcp/stdio-legacy', call, session)).text), `"arguments":${args}}`);
+  }
+});
+
+test('the params of a call without a progress token arrive at a program byte for byte', async () => {
+  const params = (name: string) => `{ "name" : "${name}","arguments":{ "a" : [1.0,"\\u00e9"] } }`;
+  const call = (name: string) => `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":${params(name)}}`;
+  const [one, all] = [await openSession(app, '/mcp/stdio-legacy'), await openSession(app, '/mcp')];
+  const doors = {
+    REST: post('/mcp/stdio-legacy/tools/call', params('raw')),
+    'a legacy client': post('/mcp/stdio-legacy', call('raw'), one),
+    'a legacy client of all templates': post('/mcp', call('stdio-legacy__raw'), all),
+  };
+  for (const [door, answer] of Object.entries(doors)) {
+    const message = arrived((await answer).text);
+    assert.match(message, '"arguments":{ "a" : [1.0,"\\u00e9"] }', door);
+    assert.not.match(message, /_meta|progressToken/, door);
+  }
+});
+
 test('takes null for an absent field, where the field is optional', async () => {
   const sent = async (answer: Promise<Answer>) => arrived((await answer).text);
   const [session, { headers, body }] = [

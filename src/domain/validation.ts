@@ -193,7 +193,7 @@ const TYPE_NAMES: Readonly<Record<string, readonly [what: string, name: string]>
   integer: ['a valid integer', 'int'],
   number: ['a valid number', 'float'],
   boolean: ['a valid boolean', 'bool'],
-  object: ['a valid dictionary', 'dict'],
+  object: ['a valid dictionary (a JSON object)', 'dict'],
   array: ['a valid list', 'list'],
   null: ['null', 'none'],
 };
