@@ -84,7 +84,7 @@ const READ_UNITS = 8_192;
 const SHORTEST_SECRET = 3;
 /** A shorter one may be a part of other words, and is only hidden as a whole one. */
 const SHORTEST_PART = 5;
-const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'null', 'none', 'yes', 'off']);
+const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'none', 'yes', 'off']);
 
 export const PLAIN_TEXT = { type: 'text/plain', encoding: '' } as const;
 
@@ -156,6 +156,35 @@ export function secretsOf({
   ]);
   const secrets = written.filter((value) => value.length >= SHORTEST_SECRET && !NO_SECRETS.has(value));
   return [...new Set(secrets)].sort((one, other) => other.length - one.length);
+}
+
+/**
+ * The variables of a program that its errors must not show: those with names of credentials, and the passwords in URLs. Not all
+ * of them, because errors of programs name the folders, modes and levels that they got.
+ */
+export function secretVariables(env: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const named = Object.entries(env).filter(([name]) => SECRET_NAME.test(name) && !NAMED_PLACE.test(name));
+  const inUrls = Object.entries(env).flatMap(([name, value]) => {
+    const { password = '' } = URL.canParse(value) ? new URL(value) : {};
+    return [
+      [`${name} as written`, password],
+      [`${name} decoded`, decodedPart(password)],
+    ];
+  });
+  return Object.fromEntries([...named, ...inUrls]);
+}
+
+const SECRET_NAME =
+  /key|token(?!s|_?(?:limit|count))|secret|passw|passphrase|pwd|credential|auth(?!or)|cookie|(?:^|_)(?:pat|pass|pin|dsn)(?:_|$)/i;
+/** A file or a folder that has the secret. */
+const NAMED_PLACE = /(?:path|file|dir|folder|home|sock|url|uri|host|user|name|type|mode|level|enabled)$/i;
+
+function decodedPart(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // it is not escaped
+  }
 }
 
 const HTML_SIGNS: Readonly<Record<string, string>> = {

@@ -13,7 +13,7 @@ import {
   UNCOUNTED_BYTES,
 } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
-import { readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
+import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { CANCELLED, INITIALIZED } from '../../domain/mcp.ts';
 import {
@@ -24,6 +24,7 @@ import {
   type PendingExchange,
 } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
+import { errorWithoutSecrets, secretsOf, secretVariables } from '../http/refusal-text.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,
@@ -58,6 +59,9 @@ export class StdioChannel extends Channel {
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
   readonly #command: CommandMemory;
+  readonly #env: Program['env'];
+  /** Made for the first error. */
+  #secrets: readonly string[] | undefined;
   /** When the last cancellation was sent, on the monotonic clock. */
   #cancelledAtMs = Number.NEGATIVE_INFINITY;
   #unmatchedLines = 0;
@@ -72,6 +76,7 @@ export class StdioChannel extends Channel {
     this.isIndependent = isIndependent ?? isDedicated;
     this.#answers = answers;
     this.#command = memory?.command ?? {};
+    this.#env = program.env;
     const listener: LineListener = {
       onLine: (line) => this.#receive(line),
       onOversize: (line) => this.#receiveOversize(line),
@@ -146,6 +151,14 @@ export class StdioChannel extends Channel {
 
   protected reply(message: object): void {
     this.#outbox.add(lineOf(message, this.ownerId));
+  }
+
+  /** Errors for callers do not show the secrets that the program got. */
+  override receive(message: BackendMessage): void {
+    if (message.kind === 'error') {
+      this.#secrets ??= secretsOf({ headers: {}, env: secretVariables(this.#env) });
+      super.receive({ ...message, error: errorWithoutSecrets(message.error, this.#secrets) });
+    } else super.receive(message);
   }
 
   #receive(line: Buffer): void {
