@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import net, { isIP, type LookupFunction, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
 import { DENIED_NETWORKS } from '../../src/domain/endpoint.ts';
-import { guardedConnector } from '../../src/transports/http/http-connection.ts';
+import { guardedConnector } from '../../src/transports/http/connector.ts';
 import { AddressDenied, addressesIn, deniedAddress } from '../../src/transports/network-guard.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -109,15 +109,20 @@ function connect(
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? String(address.port) : '';
   return new Promise((resolve) => {
-    guardedConnector(addressesIn(networks), { timeout: 2_000, lookup })(
-      { hostname, protocol: 'http:', port },
-      (error, socket) => {
-        socket?.destroy();
-        resolve(error ?? socket);
-      },
-    );
+    const url = { hostname, protocol: 'http:', port };
+    try {
+      const socket = guardedConnector(url, addressesIn(networks), lookup).connect(UNREAD);
+      socket.once('error', resolve).once('connect', () => {
+        socket.destroy();
+        resolve(socket);
+      });
+    } catch (thrown) {
+      resolve(thrown as Error);
+    }
   });
 }
+
+const UNREAD = { buffer: Buffer.alloc(1), callback: () => true };
 
 test('connects to allowed addresses, literal and resolved', async () => {
   assert.not.instance(await connect('127.0.0.1', DENIED_NETWORKS), Error);

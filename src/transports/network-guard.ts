@@ -1,5 +1,5 @@
 // Checks addresses against networks: the denied ones, and those of trusted proxies (src/http/proxies.ts). Literal addresses of endpoints
-// are checked at registration, names after their lookup when a connection is made (http-connection.ts).
+// are checked at registration, names after their lookup when a connection is made (http/connector.ts).
 
 import { BlockList, isIP } from 'node:net';
 

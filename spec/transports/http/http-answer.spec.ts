@@ -1,9 +1,7 @@
 // One HTTP answer: bodies and streams of every kind, cut, late, too large, aborted.
 
-import { once } from 'node:events';
 import type { RequestListener, ServerResponse } from 'node:http';
 import { setImmediate as turn } from 'node:timers/promises';
-import { Pool } from 'undici';
 import * as assert from 'uvu/assert';
 import { ANSWERS_HOLD_TOO_MUCH } from '../../../src/domain/error-catalogue.ts';
 import { HeldBytes, type InstanceHeldBytes } from '../../../src/domain/held-bytes.ts';
@@ -13,6 +11,7 @@ import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http
 import { connectionClosed } from '../../../src/transports/http/http-failures.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../raw-server.ts';
+import { poolOf, postTo } from './pool-of.ts';
 
 const test = suite('http answer');
 
@@ -29,7 +28,7 @@ async function post(
   memory?: InstanceHeldBytes,
 ): Promise<void> {
   const server = await startRawServer(listener);
-  const pool = new Pool(new URL(server.url).origin);
+  const pool = poolOf(server);
   try {
     const { promise: ending, resolve } = Promise.withResolvers<AnswerEnding>();
     const messages: BackendMessage[] = [];
@@ -38,10 +37,10 @@ async function post(
       finished: resolve,
     });
     answer.countIn(memory);
-    pool.dispatch({ path: '/mcp', method: 'POST', body: '{}' }, answer);
+    pool.dispatch({ text: postTo('/mcp'), answer });
     await body({ messages, answer, ending });
   } finally {
-    await pool.destroy();
+    pool.destroy();
     await server.close();
   }
 }
@@ -51,17 +50,26 @@ const complete = (detail: string, streamed = false): AnswerEnding => ({ kind: 'c
 const kinds = ({ messages }: Seen) => messages.map(({ kind }) => kind);
 
 test('a request that is aborted before there was a connection is never written', async () => {
-  const server = await startRawServer(() => assert.unreachable());
-  const pool = new Pool(new URL(server.url).origin);
+  const arrived: unknown[] = [];
+  const server = await startRawServer(({ url }, response) => {
+    arrived.push(url);
+    response.end(resultText);
+  });
+  const pool = poolOf(server, 1);
   const answer = new HttpAnswer({
     message: () => assert.unreachable(),
     finished: () => assert.unreachable(),
   });
-  pool.dispatch({ path: '/mcp', method: 'POST', body: '{}' }, answer);
+  pool.dispatch({ text: postTo('/withdrawn'), answer });
   assert.not.ok(answer.sent);
   answer.abort();
-  await once(pool, 'connect');
-  await pool.close();
+  // It waits for the same connection.
+  await new Promise<unknown>((finished) => {
+    const next = new HttpAnswer({ message: () => {}, finished });
+    pool.dispatch({ text: postTo('/needed'), answer: next });
+  });
+  assert.equal(arrived, ['/needed']);
+  pool.destroy();
   await server.close();
 });
 

@@ -37,7 +37,7 @@ async function seenBy(
       await new Promise<void>((finished) => {
         send(connection, new HttpAnswer({ message: () => {}, finished: () => finished() }));
       });
-      await connection.destroy();
+      connection.destroy();
     },
   );
   if (seen === undefined) throw new Error('nothing arrived');
@@ -94,7 +94,7 @@ test('posts to another path of its origin, and resolves no path of another origi
     paths.map((path) => connection.pathOf(path)),
     ['/m?s=1', '/a/m', '/a/sse?s=2', '/x', '/', undefined, undefined, undefined, undefined],
   );
-  await connection.destroy();
+  connection.destroy();
 });
 
 test('ends lasting streams when it is destroyed, and leaves none behind when one ends by itself', async () => {
@@ -120,7 +120,7 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
       await until(() => open.size === 2 && endings.length === 1, 'one ended');
       withdrawn.abort();
       await until(() => open.size === 1, 'one was withdrawn');
-      await connection.destroy();
+      connection.destroy();
       await until(() => open.size === 0, 'none is left');
       assert.equal(endings, ['complete', 'broken']);
     },
@@ -136,7 +136,7 @@ test('a connection that is being made ends with the endpoint', async () => {
     connection.post('{}', {}, new HttpAnswer({ message: () => {}, finished: ({ kind }) => resolve(kind) }));
   });
   const startMs = performance.now();
-  await connection.destroy();
+  connection.destroy();
   assert.is(await ended, 'broken');
   assert.ok(performance.now() - startMs < LIMITS.connectMs / 2);
 });
@@ -147,7 +147,7 @@ test('a connection that was closed leaves nothing behind', async () => {
   const sockets: WeakRef<object>[] = [];
   const note = (message: unknown): void =>
     void sockets.push(new WeakRef((message as { socket: object }).socket));
-  subscribe('undici:client:connected', note);
+  subscribe('net.client.socket', note);
   await withRawServer(
     (request, response) => {
       request.resume();
@@ -167,10 +167,10 @@ test('a connection that was closed leaves nothing behind', async () => {
       const left = sockets.filter((socket) => socket.deref() !== undefined).length;
       assert.is(sockets.length, 50);
       assert.ok(left < 5, `${left} of ${sockets.length} sockets are left`);
-      await connection.destroy();
+      connection.destroy();
     },
   );
-  unsubscribe('undici:client:connected', note);
+  unsubscribe('net.client.socket', note);
 });
 
 test.run();

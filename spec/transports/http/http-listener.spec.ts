@@ -48,7 +48,7 @@ async function listening(
     listener.start();
     await body({ listener, received, gets: () => gets });
     listener.stop();
-    await connection.destroy();
+    connection.destroy();
   });
 }
 

@@ -10,7 +10,6 @@ import {
   createZstdDecompress,
   type ZlibOptions,
 } from 'node:zlib';
-import type { Dispatcher } from 'undici';
 import { codeOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 
@@ -32,7 +31,10 @@ interface DecoderSink {
 
 type Stream = ReturnType<typeof createGunzip | typeof createBrotliDecompress | typeof createZstdDecompress>;
 
-type Pausable = Pick<Dispatcher.DispatchController, 'pause' | 'resume'>;
+interface Pausable {
+  pause(): void;
+  resume(): void;
+}
 
 /** The coding that a header `content-encoding` names, in the spelling for messages; undefined when the body is plain. */
 export function codingOf(header: string | string[]): string | undefined {

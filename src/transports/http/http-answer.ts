@@ -1,8 +1,7 @@
-// Receives one HTTP answer from undici and reports its content: JSON-RPC messages as they arrive, then the ending. A JSON body is
+// Receives one HTTP answer and reports its content: JSON-RPC messages as they arrive, then the ending. A JSON body is
 // collected and read at its end, an event stream event by event, both after they were decoded. A redirect within the origin is
 // followed once. It knows no calls and no sessions.
 
-import type { Dispatcher } from 'undici';
 import { systemClock } from '../../domain/clock.ts';
 import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
@@ -24,7 +23,9 @@ import {
   connectionFailed,
   type RefusedStatus,
 } from './http-failures.ts';
-import { type ResponseHeaders, readRefusal, refusalText } from './refusal-text.ts';
+import type { AnswerReceiver, Http1Connection } from './http1-connection.ts';
+import { readRefusal, refusalText } from './refusal-text.ts';
+import type { ResponseHeaders } from './response-parser.ts';
 import { SseReader } from './sse-reader.ts';
 
 export type AnswerEnding =
@@ -51,11 +52,11 @@ export interface AnswerSink {
   finished(ending: AnswerEnding): void;
 }
 
-/** One request, as undici takes it, and what is needed to send it again. */
+/** One request, and what is needed to send it again. */
 export interface Sending {
-  readonly method: Dispatcher.HttpMethod;
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly path: string;
-  /** Without the cookies of the jar. */
+  /** Those of this request, without the cookies of the jar; the sender adds its own. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
   readonly isLasting: boolean;
@@ -75,9 +76,9 @@ export interface Sender {
   keepCookies(jar: CookieJar, path: string, header: string | readonly string[]): void;
 }
 
-export class HttpAnswer implements Dispatcher.DispatchHandler {
+export class HttpAnswer implements AnswerReceiver {
   readonly #sink: AnswerSink;
-  #controller: Dispatcher.DispatchController | undefined;
+  #connection: Http1Connection | undefined;
   /** The status of the answer; 0 before it. */
   status = 0;
   sessionId: string | undefined;
@@ -105,9 +106,9 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#sink = sink;
   }
 
-  /** True once undici has begun to write the request, which may then arrive. */
+  /** True once the request is being written, and may arrive. */
   get sent(): boolean {
-    return this.#controller !== undefined;
+    return this.#connection !== undefined;
   }
 
   get retryMs(): number | undefined {
@@ -133,7 +134,16 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   abort(): void {
     if (this.#over) return;
     this.#end();
-    this.#controller?.abort(new Error('the gateway no longer needs the answer'));
+    this.#connection?.abort(this);
+  }
+
+  /** Reads nothing more until `resume`. */
+  pause(): void {
+    this.#connection?.pause(this);
+  }
+
+  resume(): void {
+    this.#connection?.resume(this);
   }
 
   /** The rest of the answer is not needed. Aborts it only after LIMITS.backgroundMs: if it ends before, the connection is kept. */
@@ -142,16 +152,12 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
       this.#cancelTimer ??= systemClock.background.alarm(LIMITS.backgroundMs, () => this.abort());
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#over) controller.abort(new Error('the request was withdrawn before it was sent'));
+  onRequestStart(connection: Http1Connection): boolean {
+    if (!this.#over) this.#connection = connection;
+    return !this.#over;
   }
 
-  onResponseStart(
-    _controller: Dispatcher.DispatchController,
-    status: number,
-    headers: ResponseHeaders,
-  ): void {
+  onResponseStart(status: number, headers: ResponseHeaders): void {
     this.status = status;
     if (headers['set-cookie'] !== undefined) this.#keepCookies(headers['set-cookie']);
     if ((status === 307 || status === 308) && this.#isRedirected(headers.location)) return;
@@ -167,11 +173,11 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     if (!this.#over) this.#sink.began?.();
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(chunk: Buffer): void {
     if (this.#over) return;
     if (this.#redirect !== undefined) this.#skip(chunk);
     else if (this.#coding === undefined) this.#take(chunk);
-    else this.#decode(this.#coding, controller, chunk);
+    else this.#decode(this.#coding, chunk);
   }
 
   onResponseEnd(): void {
@@ -181,7 +187,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     else this.#complete();
   }
 
-  onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
+  onResponseError(error: Error): void {
     if (this.#over) return;
     const failure = connectionFailed(error, this.sent);
     if (this.#decoder === undefined) this.#break(failure);
@@ -258,13 +264,13 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
     this.#sink.finished({ kind: 'broken', failure });
   }
 
-  #decode(coding: string, controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  #decode(coding: string, chunk: Buffer): void {
     this.#decoder ??= BodyDecoder.of(coding, chunk, {
       data: (decoded) => this.#take(decoded),
       tooLarge: () => this.#refuse(answerTooLarge()),
       failed: (error) => this.#refuse(codingFailed(coding, error)),
     });
-    if (this.#decoder !== undefined) this.#decoder.push(chunk, controller);
+    if (this.#decoder !== undefined) this.#decoder.push(chunk, this);
     // The body of a refusal is only an addition to its status.
     else if (isSuccess(this.status)) this.#refuse(codingUnknown(coding));
   }
@@ -291,7 +297,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #followTo(path: string): void {
     this.#redirect = undefined;
     this.#bytes = 0;
-    this.#controller = undefined; // nothing was done so far
+    this.#connection = undefined; // nothing was done so far
     if (this.#sending !== undefined) this.#sender?.send({ ...this.#sending, path, isRedirected: true }, this);
   }
 
@@ -317,7 +323,7 @@ export class HttpAnswer implements Dispatcher.DispatchHandler {
   #endRefusal(): void {
     if (this.#over || this.#refusal === undefined) return;
     this.#finishRefusal(this.#refusal);
-    this.#controller?.abort(new Error('the gateway does not need the rest of the refusal'));
+    this.#connection?.abort(this);
   }
 
   #finishRefusal(headers: ResponseHeaders): void {

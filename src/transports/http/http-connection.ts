@@ -1,18 +1,16 @@
 // The connections to one HTTP backend: a bounded pool for requests, one connection for each stream that stays open, the endpoint,
 // and the headers of every request, none of which comes from a client. Session, calls and listener decide what is sent.
 
-import { lookup as systemLookup } from 'node:dns';
-import { isIP, type LookupFunction, type Socket } from 'node:net';
-import { buildConnector, Client, type Dispatcher } from 'undici';
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type AddressCheck, AddressDenied } from '../network-guard.ts';
 import type { OpenOptions } from '../transport.ts';
-import { ClientPool } from './client-pool.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import { guardedConnector } from './connector.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
 import { PLAIN_TEXT, refusalText, secretsOf } from './refusal-text.ts';
+import { RequestWriter } from './request-writer.ts';
 
 type EndpointDefinition = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
   Partial<Pick<InstanceDefinition, 'env'>>;
@@ -33,20 +31,18 @@ export class HttpConnection implements Sender {
   /** Path of the endpoint without its query, for messages. */
   readonly path: string;
   readonly origin: string;
-  readonly #pool: ClientPool;
+  readonly #pool: ConnectionPool;
+  /** A connection for each answer that stays open, because calls need those of the pool. TCP detects a lost peer. */
+  readonly #streams: ConnectionPool;
   readonly #target: string;
   readonly #host: string;
   /** Cookies for secure connections are kept: over TLS, and on this machine. */
   readonly #isSecure: boolean;
-  readonly #headers: Headers;
-  readonly #connect: ReturnType<typeof guardedConnector>;
+  readonly #writer: RequestWriter;
   /** Counts the messages without an answer that are under way. */
   readonly waitingBytes: ByteBudget | undefined;
   readonly #answers: InstanceHeldBytes | undefined;
   readonly secrets: readonly string[];
-  readonly #streams = new Set<Client>();
-  /** Connections that are being made. */
-  readonly #connecting = new Set<Socket>();
   #lastId = 0;
 
   constructor(
@@ -61,21 +57,17 @@ export class HttpConnection implements Sender {
     this.origin = url.origin;
     this.#host = url.hostname;
     this.#isSecure = url.protocol === 'https:' || LOOPBACK.test(url.hostname);
-    this.#connect = guardedConnector(isDenied, {
-      timeout: LIMITS.connectMs,
-      connecting: this.#connecting,
-    });
     this.#target = `${url.pathname}${url.search}`;
-    this.#headers = {
+    this.#writer = new RequestWriter(url.host, {
       ...ownHeaders(headers),
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
-    };
-    // The dispatcher owns deadlines; undici's only prevent endless waits.
-    this.#pool = new ClientPool(url.origin, MOST_CONNECTIONS, {
-      connect: this.#connect,
-      headersTimeout: LIMITS.callLongestMs,
-      bodyTimeout: LIMITS.callLongestMs,
+    });
+    const connector = guardedConnector(url, isDenied);
+    this.#pool = new ConnectionPool(connector, { maxConnections: MAX_CONNECTIONS });
+    this.#streams = new ConnectionPool(connector, {
+      maxConnections: Number.POSITIVE_INFINITY,
+      isKept: false,
     });
   }
 
@@ -92,16 +84,16 @@ export class HttpConnection implements Sender {
 
   /** POSTs one message. Every failure goes to `answer`. */
   post(body: string, headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
-    this.#begin('POST', { ...this.#headers, ...headers }, answer, body, options);
+    this.#begin('POST', headers, answer, body, options);
   }
 
   /** Requests a stream of messages that belong to no request, or the rest of a stream. */
   get(headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
-    this.#begin('GET', { ...this.#headers, accept: 'text/event-stream', ...headers }, answer, null, options);
+    this.#begin('GET', { accept: 'text/event-stream', ...headers }, answer, null, options);
   }
 
   delete(headers: Headers, answer: HttpAnswer, options?: SendOptions): void {
-    this.#begin('DELETE', { ...this.#headers, ...headers }, answer, null, options);
+    this.#begin('DELETE', headers, answer, null, options);
   }
 
   /** The message of an error for callers that get no JSON-RPC of this server. */
@@ -122,35 +114,27 @@ export class HttpConnection implements Sender {
     jar.keep(header, { host: this.#host, path, isSecure: this.#isSecure });
   }
 
-  async destroy(): Promise<void> {
-    const destroyed = [...this.#streams, this.#pool].map((dispatcher) => dispatcher.destroy());
-    // undici waits for connections that are still being made.
-    for (const socket of this.#connecting) socket.destroy(new Error('the endpoint is closed'));
-    await Promise.all(destroyed);
+  destroy(): void {
+    this.#pool.destroy();
+    this.#streams.destroy();
   }
 
   /** Sends a request, or sends it again. */
   send(sending: Sending, answer: HttpAnswer): void {
     answer.sentBy(this, sending);
-    const cookie = sending.jar?.headerFor(sending.path, sending.headers.cookie);
-    const request = cookie === undefined ? sending : { ...sending, headers: { ...sending.headers, cookie } };
-    if (!sending.isLasting) {
-      this.#pool.dispatch(request, answer);
+    const cookie = sending.jar?.headerFor(sending.path, this.#writer.fields.cookie);
+    let text: string | Buffer;
+    try {
+      text = this.#writer.textOf(sending, cookie);
+    } catch (thrown) {
+      answer.onResponseError(thrown as Error);
       return;
     }
-    const client = new Client(this.origin, {
-      connect: this.#connect,
-      headersTimeout: LIMITS.callLongestMs,
-      bodyTimeout: 0, // it may be silent for any time: TCP detects a lost peer
-    });
-    this.#streams.add(client);
-    client.dispatch(request, answer);
-    const forget = (): boolean => this.#streams.delete(client);
-    void client.close().then(forget, forget);
+    (sending.isLasting ? this.#streams : this.#pool).dispatch({ text, answer });
   }
 
   #begin(
-    method: Dispatcher.HttpMethod,
+    method: Sending['method'],
     headers: Headers,
     answer: HttpAnswer,
     body: string | null,
@@ -162,7 +146,7 @@ export class HttpConnection implements Sender {
 }
 
 /** Openings have separate connections, so that hanging openings do not delay calls. */
-const MOST_CONNECTIONS =
+const MAX_CONNECTIONS =
   LIMITS.inFlightPerInstance +
   LIMITS.inFlightReserve +
   LIMITS.parkedCalls +
@@ -182,49 +166,4 @@ const PROTOCOL_HEADERS: ReadonlySet<string> = new Set([
 function ownHeaders(headers: Headers): Record<string, string> {
   const lower = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
   return Object.fromEntries(lower.filter(([name]) => !PROTOCOL_HEADERS.has(name)));
-}
-
-interface ConnectorOptions {
-  /** In ms. */
-  readonly timeout: number;
-  readonly lookup?: LookupFunction;
-  /** Has the sockets of connections that are being made. An AbortSignal instead would keep each socket that it was given. */
-  readonly connecting?: Set<Socket>;
-}
-
-/** Refuses denied addresses with AddressDenied. Names are checked after their lookup, on the used address (DNS rebinding). */
-export function guardedConnector(
-  isDenied: AddressCheck,
-  { lookup = systemLookup, timeout, connecting = new Set() }: ConnectorOptions,
-): buildConnector.connector {
-  const connect = buildConnector({ timeout, lookup: guardedLookup(isDenied, lookup) }) as (
-    ...args: Parameters<buildConnector.connector>
-  ) => Socket; // which the types of undici do not tell
-  return (options, callback) => {
-    // Sockets skip the lookup for literal addresses, so those are checked here.
-    if (isIP(options.hostname) !== 0 && isDenied(options.hostname)) {
-      callback(new AddressDenied(options.hostname), null);
-      return;
-    }
-    const socket = connect(options, (...outcome) => {
-      connecting.delete(socket);
-      callback(...outcome);
-    });
-    connecting.add(socket);
-  };
-}
-
-function guardedLookup(isDenied: AddressCheck, lookup: LookupFunction): LookupFunction {
-  return (hostname, options, callback) => {
-    lookup(hostname, options, (error, found, family) => {
-      if (error) return callback(error, found, family);
-      if (!Array.isArray(found)) {
-        return isDenied(found) ? callback(new AddressDenied(found), '') : callback(null, found, family);
-      }
-      const allowed = found.filter(({ address }) => !isDenied(address));
-      const [first] = found;
-      if (allowed.length === 0 && first) return callback(new AddressDenied(first.address), []);
-      callback(null, allowed);
-    });
-  };
 }

@@ -7,6 +7,7 @@ import { codeOf, GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
 import { CODINGS, MOST_CODINGS } from './body-decoder.ts';
+import { InvalidResponse } from './response-parser.ts';
 
 /** An HTTP status that is no success, with what the server said. */
 export interface RefusedStatus {
@@ -24,7 +25,7 @@ export interface RefusedStatus {
 }
 
 /**
- * The failure of a connection. `sent`: undici had begun to write. A refused connection is `unreachable`, every other failure
+ * The failure of a connection. `sent`: the request was being written. A refused connection is `unreachable`, every other failure
  * `suspicious`.
  */
 export function connectionFailed(error: Error, sent: boolean): GatewayError {
@@ -34,6 +35,10 @@ export function connectionFailed(error: Error, sent: boolean): GatewayError {
   const code = codeOf(error);
   if (code === 'ECONNREFUSED' && !sent) {
     return endpointUnavailable('connection refused', { delivered: 'no', cause: error, unreachable: true });
+  }
+  if (error instanceof InvalidResponse) {
+    const reason = `answered with invalid HTTP: ${error.message}`;
+    return endpointUnavailable(reason, { delivered: 'unknown', cause: error, suspicious: true });
   }
   const what = sent ? 'the connection broke before the answer' : 'the connection could not be made';
   return endpointUnavailable(code ? `${what} (${code})` : what, {
@@ -118,4 +123,4 @@ function isBroken({ facts: { cause } }: GatewayError): boolean {
   return BROKEN_CODES.has(codeOf(cause) ?? '');
 }
 
-const BROKEN_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
+const BROKEN_CODES: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);

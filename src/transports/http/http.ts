@@ -49,7 +49,7 @@ export async function openHttp(
     return new HttpTransport(connection, session, options);
   } catch (thrown) {
     await abandoned;
-    await connection.destroy();
+    connection.destroy();
     if (!isRefusal(thrown) || options.era === 'modern') throw thrown;
     const leftMs = Math.max(1, withinMs - (systemClock.now() - startedAtMs));
     return openSse(definition, options, leftMs).catch(() => {
@@ -90,7 +90,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     const upstreams = this.#openings.end(closed);
     return super.end(closed, async () => {
       await upstreams;
-      await this.backend.connection.destroy();
+      this.backend.connection.destroy();
     });
   }
 

@@ -5,9 +5,8 @@ import { type BackendMessage, type JsonRpcError, readBatch, readMessage } from '
 import { LIMITS } from '../../domain/limits.ts';
 import { cutText, plainLine } from '../../domain/text.ts';
 import type { RefusedStatus } from './http-failures.ts';
+import type { ResponseHeaders } from './response-parser.ts';
 import { SseReader } from './sse-reader.ts';
-
-export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 type RefusalError = Extract<BackendMessage, { kind: 'error' }>;
 

@@ -48,6 +48,6 @@ class SseTransport extends SseChannel implements EndpointTransport {
     const ended = this.#openings.end(closed);
     super.end(closed, errorFor);
     await ended;
-    await this.connection.destroy();
+    this.connection.destroy();
   }
 }

@@ -2,28 +2,24 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { ClientPool } from '../../../src/transports/http/client-pool.ts';
-import { type AnswerEnding, HttpAnswer, type Sending } from '../../../src/transports/http/http-answer.ts';
+import type { ConnectionPool } from '../../../src/transports/http/connection-pool.ts';
+import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer, withRawServer } from '../raw-server.ts';
+import { poolOf, postTo } from './pool-of.ts';
 
 const test = suite('client pool');
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
 
-const requestTo = (path: string, headers: Record<string, string> = {}): Sending => ({
-  ...{ method: 'POST', path, headers, body: '{}' },
-  ...{ isLasting: false, jar: undefined, isRedirected: false },
-});
-
 /** Sends one request; resolves with its ending, or with 'aborted'. */
-function send(pool: ClientPool, sending: Sending, abortAfterMs?: number): Promise<string> {
+function send(pool: ConnectionPool, text: string | Buffer, abortAfterMs?: number): Promise<string> {
   return new Promise((resolve) => {
     const answer = new HttpAnswer({
       message: () => {},
       finished: (ending: AnswerEnding) => resolve(ending.kind),
     });
-    pool.dispatch(sending, answer);
+    pool.dispatch({ text, answer });
     if (abortAfterMs === undefined) return;
     setTimeout(() => {
       answer.abort();
@@ -45,19 +41,23 @@ test('no more requests are under way than connections are allowed; the others wa
       response.end(RESULT);
     },
     async ({ port }) => {
-      const pool = new ClientPool(`http://127.0.0.1:${port}`, 4, {});
+      const pool = poolOf({ port }, 4);
       const paths = Array.from({ length: 200 }, (_, index) => `/${index}`);
-      const endings = await Promise.all(paths.map((path) => send(pool, requestTo(path))));
+      const endings = await Promise.all(paths.map((path) => send(pool, postTo(path))));
       assert.equal(new Set(endings), new Set(['complete']));
       assert.is(most, 4);
       // Those of the first four arrive as their connections are made.
-      assert.equal(arrived.slice(4), paths.slice(4));
-      await pool.destroy();
+      const first = new Set(paths.slice(0, 4));
+      assert.equal(
+        arrived.filter((path) => !first.has(path)),
+        paths.slice(4),
+      );
+      pool.destroy();
     },
   );
 });
 
-test('every request ends, whatever its server, its caller and its headers do', async () => {
+test('every request ends, whatever its server and its caller do', async () => {
   const random = (below: number): number => Math.floor(Math.random() * below);
   await withRawServer(
     async (request, response) => {
@@ -68,13 +68,12 @@ test('every request ends, whatever its server, its caller and its headers do', a
       else response.writeHead(200, fate === 'close' ? { connection: 'close' } : {}).end(RESULT);
     },
     async ({ port }) => {
-      const pool = new ClientPool(`http://127.0.0.1:${port}`, 3, {});
+      const pool = poolOf({ port }, 3);
       const expected = {
         fine: 'complete',
         slow: 'complete',
         close: 'complete',
         reset: 'broken',
-        'a\nb': 'broken',
       };
       const fates = Object.keys(expected) as (keyof typeof expected)[];
       const wrong: string[] = [];
@@ -82,18 +81,14 @@ test('every request ends, whatever its server, its caller and its headers do', a
         await delay(random(200));
         const fate = fates[random(fates.length)] ?? 'fine';
         const isAborted = random(5) === 0;
-        const ending = await send(
-          pool,
-          requestTo('/', { 'x-fate': fate }),
-          isAborted ? random(20) : undefined,
-        );
+        const ending = await send(pool, postTo('/', { 'x-fate': fate }), isAborted ? random(20) : undefined);
         if (ending !== expected[fate] && !(isAborted && ending === 'aborted'))
           wrong.push(`${fate}: ${ending}`);
       });
       await Promise.all(sent);
       assert.equal(wrong, []);
-      assert.is(await send(pool, requestTo('/')), 'complete');
-      await pool.destroy();
+      assert.is(await send(pool, postTo('/')), 'complete');
+      pool.destroy();
     },
   );
 });
@@ -101,10 +96,10 @@ test('every request ends, whatever its server, its caller and its headers do', a
 test('requests to a server that is away fail, those that waited for a connection as well', async () => {
   const server = await startRawServer(() => {});
   await server.close();
-  const pool = new ClientPool(`http://127.0.0.1:${server.port}`, 2, {});
-  const endings = await Promise.all(Array.from({ length: 10 }, () => send(pool, requestTo('/'))));
+  const pool = poolOf(server, 2);
+  const endings = await Promise.all(Array.from({ length: 10 }, () => send(pool, postTo('/'))));
   assert.equal(new Set(endings), new Set(['broken']));
-  await pool.destroy();
+  pool.destroy();
 });
 
 test('a destroyed pool ends its requests, those that wait, and later ones', async () => {
@@ -112,11 +107,11 @@ test('a destroyed pool ends its requests, those that wait, and later ones', asyn
     () => {},
     async ({ port }) => {
       for (const before of [0, 1, 5]) {
-        const pool = new ClientPool(`http://127.0.0.1:${port}`, 2, {});
-        const endings = Array.from({ length: before }, () => send(pool, requestTo('/')));
+        const pool = poolOf({ port }, 2);
+        const endings = Array.from({ length: before }, () => send(pool, postTo('/')));
         await delay(20);
-        await pool.destroy();
-        endings.push(send(pool, requestTo('/')));
+        pool.destroy();
+        endings.push(send(pool, postTo('/')));
         assert.equal(new Set(await Promise.all(endings)), new Set(['broken']));
       }
     },
@@ -133,11 +128,11 @@ test('after a burst one connection stays, however long its server would keep the
       response.writeHead(200, { 'keep-alive': 'timeout=60' }).end(RESULT);
     },
     async ({ port }) => {
-      const pool = new ClientPool(`http://127.0.0.1:${port}`, 10, {});
-      await Promise.all(Array.from({ length: 10 }, () => send(pool, requestTo('/'))));
+      const pool = poolOf({ port }, 10);
+      await Promise.all(Array.from({ length: 10 }, () => send(pool, postTo('/'))));
       assert.is(open.size, 10);
       await until(() => open.size === 1, 'one is left');
-      await pool.destroy();
+      pool.destroy();
     },
   );
 });

@@ -1,0 +1,454 @@
+// Connections against servers that write any bytes: which are used again, how requests end, and that no answer is another one's.
+
+import { execFileSync, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import tls from 'node:tls';
+import * as assert from 'uvu/assert';
+import { codeOf, type GatewayError } from '../../../src/domain/errors.ts';
+import { idValue } from '../../../src/domain/jsonrpc.ts';
+import { ConnectionPool } from '../../../src/transports/http/connection-pool.ts';
+import { guardedConnector } from '../../../src/transports/http/connector.ts';
+import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import type { Http1Connection } from '../../../src/transports/http/http1-connection.ts';
+import { until } from '../../conformance/transport.ts';
+import { againWith, chosenSeed, Dice } from '../../helpers/dice.ts';
+import { suite } from '../../helpers/suite.ts';
+import { poolOf, postTo } from './pool-of.ts';
+
+const test = suite('http/1.1 connection');
+
+interface Served {
+  readonly port: number;
+  readonly sockets: ReadonlySet<Socket>;
+  /** How many connections were made. */
+  readonly made: () => number;
+}
+
+/** Runs the body against a server that gets each whole request, with its path and its number from 1. */
+async function serve(
+  onRequest: (socket: Socket, path: string, count: number) => void,
+  body: (served: Served) => Promise<void>,
+  server: Server = createServer(),
+): Promise<void> {
+  const sockets = new Set<Socket>();
+  let [made, count] = [0, 0];
+  server.on('cert' in server ? 'secureConnection' : 'connection', (socket: Socket) => {
+    made += 1;
+    sockets.add(socket);
+    // Else what follows an answer would wait for the next request.
+    socket.setNoDelay(true);
+    socket.on('error', () => {}).on('close', () => sockets.delete(socket));
+    let received = '';
+    socket.on('data', (data) => {
+      received += data.toString('latin1');
+      const [request, path = ''] = REQUEST.exec(received) ?? [];
+      if (request === undefined) return;
+      received = received.slice(request.length);
+      count += 1;
+      onRequest(socket, path, count);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  try {
+    await body({ port: (server.address() as AddressInfo).port, sockets, made: () => made });
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  }
+}
+
+const REQUEST = /^POST (\S+) HTTP\/1\.1\r\n(?:[^\r]+\r\n)*?content-length: 2\r\n\r\n\{\}/;
+
+/** The path of a request is also the id of its message. */
+const resultOf = (path: string): string => `{"jsonrpc":"2.0","id":"${path}","result":{"path":"${path}"}}`;
+
+/** `size`: bytes of the body at least. */
+function answerOf(path: string, head = '', size = 0): string {
+  const body = resultOf(path).padEnd(size);
+  return `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n${head}content-length: ${body.length}\r\n\r\n${body}`;
+}
+
+interface Outcome {
+  /** The path in the result that the answer has. */
+  readonly path: string | undefined;
+  readonly kind: string;
+  readonly failure?: GatewayError;
+}
+
+/** Sends one request. */
+function call(pool: ConnectionPool, path: string, text = postTo(path)): Promise<Outcome> {
+  return new Promise((resolve) => {
+    let seen: string | undefined;
+    const answer = new HttpAnswer({
+      message: (message) => {
+        // As HttpCall does, which ignores the answers to other requests.
+        if (message.kind !== 'result' || idValue(message.id) !== path) return;
+        seen = /"path":"([^"]*)"/.exec(message.result.text)?.[1];
+      },
+      finished: (ending) => resolve({ path: seen, ...ending }),
+    });
+    pool.dispatch({ text, answer });
+  });
+}
+
+test('500 requests need as many connections as are under way at once, and none is left at the end', async () => {
+  await serve(
+    (socket, path) => socket.write(answerOf(path)),
+    async ({ port, sockets, made }) => {
+      const pool = poolOf({ port }, 8);
+      for (let sent = 0; sent < 250; sent += 1)
+        assert.equal(await call(pool, `/${sent}`).then(({ path }) => path), `/${sent}`);
+      assert.is(made(), 1);
+      const paths = Array.from({ length: 250 }, (_, index) => `/at-once/${index}`);
+      const outcomes = await Promise.all(paths.map((path) => call(pool, path)));
+      assert.equal(
+        outcomes.map(({ path }) => path),
+        paths,
+      );
+      assert.is(made(), 8);
+      pool.destroy();
+      await until(() => sockets.size === 0, 'all connections are closed');
+    },
+  );
+});
+
+for (const [name, write] of [
+  ['says that it closes the connection', (path) => answerOf(path, 'connection: close\r\n')],
+  ['speaks HTTP/1.0', (path) => answerOf(path).replace('HTTP/1.1', 'HTTP/1.0')],
+  ['keeps the connection for too short a time', (path) => answerOf(path, 'keep-alive: timeout=2\r\n')],
+  ['sends another answer at once', (path) => answerOf(path) + answerOf('/forged')],
+  ['sends one byte more', (path) => `${answerOf(path)}\n`],
+] as const satisfies readonly (readonly [string, (path: string) => string])[]) {
+  test(`a connection is not used again when the server ${name}`, async () => {
+    await serve(
+      (socket, path) => socket.write(write(path)),
+      async ({ port, made, sockets }) => {
+        const pool = poolOf({ port }, 1);
+        for (const path of ['/1', '/2', '/3']) assert.is((await call(pool, path)).path, path);
+        assert.is(made(), 3);
+        await until(() => sockets.size === 0, 'each is closed');
+        pool.destroy();
+      },
+    );
+  });
+}
+
+test('bytes that come while no request is under way end the connection, and are no answer', async () => {
+  await serve(
+    (socket, path, count) => {
+      socket.write(answerOf(path));
+      if (count % 2 === 1) setImmediate(() => socket.write(answerOf('/forged')));
+    },
+    async ({ port, made, sockets }) => {
+      const pool = poolOf({ port }, 1);
+      for (let sent = 0; sent < 40; sent += 1) {
+        assert.is((await call(pool, `/${sent}`)).path, `/${sent}`);
+        if (sent % 2 === 0) await until(() => sockets.size === 0, 'it is closed');
+      }
+      assert.is(made(), 21);
+      pool.destroy();
+    },
+  );
+});
+
+test('an answer that comes before its whole request ends the connection', async () => {
+  const sockets: Socket[] = [];
+  const server = createServer((socket) => {
+    sockets.push(socket);
+    socket.on('error', () => {}).once('data', () => socket.pause().write(answerOf('/early')));
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const pool = poolOf(server.address() as AddressInfo, 1);
+  const large = postTo('/large', {}, 'x'.repeat(16 * 1024 * 1024));
+  for (let sent = 1; sent <= 2; sent += 1) {
+    assert.is((await call(pool, '/early', large)).path, '/early');
+    assert.is(sockets.length, sent);
+  }
+  pool.destroy();
+  for (const socket of sockets) socket.destroy();
+  server.close();
+});
+
+test('a connection that its server closed meanwhile is not used; one that it resets for a request fails it', async () => {
+  await serve(
+    (socket, path, count) => {
+      if (path === '/reset') socket.resetAndDestroy();
+      else if (count % 2 === 1) socket.end(answerOf(path));
+      else socket.write(answerOf(path));
+    },
+    async ({ port }) => {
+      const pool = poolOf({ port }, 1);
+      for (const path of ['/1', '/2', '/3', '/4']) {
+        assert.is((await call(pool, path)).path, path);
+        await delay(5);
+      }
+      const { kind, failure } = await call(pool, '/reset');
+      // It was written, so it may have been worked on, also on a connection that was used before.
+      assert.equal([kind, failure?.delivered, failure?.facts.suspicious], ['broken', 'unknown', true]);
+      assert.match(failure?.message ?? '', /the connection broke before the answer \(ECONNRESET\)/);
+      assert.is((await call(pool, '/5')).path, '/5');
+      pool.destroy();
+    },
+  );
+});
+
+test('an idle connection is closed before its server would close it', async () => {
+  await serve(
+    (socket, path) => socket.write(answerOf(path, 'keep-alive: timeout=3, max=9\r\n')),
+    async ({ port, sockets }) => {
+      const pool = poolOf({ port }, 1);
+      const startMs = performance.now();
+      await call(pool, '/');
+      await until(() => sockets.size === 0, 'it is closed');
+      const tookMs = performance.now() - startMs;
+      assert.ok(tookMs > 900 && tookMs < 2_500, `closed after ${tookMs} ms`);
+      pool.destroy();
+    },
+  );
+});
+
+for (const [name, text, reason] of [
+  [
+    'an upgrade',
+    'HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n',
+    /another protocol/,
+  ],
+  ['two lengths', 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\n{} ', /content-length/],
+  ['another protocol', '220 smtp.example ESMTP\r\n', /not HTTP\/1\.1/],
+] as const) {
+  test(`an answer with ${name} is a failure that says so, and ends the connection`, async () => {
+    await serve(
+      (socket) => socket.write(text),
+      async ({ port, sockets }) => {
+        const pool = poolOf({ port }, 1);
+        const { kind, failure } = await call(pool, '/');
+        assert.equal([kind, failure?.delivered, failure?.facts.suspicious], ['broken', 'unknown', true]);
+        assert.match(failure?.message ?? '', reason);
+        await until(() => sockets.size === 0, 'it is closed');
+        pool.destroy();
+      },
+    );
+  });
+}
+
+test('a body without a length ends with the connection; one that is cut off is a failure', async () => {
+  await serve(
+    (socket, path) => {
+      const body = resultOf(path);
+      if (path === '/whole') socket.end(`HTTP/1.1 200 OK\r\n\r\n${body}`);
+      else socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length + 1}\r\n\r\n${body}`);
+    },
+    async ({ port }) => {
+      const pool = poolOf({ port }, 1);
+      assert.equal(await call(pool, '/whole').then(({ kind, path }) => [kind, path]), ['complete', '/whole']);
+      assert.equal(await call(pool, '/cut').then(({ kind, path }) => [kind, path]), ['broken', undefined]);
+      pool.destroy();
+    },
+  );
+});
+
+test('a paused answer is not read, and holds no request that follows it', async () => {
+  const size = 32 * 1024 * 1024;
+  let server: Socket | undefined;
+  await serve(
+    (socket, path) => {
+      server = socket;
+      if (path !== '/large') socket.write(answerOf(path));
+      else {
+        socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${size}\r\n\r\n`);
+        socket.write(Buffer.alloc(size));
+      }
+    },
+    async ({ port, made }) => {
+      const pool = poolOf({ port }, 1);
+      let [bytes, isOver] = [0, false];
+      let connection: Http1Connection | undefined;
+      const answer = {
+        onRequestStart: (its: Http1Connection) => {
+          connection = its;
+          return true;
+        },
+        onResponseStart: () => connection?.pause(answer),
+        onResponseData: (chunk: Buffer) => {
+          bytes += chunk.length;
+          if (bytes === size) connection?.pause(answer);
+        },
+        onResponseEnd: () => {
+          isOver = true;
+        },
+        onResponseError: assert.unreachable,
+      };
+      pool.dispatch({ text: postTo('/large'), answer });
+      await until(() => connection !== undefined && (server?.writableLength ?? 0) > 0, 'the server waits');
+      await delay(50);
+      assert.ok(bytes <= 64 * 1024, `${bytes} bytes were read`);
+      connection?.resume(answer);
+      await until(() => isOver, 'all of it is read');
+      assert.is(bytes, size);
+      assert.is((await call(pool, '/next')).path, '/next');
+      assert.is(made(), 1);
+      // What is left of the first answer changes nothing.
+      connection?.pause(answer);
+      connection?.abort(answer);
+      assert.is((await call(pool, '/last')).path, '/last');
+      assert.is(made(), 1);
+      pool.destroy();
+    },
+  );
+});
+
+const openssl = test.needs(
+  'setDefaultCACertificates' in tls && spawnSync('openssl', ['version']).status === 0,
+  'no openssl here, or an older Node',
+);
+openssl(
+  'over TLS: the name and the authority of the server are checked, and connections are used again',
+  async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'stagedoor-tls-'));
+    const file = (name: string): string => join(folder, name);
+    const words = ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '1', '-subj', '/CN=localhost'];
+    const names = ['-addext', 'subjectAltName=DNS:localhost'];
+    execFileSync('openssl', [...words, ...names, '-keyout', file('key'), '-out', file('cert')], {
+      stdio: 'pipe',
+    });
+    const [key, cert] = [await readFile(file('key'), 'utf8'), await readFile(file('cert'), 'utf8')];
+    await rm(folder, { recursive: true });
+    const server = Object.assign(tls.createServer({ key, cert }), { cert });
+    const trusted = tls.getCACertificates();
+    await serve(
+      (socket, path) => socket.write(answerOf(path, '', path === '/large' ? 300_000 : 0)),
+      async ({ port, made }) => {
+        const to = (host: string): ConnectionPool =>
+          new ConnectionPool(
+            guardedConnector(new URL(`https://${host}:${port}`), () => false),
+            { maxConnections: 4 },
+          );
+        const untrusted = to('localhost');
+        const { failure } = await call(untrusted, '/');
+        assert.equal([failure?.delivered, codeOf(failure?.cause)], ['no', 'DEPTH_ZERO_SELF_SIGNED_CERT']);
+        untrusted.destroy();
+        tls.setDefaultCACertificates([...trusted, cert]);
+        try {
+          const other = to('127.0.0.1');
+          const { failure: misnamed } = await call(other, '/');
+          assert.equal(
+            [misnamed?.delivered, codeOf(misnamed?.cause)],
+            ['no', 'ERR_TLS_CERT_ALTNAME_INVALID'],
+          );
+          other.destroy();
+          const pool = to('localhost');
+          const before = made();
+          for (const path of ['/1', '/large', '/2']) assert.is((await call(pool, path)).path, path);
+          assert.is(made() - before, 1);
+          const paths = Array.from({ length: 40 }, (_, index) => `/${index}`);
+          const outcomes = await Promise.all(paths.map((path) => call(pool, path)));
+          assert.equal(
+            outcomes.map(({ path }) => path),
+            paths,
+          );
+          pool.destroy();
+        } finally {
+          tls.setDefaultCACertificates(trusted);
+        }
+      },
+      server,
+    );
+  },
+);
+
+/** Answers as an attacker would write them; `path`: the one of the request. */
+const SHAPES: readonly ((path: string, dice: Dice) => string)[] = [
+  (path) => answerOf(path),
+  (path) => answerOf(path, 'connection: close\r\n'),
+  (path) => `HTTP/1.1 100 Continue\r\n\r\n${answerOf(path)}`,
+  (path, dice) => {
+    const body = resultOf(path);
+    let [text, at] = ['HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n', 0];
+    while (at < body.length) {
+      const size = Math.min(body.length - at, 1 + dice.below(20));
+      text += `${size.toString(16)}${dice.pick(['', ';a=b'])}\r\n${body.slice(at, at + size)}\r\n`;
+      at += size;
+    }
+    return `${text}0\r\n${dice.pick(['', 'x: y\r\n'])}\r\n`;
+  },
+  (path) =>
+    `HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: ${resultOf(path).length + 8}\r\n\r\ndata: ${resultOf(path)}\n\n`,
+  (path) => answerOf(path) + answerOf('/forged'),
+  (path) => `${answerOf(path)}\r\n\r\n`,
+  (path) => answerOf(path).replace('content-length: ', 'content-length: 1'),
+  (path) => answerOf(path).replace('content-length: ', 'content-length: -'),
+  (path) => answerOf(path, 'content-length: 3\r\n'),
+  (path) => answerOf(path, 'transfer-encoding: chunked\r\n'),
+  (path) => answerOf(path, 'transfer-encoding : chunked\r\n'),
+  (path) => answerOf(path, 'a: b\r\n c: d\r\n'),
+  (path) => answerOf(path, 'a: \0\r\n'),
+  (path) => answerOf(path).replaceAll('\r\n', '\n'),
+  (path) => answerOf(path, `a: ${'b'.repeat(20_000)}\r\n`),
+  () => 'HTTP/1.1 204 No Content\r\n\r\n',
+  () => 'HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\n\r\n',
+  () => 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n',
+  () => 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\nffffffffffffffff\r\n',
+  () => `HTTP/1.1 302 Found\r\nlocation: //elsewhere.example/\r\ncontent-length: 0\r\n\r\n`,
+  () => 'garbage',
+  () => '',
+];
+
+test('whatever bytes a server writes, each request ends once, and none gets the answer of another one', async () => {
+  const seed = chosenSeed();
+  const dice = new Dice(seed);
+  const sound = new Set(SHAPES.slice(0, 5));
+  const answered: string[] = [];
+  const write = async (socket: Socket, path: string): Promise<void> => {
+    const shape = dice.pick(SHAPES);
+    let text = shape(path, dice);
+    const isDamaged = dice.below(4) === 0;
+    for (let change = 0; isDamaged && change < 3; change += 1) {
+      const at = dice.below(text.length);
+      // Not a path: the result of another request would be made.
+      if (/[/\d]/.test(text[at] ?? '/')) continue;
+      text = text.slice(0, at) + String.fromCharCode(dice.below(256)) + text.slice(at + 1);
+    }
+    const end = dice.below(3) === 0 ? dice.below(text.length + 1) : text.length;
+    if (sound.has(shape) && !isDamaged && end === text.length) answered.push(path);
+    for (let at = 0; at < end; ) {
+      const to = Math.min(end, at + 1 + dice.below(dice.pick([3, 60, 5_000])));
+      socket.write(text.slice(at, to), 'latin1');
+      at = to;
+      if (dice.below(6) === 0) await delay(dice.below(3));
+    }
+    if (dice.below(2) === 0) socket.destroySoon();
+    // A caller has a deadline; here the server ends what it leaves unanswered.
+    else setTimeout(() => socket.destroy(), 30);
+  };
+  await serve(
+    (socket, path) => void write(socket, path),
+    async ({ port, sockets }) => {
+      const pool = poolOf({ port }, 12);
+      const paths = Array.from({ length: 1_500 }, (_, index) => `/${index}`);
+      const outcomes = new Map<string, string | undefined>();
+      const send = async (path: string): Promise<void> => {
+        outcomes.set(path, (await call(pool, path)).path);
+      };
+      await Promise.all(paths.map(send));
+      const wrong = [...outcomes].filter(([path, seen]) => seen !== undefined && seen !== path);
+      assert.equal(wrong, [], againWith(seed));
+      // Others followed bytes that came too late to be told from their answer.
+      const seen = answered.filter((path) => outcomes.get(path) === path);
+      assert.ok(
+        answered.length > 100 && seen.length > answered.length * 0.9,
+        `${seen.length} of ${answered.length}`,
+      );
+      pool.destroy();
+      await until(() => sockets.size === 0, 'all connections are closed');
+    },
+  );
+});
+
+test.run();

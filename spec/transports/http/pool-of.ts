@@ -1,0 +1,22 @@
+// Pools of connections to servers of specs, and requests for them.
+
+import { ConnectionPool } from '../../../src/transports/http/connection-pool.ts';
+import { guardedConnector } from '../../../src/transports/http/connector.ts';
+import { RequestWriter } from '../../../src/transports/http/request-writer.ts';
+
+export function poolOf({ port }: { readonly port: number }, maxConnections = 8): ConnectionPool {
+  const url = new URL(`http://127.0.0.1:${port}`);
+  return new ConnectionPool(
+    guardedConnector(url, () => false),
+    { maxConnections },
+  );
+}
+
+/** The text of a POST. */
+export function postTo(path: string, headers: Record<string, string> = {}, body = '{}'): string | Buffer {
+  const post = { method: 'POST', path, headers, body } as const;
+  return new RequestWriter('test', {}).textOf(
+    { ...post, isLasting: false, jar: undefined, isRedirected: false },
+    undefined,
+  );
+}

@@ -1,0 +1,172 @@
+// The connections to one origin that requests share, one request on each at a time. An origin at rest has at most one connection. The
+// one that was used last is used next, so that the others expire. Source: ADR 118, 135.
+
+import { systemClock } from '../../domain/clock.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Connector } from './connector.ts';
+import { Http1Connection, type Http1Request } from './http1-connection.ts';
+
+/** Idle time of a connection whose server names none. */
+const USUAL_IDLE_MS = 4_000;
+/** A connection is closed this much earlier than its server would close it, because a request could be on its way then. */
+const IDLE_MARGIN_MS = 2_000;
+const MAX_IDLE_MS = 600_000;
+/** Connections besides the first are closed when they are idle for this time. */
+const SPARE_IDLE_MS = 4_000;
+
+interface PoolOptions {
+  readonly maxConnections: number;
+  /** False: a connection carries one request, whose answer may take any time. Default: true. */
+  readonly isKept?: boolean;
+}
+
+interface Use {
+  /** The first connection lives as long as its server allows. */
+  readonly isSpare: boolean;
+  /** When the connection is closed: of an idle one soon, of one in use after the longest call. Monotonic, in ms. */
+  endsAtMs: number;
+}
+
+export class ConnectionPool {
+  readonly #connector: Connector;
+  readonly #maxConnections: number;
+  readonly #isKept: boolean;
+  readonly #connections = new Map<Http1Connection, Use>();
+  readonly #idle: Http1Connection[] = [];
+  /** Requests without a connection, in order of arrival. */
+  readonly #waiting: Http1Request[] = [];
+  #startsSoon = false;
+  #isDestroyed = false;
+  #sweepAtMs = Number.POSITIVE_INFINITY;
+  #cancelSweep: (() => void) | undefined;
+
+  constructor(connector: Connector, { maxConnections, isKept = true }: PoolOptions) {
+    this.#connector = connector;
+    this.#maxConnections = maxConnections;
+    this.#isKept = isKept;
+  }
+
+  /** Every failure goes to the answer. */
+  dispatch(request: Http1Request): void {
+    if (this.#isDestroyed) {
+      queueMicrotask(() => request.answer.onResponseError(endpointClosed()));
+      return;
+    }
+    this.#waiting.push(request);
+    this.#openMissing();
+    this.#startSoon();
+  }
+
+  /** Requests that are under way or wait for a connection fail. */
+  destroy(): void {
+    this.#isDestroyed = true;
+    this.#cancelSweep?.();
+    const waiting = this.#waiting.splice(0);
+    for (const connection of [...this.#connections.keys()]) connection.destroy(endpointClosed());
+    for (const { answer } of waiting) answer.onResponseError(endpointClosed());
+  }
+
+  freed(connection: Http1Connection): void {
+    const use = this.#connections.get(connection);
+    const idleMs = this.#idleMs(connection, use?.isSpare === true);
+    if (use === undefined || idleMs <= 0) {
+      connection.destroy(endpointClosed());
+      return;
+    }
+    use.endsAtMs = systemClock.now() + idleMs;
+    this.#idle.push(connection);
+    this.#sweepBy(use.endsAtMs);
+    this.#startSoon();
+  }
+
+  closed(connection: Http1Connection): void {
+    this.#connections.delete(connection);
+    const index = this.#idle.indexOf(connection);
+    if (index !== -1) this.#idle.splice(index, 1);
+    this.#openMissing();
+  }
+
+  #idleMs({ keepAliveMs }: Http1Connection, isSpare: boolean): number {
+    if (!this.#isKept) return 0;
+    const allowedMs = keepAliveMs === undefined ? USUAL_IDLE_MS : keepAliveMs - IDLE_MARGIN_MS;
+    return Math.min(allowedMs, isSpare ? SPARE_IDLE_MS : MAX_IDLE_MS);
+  }
+
+  /** Opens connections for the requests that get none of the idle ones. */
+  #openMissing(): void {
+    while (this.#waiting.length > this.#idle.length && this.#connections.size < this.#maxConnections) {
+      const [request] = this.#waiting.splice(this.#idle.length, 1);
+      if (request === undefined || this.#isDestroyed) return;
+      const connection = new Http1Connection(this.#connector, this, request);
+      this.#connections.set(connection, {
+        isSpare: this.#connections.size > 0,
+        endsAtMs: this.#endOfUse(),
+      });
+    }
+  }
+
+  /**
+   * An idle connection is used only after everything that the system has received was read: its server may have closed it, or sent
+   * what belongs to no request. Source: the advisory GHSA-35p6-xmwp-9g52 of undici.
+   */
+  #startSoon(): void {
+    if (this.#startsSoon || this.#waiting.length === 0 || this.#idle.length === 0) return;
+    this.#startsSoon = true;
+    setImmediate(this.#startWaiting);
+  }
+
+  readonly #startWaiting = (): void => {
+    this.#startsSoon = false;
+    const nowMs = systemClock.now();
+    while (this.#waiting.length > 0) {
+      const connection = this.#idle.pop();
+      const use = connection && this.#connections.get(connection);
+      if (connection === undefined || use === undefined) break;
+      if (use.endsAtMs <= nowMs) {
+        connection.destroy(endpointClosed());
+        continue;
+      }
+      this.#sendNext(connection, use);
+    }
+    this.#openMissing();
+  };
+
+  /** Sends the first request that is still needed. */
+  #sendNext(connection: Http1Connection, use: Use): void {
+    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+      if (!connection.send(next)) continue;
+      use.endsAtMs = this.#endOfUse();
+      return;
+    }
+    this.#idle.push(connection);
+  }
+
+  #endOfUse(): number {
+    if (!this.#isKept) return Number.POSITIVE_INFINITY;
+    const endsAtMs = systemClock.now() + LIMITS.callLongestMs;
+    this.#sweepBy(endsAtMs);
+    return endsAtMs;
+  }
+
+  /** Closes what has to end by this time, then or before. */
+  #sweepBy(endsAtMs: number): void {
+    if (endsAtMs >= this.#sweepAtMs) return;
+    this.#cancelSweep?.();
+    this.#sweepAtMs = endsAtMs;
+    const waitMs = Math.max(1, Math.ceil(endsAtMs - systemClock.now()));
+    this.#cancelSweep = systemClock.background.alarm(waitMs, () => this.#sweep());
+  }
+
+  #sweep(): void {
+    const nowMs = systemClock.now();
+    this.#sweepAtMs = Number.POSITIVE_INFINITY;
+    for (const [connection, { endsAtMs }] of [...this.#connections]) {
+      if (endsAtMs <= nowMs) connection.destroy(endpointClosed());
+      else this.#sweepBy(endsAtMs);
+    }
+  }
+}
+
+function endpointClosed(): Error {
+  return Object.assign(new Error('the gateway closed the connection'), { code: 'ECONNABORTED' });
+}

@@ -1,0 +1,61 @@
+// Opens sockets to one origin, with TLS or without. Denied addresses are refused, literal ones and those that a name resolves to: the
+// address that was checked is the one that is used (DNS rebinding).
+
+import { lookup as systemLookup } from 'node:dns';
+import { connect as connectTcp, isIP, type LookupFunction, type OnReadOpts, type Socket } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import { type AddressCheck, AddressDenied } from '../network-guard.ts';
+
+export interface Connector {
+  /** Returns a socket that is being connected. Throws AddressDenied for a literal address; for a name the socket emits that error. */
+  readonly connect: (onread: OnReadOpts) => Socket;
+  /** What the socket emits when it can be written to. */
+  readonly connectedEvent: 'connect' | 'secureConnect';
+}
+
+const KEEP_ALIVE_DELAY_MS = 60_000;
+
+export function guardedConnector(
+  { protocol, hostname, port }: Pick<URL, 'protocol' | 'hostname' | 'port'>,
+  isDenied: AddressCheck,
+  lookup: LookupFunction = systemLookup,
+): Connector {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const isSecure = protocol === 'https:';
+  const common = {
+    host,
+    port: port === '' ? (isSecure ? 443 : 80) : Number(port),
+    lookup: guardedLookup(isDenied, lookup),
+  };
+  const isLiteral = isIP(host) !== 0;
+  let session: Buffer | undefined;
+  const secure = { ALPNProtocols: ['http/1.1'], servername: isLiteral ? '' : host };
+  return {
+    connectedEvent: isSecure ? 'secureConnect' : 'connect',
+    connect: (onread) => {
+      // Sockets skip the lookup for literal addresses.
+      if (isLiteral && isDenied(host)) throw new AddressDenied(host);
+      const socket = isSecure
+        ? connectTls({ ...common, ...secure, session, ...{ onread } }).on('session', (ticket) => {
+            session = ticket;
+          })
+        : connectTcp({ ...common, onread });
+      return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    },
+  };
+}
+
+function guardedLookup(isDenied: AddressCheck, lookup: LookupFunction): LookupFunction {
+  return (hostname, options, callback) => {
+    lookup(hostname, options, (error, found, family) => {
+      if (error) return callback(error, found, family);
+      if (!Array.isArray(found)) {
+        return isDenied(found) ? callback(new AddressDenied(found), '') : callback(null, found, family);
+      }
+      const allowed = found.filter(({ address }) => !isDenied(address));
+      const [first] = found;
+      if (allowed.length === 0 && first) return callback(new AddressDenied(first.address), []);
+      callback(null, allowed);
+    });
+  };
+}

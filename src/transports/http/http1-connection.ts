@@ -1,0 +1,167 @@
+// One socket to a server, which carries one request at a time. It writes a request in one piece, and gives what ResponseParser reads to
+// the answer. After an answer the socket is free for the next one, unless the server closes it, sends more than the answer, or answered
+// before it had the whole request. connection-pool.ts decides what is sent on which connection.
+
+import type { Socket } from 'node:net';
+import { systemClock } from '../../domain/clock.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Connector } from './connector.ts';
+import { closedEarly, ResponseParser, type ResponseSink } from './response-parser.ts';
+
+/** Receives what happens to one request. */
+export interface AnswerReceiver extends ResponseSink {
+  /** The request is about to be written. False: it is not needed any more. */
+  onRequestStart(connection: Http1Connection): boolean;
+  onResponseEnd(): void;
+  /** Called once instead of `onResponseEnd`, also before `onRequestStart`. */
+  onResponseError(error: Error): void;
+}
+
+/** A request, and the receiver of its answer. */
+export interface Http1Request {
+  /** Head and body. A string has only characters up to U+00FF, one byte each. */
+  readonly text: string | Buffer;
+  readonly answer: AnswerReceiver;
+}
+
+interface ConnectionOwner {
+  /** The connection can carry another request. */
+  freed(connection: Http1Connection): void;
+  /** The socket is gone. Called before the answer that was under way fails. */
+  closed(connection: Http1Connection): void;
+}
+
+export class Http1Connection {
+  readonly #owner: ConnectionOwner;
+  readonly #parser = new ResponseParser();
+  #socket: Socket | undefined;
+  /** Of the request under way. */
+  #answer: AnswerReceiver | undefined;
+  #isPaused = false;
+  #isClosed = false;
+  #cancelConnect: (() => void) | undefined;
+
+  /** Connects, and sends the request as soon as that is done. */
+  constructor(connector: Connector, owner: ConnectionOwner, first: Http1Request) {
+    this.#owner = owner;
+    this.#answer = first.answer;
+    try {
+      this.#socket = this.#connect(connector, first);
+    } catch (thrown) {
+      queueMicrotask(() => this.destroy(thrown as Error));
+    }
+  }
+
+  /** How long the server keeps the connection without a request, in ms; undefined when it does not say. */
+  get keepAliveMs(): number | undefined {
+    return this.#parser.keepAliveMs;
+  }
+
+  /** Writes a request on a free connection. False when its answer is not needed any more. */
+  send({ text, answer }: Http1Request): boolean {
+    if (!answer.onRequestStart(this)) return false;
+    this.#answer = answer;
+    this.#parser.reset();
+    this.#socket?.ref();
+    this.#socket?.write(text, 'latin1');
+    return true;
+  }
+
+  /** Ends the request of this answer, which gets nothing more. */
+  abort(answer: AnswerReceiver): void {
+    if (answer !== this.#answer) return;
+    this.#answer = undefined;
+    this.destroy(closedEarly());
+  }
+
+  /** Reads nothing more until `resume`. */
+  pause(answer: AnswerReceiver): void {
+    if (answer !== this.#answer) return;
+    this.#isPaused = true;
+    this.#socket?.pause();
+  }
+
+  resume(answer: AnswerReceiver): void {
+    if (answer === this.#answer) this.#resume();
+  }
+
+  /** The request under way fails. */
+  destroy(error: Error): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelConnect?.();
+    this.#parser.stop();
+    this.#socket?.destroy();
+    const answer = this.#answer;
+    this.#answer = undefined;
+    this.#owner.closed(this);
+    answer?.onResponseError(error);
+  }
+
+  #connect({ connect, connectedEvent }: Connector, first: Http1Request): Socket {
+    const socket = connect({ buffer: READ_BUFFER, callback: (length) => this.#read(length) });
+    this.#cancelConnect = systemClock.background.alarm(LIMITS.connectMs, () =>
+      this.destroy(connectTimeout()),
+    );
+    socket.once(connectedEvent, () => {
+      this.#cancelConnect?.();
+      this.#answer = undefined;
+      if (!this.#isClosed && !this.send(first)) this.#free();
+    });
+    socket.on('end', () => this.#end());
+    socket.on('error', (error) => this.destroy(error));
+    socket.on('close', () => this.destroy(closedEarly()));
+    return socket;
+  }
+
+  /** Must not throw. Returns true: reading goes on. */
+  #read(length: number): boolean {
+    const answer = this.#answer;
+    try {
+      // Without a request nothing may come, and what comes must not be taken for the next answer.
+      if (answer === undefined) this.destroy(closedEarly());
+      else if (this.#parser.push(READ_BUFFER.subarray(0, length), answer)) this.#finish();
+    } catch (thrown) {
+      this.destroy(thrown as Error);
+    }
+    return true;
+  }
+
+  #end(): void {
+    try {
+      this.#parser.end();
+      this.#finish();
+    } catch (thrown) {
+      this.destroy(thrown as Error);
+    }
+  }
+
+  /** The answer is complete. It may send the next request at once, so the connection is free before. */
+  #finish(): void {
+    const answer = this.#answer;
+    if (answer === undefined) return;
+    this.#answer = undefined;
+    const wasSent = this.#socket?.writableLength === 0;
+    if (wasSent && this.#parser.isReusable) this.#free();
+    else this.destroy(closedEarly());
+    answer.onResponseEnd();
+  }
+
+  #free(): void {
+    if (this.#isPaused) this.#resume();
+    this.#socket?.unref();
+    this.#owner.freed(this);
+  }
+
+  #resume(): void {
+    this.#isPaused = false;
+    this.#socket?.resume();
+  }
+}
+
+/** All sockets read into it: what they read is taken out before the next one reads. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+
+function connectTimeout(): Error {
+  return Object.assign(new Error(`no connection within ${LIMITS.connectMs} ms`), { code: 'ETIMEDOUT' });
+}

@@ -1,0 +1,58 @@
+// Writes requests to one endpoint: the first line, the headers that all requests have, those of this request, and its body. It refuses
+// names and values that would end a header or begin another one. Source: RFC 9110, 5.5; RFC 9112, 3.
+
+import type { Sending } from './http-answer.ts';
+
+type Fields = Sending['headers'];
+
+export class RequestWriter {
+  /** By name in lower case. */
+  readonly fields: Fields;
+  readonly #host: string;
+  #lines: string | undefined;
+
+  /** `host`: with the port, unless that is the usual one. */
+  constructor(host: string, fields: Fields) {
+    this.#host = host;
+    this.fields = fields;
+  }
+
+  /** A string has only characters up to U+00FF, one byte each. Throws for an invalid header, with a code. */
+  textOf({ method, path, headers, body }: Sending, cookie: string | undefined): string | Buffer {
+    let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n${this.#linesWith(headers, cookie)}`;
+    if (body === null) return `${head}\r\n`;
+    const bodyBytes = Buffer.byteLength(body);
+    head += `content-length: ${bodyBytes}\r\n\r\n`;
+    if (bodyBytes === body.length) return head + body;
+    const text = Buffer.allocUnsafe(head.length + bodyBytes);
+    text.write(head, 0, 'latin1');
+    text.write(body, head.length, 'utf8');
+    return text;
+  }
+
+  #linesWith(headers: Fields, cookie: string | undefined): string {
+    const added = cookie === undefined ? headers : { ...headers, cookie };
+    for (const name in added) if (name in this.fields) return linesOf({ ...this.fields, ...added });
+    this.#lines ??= linesOf(this.fields);
+    return this.#lines + linesOf(added);
+  }
+}
+
+function linesOf(fields: Fields): string {
+  let lines = '';
+  for (const name in fields) {
+    const value = fields[name] ?? '';
+    if (!NAME.test(name) || !VALUE.test(value)) throw invalidHeader(name);
+    lines += `${name}: ${value}\r\n`;
+  }
+  return lines;
+}
+
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
+
+function invalidHeader(name: string): Error {
+  return Object.assign(new Error(`the header ${JSON.stringify(name)} is invalid`), {
+    code: 'ERR_INVALID_CHAR',
+  });
+}
