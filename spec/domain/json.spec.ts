@@ -13,6 +13,7 @@ import {
 import {
   type Excess,
   hasMoreValues,
+  memberBytes,
   NONE,
   readFields,
   scanned,
@@ -227,6 +228,19 @@ test('reads a field named __proto__ as an ordinary field', () => {
   const fields = fieldsOf(json);
   assert.is(Object.getPrototypeOf(fields), Object.prototype);
   assert.is(writeFields(fields), json);
+});
+
+test('finds the bytes of a top-level member as they are written', () => {
+  const found = (json: string, key: string) => memberBytes(Buffer.from(json), key)?.toString();
+  const json = ' { "a" : {"b":[1, "}"]} ,"b":1.0,"caf\\u00e9":"\\n","b": "two" , "c":-0e5 }';
+  assert.equal(
+    ['a', 'b', 'café', 'c', 'd', '"a"'].map((key) => found(json, key)),
+    ['{"b":[1, "}"]}', '"two"', '"\\n"', '-0e5', undefined, undefined],
+  );
+  assert.equal(
+    ['[{"a":1}]', '"a"', '{}', 'null'].map((other) => found(other, 'a')),
+    [undefined, undefined, undefined, undefined],
+  );
 });
 
 test.run();

@@ -229,6 +229,13 @@ export function valueAtPath(json: Buffer, path: readonly string[]): unknown {
   return exactValue(source, at, skipValue(source, at));
 }
 
+/** The bytes of the last value of that key in a JSON object that is valid; undefined when there is none. Nothing is built. */
+export function memberBytes(json: Buffer, key: string): Buffer | undefined {
+  const source = scanned(json, { levels: Number.POSITIVE_INFINITY, values: json.length });
+  const at = memberOf(source, skipSpace(json, 0), key);
+  return at === undefined ? undefined : json.subarray(at, skipValue(source, at));
+}
+
 /** Where the last member of that name begins in an object. */
 function memberOf(source: Scanned, start: number, key: string): number | undefined {
   const { bytes } = source;
