@@ -57,7 +57,7 @@ export function strategyConformance(name: string, factory: StrategyFactory): voi
         for (const share of [0, 0.001, 0.1, 0.9]) {
           const able = new Set(from.filter(() => random() < share));
           for (let pick = 0; pick < 10; pick += 1) {
-            const chosen = strategy(from, (candidate) => able.has(candidate));
+            const chosen = strategy(from, (candidate) => able.has(candidate), {});
             assert.is(chosen !== undefined && able.has(chosen), able.size > 0);
           }
         }

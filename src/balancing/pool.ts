@@ -4,7 +4,7 @@
 import type { Observable } from 'rxjs';
 import { type OutlierOptions, Outliers } from './outliers.ts';
 import type { BalancerPolicy } from './policy.ts';
-import { type Candidate, STRATEGIES, type Strategy } from './strategies.ts';
+import { type Candidate, type RequestView, STRATEGIES, type Strategy } from './strategies.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
 export type PoolChange<C extends Candidate> =
@@ -19,6 +19,7 @@ interface PoolOptions<C extends Candidate> extends OutlierOptions<C> {
 }
 
 const NO_IDS: ReadonlySet<string> = new Set();
+const NO_REQUEST = Object.freeze<RequestView>({});
 
 /** The pool of one template. When the changes complete or fail, it is emptied: better no candidate than one in an unknown state. */
 export class Pool<C extends Candidate> {
@@ -52,27 +53,28 @@ export class Pool<C extends Candidate> {
   /**
    * Chooses a candidate that is up, below its capacity and not in `excluding` (ids, default none). Avoided candidates are chosen
    * when no other has room, ejected ones last; a candidate whose ejection is over comes first, once, if the call may be its trial
-   * (`isRepeatable`, default false). A pick with exclusions is a retry, which uses no turn of the strategy. `hasCapacity` replaces
-   * the check of the capacity. Synchronous, and so must be the send that counts the call: an `await` in between lets a whole burst
+   * (`isRepeatable`, default false). A pick with exclusions is a retry, which uses no turn of the strategy. `request`: for strategies that
+   * depend on it. `hasCapacity` replaces the check of the capacity. Synchronous, and so must be the send that counts the call: an `await` in between lets a whole burst
    * choose the same candidate. Source: ADR 7, ADR 39.
    */
   pick(
     excluding: ReadonlySet<string> = NO_IDS,
     isRepeatable?: (candidate: C) => boolean,
+    request: RequestView = NO_REQUEST,
     hasCapacity: (candidate: C) => boolean = isBelowCapacity,
   ): C | undefined {
     const { outliers, candidates } = this;
     const isRetry = excluding.size > 0;
     const strategy = isRetry ? this.#retryStrategy : this.#strategy;
     const mayTake = (candidate: C) => hasCapacity(candidate) && !excluding.has(candidate.id);
-    if (outliers.isEmpty) return strategy(candidates, mayTake);
+    if (outliers.isEmpty) return strategy(candidates, mayTake, request);
     const trial = isRetry ? undefined : outliers.chooseForTrial(mayTake, isRepeatable);
     if (trial !== undefined) return trial;
     const isIn = (candidate: C) => outliers.ejectionOf(candidate) === undefined && mayTake(candidate);
     const isAllowed = this.#allowance(excluding);
     return (
-      strategy(candidates, isIn) ??
-      strategy(candidates, (candidate) => isAllowed(candidate) && mayTake(candidate))
+      strategy(candidates, isIn, request) ??
+      strategy(candidates, (candidate) => isAllowed(candidate) && mayTake(candidate), request)
     );
   }
 

@@ -1,6 +1,7 @@
 // The strategies: each chooses one of the candidates that may take a call. The pool says which may: not those that are full, ejected or
 // already tried; unhealthy and draining ones are no candidates. Source: ADR 7, ADR 130.
 
+import type { JsonFields } from '../domain/json.ts';
 import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
 
 /** An instance as strategies see it. Reading is cheap: the numbers are in memory. */
@@ -14,6 +15,13 @@ export interface Candidate extends Measured {
   readonly capacity: number;
 }
 
+/** What a strategy may read of the request that it chooses for; of a new session only its caller is known. */
+export interface RequestView {
+  /** Id of the principal, by which limits are counted; undefined for an anonymous one. */
+  readonly caller?: string | undefined;
+  readonly params?: JsonFields | undefined;
+}
+
 /**
  * Chooses one of the candidates that may take the call (`mayTake`), synchronously; undefined when none may. `candidates` are in the order
  * of their ids, and another list whenever they change. Asks about as few as possible. May remember earlier choices.
@@ -21,6 +29,7 @@ export interface Candidate extends Measured {
 export type Strategy<C extends Candidate> = (
   candidates: readonly C[],
   mayTake: (candidate: C) => boolean,
+  request: RequestView,
 ) => C | undefined;
 
 interface StrategyOptions {

@@ -2,6 +2,7 @@
 // asks its route. Other routes: stateless-clients.ts, session-route.ts. Source: ADR 68, ADR 71.
 
 import type { Observable } from 'rxjs';
+import type { RequestView } from '../../balancing/strategies.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, FinalEvent, RequestTrace } from '../../domain/exchange.ts';
@@ -124,7 +125,7 @@ export class DirectStep implements At, AttemptPlan {
   }
 }
 
-export class BalancedRoute implements CallRoute {
+export class BalancedRoute implements CallRoute, RequestView {
   readonly bound = undefined;
   readonly #pool: Group['pool'];
   readonly #request: ExchangeRequest;
@@ -132,6 +133,15 @@ export class BalancedRoute implements CallRoute {
   constructor({ pool }: Group, request: ExchangeRequest) {
     this.#pool = pool;
     this.#request = request;
+  }
+
+  /** For the strategy, like `params`. */
+  get caller(): string | undefined {
+    const { caller } = this.#request;
+    return caller === ANONYMOUS.id ? undefined : caller;
+  }
+  get params(): RequestView['params'] {
+    return this.#request.params;
   }
 
   step({ tried }: RunningCall): Step {
@@ -145,8 +155,8 @@ export class BalancedRoute implements CallRoute {
     const ownerId = this.#request.caller ?? ANONYMOUS.id;
     const mayRepeat = (ref: InstanceRef) => isRepeatable(this.#request, ref);
     return (
-      this.#pool.pick(tried, mayRepeat) ??
-      this.#pool.pick(tried, mayRepeat, (ref) => ref.hasCapacityFor(ownerId))
+      this.#pool.pick(tried, mayRepeat, this) ??
+      this.#pool.pick(tried, mayRepeat, this, (ref) => ref.hasCapacityFor(ownerId))
     );
   }
 

@@ -2,6 +2,7 @@
 
 import { fromEvent, take, takeUntil } from 'rxjs';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
+import { ANONYMOUS } from '../../domain/account.ts';
 import { acceptsServerRequests, type ClientProfile, extensionsOf } from '../../domain/client.ts';
 import { type Clock, SLOW_MS } from '../../domain/clock.ts';
 import { notConnected } from '../../domain/error-catalogue.ts';
@@ -73,9 +74,9 @@ export class Binder {
   }
 
   /** The instance for a new session, if there is one. */
-  choose(template: string): InstanceRef | undefined {
+  choose(template: string, ownerId: string): InstanceRef | undefined {
     const { fleet } = this.#deps;
-    return fleet.has(template) ? pick(fleet.group(template)) : undefined;
+    return fleet.has(template) ? pick(fleet.group(template), ownerId) : undefined;
   }
 
   /** The binding at this instance, if nothing has to be opened for it. */
@@ -256,8 +257,8 @@ class BindingSearch {
   }
 
   #next(): InstanceRef | undefined {
-    const { group, last } = this.#deps;
-    return this.#mayTry ? pick(group, this.#tried, last) : undefined;
+    const { group, ownerId, last } = this.#deps;
+    return this.#mayTry ? pick(group, ownerId, this.#tried, last) : undefined;
   }
 
   #noInstance(): GatewayError {
@@ -317,10 +318,12 @@ function isIsolated({ definition: { transport } }: InstanceRef, { session }: Bal
 /** A session is no load until it calls: when all instances are full, any may be chosen. `last` only when there is no other. */
 function pick(
   group: Group,
+  ownerId: string,
   tried: ReadonlySet<string> = new Set(),
   last?: InstanceRef,
 ): InstanceRef | undefined {
   const { pool } = group;
-  const other = last === undefined ? undefined : pick(group, new Set([...tried, last.id]));
-  return other ?? pool.pick(tried) ?? pool.pick(tried, undefined, () => true);
+  const other = last === undefined ? undefined : pick(group, ownerId, new Set([...tried, last.id]));
+  const request = { caller: ownerId === ANONYMOUS.id ? undefined : ownerId };
+  return other ?? pool.pick(tried, undefined, request) ?? pool.pick(tried, undefined, request, () => true);
 }

@@ -106,7 +106,7 @@ export class SessionBinding implements SessionHost {
 
   /** Binds a new session to a first instance: at once if nothing has to be opened there, else as the machine finds it. */
   async open(): Promise<void> {
-    const first = this.#binder.choose(this.value.template);
+    const first = this.#binder.choose(this.value.template, this.value.ownerId);
     if (this.#bindAt(first)) this.wake();
     else {
       this.#state = { ...this.#resting, first };
