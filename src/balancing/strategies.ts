@@ -56,6 +56,8 @@ const MAX_SCORED = 16;
 const MAX_VAIN_DRAWS = 8;
 /** The least probability of a candidate of `health_based`, as a share of the best candidate's. */
 const FLOOR = 0.05;
+/** Calls in flight of a candidate of `consistent_hash`, as a multiple of the mean. */
+const LOAD_BOUND = 1.25;
 /** Most absent candidates (full, down, gone) whose credits `weighted_round_robin` remembers; above it all credits are forgotten. */
 const MOST_AWAY = 1_000;
 /** Credits that differ by less than this, a rounding error, are equal: the first in the list comes first. */
@@ -146,6 +148,36 @@ export const STRATEGIES = table({
       return (candidates, mayTake) => {
         const drawn = sample(candidates, mayTake, 1, random);
         return drawn[Math.floor(random() * drawn.length)];
+      };
+    },
+  },
+
+  /**
+   * Rendezvous hashing with bounded loads: each caller has an order of all candidates of its own, and gets the first one with fewer than
+   * 1.25 times the mean of the calls in flight, rounded up, at least 1. A candidate that comes or goes moves only the callers that it is
+   * first for; weights are ignored. Calls of anonymous callers take turns. Source: ADR 130.
+   */
+  consistent_hash: {
+    meaning: 'the same one for the same caller, while that is not busier than 1.25 times the mean',
+    create: <C extends Candidate>(): Strategy<C> => {
+      const inTurn = inTurns<C>(() => 0);
+      let hashed: readonly C[] = [];
+      let hashes = new Uint32Array();
+      return (candidates, mayTake, request) => {
+        const { caller: key } = request;
+        if (key === undefined) return inTurn(candidates, mayTake, request);
+        if (candidates !== hashed) {
+          hashed = candidates;
+          hashes = Uint32Array.from(candidates, ({ id }) => hashOf(id));
+        }
+        let bound: number | undefined;
+        const mayAlsoTake = (candidate: C): boolean => {
+          if (!mayTake(candidate)) return false;
+          if (candidate.inFlight === 0) return true;
+          bound ??= LOAD_BOUND * meanInFlight(candidates, mayTake);
+          return candidate.inFlight < bound;
+        };
+        return firstByHash(candidates, hashes, hashOf(key), mayAlsoTake);
       };
     },
   },
@@ -247,6 +279,58 @@ function sample<C>(
     if (candidate !== undefined && mayTake(candidate)) drawn.push(candidate);
   }
   return drawn.length > 0 ? drawn : candidates.filter(mayTake);
+}
+
+/**
+ * The candidate of highest rank for this key that may take the call. Each rank is a hash of the key and the id: so the order is random but
+ * fixed, and another for each key. Only candidates above the highest rank so far are asked: about seven of 1,000.
+ */
+function firstByHash<C>(
+  candidates: readonly C[],
+  hashes: Uint32Array,
+  key: number,
+  mayTake: (candidate: C) => boolean,
+): C | undefined {
+  let chosen: C | undefined;
+  let highest = -1;
+  for (let index = 0; index < hashes.length; index += 1) {
+    const rank = mixed((hashes[index] ?? 0) ^ key);
+    if (rank <= highest) continue;
+    const candidate = candidates[index];
+    if (candidate === undefined || !mayTake(candidate)) continue;
+    chosen = candidate;
+    highest = rank;
+  }
+  return chosen;
+}
+
+/** FNV-1a of 32 bits, mixed. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index += 1)
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
+  return mixed(hash);
+}
+
+/** The finalizer of MurmurHash3: each bit of the input changes half of those of the output. */
+function mixed(bits: number): number {
+  const first = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
+  const second = Math.imul(first ^ (first >>> 13), 0xc2b2ae35);
+  return (second ^ (second >>> 16)) >>> 0;
+}
+
+/** Of the candidates that may take the call, of which there is one. */
+function meanInFlight<C extends Candidate>(
+  candidates: readonly C[],
+  mayTake: (candidate: C) => boolean,
+): number {
+  let [count, total] = [0, 0];
+  for (const candidate of candidates) {
+    if (!mayTake(candidate)) continue;
+    count += 1;
+    total += candidate.inFlight;
+  }
+  return total / count;
 }
 
 function sum(numbers: readonly number[]): number {

@@ -1,0 +1,146 @@
+// consistent_hash: even spread, bounded loads, and what moves when candidates come and go. The doors: spec/http/consistent-hash.spec.ts.
+
+import fc from 'fast-check';
+import * as assert from 'uvu/assert';
+import { STRATEGIES } from '../../src/balancing/strategies.ts';
+import { suite } from '../helpers/suite.ts';
+import {
+  type Candidates,
+  candidates,
+  choose,
+  counted,
+  inOrder,
+  picks,
+  seeded,
+  type TestCandidate,
+} from './candidates.ts';
+
+const {
+  consistent_hash: { create },
+  round_robin: { create: roundRobin },
+} = STRATEGIES;
+const test = suite('consistent hash');
+const CALLERS = Array.from({ length: 10_000 }, (_, index) => `user:${index}`);
+
+test('the same caller gets the same candidate, whichever strategy object chooses', () => {
+  const all = many(20);
+  for (const caller of CALLERS.slice(0, 200)) {
+    const [first, again] = [create<TestCandidate>(), create<TestCandidate>()].map((strategy) =>
+      firstOf(all, caller, strategy),
+    );
+    assert.is(first, again);
+  }
+});
+
+for (const size of [2, 10, 100, 1_000]) {
+  test(`${size} candidates get about equal numbers of callers`, () => {
+    const [all, strategy] = [many(size), create<TestCandidate>()];
+    const counts = Object.values(counted(CALLERS.map((caller) => firstOf(all, caller, strategy))));
+    const mean = CALLERS.length / size;
+    const spread = 5 * Math.sqrt(mean); // five standard deviations of a draw
+    assert.is(counts.length, size);
+    assert.ok(Math.min(...counts) > mean - spread && Math.max(...counts) < mean + spread, counts.join());
+  });
+}
+
+test('a candidate that leaves moves only its own callers, and they return with it', () => {
+  fc.assert(
+    fc.property(anySize, fc.nat(), (size, place) => {
+      const all = many(size);
+      const gone = all[place % size]?.id ?? '';
+      const others = inOrder(all.filter(({ id }) => id !== gone) as [...Candidates]);
+      const taken: string[] = [];
+      const [ofAll, ofOthers] = [create<TestCandidate>(), create<TestCandidate>()];
+      for (const caller of CALLERS.slice(0, 500)) {
+        const before = firstOf(all, caller, ofAll);
+        const after = firstOf(others, caller, ofOthers);
+        if (before === gone) taken.push(after);
+        else assert.is(after, before);
+      }
+      // They spread: no single neighbour inherits them.
+      if (taken.length > 20 && size > 4) assert.ok(new Set(taken).size > 2);
+    }),
+    { seed: 7, numRuns: 50 },
+  );
+});
+
+test('the next candidates of a caller are in a fixed order, which differs from caller to caller', () => {
+  const all = many(6);
+  const orderOf = (caller: string) => {
+    const strategy = create<TestCandidate>();
+    const tried = new Set<string>();
+    while (tried.size < 6) tried.add(choose(strategy, all, ({ id }) => !tried.has(id), { caller }).id);
+    return [...tried].join();
+  };
+  assert.is(orderOf('user:1'), orderOf('user:1'));
+  assert.ok(new Set(CALLERS.slice(0, 100).map(orderOf)).size > 80);
+});
+
+test('no candidate has more than 1.25 times the mean in flight, rounded up, at least 1', () => {
+  fc.assert(
+    fc.property(anySize, fc.integer({ min: 1, max: 5 }), fc.integer(), (size, callers, seed) => {
+      const all = many(size);
+      const random = seeded(seed);
+      const strategy = create<TestCandidate>();
+      let total = 0;
+      for (let call = 0; call < 500; call += 1) {
+        const caller = `user:${Math.floor(random() * callers)}`;
+        const chosen = choose(strategy, all, undefined, { caller });
+        const most = Math.max(1, Math.ceil((1.25 * total) / size));
+        chosen.inFlight += 1;
+        total += 1;
+        assert.ok(chosen.inFlight <= most, `${chosen.inFlight} in flight, at most ${most}`);
+        const ending = all[Math.floor(random() * size)];
+        if (random() < 0.4 && ending !== undefined && ending.inFlight > 0) {
+          ending.inFlight -= 1;
+          total -= 1;
+        }
+      }
+    }),
+    { seed: 7, numRuns: 50 },
+  );
+});
+
+test('the mean is that of the candidates that may take the call', () => {
+  const all = many(4);
+  const [one, two, three, four] = all;
+  if (two === undefined || three === undefined || four === undefined) throw new Error('there are four');
+  [one.inFlight, two.inFlight] = [4, 4];
+  const strategy = create<TestCandidate>();
+  const chosen = Array.from({ length: 4 }, () => {
+    const next = choose(strategy, all, (each) => each === one || each === two, { caller: 'user:1' });
+    next.inFlight += 1;
+    return next.id;
+  });
+  assert.equal(new Set(chosen).size, 2);
+});
+
+test('a busy candidate gets its callers back when it has ended enough calls', () => {
+  const all = many(3);
+  const request = { caller: 'user:1' };
+  const strategy = create<TestCandidate>();
+  const first = choose(strategy, all, undefined, request);
+  first.inFlight = 1;
+  assert.is.not(choose(strategy, all, undefined, request), first);
+  first.inFlight = 0;
+  assert.is(choose(strategy, all, undefined, request), first);
+});
+
+test('anonymous callers take turns as with round robin', () => {
+  const all = many(5);
+  assert.equal(picks(create<TestCandidate>(), all, 12), picks(roundRobin(), all, 12));
+});
+
+test.run();
+
+const anySize = fc.integer({ min: 2, max: 50 });
+
+function many(count: number): Candidates {
+  const [first = '', ...others] = Array.from({ length: count }, (_, index) => `instance-${index}`).sort();
+  return candidates(first, ...others);
+}
+
+/** The candidate of an idle pool for that caller. */
+function firstOf(all: Candidates, caller: string, strategy = create<TestCandidate>()): string {
+  return choose(strategy, all, undefined, { caller }).id;
+}
