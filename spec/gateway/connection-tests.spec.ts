@@ -21,15 +21,15 @@ simulateTime(test);
 function testsWith(open: Open) {
   const draft = async () => ({ id: 'draft' }) as InstanceDefinition;
   const clock = spreadClock(untimedScheduler(), simulatedClock);
-  const tests = new ConnectionTests({ opener: () => open, registry: { draft }, ...clock });
+  const tests = new ConnectionTests({ openTransport: () => open, registry: { draft }, ...clock });
   const run = (caller?: string) => tests.run('demo', { endpoint: 'x' }, definedFields({ caller }));
   return { tests, run };
 }
 
 test('end after 10 s although the opening continues, and close a transport that opens late', async () => {
   const late = Promise.withResolvers<Transport>();
-  const { run, tests } = testsWith((_signal, opener) => {
-    opener?.onStarted?.(() => ({ pid: 1, stderr: ['downloading'] }));
+  const { run, tests } = testsWith((_signal, hooks) => {
+    hooks?.onStarted?.(() => ({ pid: 1, stderr: ['downloading'] }));
     return late.promise;
   });
   const running = run();

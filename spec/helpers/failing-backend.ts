@@ -173,7 +173,7 @@ export class Harness {
       scheduler,
       random: () => this.random(),
       dedicatedBounds: own,
-      opener: (definition) => (signal) => this.open(definition, signal),
+      openTransport: (definition) => (signal) => this.open(definition, signal),
     });
     const { fleet, pool } = this;
     this.budget = new RetryBudget(now);

@@ -13,7 +13,7 @@ import type { TransportKind } from '../../src/domain/transport-kinds.ts';
 import type {
   Closed,
   Open,
-  Opener,
+  OpeningHooks,
   Transport,
   TransportDiagnostics,
 } from '../../src/transports/transport.ts';
@@ -244,11 +244,11 @@ export interface Opening {
   fail(reason?: string, facts?: OpeningFacts): void;
   /** Reports that the program was started, with its facts so far. */
   start(diagnostics: TransportDiagnostics): void;
-  readonly opener: Opener | undefined;
+  readonly hooks: OpeningHooks | undefined;
 }
 
 /** The `open` of an instance. By default it obeys the signal, as transports do. */
-export class ScriptedOpener {
+export class ScriptedOpenings {
   readonly openings: Opening[] = [];
   /** All transports it returned. */
   readonly transports: ScriptedTransport[] = [];
@@ -261,7 +261,7 @@ export class ScriptedOpener {
     return last;
   }
 
-  readonly open: Open = (signal, opener) => {
+  readonly open: Open = (signal, hooks) => {
     const { promise, resolve, reject } = Promise.withResolvers<Transport>();
     let isSettled = false;
     const fail = (reason = 'connection refused', facts: OpeningFacts = {}): void => {
@@ -277,8 +277,8 @@ export class ScriptedOpener {
     signal.addEventListener('abort', () => {
       if (this.heedsSignal) fail('its start was cancelled');
     });
-    const start = (diagnostics: TransportDiagnostics) => opener?.onStarted?.(() => diagnostics);
-    this.openings.push({ signal, succeed, fail, start, opener });
+    const start = (diagnostics: TransportDiagnostics) => hooks?.onStarted?.(() => diagnostics);
+    this.openings.push({ signal, succeed, fail, start, hooks });
     return promise;
   };
 }

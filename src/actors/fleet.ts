@@ -24,7 +24,7 @@ import type { InstanceActorInput, InstanceEmission } from './instances/instance-
 import { rootMachine, type TemplateActor } from './template.machine.ts';
 
 export interface FleetOptions extends Omit<InstanceActorInput, 'definition' | 'policy' | 'open'> {
-  readonly opener: (definition: InstanceDefinition) => Open;
+  readonly openTransport: (definition: InstanceDefinition) => Open;
   /** Spreads the ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
@@ -135,7 +135,7 @@ export class Fleet {
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissPredecessor(template, id);
-    const open = this.#openerOf(definition);
+    const open = this.#openTransportOf(definition);
     const ref = this.#start(group, { ...this.#options, definition, policy: group.policy, open });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
@@ -301,14 +301,14 @@ export class Fleet {
   }
 
   /** Opens the transports of an instance, the first when the programs before it on its endpoint have ended. */
-  #openerOf(definition: InstanceDefinition): Open {
-    const open = this.#options.opener(definition);
+  #openTransportOf(definition: InstanceDefinition): Open {
+    const open = this.#options.openTransport(definition);
     const before = this.#predecessorsOf(definition);
     if (before === undefined) return open;
-    return async (signal, opener) => {
+    return async (signal, hooks) => {
       await Promise.race([before, once(signal, 'abort')]);
       if (signal.aborted) throw openingCancelled();
-      return open(signal, opener);
+      return open(signal, hooks);
     };
   }
 

@@ -25,7 +25,7 @@ import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { Mcp } from './mcp.ts';
-import { openerOf } from './opener.ts';
+import { openTransportOf } from './open-transport.ts';
 import { Sync } from './sync.ts';
 
 export type GatewayDeps = ReturnType<typeof composeGateway>;
@@ -60,7 +60,7 @@ export function composeGateway(
   const requestBytes = new ByteBudget(options.requestBounds ?? bounds.requests);
   const reaper = new Reaper();
   const isDenied = addressesIn(deniedNetworks);
-  const opener = openerOf({
+  const openTransport = openTransportOf({
     isDenied,
     handlers,
     scheduler,
@@ -74,7 +74,7 @@ export function composeGateway(
   });
   const fleet = new Fleet({
     ...clock,
-    ...{ random, emit, scheduler, opener, inspect },
+    ...{ random, emit, scheduler, openTransport, inspect },
     dedicatedBounds: options.sessions,
     toolLists: new ByteBudget(bounds.declarations),
   });
@@ -97,7 +97,7 @@ export function composeGateway(
   });
   const metrics = new Metrics(events$, (template) => fleet.has(template), clock);
   const sync = new Sync({ registry, definitions, ...options.discovery });
-  const tests = new ConnectionTests({ opener, registry, ...clock });
+  const tests = new ConnectionTests({ openTransport, registry, ...clock });
   const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing, requestBytes };
   return { ...parts, clock, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
 }

@@ -19,7 +19,7 @@ const TEST_MS = 10_000;
 export const TESTS = { atOnce: 4, share: 0.5 } as const;
 
 export interface ConnectionTestDeps extends Pick<Clock, 'now' | 'alarm'> {
-  readonly opener: (definition: InstanceDefinition) => Open;
+  readonly openTransport: (definition: InstanceDefinition) => Open;
   readonly registry: Pick<Registry, 'draft'>;
 }
 
@@ -66,7 +66,7 @@ export class ConnectionTests {
 
   /** `closed` resolves when the program has ended or the connection is closed; it never rejects. */
   #open(definition: InstanceDefinition, left: AbortSignal | undefined) {
-    const { opener, now, alarm } = this.#deps;
+    const { openTransport, now, alarm } = this.#deps;
     const startMs = now();
     const stop = new AbortController();
     const disarm = alarm(TEST_MS, () => stop.abort(backendTimeout(TEST_MS, 'no')));
@@ -80,7 +80,7 @@ export class ConnectionTests {
       throw openingCancelled();
     });
     let readDiagnostics: (() => TransportDiagnostics) | undefined;
-    const opening = opener(definition)(signal, {
+    const opening = openTransport(definition)(signal, {
       onStarted: (read) => {
         readDiagnostics = read;
       },

@@ -144,13 +144,13 @@ export interface OpenOptions {
 }
 
 /** The part of the options that the owner of a transport knows. */
-export interface Opener extends Pick<OpenOptions, 'onStarted' | 'onWithheld' | 'relistTools' | 'room'> {
+export interface OpeningHooks extends Pick<OpenOptions, 'onStarted' | 'onWithheld' | 'relistTools' | 'room'> {
   /** Longest start of a program. Default: that of DEFAULT_POLICY. */
   readonly startTimeoutMs?: number;
 }
 
 /** Opens the transport of one instance. */
-export type Open = (signal: AbortSignal, opener?: Opener) => Promise<Transport>;
+export type Open = (signal: AbortSignal, hooks?: OpeningHooks) => Promise<Transport>;
 
 /** The results of the openings of one instance. */
 export interface OpeningMemory {

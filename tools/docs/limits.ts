@@ -10,7 +10,7 @@ import {
 } from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { TESTS } from '../../src/gateway/connection-tests.ts';
-import { PROGRAM_STARTS } from '../../src/gateway/opener.ts';
+import { PROGRAM_STARTS } from '../../src/gateway/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { MOST_PROFILE_UNITS, MOST_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
 import { MOST_UNOPENED, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';

@@ -14,7 +14,7 @@ import type { ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchang
 import type { InstanceDefinition, InstanceState } from '../../../src/domain/instance.ts';
 import type { Upstream } from '../../../src/transports/transport.ts';
 import { definition, HTTP, settled } from '../../helpers/failing-backend.ts';
-import { ScriptedOpener, ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { ScriptedOpenings, ScriptedTransport } from '../../helpers/scripted-transport.ts';
 import type { Suite } from '../../helpers/suite.ts';
 
 /** One caller: the events it received and how its exchange ended. */
@@ -36,7 +36,7 @@ export interface HarnessOptions {
 /** One instance under test. `close()` leaves no timer behind. */
 export class Harness {
   readonly clock = new SimulatedClock();
-  readonly opener = new ScriptedOpener();
+  readonly scripted = new ScriptedOpenings();
   readonly emissions: InstanceEmission[] = [];
   /** Every state it was seen in, oldest first. */
   readonly states: InstanceState[] = [];
@@ -48,7 +48,7 @@ export class Harness {
     const input = {
       definition: definition('a', options.fields ?? HTTP),
       policy: { ...DEFAULT_POLICY, ...options.policy },
-      open: this.opener.open,
+      open: this.scripted.open,
       ...systemClock,
       now,
       wall: () => performance.timeOrigin + now(),
@@ -68,7 +68,7 @@ export class Harness {
 
   /** Opens and settles: healthy from now on. */
   async healthy(transport = new ScriptedTransport()): Promise<ScriptedTransport> {
-    this.opener.last.succeed(transport);
+    this.scripted.last.succeed(transport);
     await settled();
     return transport;
   }
@@ -122,7 +122,8 @@ export class Harness {
 
   /** How many probes it sent so far. */
   get probes(): number {
-    return this.opener.transports.flatMap(({ asked }) => asked.filter((method) => method === 'ping')).length;
+    return this.scripted.transports.flatMap(({ asked }) => asked.filter((method) => method === 'ping'))
+      .length;
   }
 
   close(): void {

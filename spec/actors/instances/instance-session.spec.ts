@@ -51,7 +51,7 @@ for (const leaves of [false, true])
         left += 1;
         return leaves;
       };
-      harness.opener.last.succeed(Object.assign(transport, { leaveEra }));
+      harness.scripted.last.succeed(Object.assign(transport, { leaveEra }));
       await settled();
       harness.clock.increment(LIMITS.silentEraMs - 1);
       await settled();
@@ -84,15 +84,15 @@ check('lists the tools after the handshake, and again when they changed', async 
 check(
   'emits the tools that its transport omits from lists, and lists the tools again for it',
   async (harness) => {
-    const { opener } = harness.opener.last;
-    assert.is(opener?.relistTools?.(), undefined);
+    const { hooks } = harness.scripted.last;
+    assert.is(hooks?.relistTools?.(), undefined);
     const transport = await harness.healthy(new ScriptedTransport({ capabilities: { tools: {} } }));
     const omitted = { tool: 'x', reason: 'it is bad' };
-    opener?.onWithheld?.(omitted);
+    hooks?.onWithheld?.(omitted);
     assert.equal(harness.emissions.at(-1), { type: 'tool.withheld', ...omitted });
     transport.last.result({ tools: [] });
     await settled();
-    void opener?.relistTools?.();
+    void hooks?.relistTools?.();
     assert.equal(transport.asked, ['tools/list', 'tools/list']);
   },
 );

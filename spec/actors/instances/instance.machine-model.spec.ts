@@ -25,14 +25,14 @@ interface Step {
   readonly choice: number;
 }
 
-const latest = ({ harness }: World): ScriptedTransport | undefined => harness.opener.transports.at(-1);
+const latest = ({ harness }: World): ScriptedTransport | undefined => harness.scripted.transports.at(-1);
 const oneOf = <T>(all: readonly T[], choice: number): T | undefined => all[choice % Math.max(1, all.length)];
 
 const steps: Readonly<Record<string, (world: World, choice: number) => void>> = {
-  'the opening succeeds': ({ harness }) => harness.opener.last.succeed(),
-  'the opening fails': ({ harness }) => harness.opener.last.fail(),
+  'the opening succeeds': ({ harness }) => harness.scripted.last.succeed(),
+  'the opening fails': ({ harness }) => harness.scripted.last.fail(),
   'the opening heeds no signal': ({ harness }) => {
-    harness.opener.heedsSignal = false;
+    harness.scripted.heedsSignal = false;
   },
   'the session is lost': (world) => latest(world)?.disconnect(),
   'the session closes slowly': (world) => {
@@ -84,7 +84,7 @@ function holds({ harness, callers }: World): void {
   if (ref.state === 'healthy')
     assert.is(latest({ harness, callers })?.isClosed, false, 'a healthy one has a session');
   assert.is(ref.state === 'healthy', harness.states.at(-1) === 'healthy', 'state and stream agree');
-  const left = harness.opener.transports.slice(0, -1);
+  const left = harness.scripted.transports.slice(0, -1);
   assert.ok(
     left.every(({ isClosed }) => isClosed),
     'no session is forgotten',
@@ -98,19 +98,19 @@ async function ends(world: World, isStopped: boolean): Promise<void> {
   else harness.ref.leave(1_000);
   for (const waitMs of isStopped ? [0] : [1_000, LIMITS.drainMs]) await harness.pass(waitMs);
   assert.equal([harness.ref.state, harness.states.at(-1), harness.ref.inFlight], ['stopped', 'stopped', 0]);
-  if (!harness.opener.heedsSignal) harness.opener.last.succeed();
+  if (!harness.scripted.heedsSignal) harness.scripted.last.succeed();
   await settled();
   assert.ok(
-    harness.opener.transports.every(({ isClosed }) => isClosed),
+    harness.scripted.transports.every(({ isClosed }) => isClosed),
     'nothing stays open',
   );
   assert.ok(
     callers.every((caller) => caller.ends === 1 || caller.endings.length === 1),
     'no caller waits',
   );
-  const opened = harness.opener.openings.length;
+  const opened = harness.scripted.openings.length;
   await harness.pass(3_600_000);
-  assert.is(harness.opener.openings.length, opened, 'it does not come back');
+  assert.is(harness.scripted.openings.length, opened, 'it does not come back');
 }
 
 async function play(script: readonly Step[], settles: boolean, isStopped: boolean): Promise<void> {

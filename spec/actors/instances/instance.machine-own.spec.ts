@@ -51,11 +51,11 @@ for (const isLost of [false, true]) {
     scripted.closesSlowly = true;
     harness.ref.restart();
     await settled();
-    const found = [scripted.isClosed, harness.ref.acceptsCalls(own), harness.opener.openings.length];
+    const found = [scripted.isClosed, harness.ref.acceptsCalls(own), harness.scripted.openings.length];
     assert.equal(found, [true, false, 1]);
     scripted.finishClosing();
     await settled();
-    assert.equal([harness.opener.openings.length, harness.ref.state], [2, 'starting']);
+    assert.equal([harness.scripted.openings.length, harness.ref.state], [2, 'starting']);
   });
 
   check(`end when the instance leaves${how}, before it is stopped`, async (harness) => {
@@ -88,7 +88,7 @@ check(
     const caller = call(harness, own);
     harness.ref.leave(LIMITS.drainMs);
     await harness.pass(LIMITS.drainMs - 1);
-    assert.equal([harness.ref.state, harness.opener.openings.length, caller.ends], ['draining', 1, 0]);
+    assert.equal([harness.ref.state, harness.scripted.openings.length, caller.ends], ['draining', 1, 0]);
     scripted.last.result();
     await settled();
     assert.equal([harness.ref.state, caller.error, scripted.isClosed], ['stopped', undefined, true]);
@@ -107,7 +107,7 @@ for (const command of ['leave', 'restart'] as const) {
     harness.ref.leave(10_000);
     transport.finishClosing();
     await settled();
-    assert.equal([harness.opener.openings.length, caller.ends], [1, 0], 'it is not opened again');
+    assert.equal([harness.scripted.openings.length, caller.ends], [1, 0], 'it is not opened again');
     scripted.last.result();
     assert.equal([harness.ref.state, caller.error], ['stopped', undefined]);
   });

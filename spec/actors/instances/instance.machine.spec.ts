@@ -16,13 +16,13 @@ import { type Harness, onHarness } from './instance-harness.ts';
 
 const test = suite('instance machine');
 const check = onHarness(test);
-const openings = (harness: Harness) => () => harness.opener.openings.length;
+const openings = (harness: Harness) => () => harness.scripted.openings.length;
 const probes = (harness: Harness) => () => harness.probes;
 /** The back-off after each failed opening, one after the other. */
 async function waits(harness: Harness, count: number): Promise<number[]> {
   const delays: number[] = [];
   for (let round = 0; round < count; round += 1) {
-    harness.opener.last.fail();
+    harness.scripted.last.fail();
     await settled();
     const reported = harness.emissions.at(-1);
     const delayMs = reported?.type === 'instance.restarting' ? reported.delayMs : Number.NaN;
@@ -61,7 +61,7 @@ check(
   'counts an opening that fails as a failed probe, and one that succeeds as a passed one',
   async (harness) => {
     await harness.pass(40);
-    harness.opener.last.fail('connection refused');
+    harness.scripted.last.fail('connection refused');
     await settled();
     const failed = harness.ref.snapshot(0);
     assert.equal([failed.consecutiveFailures, failed.restarts, harness.ref.successRate], [1, 0, 0.8]);
@@ -121,7 +121,7 @@ check(
   'asks a server that refuses lastingly ever more rarely, and at once when it is restarted',
   async (harness) => {
     for (const status of [401, 403, 404, 410, 401, 401, 401, 401, 401, 401, 401]) {
-      harness.opener.last.fail('refused', { backendStatus: status });
+      harness.scripted.last.fail('refused', { backendStatus: status });
       await settled();
       const { backOffMs } = harness.actor.getSnapshot().context;
       const next = performance.timeOrigin + harness.clock.now() + backOffMs;
@@ -129,20 +129,20 @@ check(
       assert.ok(await harness.happensAfter(backOffMs, openings(harness)));
       assert.is(harness.ref.snapshot(0).nextAttemptAt, null);
     }
-    harness.opener.last.fail('refused', { backendStatus: 401 });
+    harness.scripted.last.fail('refused', { backendStatus: 401 });
     await settled();
     assert.is(harness.actor.getSnapshot().context.backOffMs, 600_000);
     harness.ref.restart();
     await settled();
     assert.is(harness.ref.state, 'starting');
-    harness.opener.last.fail('refused', { backendStatus: 503 });
+    harness.scripted.last.fail('refused', { backendStatus: 503 });
     await settled();
     assert.is(harness.actor.getSnapshot().context.backOffMs, 500, 'another failure is tried again soon');
   },
 );
 
 check('waits as long as a server asks for', async (harness) => {
-  harness.opener.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });
+  harness.scripted.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });
   await settled();
   assert.is(harness.ref.isStarting, false);
   assert.ok(await harness.happensAfter(90_000, openings(harness)));
@@ -176,7 +176,7 @@ for (const isJsonRpc of [false, true])
   );
 
 check('waits between failed probes as a server asks for, until it answers', async (harness) => {
-  harness.opener.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });
+  harness.scripted.last.fail('busy', { backendStatus: 503, backendWaitMs: 90_000 });
   await settled();
   await harness.pass(90_000);
   const transport = await unhealthy(harness, { backendStatus: 429, backendWaitMs: 90_000 });
@@ -210,7 +210,7 @@ check('reopens an unhealthy session after five failed probes', async (harness) =
   assert.equal([harness.probes, transport.isClosed], [LIMITS.failedRecoveries - 1, false]);
   await harness.pass(8_000);
   assert.equal([harness.probes, transport.isClosed, harness.ref.state], [5, true, 'unhealthy']);
-  assert.ok(await harness.happensAfter(500, () => harness.opener.openings.length));
+  assert.ok(await harness.happensAfter(500, () => harness.scripted.openings.length));
   await harness.healthy();
   assert.is(harness.ref.state, 'healthy');
 });
@@ -267,7 +267,7 @@ check('is restarted although its old session never finishes closing', async (har
   transport.closesSlowly = true;
   harness.ref.restart();
   await harness.pass(LIMITS.drainMs);
-  assert.is(harness.opener.openings.length, 2);
+  assert.is(harness.scripted.openings.length, 2);
   transport.finishClosing();
   await harness.healthy();
   assert.is(harness.ref.state, 'healthy');
@@ -280,7 +280,7 @@ check('is draining again after a restart while draining', async (harness) => {
   harness.ref.restart();
   transport.exchanges[0]?.result();
   await settled();
-  assert.equal([caller.error, harness.opener.openings.length], [undefined, 2]);
+  assert.equal([caller.error, harness.scripted.openings.length], [undefined, 2]);
   await harness.healthy();
   assert.is(harness.ref.state, 'draining');
   harness.ref.resume();
@@ -354,7 +354,7 @@ check('restarts an idle instance at once: closes the session, opens a new one', 
   harness.ref.restart();
   assert.is(harness.ref.state, 'unhealthy');
   await settled();
-  assert.equal([transport.isClosed, harness.opener.openings.length], [true, 2]);
+  assert.equal([transport.isClosed, harness.scripted.openings.length], [true, 2]);
   assert.is(harness.ref.state, 'starting');
   const reported = { type: 'instance.restarting', reason: 'it is restarting', delayMs: 0, isPlanned: true };
   assert.equal(harness.emissions.at(-1), reported);
@@ -375,12 +375,12 @@ check('a restart waits at most 30 s for calls in flight, and answers them', asyn
 
 check('restarts immediately during a back-off, which then starts from the beginning', async (harness) => {
   for (let round = 1; round <= 5; round += 1) {
-    harness.opener.last.fail();
+    harness.scripted.last.fail();
     await settled();
     assert.is(harness.actor.getSnapshot().context.backOffMs, 500);
     harness.ref.restart();
     await settled(); // there may be processes of single clients: it waits for their end, which comes with the next turn
-    assert.is(harness.opener.openings.length, round + 1);
+    assert.is(harness.scripted.openings.length, round + 1);
   }
 });
 

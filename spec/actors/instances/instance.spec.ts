@@ -17,7 +17,7 @@ const check = onHarness(test);
 /** The wait after the tenth opening that failed. */
 async function longestWait(harness: Harness): Promise<number> {
   for (let round = 0; round < 10; round += 1) {
-    harness.opener.last.fail();
+    harness.scripted.last.fail();
     await settled();
     await harness.pass(1_000_000);
   }
@@ -120,20 +120,20 @@ check('shows stderr of a program that is starting, and why it has not answered s
     const { pid, stderr, reason } = harness.ref.snapshot(7);
     return { pid, stderr, reason };
   };
-  harness.opener.last.start({ pid: 7, stderr: ['loading'] });
+  harness.scripted.last.start({ pid: 7, stderr: ['loading'] });
   assert.equal(seen(), { pid: 7, stderr: ['loading'], reason: 'it is still starting' });
-  harness.opener.last.start({ pid: 7, stderr: [] });
+  harness.scripted.last.start({ pid: 7, stderr: [] });
   assert.equal(seen(), { pid: 7, stderr: [], reason: null });
-  harness.opener.last.start({ pid: 8, stderr: ['hello'], unmatchedLines: 150 });
+  harness.scripted.last.start({ pid: 8, stderr: ['hello'], unmatchedLines: 150 });
   const reason = 'it is still starting, and wrote 150 lines other than JSON-RPC';
   assert.equal(seen(), { pid: 8, stderr: ['hello'], reason });
   const failed = { pid: null, stderr: ['why'], reason: 'it never answered' };
-  harness.opener.last.fail(failed.reason, { stderr: failed.stderr });
+  harness.scripted.last.fail(failed.reason, { stderr: failed.stderr });
   await settled();
   assert.equal(seen(), failed);
   await harness.pass(harness.actor.getSnapshot().context.backOffMs);
   assert.equal(seen(), failed);
-  harness.opener.last.start({ pid: 9, stderr: [], unmatchedLines: 1 });
+  harness.scripted.last.start({ pid: 9, stderr: [], unmatchedLines: 1 });
   assert.equal(seen(), { ...failed, pid: 9 }, 'what it failed of last says more');
   await harness.healthy();
   assert.equal(seen().reason, null);
@@ -141,20 +141,20 @@ check('shows stderr of a program that is starting, and why it has not answered s
 
 check('counts a start that failed as a restart, and opens with the start limit in force', async (harness) => {
   const restarts = () => harness.ref.snapshot(0).restarts;
-  assert.is(harness.opener.last.opener?.startTimeoutMs, 300_000);
+  assert.is(harness.scripted.last.hooks?.startTimeoutMs, 300_000);
   harness.ref.setPolicy({ ...DEFAULT_POLICY, startTimeoutMs: 900_000 });
-  harness.opener.last.start({ pid: 7, stderr: [] });
+  harness.scripted.last.start({ pid: 7, stderr: [] });
   assert.is(restarts(), 0);
-  harness.opener.last.fail('no handshake within 300 s');
+  harness.scripted.last.fail('no handshake within 300 s');
   await settled();
   assert.is(restarts(), 1);
   await harness.pass(harness.actor.getSnapshot().context.backOffMs);
-  assert.is(harness.opener.last.opener?.startTimeoutMs, 900_000);
-  harness.opener.last.fail('it is not started: there is no folder');
+  assert.is(harness.scripted.last.hooks?.startTimeoutMs, 900_000);
+  harness.scripted.last.fail('it is not started: there is no folder');
   await settled();
   assert.is(restarts(), 1, 'nothing was started');
   await harness.pass(harness.actor.getSnapshot().context.backOffMs);
-  harness.opener.last.start({ pid: 8, stderr: [] });
+  harness.scripted.last.start({ pid: 8, stderr: [] });
   await harness.healthy();
   assert.is(restarts(), 1);
 });

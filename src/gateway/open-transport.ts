@@ -21,7 +21,7 @@ import { environmentOf } from '../transports/stdio/child-process.ts';
 import { StartQueue } from '../transports/stdio/start-queue.ts';
 import type { CommandMemory, Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
 
-export interface OpenerOptions
+export interface OpenTransportOptions
   extends Pick<
     OpenOptions,
     'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper' | 'waitingBytes'
@@ -34,7 +34,7 @@ export interface OpenerOptions
 }
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
-export function openerOf(options: OpenerOptions): (definition: InstanceDefinition) => Open {
+export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
   const { heldAnswers, protectedPaths = [], definitions, ...others } = options;
   const shared: Omit<OpenOptions, 'signal' | 'memory' | 'handshakeTimeoutMs'> = {
     ...others,
@@ -59,11 +59,11 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
     const { template, command, container, era } = definition;
     const answers = heldAnswers?.of(definition.serverId);
     const memory: OpeningMemory = { command: commandMemory(definition) };
-    const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...opener } = {}) => {
+    const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...hooks } = {}) => {
       const handshakeTimeoutMs = command === undefined ? LIMITS.handshakeMs : startTimeoutMs;
       const launched = await launch(definition, protectedPaths, options);
       try {
-        const opening = { ...shared, ...opener, handshakeTimeoutMs, signal, memory, answers, era };
+        const opening = { ...shared, ...hooks, handshakeTimeoutMs, signal, memory, answers, era };
         return await TRANSPORTS[definition.transport](launched, opening);
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
@@ -71,7 +71,7 @@ export function openerOf(options: OpenerOptions): (definition: InstanceDefinitio
     };
     if (command === undefined || container !== undefined) return open;
     // The owner is the template: a program of a template with few starting programs does not wait behind those of another.
-    return (signal, opener) => starts.take({ ownerId: template, signal, start: () => open(signal, opener) });
+    return (signal, hooks) => starts.take({ ownerId: template, signal, start: () => open(signal, hooks) });
   };
 }
 
@@ -89,7 +89,7 @@ const PROGRAMS_AT_ONCE = Math.max(PROGRAM_STARTS.least, PROGRAM_STARTS.perProces
 async function launch(
   definition: InstanceDefinition,
   protectedPaths: readonly ProtectedPath[],
-  { definitions, user, passEnv }: OpenerOptions,
+  { definitions, user, passEnv }: OpenTransportOptions,
 ): Promise<InstanceDefinition> {
   if (definition.container !== undefined) return definition; // its requirements are in the container
   const refusal = await exposureOf(definition, protectedPaths);

@@ -5,7 +5,7 @@ import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
 import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
-import { openerOf } from '../../src/gateway/opener.ts';
+import { openTransportOf } from '../../src/gateway/open-transport.ts';
 import type { InProcessHandler, TransportDiagnostics } from '../../src/transports/transport.ts';
 import { instanceDefinition, refusal, until } from '../conformance/transport.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';
@@ -15,14 +15,14 @@ import { codeOf, errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { fixture, node, withStarts } from '../transports/stdio/open-stdio.ts';
 
-const test = suite('opener', { timeoutMs: 30_000 });
+const test = suite('openTransport', { timeoutMs: 30_000 });
 const folder = folderOfAll(test)();
 const { signal } = new AbortController();
 const handlers = new Map<string, InProcessHandler>();
 const shared = { handlers, scheduler: new TaskScheduler() };
 
 test('opens a handler that is registered later', async () => {
-  const open = openerOf({ isDenied: () => false, ...shared });
+  const open = openTransportOf({ isDenied: () => false, ...shared });
   const instance = definition('a', { transport: 'in-process' });
   assert.is(await codeOf(open(instance)(signal)), 'BACKEND_UNAVAILABLE');
   handlers.set(instance.serverId, () => ({}));
@@ -34,9 +34,9 @@ test('opens a handler that is registered later', async () => {
 test('opens nothing in a denied network', async () => {
   const server = await startHttpServer();
   const instance = definition('a', { transport: 'http', endpoint: server.url });
-  const denied = openerOf({ isDenied: () => true, ...shared });
+  const denied = openTransportOf({ isDenied: () => true, ...shared });
   assert.is(await codeOf(denied(instance)(signal)), 'BACKEND_UNAVAILABLE');
-  const transport = await openerOf({ isDenied: () => false, ...shared })(instance)(signal);
+  const transport = await openTransportOf({ isDenied: () => false, ...shared })(instance)(signal);
   await transport.close();
   await server.close();
 });
@@ -46,7 +46,7 @@ test('gives programs the environment of their template, which their own variable
   const rules = { id: 'demo', environment: { UNITS: 'metric', ROOT: '${SCRATCH}/x', OWN: 'template' } };
   const code = 'console.error(process.env.UNITS, process.env.ROOT, process.env.OWN); process.exit(1)';
   const program = { command: process.execPath, args: ['-e', code], env: { OWN: 'instance' } };
-  const open = openerOf({ isDenied: () => false, ...shared, definitions: new Map([['demo', rules]]) });
+  const open = openTransportOf({ isDenied: () => false, ...shared, definitions: new Map([['demo', rules]]) });
   const { stderr } = (
     await errorOf(open(definition('a', { transport: 'stdio', template: 'demo', ...program }))(signal))
   ).facts;
@@ -61,7 +61,7 @@ asRoot('asks a program for its version as the user that runs it', async () => {
   await chmod(folder, 0o755);
   const definitions = new Map([['demo', { id: 'demo', requires: ['node>=70000'] }]]);
   const user = { uid: 1234, gid: 5678, home: '/' };
-  const open = openerOf({ isDenied: () => false, ...shared, definitions, user });
+  const open = openTransportOf({ isDenied: () => false, ...shared, definitions, user });
   const instance = definition('a', { transport: 'stdio', template: 'demo', command, args: [] });
   const { reason } = (await errorOf(open(instance)(signal))).facts;
   assert.match(String(reason), /--version" prints 1234\.5678$/);
@@ -70,7 +70,11 @@ asRoot('asks a program for its version as the user that runs it', async () => {
 test('starts no program whose template requires a program or version that is missing', async () => {
   const reasonOf = async (requires: string[], command = 'node', env = {}, workingDir = folder) => {
     const rules = { id: 'demo', requires };
-    const open = openerOf({ isDenied: () => false, ...shared, definitions: new Map([['demo', rules]]) });
+    const open = openTransportOf({
+      isDenied: () => false,
+      ...shared,
+      definitions: new Map([['demo', rules]]),
+    });
     const instance = definition('a', {
       transport: 'stdio',
       template: 'demo',
@@ -111,15 +115,15 @@ test('starts no program whose template requires a program or version that is mis
 
 test('remembers what was learned of an instance, for the openings of its function', () =>
   withStarts(async (counted, starts) => {
-    const opener = openerOf({ isDenied: () => false, ...shared });
+    const openTransport = openTransportOf({ isDenied: () => false, ...shared });
     const instance = instanceDefinition(counted(fixture('--before-initialize=exit')));
-    const open = opener(instance);
+    const open = openTransport(instance);
     const startsOf = async (opening = open): Promise<number> => {
       const before = await starts();
       await (await opening(signal)).close();
       return (await starts()) - before;
     };
-    assert.equal([await startsOf(), await startsOf(), await startsOf(opener(instance))], [2, 1, 2]);
+    assert.equal([await startsOf(), await startsOf(), await startsOf(openTransport(instance))], [2, 1, 2]);
   }));
 
 test('shows the stderr and pid of a program before it has answered', async () => {
@@ -128,7 +132,7 @@ test('shows the stderr and pid of a program before it has answered', async () =>
   for (const fields of [{}, managed]) {
     const stop = new AbortController();
     let diagnostics: (() => TransportDiagnostics) | undefined;
-    const open = openerOf({ isDenied: () => false, ...shared })(
+    const open = openTransportOf({ isDenied: () => false, ...shared })(
       instanceDefinition({ ...node(code), ...fields }),
     );
     const opening = open(stop.signal, {
@@ -147,15 +151,18 @@ test('shows the stderr and pid of a program before it has answered', async () =>
 test('stops a program at its start limit, which no other backend has', async () => {
   const silent = node('setInterval(() => {}, 1000)');
   const open = (fields: object, startTimeoutMs: number) =>
-    openerOf({ isDenied: () => false, ...shared })(instanceDefinition({ ...silent, ...fields }))(signal, {
-      startTimeoutMs,
-    });
+    openTransportOf({ isDenied: () => false, ...shared })(instanceDefinition({ ...silent, ...fields }))(
+      signal,
+      {
+        startTimeoutMs,
+      },
+    );
   const reason = async (opening: Promise<unknown>) => String((await errorOf(opening)).facts.reason);
   assert.is(await reason(open({}, 300)), 'no handshake within 0.3 s');
   const server = await startHttpServer();
   const managed = { endpoint: 'http://127.0.0.1:9/mcp', transport: 'http' } as const;
   assert.match(await reason(open(managed, 300)), 'connection refused');
-  const transport = await openerOf({ isDenied: () => false, ...shared })(
+  const transport = await openTransportOf({ isDenied: () => false, ...shared })(
     definition('a', { transport: 'http', endpoint: server.url }),
   )(signal, { startTimeoutMs: 1 });
   await transport.close();
@@ -166,7 +173,9 @@ test('a failure names proxy variables that the program may lack, without their v
   process.env.HTTPS_PROXY = 'http://me:secret@proxy:3128';
   const reasonOf = async (more = {}) => {
     const offline = "console.error('getaddrinfo ENOTFOUND registry.example'); process.exit(1)";
-    const open = openerOf({ isDenied: () => false, ...shared, ...more })(instanceDefinition(node(offline)));
+    const open = openTransportOf({ isDenied: () => false, ...shared, ...more })(
+      instanceDefinition(node(offline)),
+    );
     return (await refusal(open(signal))).facts.reason;
   };
   const missing = /; the gateway has HTTPS_PROXY, which the program does not get \(stdio\.pass_env\)$/;
