@@ -73,6 +73,11 @@ export function defaultTransport({ endpoint }: { readonly endpoint?: string | un
   return TRANSPORT_NAMES.find((name) => TRANSPORT_TRAITS[name].reachedBy === reachedBy) ?? 'stdio';
 }
 
+/** True when one connection may carry many conversations, and each of them many calls. */
+export function isNetworked({ transport }: { readonly transport: TransportKind }): boolean {
+  return TRANSPORT_TRAITS[transport].isNetworked;
+}
+
 /** It is stored; a function lasts as long as its program. */
 export function isStored({ transport }: { readonly transport: TransportKind }): boolean {
   return isName(transport);

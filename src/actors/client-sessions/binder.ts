@@ -11,7 +11,7 @@ import type { GatewayEvent } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
+import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { SLOW_PART } from '../calls/deadline.ts';
@@ -22,7 +22,6 @@ import type { Group } from '../group.ts';
 import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
-import { isNetworked } from '../stateless/stateless-routing.ts';
 import { Binding } from './bindings.ts';
 
 /** What all sessions of a gateway share. */

@@ -5,12 +5,12 @@ import type { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { MessageBuffer } from '../message-buffer.ts';
 import type { Feed, FeedClient } from '../sharing/feed.ts';
-import { isNetworked } from '../stateless/stateless-routing.ts';
 
 /** A session whose client listens: receives the messages of the backend outside of exchanges. */
 export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {

@@ -11,12 +11,12 @@ import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
 import type { SessionValue } from '../../domain/session-value.ts';
+import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { ResourceUris } from '../sharing/feed.ts';
-import { isNetworked } from '../stateless/stateless-routing.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
 import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
 import type { Binding } from './bindings.ts';

@@ -326,10 +326,10 @@ function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
 
 /** `more`: failures that are not counted yet. */
 function isRestartExpected(context: InstanceContext, more = 0): boolean {
-  const { attempts, sessions, definition, refusal } = context;
+  const { shortSessions, sessions, definition, refusal } = context;
   if (refusal?.waitMs !== undefined) return false; // the server asked for a wait
   const isEverStarted = definition.command !== undefined || sessions === 0;
-  return attempts + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
+  return shortSessions + more <= (isEverStarted ? LIMITS.expectedRestarts : 0);
 }
 
 /** An HTTP server may turn out to speak the transport before Streamable HTTP. */

@@ -50,9 +50,9 @@ export interface InstanceContext extends InstanceActorInput {
   /** Failed probes and openings in a row. */
   readonly failures: number;
   /** Failed ones in a row since it became unhealthy. */
-  readonly recoveries: number;
+  readonly failedRecoveries: number;
   /** Openings in a row whose session was short-lived. */
-  readonly attempts: number;
+  readonly shortSessions: number;
   readonly sessions: number;
   /** Programs that were started and ended, or were stopped, before their handshake. */
   readonly failedStarts: number;
@@ -116,8 +116,8 @@ export const instanceSetup = setup({
       const { healthIntervalMs } = context.policy;
       return context.failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
     },
-    nextRecovery: ({ context: { recoveries, policy, random, refusal } }) =>
-      Math.max(backOffMs(recoveries + 1, policy.healthIntervalMs, random()), refusal?.waitMs ?? 0),
+    nextRecovery: ({ context: { failedRecoveries, policy, random, refusal } }) =>
+      Math.max(backOffMs(failedRecoveries + 1, policy.healthIntervalMs, random()), refusal?.waitMs ?? 0),
     backOff: ({ context }) => context.backOffMs,
     drained: ({ context }) => context.drainMs,
     /** Transports bound their closing themselves; one that does not is abandoned. */
@@ -130,7 +130,7 @@ export const instanceSetup = setup({
       context.calls.carried > 0 && (context.link?.lastMessageAtMs ?? 0) > (context.checkedAtMs ?? 0),
     /** A leaving instance waits for calls in independent conversations, and needs no new session. */
     isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
-    isLastRecovery: ({ context }) => context.recoveries + 1 >= LIMITS.failedRecoveries,
+    isLastRecovery: ({ context }) => context.failedRecoveries + 1 >= LIMITS.failedRecoveries,
     /** Nothing listens where a connection is refused: one probe is enough. */
     isLastFailure: ({ context, event }) =>
       context.failures + 1 >= LIMITS.failedProbes ||
@@ -187,7 +187,7 @@ export const instanceSetup = setup({
       if (context.isDone)
         return {
           isDone: false,
-          attempts: 0,
+          shortSessions: 0,
           openedAtMs: undefined,
           link: undefined,
           backOffMs: 0,
@@ -195,10 +195,10 @@ export const instanceSetup = setup({
         };
       const livedMs = nowMs - (context.openedAtMs ?? nowMs);
       const isForgiven = livedMs >= LIMITS.restartForgivenMs && !isLasting(context.refusal);
-      const attempts = isForgiven ? 1 : context.attempts + 1;
-      const waitMs = Math.max(openingWaitMs(context, attempts), context.refusal?.waitMs ?? 0);
+      const shortSessions = isForgiven ? 1 : context.shortSessions + 1;
+      const waitMs = Math.max(openingWaitMs(context, shortSessions), context.refusal?.waitMs ?? 0);
       return {
-        attempts,
+        shortSessions,
         openedAtMs: undefined,
         link: undefined,
         backOffMs: waitMs,
@@ -217,10 +217,10 @@ export const instanceSetup = setup({
       enqueue(() => context.calls.record(false));
       enqueue.emit({ type: 'probe.finished', passed: false, durationMs: context.policy.probeTimeoutMs });
     }),
-    beginRecovery: assign({ recoveries: 0 }),
+    beginRecovery: assign({ failedRecoveries: 0 }),
     /** A requested restart does not wait. */
     resetBackOff: assign({
-      attempts: 0,
+      shortSessions: 0,
       openedAtMs: undefined,
       reason: 'it is restarting',
       backOffMs: 0,
@@ -239,10 +239,13 @@ function withoutLink({ link, lastTools }: InstanceContext) {
 }
 
 /** A server that refuses for a reason that a repeat does not change is asked ever more rarely. Source: ADR 109. */
-function openingWaitMs({ definition, policy, refusal, random }: InstanceContext, attempts: number): number {
-  if (definition.command !== undefined) return backOffMs(attempts, LIMITS.restartLongestMs, random());
-  if (!isLasting(refusal)) return backOffMs(attempts, policy.healthIntervalMs, random());
-  return backOffMs(attempts, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
+function openingWaitMs(
+  { definition, policy, refusal, random }: InstanceContext,
+  shortSessions: number,
+): number {
+  if (definition.command !== undefined) return backOffMs(shortSessions, LIMITS.restartLongestMs, random());
+  if (!isLasting(refusal)) return backOffMs(shortSessions, policy.healthIntervalMs, random());
+  return backOffMs(shortSessions, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
 }
 
 function isLasting(refusal: HttpRefusal | undefined): boolean {
@@ -259,8 +262,8 @@ function afterPass({ now }: InstanceContext) {
 }
 
 /** After a failed probe or opening. */
-function afterFailure({ failures, recoveries, now }: InstanceContext) {
-  return { failures: failures + 1, recoveries: recoveries + 1, checkedAtMs: now() };
+function afterFailure({ failures, failedRecoveries, now }: InstanceContext) {
+  return { failures: failures + 1, failedRecoveries: failedRecoveries + 1, checkedAtMs: now() };
 }
 
 export function probeInput({ link, policy, now, alarm }: InstanceContext): ProbeInput {

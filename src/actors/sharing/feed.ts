@@ -7,7 +7,7 @@ import { type Clock, systemClock } from '../../domain/clock.ts';
 import { changedList } from '../../domain/mcp.ts';
 import { enclosingUris } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { ListenClient } from './listen-client.ts';
+import { BackendSubscription } from './backend-subscription.ts';
 import { MOST_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
 
 /** URIs of resources. */
@@ -38,7 +38,7 @@ export class Feed {
   readonly #conversation: SharedConversation;
   readonly #clients = new Set<FeedClient>();
   /** Only of a modern backend. */
-  readonly #listenClient: ListenClient | undefined;
+  readonly #subscription: BackendSubscription | undefined;
   #messages: Subscription | undefined;
   #subscriptions: ResourceSubscriptions | undefined;
 
@@ -47,7 +47,12 @@ export class Feed {
     this.#conversation = conversation;
     if (conversation.peer.era !== 'modern') return;
     const wanted = () => (this.#clients.size > 0 ? this.#wanted() : undefined);
-    this.#listenClient = new ListenClient(conversation, wanted, (message) => this.#deliver(message), clock);
+    this.#subscription = new BackendSubscription(
+      conversation,
+      wanted,
+      (message) => this.#deliver(message),
+      clock,
+    );
   }
 
   /** The client gets messages until the returned function is called. */
@@ -60,7 +65,7 @@ export class Feed {
       if (this.#clients.size > 0) return this.refresh(); // others may have waited for room
       this.#messages?.unsubscribe();
       this.#messages = undefined;
-      this.#listenClient?.stop();
+      this.#subscription?.stop();
     };
   }
 
@@ -77,19 +82,19 @@ export class Feed {
   messages(uris: ReadonlySet<string>): Observable<ServerNotification> {
     return new Observable<ServerNotification>((subscriber) => {
       subscriber.add(this.add({ uris, deliver: (message) => subscriber.next(message) }));
-      if (this.#listenClient === undefined)
+      if (this.#subscription === undefined)
         for (const uri of uris) subscriber.add(this.subscribe(uri).release);
     }).pipe(takeUntil(this.#conversation.closed$));
   }
 
   /** The wanted resources may have changed. */
   refresh(): void {
-    this.#listenClient?.refresh();
+    this.#subscription?.refresh();
   }
 
-  /** Resolves when a modern backend knows all changes; see ListenClient. */
+  /** Resolves when a modern backend knows all changes; see BackendSubscription. */
   get acknowledged(): Promise<void> | undefined {
-    return this.#listenClient?.acknowledged;
+    return this.#subscription?.acknowledged;
   }
 
   /** All resources; if there are too many, the clients take turns until MOST_RESOURCES. */

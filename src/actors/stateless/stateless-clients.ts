@@ -19,6 +19,7 @@ import {
 import { isJsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listOf, type Peer } from '../../domain/mcp.ts';
+import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
 import type { ExchangeEnding } from '../calls/call-events.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
@@ -45,15 +46,7 @@ import { NO_SUBSCRIBER } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { capabilitiesKey } from '../instances/leases.ts';
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
-import {
-  forLegacy,
-  isLogged,
-  isNetworked,
-  logLevelOf,
-  NO_TASKS,
-  type Routing,
-  routingTo,
-} from './stateless-routing.ts';
+import { forLegacy, isLogged, logLevelOf, NO_TASKS, type Routing, routingTo } from './stateless-routing.ts';
 
 export interface StatelessClientsDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly pool: StatelessPool;

@@ -8,7 +8,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { includesLevel, isLogLevel, isOfOtherEra, LOG, listOf, META, withoutMeta } from '../../domain/mcp.ts';
-import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
+import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 
 /**
@@ -42,11 +42,6 @@ export function routingTo(
   if (peer.era === 'bare' || TRANSPORT_TRAITS[definition.transport].isAlwaysShared) return 'shared';
   if (isNetworked(definition)) return 'dedicated';
   return routingOverPipe(input);
-}
-
-/** True when one connection may carry many conversations, and each of them many calls. */
-export function isNetworked({ transport }: Pick<InstanceDefinition, 'transport'>): boolean {
-  return TRANSPORT_TRAITS[transport].isNetworked;
 }
 
 /**

@@ -31,7 +31,7 @@ class Listening extends Subscription {
 }
 
 /** Subscribes to the changes of a modern backend with `subscriptions/listen`. Its owner stops it. */
-export class ListenClient {
+export class BackendSubscription {
   readonly #clock: Pick<Clock, 'alarm'>;
   readonly #exchange: Upstream['exchange'];
   readonly #lists: readonly ListField[];
