@@ -13,9 +13,9 @@ import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../dom
 import { LIMITS } from '../domain/limits.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
-import { CapabilityChanges } from './capability-changes.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput } from './instances/instance-setup.ts';
+import { CapabilityChanges } from './subscriptions/capability-changes.ts';
 import type { TemplateActor } from './template.machine.ts';
 
 /** A registered instance: it runs here, or on another node. */

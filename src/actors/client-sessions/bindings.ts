@@ -10,7 +10,7 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
 import { MessageBuffer } from '../message-buffer.ts';
-import type { Feed, FeedClient } from '../sharing/feed.ts';
+import type { Feed, FeedClient } from '../subscriptions/feed.ts';
 
 /** A session whose client listens: receives the messages of the backend outside of exchanges. */
 export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {

@@ -16,7 +16,7 @@ import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from
 import type { SessionValue } from '../../domain/session-value.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import type { ResourceUris } from '../sharing/feed.ts';
+import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
 import type { RestingSession } from './client-session.machine.ts';

@@ -27,7 +27,7 @@ import type { SessionValue } from '../../domain/session-value.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import type { AttemptPlan, LocalAnswer } from '../calls/routes.ts';
-import { ANSWER_MS, type SharedSubscription } from '../sharing/resource-subscriptions.ts';
+import { ANSWER_MS, type SharedSubscription } from '../subscriptions/resource-subscriptions.ts';
 import type { Binding } from './bindings.ts';
 import type { ClientSessionEvent } from './client-session.machine.ts';
 

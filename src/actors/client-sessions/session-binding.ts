@@ -16,7 +16,7 @@ import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
 import type { LeaseHolder } from '../instances/conversation.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
-import type { ResourceUris } from '../sharing/feed.ts';
+import type { ResourceUris } from '../subscriptions/feed.ts';
 import { SESSION_ACTOR_ID } from '../template.machine.ts';
 import type { Binder, SessionDeps, SessionNeeds } from './binder.ts';
 import type { Binding } from './bindings.ts';

@@ -16,7 +16,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { includesLevel, LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import type { CallUpstream, Closed, Upstream } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
-import { Feed } from '../sharing/feed.ts';
+import { Feed } from '../subscriptions/feed.ts';
 
 /** The session that a lease is for. */
 export interface LeaseHolder {

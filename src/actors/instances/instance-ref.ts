@@ -28,7 +28,7 @@ import type { Peer } from '../../domain/mcp.ts';
 import { counted } from '../../domain/text.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { CallUpstream, TransportDiagnostics, Upstream } from '../../transports/transport.ts';
-import type { Feed } from '../sharing/feed.ts';
+import type { Feed } from '../subscriptions/feed.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { LeaseRequest } from './conversation.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';

@@ -28,7 +28,7 @@ import type {
   WithheldTool,
 } from '../../transports/transport.ts';
 import { answerOf, gatherPages } from '../calls/requests.ts';
-import { Feed } from '../sharing/feed.ts';
+import { Feed } from '../subscriptions/feed.ts';
 import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
 import { type ListBudget, ToolCache } from './tool-cache.ts';

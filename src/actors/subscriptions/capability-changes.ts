@@ -2,9 +2,9 @@
 // all others, or the last session of its kind ends. While no instance is healthy the lists count as unchanged.
 
 import { hash } from 'node:crypto';
-import type { InstanceState } from '../domain/instance.ts';
-import { canonicalText } from '../domain/json.ts';
-import { type ListField, NOTICED_LISTS, type Peer } from '../domain/mcp.ts';
+import type { InstanceState } from '../../domain/instance.ts';
+import { canonicalText } from '../../domain/json.ts';
+import { type ListField, NOTICED_LISTS, type Peer } from '../../domain/mcp.ts';
 
 /** `peer`: undefined without a session. */
 interface ListingMember {

@@ -2,9 +2,9 @@
 
 import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ChangeFeed } from '../../src/actors/change-feed.ts';
-import type { InstanceDefinition } from '../../src/domain/instance.ts';
-import type { ListChange, Peer } from '../../src/domain/mcp.ts';
+import { ChangeFeed } from '../../../src/actors/subscriptions/change-feed.ts';
+import type { InstanceDefinition } from '../../../src/domain/instance.ts';
+import type { ListChange, Peer } from '../../../src/domain/mcp.ts';
 import {
   ASKABLE,
   Harness,
@@ -15,11 +15,11 @@ import {
   pass,
   STDIO,
   settled,
-} from '../helpers/failing-backend.ts';
-import type { ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
-import { suite } from '../helpers/suite.ts';
-import { passTurns, untimedScheduler } from '../helpers/turns.ts';
+} from '../../helpers/failing-backend.ts';
+import type { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+import { passTurns, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('change feed');
 const UPDATED = 'notifications/resources/updated';

@@ -2,7 +2,7 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { Feed } from '../../../src/actors/sharing/feed.ts';
+import { Feed } from '../../../src/actors/subscriptions/feed.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';

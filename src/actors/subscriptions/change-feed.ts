@@ -19,17 +19,17 @@ import {
   switchMap,
   takeUntil,
 } from 'rxjs';
-import { type ClientProfile, listNotice, type ServerNotification } from '../domain/client.ts';
-import { type Clock, timer$ } from '../domain/clock.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { announcesUpdates, type Peer, type WantedChanges } from '../domain/mcp.ts';
-import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import { isNetworked } from '../domain/transport-kinds.ts';
-import { backOffMs } from './back-off.ts';
-import type { Fleet } from './fleet.ts';
-import type { InstanceRef } from './instances/instance-ref.ts';
-import { type Feed, UPDATED } from './sharing/feed.ts';
-import type { StatelessClient, StatelessPool } from './stateless/stateless-pool.ts';
+import { type ClientProfile, listNotice, type ServerNotification } from '../../domain/client.ts';
+import { type Clock, timer$ } from '../../domain/clock.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { announcesUpdates, type Peer, type WantedChanges } from '../../domain/mcp.ts';
+import type { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { isNetworked } from '../../domain/transport-kinds.ts';
+import { backOffMs } from '../back-off.ts';
+import type { Fleet } from '../fleet.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import type { StatelessClient, StatelessPool } from '../stateless/stateless-pool.ts';
+import { type Feed, UPDATED } from './feed.ts';
 
 export interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {
   readonly fleet: Pick<Fleet, 'instances' | 'listChanged$'>;
