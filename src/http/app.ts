@@ -3,7 +3,7 @@
 
 import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
-import { Router } from '@koa/router';
+import { createRequire } from 'node:module';
 import Koa, { type Middleware } from 'koa';
 import type { Logger } from 'pino';
 import { isLoopback } from '../config/config.ts';
@@ -37,6 +37,9 @@ import { ROUTES } from './routes/index.ts';
 import { NOT_STORED } from './schemas.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';
+
+/** Its ES modules import node:http; see listeners.ts. */
+const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)('@koa/router');
 
 export interface AppOptions
   extends EventStreamOptions,

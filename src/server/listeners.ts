@@ -1,6 +1,6 @@
 // Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config.ts decides the addresses.
 
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { systemClock } from '../domain/clock.ts';
@@ -9,6 +9,9 @@ import { OperatorError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { Connections } from './connections.ts';
+
+/** An `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB. */
+const { createServer } = process.getBuiltinModule('node:http');
 
 /** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
 export class ListenError extends OperatorError {

@@ -1,12 +1,14 @@
 // Makes a gateway prove that it knows a key or a token before a command sends it over plain HTTP. Source: ADR 88.
 
 import { hash, randomBytes } from 'node:crypto';
-import { request } from 'node:http';
 import { parseKey } from '../../auth/api-keys.ts';
 import { isProof, proofOf } from '../../auth/proof.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
+
+/** Not imported, which loads more; see src/listeners.ts. */
+const { request } = process.getBuiltinModule('node:http');
 
 /** What the proof is about; undefined for a credential that no gateway can have issued, or a login of an earlier build. */
 export interface Provable {

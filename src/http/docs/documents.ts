@@ -6,7 +6,6 @@
 import { createHash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { IncomingMessage, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import { Socket } from 'node:net';
 import Koa from 'koa';
@@ -153,6 +152,7 @@ export async function swaggerPage(): Promise<Page> {
     },
   });
   // Rendered once, in a context without a connection: the policy has hashes of parts of the page.
+  const { IncomingMessage, ServerResponse } = process.getBuiltinModule('node:http'); // see listeners.ts
   const request = new IncomingMessage(new Socket());
   request.url = '/docs';
   const context = new Koa().createContext(request, new ServerResponse(request));

@@ -1,12 +1,15 @@
 // The cookies of one conversation with a backend, such as those by which a balancer finds the server of a session. They go back to the
-// origin that set them and nowhere else, and end with the conversation. undici parses the header. Source: RFC 6265; ADR 110.
+// origin that set them and nowhere else, and end with the conversation. undici parses the header; it is loaded for the first cookie,
+// because few backends set any. Source: RFC 6265; ADR 110.
 
+import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
-import { type Cookie, parseCookie } from 'undici';
+import type { Cookie } from 'undici';
 import { systemClock } from '../../domain/clock.ts';
 
 /** Bounds of one jar. Over them the oldest cookies are removed; a larger cookie is not kept. */
 export const COOKIES = { most: 50, bytes: 8 * 1024 } as const;
+const load = createRequire(import.meta.url);
 /** `set-cookie` lines of one answer that are read. */
 const MOST_LINES = 100;
 
@@ -35,6 +38,7 @@ export class CookieJar {
 
   /** Keeps the cookies of a `set-cookie` header, and removes the expired ones. Those of other hosts are ignored. */
   keep(header: string | readonly string[], setter: Setter): void {
+    const { parseCookie }: typeof import('undici') = load('undici');
     for (const line of [header].flat().slice(0, MOST_LINES)) {
       const cookie = parseCookie(line);
       if (cookie === null || !isAccepted(cookie, setter)) continue;
