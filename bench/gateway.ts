@@ -47,11 +47,9 @@ export async function startGateway(
 ): Promise<StartedGateway> {
   const folder = await mkdtemp(join(tmpdir(), 'stagedoor-bench-'));
   const removeFolder = (): Promise<void> => rm(folder, { recursive: true, force: true });
-  const configPath = join(folder, 'gateway.yaml');
   const registryPath = join(folder, 'registry.json');
-  await writeFile(configPath, 'host: 127.0.0.1\n');
   await writeFile(registryPath, JSON.stringify({ templates: templatesOf(instances) }));
-  const switches = ['--host', '127.0.0.1', '--port', '0', '--config', configPath];
+  const switches = ['--host', '127.0.0.1', '--port', '0'];
   try {
     const started = await startNode([program.programPath, 'gateway', 'start', ...switches], announced, {
       environment: { ...program.environment, ...environment, MCP_GATEWAY_REGISTRY_FILE: registryPath },
