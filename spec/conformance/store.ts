@@ -77,7 +77,7 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listInstances(), [longest]);
     assert.equal(await store.listTemplates(), [{ name: template, loadBalancer: {} }]);
     await store.deleteInstance(template, longest.id, 'f'.repeat(64));
-    assert.is(await store.findTombstone(template, longest.id), 'f'.repeat(64));
+    assert.is((await store.findTombstones(template, [longest.id])).get(longest.id), 'f'.repeat(64));
   });
 
   declare('lists in the order of the first saving', async (store) => {
@@ -173,6 +173,47 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
     assert.equal(await store.listInstances(), [one, smallest]);
   });
 
+  declare('saves several instances in their order, or none of them', async (store) => {
+    const [first, second] = ['z', 'a'].map((id) => ({ ...smallest, id, serverId: id }));
+    assert.ok(first !== undefined && second !== undefined);
+    await store.saveInstance(smallest);
+    await store.saveInstance(first);
+    await store.deleteInstance(first.template, first.id, 'f1');
+    const outcomes = [
+      await endOf(
+        store.saveInstances([
+          { definition: first, before: null },
+          { definition: second, before: first },
+        ]),
+      ),
+      await endOf(
+        store.saveInstances([
+          { definition: first },
+          { definition: { ...second, serverId: smallest.serverId } },
+        ]),
+      ),
+      await endOf(
+        store.saveInstances([{ definition: first }, { definition: { ...second, locked: 'no key' } }]),
+      ),
+    ];
+    assert.equal(outcomes, ['done', 'DUPLICATE_SERVER', 'CONFIG_INCOMPLETE']);
+    assert.equal(await store.listInstances(), [smallest]);
+    const changed = { ...smallest, weight: 5 };
+    const revision = await store.revision();
+    const saves = [
+      { definition: first, before: null },
+      { definition: changed, before: smallest },
+      { definition: second },
+    ];
+    assert.is(await store.saveInstances(saves), revision + 3);
+    assert.is(await store.revision(), revision + 3);
+    assert.equal(await store.listInstances(), [changed, first, second]);
+    assert.is((await store.findTombstones(first.template, [first.id])).size, 0);
+    assert.is(await store.deleteInstances('other', [first.id]), undefined);
+    assert.is(await store.deleteInstances(first.template, [first.id, second.id, 'never']), revision + 4);
+    assert.equal(await store.listInstances(), [changed]);
+  });
+
   declare('gives back any text: hostile ones, an empty and a long one', async (store) => {
     const texts = [...HOSTILE_TEXTS, '', 'x'.repeat(20_000)];
     const definition = {
@@ -217,7 +258,8 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
 
   declare('leaves a tombstone of a deleted entry until it is saved again', async (store) => {
     const twin = { ...smallest, template: 'other', serverId: 'other.small' };
-    const find = (template: string) => store.findTombstone(template, smallest.id);
+    const find = async (template: string) =>
+      (await store.findTombstones(template, [smallest.id])).get(smallest.id);
     for (const definition of [smallest, twin]) await store.saveInstance(definition);
     await store.deleteInstance('demo', smallest.id, 'first');
     await store.deleteInstance('other', smallest.id);

@@ -57,11 +57,11 @@ test('deregisters nothing when deleteInstance fails', async () => {
   assert.is(harness.fleet.get('r', 'a'), ref);
   assert.is(ref.state, 'starting');
   assert.equal(await store.listInstances(), [ref.definition]);
-  assert.is(await store.findTombstone('r', 'a'), undefined);
+  assert.is((await store.findTombstones('r', ['a'])).get('a'), undefined);
   store.failing.clear();
   await registry.deregister('r', 'a');
   assert.equal([await store.listInstances(), registry.active.definitions()], [[], []]);
-  assert.is(await store.findTombstone('r', 'a'), 'f1');
+  assert.is((await store.findTombstones('r', ['a'])).get('a'), 'f1');
 });
 
 test('a change that cannot be stored has no effect', async () => {
@@ -86,7 +86,7 @@ test('refuses changes once it is closed, and finishes earlier ones, failed or no
   assert.equal([await failed, await after], ['Error: deleteInstance', 'SHUTTING_DOWN']);
   for (const change of [
     registry.deregister('r', 'a'),
-    registry.withdraw('r', 'a', 'file'),
+    registry.withdraw('r', ['a'], 'file'),
     registry.changeInstance('r', 'a', {}),
     registry.ensureTemplate('r', {}),
     registry.changeTemplate('r', {}),

@@ -42,7 +42,7 @@ test('does not restore an instance that the API deleted, even after a restart, u
   assert.equal(await importAll([entry('a', 'f1')]), { ...NOTHING, skipped: [skipped('a', DEREGISTERED)] });
   assert.equal(facts(), []);
   assert.equal(await importAll([entry('a', 'f2')]), { ...NOTHING, added: [a] });
-  assert.is(await store.findTombstone('r', 'a'), undefined);
+  assert.is((await store.findTombstones('r', ['a'])).get('a'), undefined);
 });
 
 test('keeps a change that was made through the API, and ignores instances that the API has registered', async () => {
@@ -88,15 +88,39 @@ test('replaces an instance whose secrets cannot be read, and removes it only if 
 });
 
 test('stops when the database is unavailable, which is no problem of an entry', async () => {
-  store.failing.add('saveInstance');
+  store.failing.add('saveInstances');
   store.failure = () => databaseUnavailable(new Error('away'));
   assert.is(await codeOf(importAll([entry('a', 'f1'), entry('b', 'f1')])), 'DATABASE_UNAVAILABLE');
-  assert.is(store.calls.filter((method) => method === 'saveInstance').length, 1);
+  assert.is(store.calls.filter((method) => method.startsWith('saveInstance')).length, 1);
+});
+
+test('saves and removes the entries of a file in groups', async () => {
+  const entries = Array.from({ length: 50 }, (_, index) => entry(`i-${index}`, 'f1'));
+  assert.is((await importAll(entries)).added.length, 50);
+  assert.equal(
+    (await database.listInstances()).map(({ id }) => id),
+    entries.map(({ input }) => input.id),
+  );
+  assert.is((await importAll([])).removed.length, 50);
+  const changes = store.calls.filter((method) => /^(save|delete)Instance/.test(method));
+  assert.equal(changes, [...Array(3).fill('saveInstances'), ...Array(3).fill('deleteInstances')]);
+});
+
+test('opens an instance again only for another backend, not for another weight', async () => {
+  await importAll([entry('a', 'f1'), entry('b', 'f1')]);
+  const before = ['a', 'b'].map((id) => harness.fleet.member('r', id));
+  const weights = [entry('a', 'f2', { weight: 3 }), entry('b', 'f2', { weight: 4 })];
+  assert.equal(await importAll(weights), { ...NOTHING, changed: [a, b] });
+  assert.equal(facts(), ['a file f2 3', 'b file f2 4']);
+  const elsewhere = { endpoint: 'http://127.0.0.1:2/mcp' };
+  await importAll([weights[0] ?? entry('a', 'f2'), entry('b', 'f3', elsewhere)]);
+  const isSame = ['a', 'b'].map((id, index) => harness.fleet.member('r', id) === before[index]);
+  assert.equal(isSame, [true, false]);
 });
 
 test('reports an import as incomplete when the database becomes unavailable before a removal', async () => {
   await importAll([entry('a', 'f1')]);
-  store.failing.add('deleteInstance');
+  store.failing.add('deleteInstances');
   store.failure = () => databaseUnavailable(new Error('away'));
   const { message } = await errorOf(importAll([entry('b', 'f1')]));
   assert.is(message, 'The database does not answer. The sync is incomplete: repeat it.');

@@ -311,7 +311,7 @@ test('an import leaves alone what another node registered through the API a mome
   await a.registry.register('r', { ...ENDPOINT, id: 'v' });
   assert.is(await codeOf(b.registry.register('r', { ...ENDPOINT, id: 'v' }, file)), 'DUPLICATE_SERVER');
   await a.registry.register('r', { ...ENDPOINT, id: 'w' });
-  assert.is(await b.registry.withdraw('r', 'w', 'file'), false);
+  assert.equal(await b.registry.withdraw('r', ['w'], 'file'), []);
   const sources = (await database.listInstances()).map(({ id, source }) => `${id} ${source}`);
   assert.equal(sources, ['x api', 'y api', 'v api', 'w api']);
 });

@@ -101,10 +101,11 @@ export class Fleet {
     this.#forgetUnused(group);
   }
 
-  /** True when the template does not exist and the bound is reached. */
-  isFullFor(template: string): boolean {
-    if (this.has(template) || this.#groups.size < LIMITS.templates) return false;
-    return this.templates.length >= LIMITS.templates;
+  /** True when those of the templates that do not exist would exceed the bound. */
+  isFullFor(...templates: readonly string[]): boolean {
+    const { size: added } = new Set(templates.filter((template) => !this.has(template)));
+    if (added === 0 || this.#groups.size + added <= LIMITS.templates) return false;
+    return this.templates.length + added > LIMITS.templates;
   }
 
   /** Adds the template, unless it exists, and sets its policy. */

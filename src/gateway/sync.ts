@@ -195,7 +195,7 @@ export class Sync {
     const { registry } = this.#deps;
     for (const definition of registry.active.definitions())
       if (definition.container?.id === ended && cameFrom(origin, definition))
-        registry.withdraw(definition.template, definition.id, 'sync').catch(() => {
+        registry.withdraw(definition.template, [definition.id], 'sync').catch(() => {
           // The listing that follows removes it, or reports the error.
         });
   }

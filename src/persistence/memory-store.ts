@@ -22,7 +22,7 @@ import {
   userNotFound,
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import type { AccountStore, AuditStore, SettingStore, Store, TemplateChange } from './store.ts';
+import type { AccountStore, AuditStore, InstanceSave, SettingStore, Store, TemplateChange } from './store.ts';
 
 export class MemoryStore implements Store {
   readonly kind = 'memory';
@@ -53,19 +53,34 @@ export class MemoryStore implements Store {
     return copiesOf(this.#instances);
   }
 
-  async saveInstance(
+  saveInstance(
     definition: InstanceDefinition,
     before?: InstanceDefinition | null,
   ): Promise<number | undefined> {
-    if (definition.locked !== undefined) throw configIncomplete(definition.locked);
-    const key = keyOf(definition.template, definition.id);
-    const stored = this.#instances.get(key) ?? null;
-    if (before !== undefined && !isDeepStrictEqual(stored, before)) return undefined;
-    for (const [otherKey, { serverId }] of this.#instances)
-      if (otherKey !== key && serverId === definition.serverId) throw duplicateServer(serverId);
-    this.#instances.set(key, structuredClone(definition));
-    this.#tombstones.delete(key);
-    return this.#changed();
+    return this.saveInstances([{ definition, before }]);
+  }
+
+  async saveInstances(saves: readonly InstanceSave[]): Promise<number | undefined> {
+    const instances = new Map(this.#instances);
+    const keys = new Map(Array.from(instances, ([key, { serverId }]) => [serverId, key]));
+    for (const { definition, before } of saves) {
+      const { template, id, serverId, locked } = definition;
+      if (locked !== undefined) throw configIncomplete(locked);
+      const key = keyOf(template, id);
+      const stored = instances.get(key);
+      if (before !== undefined && !isDeepStrictEqual(stored ?? null, before)) return undefined;
+      if ((keys.get(serverId) ?? key) !== key) throw duplicateServer(serverId);
+      if (stored !== undefined) keys.delete(stored.serverId);
+      keys.set(serverId, key);
+      instances.set(key, structuredClone(definition));
+    }
+    for (const { template, id } of saves.map(({ definition }) => definition)) {
+      const key = keyOf(template, id);
+      const saved = instances.get(key);
+      if (saved !== undefined) this.#instances.set(key, saved);
+      this.#tombstones.delete(key);
+    }
+    return this.#changed(saves.length);
   }
 
   async deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined> {
@@ -75,8 +90,18 @@ export class MemoryStore implements Store {
     return this.#changed();
   }
 
-  async findTombstone(template: string, id: string): Promise<string | undefined> {
-    return this.#tombstones.get(keyOf(template, id));
+  async deleteInstances(template: string, ids: readonly string[]): Promise<number | undefined> {
+    const deleted = ids.filter((id) => this.#instances.delete(keyOf(template, id)));
+    return deleted.length === 0 ? undefined : this.#changed();
+  }
+
+  async findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return new Map(
+      ids.flatMap((id) => {
+        const fingerprint = this.#tombstones.get(keyOf(template, id));
+        return fingerprint === undefined ? [] : [[id, fingerprint]];
+      }),
+    );
   }
 
   async revision(): Promise<number> {
@@ -89,8 +114,8 @@ export class MemoryStore implements Store {
 
   async close(): Promise<void> {}
 
-  #changed(): number {
-    this.#revision += 1;
+  #changed(count = 1): number {
+    this.#revision += count;
     return this.#revision;
   }
 }

@@ -117,11 +117,11 @@ export class OrmSession {
 
   /**
    * Runs a transaction that changes the registry or the accounts. It first increments the revision, whose row
-   * is the lock of the writers of all nodes. `revision` is the new number.
+   * is the lock of the writers of all nodes. `revision` is the new number: higher by `count`, the number of changes.
    */
-  change<T>(work: ChangeWork<T>): Promise<T> {
+  change<T>(work: ChangeWork<T>, count = 1): Promise<T> {
     return this.write(async (em, tables) => {
-      const next = raw('?? + 1', ['counter']);
+      const next = raw('?? + ?', ['counter', count]);
       const changed = await em.nativeUpdate(tables.revision, { name: REVISION }, { counter: next });
       // SQL Server also counts the row that returns the counter.
       if (changed === 0) throw new Error('the table "revision" has lost its row');
@@ -134,13 +134,13 @@ export class OrmSession {
    * As `change`, but rolls back, including the revision, when the work returns false because it changed
    * nothing. Resolves with the new revision, undefined when nothing was changed.
    */
-  async changeIf(work: ChangeWork<boolean>): Promise<number | undefined> {
+  async changeIf(work: ChangeWork<boolean>, count = 1): Promise<number | undefined> {
     const unchanged = new Error('nothing was changed');
     try {
       return await this.change(async (em, tables, revision) => {
         if (!(await work(em, tables, revision))) throw unchanged;
         return revision;
-      });
+      }, count);
     } catch (thrown) {
       if (thrown === unchanged) return undefined;
       throw thrown;

@@ -15,7 +15,7 @@ import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDo
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
-import type { SettingStore, Store } from './store.ts';
+import type { InstanceSave, SettingStore, Store } from './store.ts';
 import { readRow } from './store-errors.ts';
 
 /**
@@ -58,23 +58,8 @@ export function ormStore(
         const rows = await em.createQueryBuilder(instances).orderBy({ position: 'asc' }).execute('all');
         return rows.map((row) => instanceOf(row, secretsOf(row, cipher)));
       }),
-    saveInstance: async (definition, before) => {
-      const { template, id, serverId, locked } = definition;
-      if (locked !== undefined) throw configIncomplete(locked);
-      const row = { ...rowOfInstance(definition), ...encrypted(definition, cipher) };
-      return session.changeIf(async (em, { instances, tombstones }, position) => {
-        const stored = await em.findOne(instances, { template, id });
-        const present = stored && instanceOf(stored, secretsOf(stored, cipher));
-        if (before !== undefined && !isDeepStrictEqual(present, before)) return false;
-        const namesake = await em.findOne(instances, { serverId }, { fields: ['template', 'id'] });
-        if (namesake !== null && (namesake.template !== template || namesake.id !== id))
-          throw duplicateServer(serverId);
-        if (stored !== null) await em.nativeUpdate(instances, { template, id }, row);
-        else await em.insert(instances, { ...row, template, id, position });
-        await em.nativeDelete(tombstones, { template, id });
-        return true;
-      });
-    },
+    saveInstance: (definition, before) => saveInstances(session, cipher, [{ definition, before }]),
+    saveInstances: (saves) => saveInstances(session, cipher, saves),
     deleteInstance: (template, id, fingerprint) =>
       session.changeIf(async (em, { instances, tombstones }) => {
         if ((await em.nativeDelete(instances, { template, id })) === 0) return false;
@@ -84,10 +69,16 @@ export function ormStore(
         }
         return true;
       }),
-    findTombstone: (template, id) =>
-      session.run(
-        async (em, { tombstones }) => (await em.findOne(tombstones, { template, id }))?.fingerprint,
+    deleteInstances: (template, ids) =>
+      session.changeIf(
+        async (em, { instances }) =>
+          (await em.nativeDelete(instances, { template, id: { $in: [...ids] } })) > 0,
       ),
+    findTombstones: (template, ids) =>
+      session.run(async (em, { tombstones }) => {
+        const rows = await em.find(tombstones, { template, id: { $in: [...ids] } });
+        return new Map(rows.map(({ id, fingerprint }) => [id, fingerprint]));
+      }),
     revision: () =>
       session.run(async (em, { revision }) => {
         const row = await em.findOneOrFail(revision, { name: REVISION });
@@ -97,6 +88,45 @@ export function ormStore(
     ping: () => session.probe(),
     close: () => session.close(),
   };
+}
+
+/** Few statements for all of them: each one takes longer than the rest of the work for an instance. */
+async function saveInstances(
+  session: OrmSession,
+  cipher: Cipher | undefined,
+  saves: readonly InstanceSave[],
+): Promise<number | undefined> {
+  const writes = saves.map(({ definition, before }) => {
+    const { template, id, locked } = definition;
+    if (locked !== undefined) throw configIncomplete(locked);
+    const columns = { ...rowOfInstance(definition), ...encrypted(definition, cipher), template, id };
+    return { columns, before };
+  });
+  const keys = writes.map(({ columns: { template, id } }) => ({ template, id }));
+  const serverIds = writes.map(({ columns }) => columns.serverId);
+  return session.changeIf(async (em, { instances, tombstones }, revision) => {
+    const found: InstanceRow[] = await em
+      .createQueryBuilder(instances)
+      .where({ $or: [...keys, { serverId: { $in: serverIds } }] })
+      .execute('all');
+    const stored = new Map(found.map((row) => [`${row.template}/${row.id}`, row]));
+    const namesakes = new Map(found.map((row) => [row.serverId, row]));
+    const added: (Columns<InstanceRow> & { position: number })[] = [];
+    for (const [index, { columns, before }] of writes.entries()) {
+      const { template, id, serverId } = columns;
+      const row = stored.get(`${template}/${id}`);
+      const present = row === undefined ? null : instanceOf(row, secretsOf(row, cipher));
+      if (before !== undefined && !isDeepStrictEqual(present, before)) return false;
+      const namesake = namesakes.get(serverId) ?? columns;
+      if (namesake.template !== template || namesake.id !== id) throw duplicateServer(serverId);
+      if (row !== undefined) await em.nativeUpdate(instances, { template, id }, columns);
+      // In the order of the definitions.
+      else added.push({ ...columns, position: revision - writes.length + 1 + index });
+    }
+    if (added.length > 0) await em.insertMany(instances, added);
+    await em.nativeDelete(tombstones, { $or: keys });
+    return true;
+  }, writes.length);
 }
 
 /** An empty field is not encrypted. */

@@ -34,10 +34,14 @@ export interface Store {
     definition: InstanceDefinition,
     before?: InstanceDefinition | null,
   ): Promise<number | undefined>;
+  /** The same for several instances in one transaction: all are saved, or none. */
+  saveInstances(saves: readonly InstanceSave[]): Promise<number | undefined>;
   /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
   deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
-  /** The fingerprint of an entry that was deleted through the API and stays deleted until the entry changes. */
-  findTombstone(template: string, id: string): Promise<string | undefined>;
+  /** Without tombstones. Undefined when there was none of them. At most MOST_APPENDED ids. */
+  deleteInstances(template: string, ids: readonly string[]): Promise<number | undefined>;
+  /** By id: the fingerprints of entries that were deleted through the API and stay deleted until they change. At most MOST_APPENDED ids. */
+  findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
   /** Ms since 1970 by the clock of a database server; undefined for a file and for memory, which have no own clock. */
@@ -45,6 +49,12 @@ export interface Store {
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
+}
+
+export interface InstanceSave {
+  readonly definition: InstanceDefinition;
+  /** As of `saveInstance`. */
+  readonly before?: InstanceDefinition | null | undefined;
 }
 
 export interface TemplateChange {

@@ -66,14 +66,15 @@ export class ActiveRegistry {
     );
   }
 
-  /** REGISTRY_FULL when this instance, which is new, replaced or changed, would exceed a limit. */
-  refuseOverflow(definition: InstanceDefinition): void {
+  /** REGISTRY_FULL when these instances, which are new, replaced or changed, would exceed a limit. */
+  refuseOverflow(...definitions: readonly InstanceDefinition[]): void {
     const { fleet } = this.#deps;
-    const { template, id } = definition;
-    if (fleet.size >= LIMITS.instances && fleet.find(template, id) === undefined)
+    const added = definitions.filter(({ template, id }) => fleet.find(template, id) === undefined);
+    if (added.length > 0 && fleet.size + added.length > LIMITS.instances)
       throw registryFull('instances', LIMITS.instances);
-    if (fleet.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
-    const more = this.#moreBytes(definition);
+    if (fleet.isFullFor(...added.map(({ template }) => template)))
+      throw registryFull('templates', LIMITS.templates);
+    const more = definitions.reduce((sum, definition) => sum + this.#moreBytes(definition), 0);
     if (more > 0 && this.#definitionBytes + more > LIMITS.definitionsBytes)
       throw registryFull('MiB of large definitions', LIMITS.definitionsBytes / 1024 ** 2);
   }
@@ -136,6 +137,14 @@ export class ActiveRegistry {
     const member = isRun ? fleet.add(definition) : fleet.addForeign(definition);
     this.#definitionBytes += more;
     return member;
+  }
+
+  /** Starts a new instance, or applies the change of one that exists. */
+  put(definition: InstanceDefinition): Member {
+    const { template, id } = definition;
+    if (this.find(template, id) === undefined) return this.start(definition);
+    this.change(definition);
+    return this.#deps.fleet.member(template, id);
   }
 
   /** Applies a change of an instance, which is opened again if it changes a field of the backend. */

@@ -67,7 +67,13 @@ interface WantedInstance extends Pick<Deployment, 'template' | 'id' | 'input' | 
   readonly fingerprint: string;
 }
 
-/** Adds new instances, replaces changed ones, removes missing ones. Skips one that cannot be registered, with the reason. */
+/** Instances that one change of the store adds, changes or removes: few enough for one turn of the event loop. */
+const SAVED_TOGETHER = 20;
+
+/**
+ * Adds new instances, changes others, removes missing ones. Skips one that cannot be registered, with the reason. Those that
+ * differ go to the store in groups; of a group with one that cannot be registered, each goes by itself.
+ */
 async function synchronize(
   registry: Registry,
   { source, wanted, skipped, isOwn }: Origin,
@@ -78,52 +84,95 @@ async function synchronize(
     ...{ removed: [] as SyncedInstance[], unchanged: [] as SyncedInstance[] },
     skipped: skipped.filter(({ template }) => mayUse(template)) as SkippedDeployment[],
   };
+  const skip = ({ template, name, id }: WantedInstance, reason: string) =>
+    report.skipped.push({ template, name: name ?? id, reason });
   const present = new Set<string>();
-  for (const { template, id, name, input, fingerprint, container } of wanted) {
+  const different: WantedInstance[] = [];
+  for (const each of wanted) {
+    const { template, id, name, fingerprint } = each;
     if (!mayUse(template)) continue;
-    const instance = { template, id, ...definedFields({ name }) };
-    const skip = (reason: string) => report.skipped.push({ template, name: name ?? id, reason });
     if (present.has(`${template}/${id}`)) {
-      skip(`"${id}" occurs more than once`);
+      skip(each, `"${id}" occurs more than once`);
       continue;
     }
     present.add(`${template}/${id}`);
     const existing = registry.active.find(template, id);
     if (existing !== undefined && existing.source !== source) {
-      skip(`"${id}" is already registered by another source (${existing.source})`);
+      skip(each, `"${id}" is already registered by another source (${existing.source})`);
       // A locked instance is registered again: the origin has the secrets that cannot be read from the database.
     } else if (existing?.fingerprint === fingerprint && existing.locked === undefined) {
-      report.unchanged.push(instance);
+      report.unchanged.push({ template, id, ...definedFields({ name }) });
     } else if (source === 'sync' && existing !== undefined && !registry.active.belongsHere(existing)) {
-      skip(`"${id}" belongs to the node "${existing.nodeId}"`);
-    } else {
+      skip(each, `"${id}" belongs to the node "${existing.nodeId}"`);
+    } else different.push(each);
+  }
+  for (const group of groupsOf(different)) {
+    const tombstones = await tombstonesOf(registry, group);
+    const isBuried = ({ template, id, fingerprint }: WantedInstance) =>
+      tombstones.get(`${template}/${id}`) === fingerprint;
+    for (const each of group.filter(isBuried))
+      skip(each, 'it was deregistered, and is added again when it changes');
+    const entries = group
+      .filter((each) => !isBuried(each))
+      .map((each) => ({ each, ...entryOf(registry, source, each) }));
+    const areTogether =
+      !isDryRun && entries.length > 1 && (await registry.registerTogether(entries).catch(fail));
+    for (const { each, template, written, options, isNew } of entries) {
       try {
-        if (await registry.hasTombstone(template, id, fingerprint)) {
-          skip('it was deregistered, and is added again when it changes');
-          continue;
-        }
-        // Operators set weight and metadata of a deployment, which has none.
-        const { weight, metadata } = source === 'sync' ? (existing ?? {}) : {};
-        const written = { ...definedFields({ weight, metadata }), ...input, id };
-        const options = { source, fingerprint, container };
         if (isDryRun) await registry.draft(template, written, options);
-        else await registry.register(template, written, options);
-        report[existing === undefined ? 'added' : 'changed'].push(instance);
+        else if (!areTogether) await registry.register(template, written, options);
+        const { id, name } = each;
+        report[isNew ? 'added' : 'changed'].push({ template, id, ...definedFields({ name }) });
       } catch (thrown) {
         // That concerns all of them, and ends by itself.
         if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) fail(thrown);
-        skip(asGatewayError(thrown).message);
+        skip(each, asGatewayError(thrown).message);
       }
     }
   }
-  for (const definition of registry.active.definitions()) {
+  const missing = registry.active.definitions().filter((definition) => {
     const { template, id } = definition;
-    if (!isOwn(definition) || !mayUse(template) || present.has(`${template}/${id}`)) continue;
-    if (!registry.active.belongsHere(definition)) continue;
-    if (isDryRun || (await registry.withdraw(template, id, source).catch(fail)))
-      report.removed.push({ template, id });
-  }
+    return isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
+  });
+  for (const group of groupsOf(missing.filter((definition) => registry.active.belongsHere(definition))))
+    for (const [template, ids] of idsByTemplate(group)) {
+      const removed = isDryRun ? ids : await registry.withdraw(template, ids, source).catch(fail);
+      report.removed.push(...removed.map((id) => ({ template, id })));
+    }
   return report;
+}
+
+function entryOf(registry: Registry, source: 'file' | 'sync', wanted: WantedInstance) {
+  const { template, id, input, fingerprint, container } = wanted;
+  const existing = registry.active.find(template, id);
+  // Operators set weight and metadata of a deployment, which has none.
+  const { weight, metadata } = source === 'sync' ? (existing ?? {}) : {};
+  const written = { ...definedFields({ weight, metadata }), ...input, id };
+  return { template, written, options: { source, fingerprint, container }, isNew: existing === undefined };
+}
+
+/** By template and id. */
+async function tombstonesOf(
+  registry: Registry,
+  wanted: readonly WantedInstance[],
+): Promise<ReadonlyMap<string, string>> {
+  const found = new Map<string, string>();
+  for (const [template, ids] of idsByTemplate(wanted))
+    for (const [id, fingerprint] of await registry.tombstones(template, ids))
+      found.set(`${template}/${id}`, fingerprint);
+  return found;
+}
+
+function idsByTemplate(all: readonly SyncedInstance[]): ReadonlyMap<string, readonly string[]> {
+  const groups = Map.groupBy(all, ({ template }) => template);
+  return new Map(Array.from(groups, ([template, group]) => [template, group.map(({ id }) => id)]));
+}
+
+function groupsOf<T>(all: readonly T[]): T[][] {
+  const count = Math.ceil(all.length / SAVED_TOGETHER);
+  return Array.from({ length: count }, (_, index) =>
+    all.slice(index * SAVED_TOGETHER, (index + 1) * SAVED_TOGETHER),
+  );
 }
 
 /** Throws the error; for DATABASE_UNAVAILABLE with the advice, because earlier changes were made. */

@@ -2,7 +2,7 @@
 // indirectly.
 
 import type { LoadBalancerSettings } from '../balancing/load-balancer.ts';
-import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
+import type { InstanceDefinition, InstanceInput, InstanceSnapshot } from '../domain/instance.ts';
 import type { RegistrationOrigin } from '../domain/registration.ts';
 import type { RegistryContents } from '../persistence/registry-file.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
@@ -17,6 +17,13 @@ export interface RegisterOptions extends RegistrationOrigin {
   readonly waitMs?: number;
   /** With `waitMs`: resolve also when the instance is not healthy by then; see `state` and `reason`. Default false. */
   readonly mayBeUnhealthy?: boolean;
+}
+
+/** An entry of a registry file or of sync. */
+export interface RegistryInput {
+  readonly template: string;
+  readonly written: InstanceInput;
+  readonly options: RegisterOptions;
 }
 
 /** `state`, `healthy` and `reason` are those at the end of the wait. */

@@ -32,7 +32,7 @@ import { ActiveRegistry, type ActiveRegistryDeps } from './active-registry.ts';
 import { ChangeQueue } from './change-queue.ts';
 import { checkedInstance, checkedInstanceChange, checkedSettings, checkName } from './checked-input.ts';
 import { Follower } from './follower.ts';
-import type { RegisterOptions, Registration } from './registry-types.ts';
+import type { RegisterOptions, Registration, RegistryInput } from './registry-types.ts';
 
 /** Attempts to store an instance that other nodes change meanwhile. */
 const ATTEMPTS = 5;
@@ -99,7 +99,10 @@ export class Registry {
         throw isPartlyStored ? databaseUnavailable(thrown, 'unknown') : thrown;
       });
       const replaced = this.#active.find(template, definition.id) !== undefined;
-      return { member: this.#active.start(definition, options.handler), replaced };
+      const { source = 'api' } = options;
+      const member =
+        source === 'api' ? this.#active.start(definition, options.handler) : this.#active.put(definition); // an entry with another weight is no reason to open the instance again
+      return { member, replaced };
     });
     const { waitMs = 0, mayBeUnhealthy = false } = options;
     if (waitMs > 0) await untilHealthy(member, waitMs, this.#deps.clock);
@@ -108,6 +111,40 @@ export class Registry {
     if (waitMs > 0 && !healthy && !mayBeUnhealthy)
       throw this.#isClosed ? shuttingDown() : notHealthyInTime(definition, member, waitMs);
     return { definition, replaced, state, healthy, reason };
+  }
+
+  /**
+   * Registers entries of a file or of sync with one change of the store. False, and no instance is changed, when one of them cannot
+   * be registered, or another node changed one meanwhile: `register` tells why. DATABASE_UNAVAILABLE.
+   */
+  async registerTogether(entries: readonly RegistryInput[]): Promise<boolean> {
+    try {
+      const inputs = entries.map((each) => ({
+        ...each,
+        input: checkedInstance(each.template, each.written, each.options),
+      }));
+      return await this.#change(async () => {
+        const define = () =>
+          inputs.map(({ template, input, options }) => this.#define(template, input, options));
+        await Promise.all(define().map((definition) => this.#refuseExposing(definition)));
+        for (const template of new Set(entries.map(({ template }) => template)))
+          await this.#saveSettings(template, {});
+        const definitions = define();
+        this.#active.refuseOverflow(...definitions);
+        const saves = definitions.map((definition) => {
+          const { template, id } = definition;
+          return { definition, before: this.#active.find(template, id) ?? null };
+        });
+        if (saves.some(({ before }) => before !== null && !isStored(before))) return false;
+        const revision = await this.#store.saveInstances(saves);
+        if (!this.#advance(revision, saves.length)) return false;
+        await this.#deps.scheduler.each(definitions, (definition) => void this.#active.put(definition));
+        return true;
+      });
+    } catch (thrown) {
+      if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+      return false;
+    }
   }
 
   /** The definition that `register` would store, after the same checks. Stores nothing. Errors as of `register`. */
@@ -133,14 +170,21 @@ export class Registry {
     });
   }
 
-  /** Removes an instance that its file or sync no longer has. False when it is gone, has another source, or runs on another node. */
-  withdraw(template: string, id: string, source: 'file' | 'sync'): Promise<boolean> {
+  /**
+   * Removes instances that their file or sync no longer has, with one change of the store. Resolves with their ids, without those that
+   * are gone, have another source, or run on another node.
+   */
+  withdraw(template: string, ids: readonly string[], source: 'file' | 'sync'): Promise<readonly string[]> {
     return this.#change(async () => {
-      await this.#reload(); // another node may have replaced it since the import began
-      const found = this.#active.find(template, id);
-      if (found?.source !== source || !this.#active.belongsHere(found)) return false;
-      await this.#remove(template, id);
-      return true;
+      await this.#reload(); // another node may have replaced them since the import began
+      const own = ids.filter((id) => {
+        const found = this.#active.find(template, id);
+        return found?.source === source && this.#active.belongsHere(found);
+      });
+      if (own.length === 0) return own;
+      this.#advance(await this.#store.deleteInstances(template, own));
+      await this.#deps.scheduler.each(own, (id) => this.#active.remove(template, id));
+      return own;
     });
   }
 
@@ -165,9 +209,9 @@ export class Registry {
     await this.#change(() => this.#reload());
   }
 
-  /** True when this very entry was deleted through the API. */
-  async hasTombstone(template: string, id: string, fingerprint: string): Promise<boolean> {
-    return (await this.#store.findTombstone(template, id)) === fingerprint;
+  /** By id: the fingerprints of the entries that were deleted through the API. */
+  tombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    return this.#store.findTombstones(template, ids);
   }
 
   /** Creates the template if there is none, and merges these settings into its own. VALIDATION_ERROR. */
@@ -237,8 +281,8 @@ export class Registry {
   }
 
   /** Notes the revision of an own change: if it directly follows the one in force, there is nothing to read. False without a change. */
-  #advance(revision: number | undefined): boolean {
-    if (revision === this.#revision + 1) this.#revision = revision;
+  #advance(revision: number | undefined, count = 1): boolean {
+    if (revision === this.#revision + count) this.#revision = revision;
     return revision !== undefined;
   }
 
