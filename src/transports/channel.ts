@@ -124,6 +124,13 @@ export abstract class Channel implements Upstream, HandshakeChannel {
   /** Called before the handshake. */
   connect?(): Promise<void>;
 
+  /** Called after the observer of a request got its answer. */
+  protected answered?(request: ExchangeRequest): void;
+
+  protected get isIdle(): boolean {
+    return this.#pending.size === 0;
+  }
+
   request(request: ExchangeRequest): Promise<HandshakeAnswer> {
     return new Promise((resolve, reject) => {
       const next = (event: ExchangeEvent): void => {
@@ -227,6 +234,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
     }
     exchange.observer.next(event);
     exchange.observer.complete();
+    this.answered?.(exchange.request);
   }
 
   #takeNotification(message: NotificationMessage): void {

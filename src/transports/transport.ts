@@ -43,6 +43,8 @@ export interface Upstream {
   readonly pid?: number | undefined;
   /** True: it continues when its transport is closed or lost, and its opener closes it. Else it ends with its transport. */
   readonly isIndependent?: boolean | undefined;
+  /** True: the program ends after each call, by design, so that it keeps nothing of one. Source: ADR 142. */
+  readonly endsAfterCall?: boolean | undefined;
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
    * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose `delivered` says
@@ -76,7 +78,7 @@ export interface WithheldTool {
 }
 
 /** The part of a conversation that a call needs. */
-export type CallUpstream = Pick<Upstream, 'exchange' | 'isIndependent'>;
+export type CallUpstream = Pick<Upstream, 'exchange' | 'isIndependent' | 'endsAfterCall'>;
 
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
@@ -169,6 +171,8 @@ export interface OpeningMemory {
 export interface CommandMemory {
   /** Programs of it end when a request is cancelled, so they get no cancellation any more. Source: ADR 119. */
   endsWhenCancelled?: boolean;
+  /** A program of it ended by itself, without a failure, right after its first call was answered. Source: ADR 142. */
+  endsAfterCall?: boolean;
 }
 
 /** See Transport.leaveEra; once, and only from the modern era, because a server that announces it was asked for it first. */

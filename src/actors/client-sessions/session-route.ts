@@ -274,7 +274,10 @@ class SessionAttempt implements At, AttemptPlan {
   }
 
   ended({ error }: ExchangeEnding): void {
-    if (this.#isUnsafe) this.#route.noteUnsafe(error?.delivered === 'no' ? 'no' : 'yes');
+    if (!this.#isUnsafe) return;
+    const conversation = this.upstream ?? this.ref.link?.transport;
+    const isForgotten = error === undefined && conversation?.endsAfterCall === true;
+    this.#route.noteUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
   }
 }
 

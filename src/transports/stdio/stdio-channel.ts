@@ -3,7 +3,7 @@
 
 import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import { systemClock } from '../../domain/clock.ts';
+import { settlesWithin, systemClock } from '../../domain/clock.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import {
@@ -29,6 +29,7 @@ import {
   CLOSED_BY_GATEWAY,
   type Closed,
   type CommandMemory,
+  EXITED_CLEANLY,
   type OpenOptions,
   type TransportDiagnostics,
 } from '../transport.ts';
@@ -47,6 +48,8 @@ export interface ChannelOptions
 
 /** A program that ends within this time after a cancellation has ended because of it. Source: ADR 119. */
 const FATAL_CANCELLATION_MS = 2_000;
+/** A program that ends within this time after the answer to its first call, without a failure, does so by design. Source: ADR 142. */
+const ENDS_AFTER_CALL_MS = 1_000;
 /** Longest notification of a client: a few of them must not fill the outbox. */
 const MAX_NOTIFICATION_CHARACTERS = 1024 * 1024;
 
@@ -64,6 +67,11 @@ export class StdioChannel extends Channel {
   #secrets: readonly string[] | undefined;
   /** When the last cancellation was sent, on the monotonic clock. */
   #cancelledAtMs = Number.NEGATIVE_INFINITY;
+  #answeredCalls = 0;
+  /** When the last call was answered, on the monotonic clock. */
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
+  /** The conversation has ended, and the program is expected to do so by itself. */
+  #isEnding = false;
   #unmatchedLines = 0;
   /** Why nothing more can be sent although the child still runs. */
   #fault: string | undefined;
@@ -89,12 +97,17 @@ export class StdioChannel extends Channel {
     void this.#child.exited.then((reason) => {
       decoder.close();
       this.#noteFailure();
+      if (reason === EXITED_CLEANLY) this.#noteEndAfterCall();
       this.end({ reason: this.#fault ?? reason, expected: false });
     });
   }
 
   get wasStarted(): boolean {
     return this.#child.wasStarted;
+  }
+
+  get endsAfterCall(): boolean {
+    return this.#command.endsAfterCall === true;
   }
 
   override get isUsable(): boolean {
@@ -139,9 +152,29 @@ export class StdioChannel extends Channel {
     return { pid: this.#child.pid, stderr: this.#child.tail.lines, unmatchedLines: this.#unmatchedLines };
   }
 
-  override close(): Promise<void> {
+  override async close(): Promise<void> {
     this.end(CLOSED_BY_GATEWAY);
-    return this.#child.stop();
+    if (
+      this.#isEnding &&
+      !(await settlesWithin(this.#child.exited, ENDS_AFTER_CALL_MS, systemClock.background))
+    )
+      this.#command.endsAfterCall = false; // it would have gone on
+    await this.#child.stop();
+  }
+
+  /** The next call would be lost in a program that is about to end, so the conversation ends before. */
+  protected override answered({ method }: ExchangeRequest): void {
+    if (method !== 'tools/call') return;
+    this.#answeredCalls += 1;
+    this.#answeredAtMs = systemClock.now();
+    if (this.#command.endsAfterCall !== true || !this.isIdle || !this.isUsable) return;
+    this.#isEnding = true;
+    this.end({ reason: EXITED_CLEANLY, expected: false });
+  }
+
+  #noteEndAfterCall(): void {
+    const isRecent = systemClock.now() - this.#answeredAtMs < ENDS_AFTER_CALL_MS;
+    if (this.isUsable && this.#answeredCalls === 1 && isRecent) this.#command.endsAfterCall = true;
   }
 
   override end(closed: Closed): void {
