@@ -4,6 +4,7 @@
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
+import { STRATEGY_NAMES } from '../../src/balancing/strategies.ts';
 import {
   parseRegistryDocument,
   RegistryFileError,
@@ -127,7 +128,7 @@ test('reports invalid parts with their path and uses the rest', async () => {
     ],
     entries: [['demo', 'a', 'run']],
     problems: [
-      "templates.demo.load_balancer.strategy: Input should be 'round_robin', 'least_connections', 'weighted_round_robin', 'health_based', 'random' or 'weighted'",
+      `templates.demo.load_balancer.strategy: Input should be '${STRATEGY_NAMES.join("', '")}' or 'weighted'`,
       'templates.demo.load_balancer.timeout: Input should be a valid integer, got a number with a fractional part',
       'templates.demo.load_balancer.pool: unknown field',
       "templates.demo.load_balancer.session_failover: Input should be 'auto', 'always' or 'never'",
