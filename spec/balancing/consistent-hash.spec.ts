@@ -3,6 +3,7 @@
 import fc from 'fast-check';
 import * as assert from 'uvu/assert';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
+import { type JsonFields, JsonText } from '../../src/domain/json.ts';
 import { suite } from '../helpers/suite.ts';
 import {
   type Candidates,
@@ -124,6 +125,24 @@ test('a busy candidate gets its callers back when it has ended enough calls', ()
   assert.is.not(choose(strategy, all, undefined, request), first);
   first.inFlight = 0;
   assert.is(choose(strategy, all, undefined, request), first);
+});
+
+test('with hash_on of an argument, its JSON text counts, kept as text or not; without it, calls take turns', () => {
+  const all = many(50);
+  const strategy = create<TestCandidate>({ policy: () => ({ hashOn: 'argument:user id' }) });
+  const first = (args: JsonFields[string], caller?: string) =>
+    choose(strategy, all, undefined, { caller, params: { name: 'greet', arguments: args } }).id;
+  const home = first(JsonText.ofText('{"a":[1],"user id":{"n":1}}'));
+  assert.is(first(JsonText.ofText('{ "user\\u0020id" : {"n":1}, "a":2 }'), 'user:2'), home);
+  assert.is(first({ 'user id': { n: 1 } }), home);
+  const values = ['1', '"1"', '1.0', 'true', 'null', '{"n":2}', '["é"]', '2', '3', '4'];
+  const texts = values.map((value) => first(JsonText.ofText(`{"user id":${value}}`)));
+  assert.ok(new Set(texts).size > 5);
+  assert.is(first({ 'user id': ['é'] }), texts[6]);
+  for (const without of [undefined, {}, JsonText.ofText('{}'), JsonText.ofText('{"n":{"user id":1}}')]) {
+    const turns = Array.from({ length: 50 }, () => first(without, 'user:1'));
+    assert.is(new Set(turns).size, 50);
+  }
 });
 
 test('anonymous callers take turns as with round robin', () => {

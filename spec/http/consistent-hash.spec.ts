@@ -53,6 +53,28 @@ test('when its instance goes, a key moves to another one and returns with it', a
   assert.is(await call(), home);
 });
 
+test('calls with the same argument reach one instance, whoever calls, and sessions are bound in turn', async () => {
+  const hash_on = 'argument:customer';
+  const keys = [await app.key(['tools:call']), await app.key(['tools:call'])];
+  const { body } = await app.as(app.admin, 'PATCH', '/gateway/templates/demo', { body: { hash_on } });
+  assert.is(Object(body.load_balancer).hash_on, hash_on);
+  const used = new Set<string>();
+  for (const customer of [1, '1', 2, 3, 4, 5, 6, 7, 8, 9].map((value) => ({ customer: value, more: [] }))) {
+    const instances = new Set<string>();
+    for (const name of ['REST', 'modern', 'modern, all templates'])
+      for (const key of keys) instances.add(instanceOf(await DOORS[name]?.(key, customer)));
+    assert.is(instances.size, 1, [...instances].join());
+    for (const id of instances) used.add(id);
+  }
+  assert.ok(used.size > 2);
+  for (const name of ['REST', 'session']) {
+    const inTurn: string[] = [];
+    for (const _ of INSTANCES) inTurn.push(instanceOf(await DOORS[name]?.(keys[0] ?? {}, {})));
+    assert.equal(inTurn.sort(), INSTANCES);
+  }
+  await app.gateway.changeTemplate('demo', { hash_on: null });
+});
+
 test('anonymous callers take turns', async () => {
   const open = await startApp();
   try {

@@ -109,6 +109,10 @@ function schemasOf({ kind: { values, show }, default: value }: AnyRow) {
       const shown = Type.Enum([...values.words], example);
       return { written: Type.Enum([...values.words, ...values.aliases]), shown, exact };
     }
+    case 'text': {
+      const exact = Type.String({ pattern: values.pattern });
+      return { written: exact, shown: Type.String(example), exact };
+    }
     case 'whole': {
       const whole = Type.Integer({ minimum: values.least, maximum: values.most });
       return { written: whole, shown: Type.Integer(example), exact: whole };

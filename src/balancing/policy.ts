@@ -3,7 +3,7 @@
 // and docs/reference/load-balancing.md; load-balancer.ts has the schemas. It imports no schema library, because the command line reads
 // the defaults first. Source: ADR 129.
 
-import { STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
+import { ARGUMENT, PRINCIPAL, STRATEGIES, STRATEGY_NAMES } from './strategies.ts';
 
 /** The values of a setting, in the policy and as they are written. */
 interface Kind<Value, Written> {
@@ -12,7 +12,10 @@ interface Kind<Value, Written> {
   show(value: Value): Written;
 }
 
-/** `aliases`: further spellings. `meanings`: of the words. Single seconds are whole, except in the defaults of the gateway. */
+/**
+ * `aliases`: further spellings. `meanings`: of the words. `pattern`: a regular expression that shows the forms. Single seconds are whole,
+ * except in the defaults of the gateway.
+ */
 type Values =
   | {
       readonly kind: 'choice';
@@ -20,6 +23,7 @@ type Values =
       readonly aliases: readonly string[];
       readonly meanings: ReadonlyMap<string, string>;
     }
+  | { readonly kind: 'text'; readonly pattern: string }
   | {
       readonly kind: 'whole' | 'seconds' | 'secondsByTool';
       readonly least: number;
@@ -57,6 +61,14 @@ const POLICY = {
     variable: 'DEFAULT_STRATEGY',
     title: 'Strategy',
     doc: 'Which instance gets a call.',
+  }),
+  hashOn: row({
+    name: 'hash_on',
+    kind: text(`^(${PRINCIPAL}|${ARGUMENT}.{1,256})$`),
+    default: PRINCIPAL,
+    level: 'default',
+    title: 'Hash on',
+    doc: '`consistent_hash`: what calls with one instance share, `principal` (user or key) or `argument:<name>`, an argument by its JSON text.',
   }),
   healthIntervalMs: row({
     name: 'health_check_interval',
@@ -210,6 +222,10 @@ function choice<const Word extends string, const Alias extends string = never>(
     read: (written) => aliases.get(written) ?? (written as Word),
     show: (word) => word,
   };
+}
+
+function text(pattern: string): Kind<string, string> {
+  return { values: { kind: 'text', pattern }, read: (written) => written, show: (value) => value };
 }
 
 function whole(least: number, most: number): Kind<number, number> {

@@ -1,7 +1,8 @@
 // The strategies: each chooses one of the candidates that may take a call. The pool says which may: not those that are full, ejected or
 // already tried; unhealthy and draining ones are no candidates. Source: ADR 7, ADR 130.
 
-import type { JsonFields } from '../domain/json.ts';
+import { isFields, type JsonFields, JsonText } from '../domain/json.ts';
+import { memberBytes } from '../domain/json-scanner.ts';
 import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
 
 /** An instance as strategies see it. Reading is cheap: the numbers are in memory. */
@@ -32,7 +33,13 @@ export type Strategy<C extends Candidate> = (
   request: RequestView,
 ) => C | undefined;
 
+/** The values of `hash_on`: the caller, or behind this prefix the name of an argument. */
+export const PRINCIPAL = 'principal';
+export const ARGUMENT = 'argument:';
+
 interface StrategyOptions {
+  /** The settings in force. Default: those of the gateway. */
+  readonly policy?: () => { readonly hashOn: string };
   /** Returns [0, 1). Default: Math.random. */
   readonly random?: () => number;
 }
@@ -58,6 +65,8 @@ const MAX_VAIN_DRAWS = 8;
 const FLOOR = 0.05;
 /** Calls in flight of a candidate of `consistent_hash`, as a multiple of the mean. */
 const LOAD_BOUND = 1.25;
+/** Bytes of an argument that `consistent_hash` reads; a difference behind them does not count. */
+const MAX_KEY_BYTES = 4096;
 /** Most absent candidates (full, down, gone) whose credits `weighted_round_robin` remembers; above it all credits are forgotten. */
 const MOST_AWAY = 1_000;
 /** Credits that differ by less than this, a rounding error, are equal: the first in the list comes first. */
@@ -153,18 +162,19 @@ export const STRATEGIES = table({
   },
 
   /**
-   * Rendezvous hashing with bounded loads: each caller has an order of all candidates of its own, and gets the first one with fewer than
-   * 1.25 times the mean of the calls in flight, rounded up, at least 1. A candidate that comes or goes moves only the callers that it is
-   * first for; weights are ignored. Calls of anonymous callers take turns. Source: ADR 130.
+   * Rendezvous hashing with bounded loads: each key (a caller, or the value of an argument) has an order of all candidates of its own, and
+   * gets the first one with fewer than 1.25 times the mean of the calls in flight, rounded up, at least 1. A candidate that comes or goes
+   * moves only the keys that it is first for; weights are ignored. Calls without a key take turns. Source: ADR 130.
    */
   consistent_hash: {
-    meaning: 'the same one for the same caller, while that is not busier than 1.25 times the mean',
-    create: <C extends Candidate>(): Strategy<C> => {
+    meaning:
+      'the same one for the same caller or argument, while that is not busier than 1.25 times the mean',
+    create: <C extends Candidate>({ policy }: StrategyOptions = {}): Strategy<C> => {
       const inTurn = inTurns<C>(() => 0);
       let hashed: readonly C[] = [];
       let hashes = new Uint32Array();
       return (candidates, mayTake, request) => {
-        const { caller: key } = request;
+        const key = keyOf(request, policy?.().hashOn ?? PRINCIPAL);
         if (key === undefined) return inTurn(candidates, mayTake, request);
         if (candidates !== hashed) {
           hashed = candidates;
@@ -279,6 +289,20 @@ function sample<C>(
     if (candidate !== undefined && mayTake(candidate)) drawn.push(candidate);
   }
   return drawn.length > 0 ? drawn : candidates.filter(mayTake);
+}
+
+function keyOf({ caller, params }: RequestView, hashOn: string): string | undefined {
+  if (hashOn === PRINCIPAL) return caller;
+  const name = hashOn.slice(ARGUMENT.length);
+  const { arguments: given } = params ?? {};
+  const value = given instanceof JsonText ? memberBytes(given.bytes, name) : textOfMember(given, name);
+  return value?.toString('latin1', 0, MAX_KEY_BYTES);
+}
+
+/** Of arguments that were never text, such as those of an embedding program. */
+function textOfMember(given: JsonFields[string], name: string): Buffer | undefined {
+  if (!isFields(given) || !Object.hasOwn(given, name)) return undefined;
+  return Buffer.from(JSON.stringify(given[name] ?? null));
 }
 
 /**

@@ -380,6 +380,8 @@ function typeOf({ values, read }: AnyRow['kind']): types.SettingType<unknown> {
         values.words,
         Object.fromEntries(values.aliases.map((alias) => [alias, String(read(alias))])),
       );
+    case 'text':
+      return types.matching(`text of the form ${values.pattern}`, new RegExp(values.pattern));
     case 'whole':
       return types.integer(values.least, values.most);
     case 'seconds':

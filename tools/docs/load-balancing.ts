@@ -22,7 +22,8 @@ export function loadBalancingReference(): string {
 function valuesOf(schema: ReturnType<typeof describedSettings>[number]['schema']): string {
   if ('enum' in schema && Array.isArray(schema.enum))
     return schema.enum.map((word) => code(String(word))).join(', ');
-  const { patternProperties, minimum, maximum } = Object(schema);
+  const { pattern, patternProperties, minimum, maximum } = Object(schema);
+  if (pattern !== undefined) return code(String(pattern));
   if (patternProperties === undefined) return `${minimum} to ${maximum}`;
   const [each] = Object.values(patternProperties);
   return `${valuesOf(Object(each))} each`;

@@ -53,6 +53,10 @@ test('set changes settings of a template, and suggests the nearest one', async (
   assert.match(out, /^timeout +7$/m);
   const tools = await printed(gateway.run(`template set set tool_timeouts={"report":2.5}`));
   assert.match(tools, /^tool_timeouts +\{"report":2\.5\}$/m);
+  const hash = await printed(gateway.run('template set set strategy=consistent_hash hash_on=argument:user'));
+  assert.match(hash, /^hash_on +argument:user$/m);
+  const refused = await complaint(gateway.run('template set set hash_on=user'));
+  assert.match(refused, /hash_on.*\^\(principal\|argument:\.\{1,256\}\)\$/);
   assert.not.match(await printed(gateway.run('template set set timeout=default')), /^timeout +7$/m);
   assert.match(
     await complaint(gateway.run('template set set timeuot=7'), 2),

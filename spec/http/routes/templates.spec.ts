@@ -117,6 +117,25 @@ test('set timeouts of tools, which a change replaces as a whole', async () => {
   assert.equal(Object(cleared.body.load_balancer).tool_timeouts, {});
 });
 
+test('set what consistent_hash hashes; a refusal shows the forms', async () => {
+  const path = '/gateway/templates/alpha';
+  for (const hash_on of ['argument:user', 'argument:a:b c', 'principal']) {
+    const { body } = await app.ask('PATCH', path, { body: { strategy: 'consistent_hash', hash_on } });
+    assert.is(Object(body.load_balancer).hash_on, hash_on);
+    assert.is(app.gateway.template('alpha').policy.hashOn, hash_on);
+  }
+  const msg = "String should match pattern '^(principal|argument:.{1,256})$'";
+  for (const hash_on of ['', 'user', 'argument', 'argument:', 'argument:a\n', 'Principal']) {
+    const { status, body } = await app.ask('PATCH', path, { body: { hash_on } });
+    assert.equal(
+      [status, Object(body.detail)[0].msg, Object(body.detail)[0].loc.at(-1)],
+      [422, msg, 'hash_on'],
+    );
+  }
+  assert.is((await app.ask('PATCH', path, { body: { hash_on: 1 } })).status, 422);
+  await app.ask('PATCH', path, { body: { strategy: null, hash_on: null } });
+});
+
 test('delete a template without instances, and refuse one with instances', async () => {
   const path = '/gateway/templates/plain';
   const held = await app.ask('DELETE', path);
