@@ -105,12 +105,11 @@ export class Pool<C extends Candidate> {
     const before = this.#byId.get(id);
     if (change.kind === 'up') this.#byId.set(id, change.candidate);
     else this.#byId.delete(id);
-    const candidates = this.#candidates.filter((candidate) => candidate.id !== id);
-    if (change.kind === 'up') {
-      const next = candidates.findIndex((candidate) => candidate.id > id);
-      candidates.splice(next < 0 ? candidates.length : next, 0, change.candidate);
-    }
-    this.#candidates = candidates;
+    // Without a look at each candidate: thousands come up one after the other.
+    const added = change.kind === 'up' ? [change.candidate] : [];
+    const removed = before === undefined ? 0 : 1;
+    if (added.length + removed > 0)
+      this.#candidates = this.#candidates.toSpliced(placeOf(id, this.#candidates), removed, ...added);
     if (before !== undefined && before !== this.#byId.get(id)) this.outliers.left(before);
     this.outliers.changed(this.candidates);
   }
@@ -121,6 +120,17 @@ export class Pool<C extends Candidate> {
     const isIncluded = (candidate: C) => isUntried(candidate) && !this.outliers.isEjected(candidate);
     return this.candidates.some(isIncluded) ? isIncluded : isUntried;
   }
+}
+
+/** The index of the first candidate whose id is not smaller. */
+function placeOf(id: string, candidates: readonly Candidate[]): number {
+  let [from, to] = [0, candidates.length];
+  while (from < to) {
+    const middle = (from + to) >> 1;
+    const isBefore = (candidates[middle]?.id ?? id) < id;
+    [from, to] = isBefore ? [middle + 1, to] : [from, middle];
+  }
+  return from;
 }
 
 function isBelowCapacity({ inFlight, capacity }: Candidate): boolean {
