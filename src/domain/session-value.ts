@@ -60,7 +60,14 @@ const SessionValueSchema = Type.Object(
   { additionalProperties: false },
 );
 
-type Frozen<T> = T extends JsonObject ? T : T extends object ? { readonly [K in keyof T]: Frozen<T[K]> } : T;
+/** Read-only, but for objects with any names. */
+type Frozen<T> = T extends readonly string[]
+  ? readonly string[]
+  : T extends object
+    ? string extends keyof T
+      ? T
+      : { readonly [K in keyof T]: Frozen<T[K]> }
+    : T;
 export type SessionValue = Frozen<Static<typeof SessionValueSchema>>;
 
 /** `version`: another release wrote it. `size`: more than MAX_SESSION_BYTES. `damage`: it is not a written session. */

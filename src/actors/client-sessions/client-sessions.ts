@@ -83,6 +83,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#aggregateShares = new OwnerShares(maxSessions, share);
     this.#idleMs = idleMs;
     this.#parkMs = Math.min(LIMITS.sessionParkMs, idleMs);
+    deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
   }
 
   /** The number of sessions, including those in opening. */

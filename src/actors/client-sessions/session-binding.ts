@@ -25,6 +25,7 @@ import {
   boundTo,
   type ClientSessionActor,
   type ClientSessionContext,
+  type ClientSessionEmission,
   type ClientSessionEvent,
   clientSessionMachine,
   endedBy,
@@ -51,6 +52,8 @@ interface Waiter {
   readonly needsDedicated: boolean;
   readonly subscriber: Subscriber<Binding>;
 }
+
+const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 
 export class SessionBinding implements SessionHost {
   readonly deps: SessionDeps;
@@ -101,7 +104,7 @@ export class SessionBinding implements SessionHost {
     return this.group.queue;
   }
   get uris(): ResourceUris {
-    return this.#client.uris;
+    return this.value.uris.length === 0 ? NO_URIS : this.#client.uris;
   }
 
   /** Binds a new session to a first instance: at once if nothing has to be opened there, else as the machine finds it. */
@@ -205,10 +208,7 @@ export class SessionBinding implements SessionHost {
       parent: this.deps.fleet.root,
       input,
     });
-    actor.on('bound', ({ from }) => this.#bound(from));
-    actor.on('serving', ({ binding, failure }) => this.#resume(binding, failure));
-    actor.on('refused', ({ why, failure }) => this.#refuse(failure, REFUSALS[why](this.group)));
-    actor.on('ended', ({ isLost, failure }) => this.#ended(isLost, failure));
+    actor.on('*', (emission) => this.#follow(emission)); // one listener: each kind would take a set of its own
     this.#state = actor; // before it starts: it may end synchronously
     actor.start();
   }
@@ -284,6 +284,13 @@ export class SessionBinding implements SessionHost {
 
   get #resting(): RestingSession {
     return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
+  }
+
+  #follow(emission: ClientSessionEmission): void {
+    if (emission.type === 'bound') this.#bound(emission.from);
+    else if (emission.type === 'serving') this.#resume(emission.binding, emission.failure);
+    else if (emission.type === 'refused') this.#refuse(emission.failure, REFUSALS[emission.why](this.group));
+    else this.#ended(emission.isLost, emission.failure);
   }
 
   #isIn(state: 'serving' | 'unbound' | 'finishing'): boolean {
