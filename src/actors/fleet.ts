@@ -244,18 +244,28 @@ export class Fleet {
 
   /** Starts the actor of an instance under the supervisor of its template. */
   #start(group: Group, input: InstanceActorInput): InstanceRef {
-    group.supervisor ??= this.#openSupervisor(group.template);
+    group.supervisor ??= this.#openSupervisor(group);
     if (this.#freeIds.length === 0) this.#ids += 1;
     const id = this.#freeIds.pop() ?? `instance-${this.#ids}`;
     return new InstanceRef(createActor(instanceMachine, { id, parent: group.supervisor, input }).start());
   }
 
-  #openSupervisor(template: string): TemplateActor {
+  #openSupervisor(group: Group): TemplateActor {
+    const { template } = group;
     this.root.send({ type: 'template.open', template });
     const supervisor = this.root.getSnapshot().children[template];
     if (supervisor === undefined) throw new Error(`the root did not start a supervisor for ${template}`);
+    supervisor.subscribe({ complete: () => this.#stopped(group) });
     supervisor.on('instance.ended', ({ actorId }) => this.#freeIds.push(actorId));
     return supervisor;
+  }
+
+  /** Its supervisor was stopped, perhaps with the root: its instances end at once, if there are any left. */
+  #stopped(group: Group): void {
+    group.supervisor = undefined;
+    const members = [...group.members.values(), ...this.#ending.keys()];
+    for (const member of members)
+      if (member instanceof InstanceRef && member.template === group.template) member.leave(0);
   }
 
   #emitEmission(ref: InstanceRef, emission: InstanceEmission): void {

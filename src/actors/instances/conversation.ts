@@ -1,11 +1,9 @@
 // One conversation with a backend on behalf of one owner. It ends with its last lease, or after some time without one. leases.ts
-// assigns leases and bounds the number of conversations. Its actor is a child of the actor of the instance: inspection shows it,
-// and stopping the actor ends the conversation.
+// assigns leases and bounds the number of conversations; the events `upstream.*` show them.
 //
 //   opening ──► open ──► retired ──► gone      opening, open ──► retired      retired: takes no leases any more
 
 import { type Observable, type Observer, tap } from 'rxjs';
-import { type Actor, type ActorLogic, type AnyActorRef, createActor, type Snapshot } from 'xstate';
 import type { ClientProfile, ClientReply } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
@@ -56,11 +54,6 @@ export function sharedBy(extensions: JsonObject) {
   } satisfies Partial<LeaseRequest>;
 }
 
-export interface ConversationHost extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
-  /** The actor of the instance, parent of the actors of its conversations. Default: none, which only specs use. */
-  readonly parent?: AnyActorRef | undefined;
-}
-
 export interface ConversationInput {
   readonly request: LeaseRequest;
   /** Equal for conversations that the same leases may use; undefined: no other lease may. */
@@ -77,32 +70,6 @@ export interface ConversationListener {
   ended(conversation: Conversation, closed: Closed): void;
   gone(conversation: Conversation): void;
 }
-
-type ConversationSnapshot = Snapshot<undefined> & {
-  readonly ownerId: string;
-  readonly close: () => void;
-};
-
-/** The same for all: a machine keeps every event type that it has seen, and the end of an actor is an event with its id. */
-const ACTOR_ID = 'conversation';
-
-/** Plain logic, not a child in the snapshot of the instance: for each new child a machine copies all, perhaps thousands. */
-const conversationLogic: ActorLogic<
-  ConversationSnapshot,
-  { readonly type: 'gone' | 'xstate.stop' },
-  Pick<ConversationSnapshot, 'ownerId' | 'close'>
-> = {
-  getInitialSnapshot: (_, { ownerId, close }) => ({
-    ...{ status: 'active', output: undefined, error: undefined },
-    ...{ ownerId, close },
-  }),
-  transition: (snapshot, { type }) => {
-    if (type === 'xstate.stop') snapshot.close();
-    const status = type === 'gone' ? 'done' : 'stopped';
-    return { ...snapshot, status, output: undefined, error: undefined };
-  },
-  getPersistedSnapshot: (snapshot) => snapshot,
-};
 
 /** Longest wait for the answer to `logging/setLevel`, in ms; the call continues without. */
 const LEVEL_MS = 5_000;
@@ -121,7 +88,6 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly opening: Promise<Upstream | undefined>;
   /** Resolves when nothing is left of it. Never rejects. */
   readonly gone: Promise<void>;
-  readonly #actor: Actor<typeof conversationLogic>;
   readonly #clock: Pick<Clock, 'now' | 'alarm'>;
   readonly #listener: ConversationListener;
   readonly #idleMs: number;
@@ -145,7 +111,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   #level: string | undefined;
   #settingLevel: Promise<void> | undefined;
 
-  constructor(host: ConversationHost, { request, key, open, listener }: ConversationInput) {
+  constructor(clock: Pick<Clock, 'now' | 'alarm'>, { request, key, open, listener }: ConversationInput) {
     const { owner, isExclusive = true, isShared = false, holder, idleMs = 0, carrierOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;
@@ -155,18 +121,11 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     this.holder = isShared ? undefined : holder; // it has more than one
     this.gone = promise;
     this.#resolveGone = resolve;
-    this.#clock = host;
+    this.#clock = clock;
     this.#listener = listener;
     this.#idleMs = idleMs;
-    this.usedAtMs = host.now();
+    this.usedAtMs = clock.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
-    const close = (): void => void this.close();
-    this.#actor = createActor(conversationLogic, {
-      id: ACTOR_ID,
-      ...(host.parent && { parent: host.parent }),
-      input: { ownerId: owner.id, close },
-    });
-    this.#actor.start();
     this.opening = this.#open(open, carrierOf);
     this.opening.catch(() => undefined); // its leases get the error
   }
@@ -296,7 +255,6 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     this.#isGone = true;
     this.retire();
     this.#listener.gone(this);
-    this.#actor.send({ type: 'gone' });
     this.#resolveGone();
   }
 

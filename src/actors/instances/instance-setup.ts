@@ -1,6 +1,6 @@
 // Context, events, actions, guards and delays of the instance machine. The state table is in instance.machine.ts.
 
-import { assign, emit, enqueueActions, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
+import { assign, emit, enqueueActions, fromCallback, fromPromise, or, sendTo, setup, stateIn } from 'xstate';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
@@ -108,6 +108,12 @@ export const instanceSetup = setup({
   actors: {
     session,
     probe,
+    /** A stop of the actor ends the conversations, too. The session actor closes its transport itself. */
+    ownership: fromCallback<InstanceEvent, Leases>(
+      ({ input }) =>
+        () =>
+          void input.end(),
+    ),
     endLeases: fromPromise<void, Leases>(({ input }) => input.end()),
   },
   delays: {

@@ -1,6 +1,6 @@
 // One instance: whether it takes calls, when it is probed, when it is started again. It owns the session actor, and so the process
-// or the connection. No call passes here; instance-ref.ts sends `idle` when the machine waits for the last call, `suspected` and
-// `unreachable`. Two parallel regions:
+// or the connection, and the dedicated conversations: its end, and a stop of its actor, end both. No call passes here; instance-ref.ts
+// sends `idle` when the machine waits for the last call, `suspected` and `unreachable`. Two parallel regions:
 //
 //   connection   connected ── session.closed ──► waiting ── back-off ──► connected …        end ──► ended
 //                  │ connecting ── opened ──► healthy ◄── 1 passed / 2 failed ──► unhealthy
@@ -36,7 +36,6 @@ export const instanceMachine = instanceSetup.createMachine({
     calls: new CallCounter(),
     leases: new Leases({
       ...input,
-      parent: self,
       link: () => self.getSnapshot().context.link?.transport,
     }),
     link: undefined,
@@ -58,6 +57,7 @@ export const instanceMachine = instanceSetup.createMachine({
     opensAtMs: 0,
     drainMs: LIMITS.drainMs,
   }),
+  invoke: { src: 'ownership', input: ({ context }) => context.leases },
   on: {
     change: { actions: assign({ definition: ({ event }) => event.definition }) },
     setPolicy: { actions: assign({ policy: ({ event }) => event.policy }) },

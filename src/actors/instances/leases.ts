@@ -4,6 +4,7 @@
 
 import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
 import {
   dedicatedShareLimit,
   extensionProcessLimit,
@@ -19,12 +20,7 @@ import { canonicalText } from '../../domain/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
-import {
-  Conversation,
-  type ConversationHost,
-  type ConversationListener,
-  type LeaseRequest,
-} from './conversation.ts';
+import { Conversation, type ConversationListener, type LeaseRequest } from './conversation.ts';
 
 export interface Lease {
   readonly conversation: Conversation;
@@ -34,7 +30,7 @@ export interface Lease {
   readonly release: () => void;
 }
 
-export interface LeasesOptions extends ConversationHost {
+export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** A conversation was opened, could not be, or ended: `upstream.*`. */
