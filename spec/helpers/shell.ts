@@ -19,6 +19,10 @@ export interface Typed {
   readonly text: string;
 }
 
+/** Waits for the end of its input. A gateway may have its state in another folder. */
+const STOP =
+  'cat; stagedoor gateway stop; if [ -d ~/state ]; then stagedoor gateway stop --state-dir ~/state; fi';
+
 const modules = fileURLToPath(new URL('../../node_modules', import.meta.url));
 
 export class Shell {
@@ -29,6 +33,8 @@ export class Shell {
   readonly #base: string;
   readonly #replacements: Replacements;
   readonly #bash;
+  /** Stops the gateways of the folder when this process has ended, also when it was killed: they run in groups of their own. */
+  readonly #stopper;
 
   private constructor(base: string, replacements: Replacements, env: Readonly<Record<string, string>>) {
     this.#base = base;
@@ -36,10 +42,18 @@ export class Shell {
     this.folder = join(base, 'work');
     this.home = join(base, 'home');
     const path = [join(base, 'bin'), join(modules, '.bin'), dirname(process.execPath), process.env.PATH];
-    this.#bash = spawn('bash', [], {
-      cwd: this.folder,
-      env: { PATH: path.join(delimiter), HOME: this.home, TMPDIR: base, GATEWAY_HOST: '127.0.0.1', ...env },
-      stdio: ['pipe', 'pipe', 'inherit'],
+    const variables = {
+      PATH: path.join(delimiter),
+      HOME: this.home,
+      TMPDIR: base,
+      GATEWAY_HOST: '127.0.0.1',
+    };
+    const options = { cwd: this.folder, env: { ...variables, ...env } };
+    this.#bash = spawn('bash', [], { ...options, stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#stopper = spawn('bash', ['-c', STOP], {
+      ...options,
+      detached: true,
+      stdio: ['pipe', 'ignore', 'ignore'],
     });
     this.#bash.stdout.setEncoding('utf8');
   }
@@ -78,8 +92,10 @@ export class Shell {
 
   /** Closes the shell and stops a gateway that runs in the background in its folder. */
   async close(): Promise<void> {
-    this.#bash.stdin.end('{ stagedoor gateway stop; } > /dev/null 2>&1\n');
+    this.#bash.stdin.end();
     await once(this.#bash, 'close');
+    this.#stopper.stdin.end();
+    await once(this.#stopper, 'close');
     await rm(this.#base, { recursive: true, force: true, maxRetries: 10 });
   }
 
