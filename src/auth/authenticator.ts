@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import type { Principal } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
-import { asGatewayError, databaseUnavailable, hasCode } from '../domain/errors.ts';
+import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
@@ -150,7 +150,7 @@ export class Authenticator {
     if (cached === undefined) {
       const refused = this.#refused.get(digest);
       const isRefused = refused?.epoch === this.#epoch && now() - refused.atMs < LONGEST_UNCHECKED_MS;
-      if (isRefused) throw invalidCredentials(refused.message);
+      if (isRefused) throw new GatewayError('INVALID_CREDENTIALS', refused.message);
       return this.#verifyOnce(digest, () => this.#verify(digest, credential, undefined, address()));
     }
     if (wall() >= cached.expiresAtMs) throw isKey(credential) ? keyExpired() : tokenExpired();
