@@ -1,10 +1,10 @@
 // A server with a few middlewares on a real port, for the specs of single ones; it adds request ids and error answers.
 
 import { Router } from '@koa/router';
-import Koa from 'koa';
+import Koa, { type Middleware } from 'koa';
 import { pino } from 'pino';
 import { errors, requestId } from '../../src/http/middleware/errors.ts';
-import type { HttpMiddleware, RequestState, RouteMiddleware } from '../../src/http/request.ts';
+import type { RequestState, RouteMiddleware } from '../../src/http/request.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 import { type Answer, type Ask, send } from './http-app.ts';
 
@@ -17,7 +17,7 @@ export interface MiddlewareFixture {
 
 /** Serves request ids, error answers, and then these. */
 export async function startMiddlewares(
-  ...middlewares: readonly HttpMiddleware[]
+  ...middlewares: readonly Middleware<RequestState, Record<never, never>>[]
 ): Promise<MiddlewareFixture> {
   return startKoa((koa) => {
     for (const middleware of middlewares) koa.use(middleware);

@@ -4,7 +4,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { RequestListener } from 'node:http';
 import { createRequire } from 'node:module';
-import Koa, { type Middleware } from 'koa';
+import Koa from 'koa';
 import type { Logger } from 'pino';
 import { isLoopback } from '../config/config.ts';
 import { methodNotAllowed } from '../domain/error-catalogue.ts';
@@ -23,13 +23,22 @@ import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
 import { authorize, freeMessages, loadedRegistry, localAccounts } from './middleware/authorize.ts';
 import { type BodyCosts, body } from './middleware/body.ts';
-import { errors, refuse, requestId, rpcErrors } from './middleware/errors.ts';
+import { errors, guarded, refuse, requestId, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
-import { handle, knownPath, plainCalls, unmatched } from './middleware/routing.ts';
+import { handle, knownPath, unmatched } from './middleware/routing.ts';
 import { OpenRequests } from './open-requests.ts';
+import { PlainContext, plainCalls } from './plain-call.ts';
 import { createProxies } from './proxies.ts';
 import { bytes, json } from './reply.ts';
-import type { ReportListener, RequestState, RouteMiddleware } from './request.ts';
+import type {
+  HttpMiddleware,
+  KoaContext,
+  ReportListener,
+  RequestState,
+  RouteContext,
+  RouteMiddleware,
+  Step,
+} from './request.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
 import { startingReply } from './routes/health.ts';
@@ -83,11 +92,11 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
   const readers = {
     direct: body(readDirect(maxBodyBytes), maxBodyBytes, 'json', costs),
-    'koa-body': body(readKoaBody(maxBodyBytes), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues),
     call: body(readDirect(maxBodyBytes), maxBodyBytes, 'call', costs),
     form: body(readDirect(formBytes), formBytes, 'form', costs),
     bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes', costs),
   };
+  const koaBody = body(readKoaBody(maxBodyBytes), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const documents = documentsOf(async () => {
     // Loaded on demand: the module is large, and most apps never serve the description.
@@ -109,9 +118,9 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     history: new LoadHistory(gateway),
   };
 
-  // The steps of one route, after the middlewares below. A body is read after authorization.
-  const stepsOf = (route: Route): RouteMiddleware =>
-    compose([
+  // The steps of one route, after the common ones below. A body is read after authorization.
+  const stepsOf = <C extends RouteContext>(route: Route, readBody: readonly Step<C>[]): Step<C> =>
+    compose<C>([
       ...trail(route),
       ...localAccounts(route, auth.isEnabled, proxies),
       authorize(route, auth, proxies),
@@ -120,28 +129,39 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
         : []),
       ...loadedRegistry(route, gateway),
       ...(route.scope === 'tools:call' ? [streams.unread.refuseCalls] : []),
-      ...(route.request.body === undefined
-        ? []
-        : [readers[route.speaks === 'json-rpc' ? 'bytes' : (route.reader ?? 'koa-body')]]),
+      ...readBody,
       handle(route, services, { proxies, streams, open, onReport }),
     ]);
-  const rows = ROUTES.map((route) => ({ route, steps: unlessTemplate(route, gateway, stepsOf(route)) }));
+  const directReader = (route: Route): readonly RouteMiddleware[] | undefined => {
+    if (route.request.body === undefined) return [];
+    if (route.speaks === 'json-rpc') return [readers.bytes];
+    const { reader = 'koa-body' } = route;
+    return reader === 'koa-body' ? undefined : [readers[reader]];
+  };
+  const common: readonly HttpMiddleware[] = [
+    requestId(),
+    errors(log),
+    observe(log, metrics, new Tracing()),
+    hostOriginCheck({ ...options, proxies }),
+  ];
+  const plainRoutes = ROUTES.flatMap((route) => {
+    const reader = route.unlessTemplate === undefined ? directReader(route) : undefined;
+    if (reader === undefined) return [];
+    return [{ route, steps: compose<RouteContext>([...common, stepsOf(route, reader)]) }];
+  });
   const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
-  for (const { route, steps } of rows) {
-    const row = router.register(route.path, [route.method], steps);
+  for (const route of ROUTES) {
+    const steps = stepsOf<KoaContext & RouteContext>(route, directReader(route) ?? [koaBody]);
+    const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, steps));
     // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
     if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
   }
 
   const app = new Koa<RequestState, Record<never, never>>();
-  app.use(requestId());
-  app.use(errors(log));
-  app.use(observe(log, metrics, new Tracing()));
-  app.use(hostOriginCheck({ ...options, proxies }));
-  app.use(plainCalls(rows));
+  for (const step of common) app.use(step);
   app.use(router.routes());
   app.use(unmatched(router, auth, proxies));
-  const listener = listenerOf(app, log);
+  const listener = listenerOf(app, log, plainCalls(plainRoutes));
   return {
     metrics,
     callback: () => (request, response) => {
@@ -198,13 +218,19 @@ export function createMetricsApp(
 function listenerOf(
   app: Koa<RequestState, Record<never, never>>,
   log: Pick<Logger, 'error'>,
+  callOf: ReturnType<typeof plainCalls> = () => undefined,
 ): RequestListener {
-  const run = compose(app.middleware);
+  const run = compose<KoaContext>(app.middleware);
   return (request, response) => {
-    run(app.createContext<RequestState>(request, response), nothing).catch((thrown: unknown) => {
+    const failed = (thrown: unknown): void => {
       log.error({ err: thrown }, 'request failed');
       response.destroy();
-    });
+    };
+    const call = callOf(request);
+    void guarded(() => {
+      if (call === undefined) return run(app.createContext<RequestState>(request, response), nothing);
+      return call.steps(new PlainContext(app, request, response, call.template), nothing);
+    }, failed);
   };
 }
 
@@ -212,11 +238,11 @@ function listenerOf(
 async function nothing(): Promise<void> {}
 
 /** The steps of a route, skipped while a template of this name exists. */
-function unlessTemplate(
+function unlessTemplate<C>(
   { unlessTemplate: template }: Route,
   gateway: Pick<Gateway, 'hasTemplate'>,
-  steps: RouteMiddleware,
-): RouteMiddleware {
+  steps: Step<C>,
+): Step<C> {
   if (template === undefined) return steps;
   return (context, next) => (gateway.hasTemplate(template) ? next() : steps(context, next));
 }
@@ -225,8 +251,8 @@ function unlessTemplate(
  * Composes steps once: they run in order, then `next`. koa-compose creates a bound function and a promise for each step of each request,
  * to detect a second call of `next`, which no step here makes. A step may throw synchronously: steps that catch errors use `await`.
  */
-function compose<S, C>(steps: readonly Middleware<S, C>[]): Middleware<S, C> {
-  return steps.reduceRight<Middleware<S, C>>(
+function compose<C>(steps: readonly Step<C>[]): Step<C> {
+  return steps.reduceRight<Step<C>>(
     (rest, step) => (context, next) => step(context, () => rest(context, next)),
     (_context, next) => next(),
   );

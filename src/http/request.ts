@@ -2,7 +2,7 @@
 // do not get koa's context: they get a RouteInput (route.ts) and return a Reply (reply.ts).
 
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
-import type { Middleware, ParameterizedContext } from 'koa';
+import type { Middleware, Next, ParameterizedContext } from 'koa';
 import type { Credentials } from '../auth/authenticator.ts';
 import type { RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
@@ -70,17 +70,25 @@ export interface Trail {
   readonly subject?: string;
 }
 
-type Nothing = Record<never, never>;
+export type KoaContext = ParameterizedContext<RequestState, Record<never, never>>;
 
-export type HttpContext = ParameterizedContext<RequestState, Nothing>;
-export type HttpMiddleware = Middleware<RequestState, Nothing>;
+/** What steps and handlers use of a request. Calls have no context of koa, but a PlainContext: ADR 137. */
+export type HttpContext = Pick<
+  KoaContext,
+  'req' | 'res' | 'state' | 'method' | 'path' | 'querystring' | 'accepts' | 'acceptsEncodings'
+>;
 
-interface Matched {
+export interface RouteContext extends HttpContext {
   readonly params: Readonly<Record<string, string>>;
 }
 
-export type RouteContext = ParameterizedContext<RequestState, Matched>;
-export type RouteMiddleware = Middleware<RequestState, Matched>;
+/**
+ * A step of a request; `next` runs the steps after it. Both return a promise only if something waits, whatever koa's types say, and
+ * throw or reject with the error of the answer.
+ */
+export type Step<C> = (context: C, next: Next) => ReturnType<Middleware>;
+export type HttpMiddleware = Step<HttpContext>;
+export type RouteMiddleware = Step<RouteContext>;
 
 /** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;

@@ -20,13 +20,13 @@ import {
 import { LIMITS } from '../../domain/limits.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
-import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
+import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';
 
 /**
  * Resolves with the whole body. Calls `onBytes` with a number of bytes before they are kept. Rejects with an
  * error of `onBytes`, with PAYLOAD_TOO_LARGE, or with ClientGone when the client disconnects.
  */
-export type ReadBody = (context: HttpContext, onBytes?: OnBytes) => Promise<Buffer>;
+export type ReadBody<C = HttpContext> = (context: C, onBytes?: OnBytes) => Promise<Buffer>;
 
 type OnBytes = (bytes: number) => void;
 
@@ -88,8 +88,8 @@ export const NO_BYTES = Buffer.alloc(0);
  * broken UTF-8, takes an empty body for {}, refuses harmless keys and has no bound on depth, so the two readers would answer
  * differently. It cannot return bytes, hence the text of one character per byte. The first request loads it (75 ms).
  */
-export function readKoaBody(maxBytes: number): ReadBody {
-  let loading: Promise<HttpMiddleware> | undefined;
+export function readKoaBody(maxBytes: number): ReadBody<KoaContext> {
+  let loading: ReturnType<typeof load> | undefined;
   return async (context, onBytes) => {
     // The size is known only at the end, so the largest size is counted.
     if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
@@ -103,7 +103,7 @@ export function readKoaBody(maxBytes: number): ReadBody {
   };
 }
 
-async function load(maxBytes: number): Promise<HttpMiddleware> {
+async function load(maxBytes: number) {
   const { koaBody } = await import('koa-body');
   return koaBody({
     text: true,

@@ -9,9 +9,9 @@ import { payloadTooLarge, rateLimitExceeded, unsupportedMediaType } from '../../
 import type { JsonFields } from '../../domain/json.ts';
 import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
-import { consumeRateLimit, requestsIn } from '../caller-check.ts';
+import { consumeRateLimit, requestsIn, whenKnown } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { ClientGone, type HttpContext, type HttpMiddleware } from '../request.ts';
+import { ClientGone, type HttpContext, type Step } from '../request.ts';
 
 /** `call`: JSON whose arguments are not parsed; `form`: JSON or a form; `bytes`: JSON that is not parsed at all. */
 export type BodyKind = 'json' | 'call' | 'form' | 'bytes';
@@ -27,36 +27,40 @@ export interface BodyCosts {
  * Makes the middleware around one reader: 413 over `maxBytes`, 415 for an encoding or another media type, 429. A caller that sent its
  * body slowly is authorized again, because its credentials may have been revoked meanwhile.
  */
-export function body(
-  read: ReadBody,
+export function body<C extends HttpContext>(
+  read: ReadBody<C>,
   maxBytes: number,
   kind: BodyKind,
   costs: BodyCosts,
   mostValues?: number,
-): HttpMiddleware {
+): Step<C> {
   const parsers: Partial<Record<BodyKind, ParseBody>> = { bytes: (bytes) => bytes, call: parseCallBody };
   const parseJson: ParseBody = parsers[kind] ?? ((bytes) => parseJsonBody(bytes, mostValues));
-  return async (context, next) => {
-    const { headers } = context.req;
-    if (hasBody(headers)) {
-      const parse = parserFor(headers, parseJson, kind === 'form');
-      const length = Number(headers['content-length'] ?? Number.NaN);
-      // Refused before a byte is read.
-      if (length > maxBytes) throw payloadTooLarge(maxBytes);
-      const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
-      const startMs = systemClock.now();
-      if (context.state.principal === undefined) costs.connections?.receive(context.req);
-      const bytes = await (isSmall ? read(context) : readCounted(read, context, length, costs));
-      const isSlow = systemClock.now() - startMs > HTTP_LIMITS.callerCheckMs;
-      const refusal = isSlow ? await context.state.check?.(context) : undefined;
-      if (refusal !== undefined) throw refusal;
-      const fields = {};
-      context.state.body = parse(bytes, fields);
-      context.state.bodyFields = fields;
-    } else {
-      context.state.body = parseJson(NO_BYTES, {});
+  return (context, next) => {
+    const { req: request, state } = context;
+    const { headers } = request;
+    if (!hasBody(headers)) {
+      state.body = parseJson(NO_BYTES, {});
+      return next();
     }
-    await next(); // returning its promise would take two more microtasks
+    const parse = parserFor(headers, parseJson, kind === 'form');
+    const length = Number(headers['content-length'] ?? Number.NaN);
+    // Refused before a byte is read.
+    if (length > maxBytes) throw payloadTooLarge(maxBytes);
+    const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
+    const startMs = systemClock.now();
+    if (state.principal === undefined) costs.connections?.receive(request);
+    const reading = isSmall ? read(context) : readCounted(read, context, length, costs);
+    return reading.then((bytes) => {
+      const isSlow = systemClock.now() - startMs > HTTP_LIMITS.callerCheckMs;
+      return whenKnown(isSlow ? state.check?.(context) : undefined, (refusal) => {
+        if (refusal !== undefined) throw refusal;
+        const fields = {};
+        state.body = parse(bytes, fields);
+        state.bodyFields = fields;
+        return next();
+      });
+    });
   };
 }
 
@@ -64,9 +68,9 @@ export function body(
  * Reads a body and counts its memory and its requests, as early as its size is known. A large body without a
  * length (NaN) is refused when its caller has no request left; its requests are counted at the end.
  */
-async function readCounted(
-  read: ReadBody,
-  context: HttpContext,
+async function readCounted<C extends HttpContext>(
+  read: ReadBody<C>,
+  context: C,
   length: number,
   { held, limiter }: BodyCosts,
 ): Promise<Buffer> {

@@ -14,13 +14,20 @@ import { respond } from '../respond.ts';
 
 /** An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by request id. */
 export function errors(log: Pick<Logger, 'error'>): HttpMiddleware {
-  return async (context, next) => {
-    try {
-      await next();
-    } catch (thrown) {
+  return (context, next) =>
+    guarded(next, (thrown) => {
       if (!(thrown instanceof ClientGone)) answer(context, asGatewayError(thrown), log);
-    }
-  };
+    });
+}
+
+/** Runs a function, and another one with what it throws or rejects with. No promise is made for a function that returns none. */
+export function guarded(run: () => unknown, failed: (thrown: unknown) => void): unknown {
+  try {
+    const done = run();
+    return done instanceof Promise ? done.catch(failed) : done;
+  } catch (thrown) {
+    return failed(thrown);
+  }
 }
 
 function answer(context: HttpContext, error: GatewayError, log: Pick<Logger, 'error'>): void {
@@ -48,14 +55,11 @@ export function refuse(context: HttpContext, reply: BytesReply): void {
  * errors, by request id. The second check of a caller with a slow body is answered as the first one.
  */
 export function rpcErrors(log: Logger): RouteMiddleware {
-  return async (context, next) => {
-    try {
-      await next();
-    } catch (thrown) {
+  return (context, next) =>
+    guarded(next, (thrown) => {
       if (thrown instanceof ClientGone || [401, 403].includes(asGatewayError(thrown).status)) throw thrown;
       answerRpc(context, rpcFailureOf(thrown), log);
-    }
-  };
+    });
 }
 
 function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void {

@@ -4,6 +4,7 @@
 // adds a promise to every call and a second Vary, and refuses nothing.
 
 import type { IncomingMessage } from 'node:http';
+import type { Next } from 'koa';
 import { LOCAL_HOST } from '../../domain/endpoint.ts';
 import { originNotAllowed } from '../../domain/error-catalogue.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -81,11 +82,7 @@ const PORT = /:\d{1,5}$/;
 const ORIGIN_FORM = /^[/*]/;
 
 /** Lets pages of one other origin, or of all (`*`), read the answer; without cookies, which only pages of this gateway use. */
-function shareWith(
-  origin: string,
-  context: HttpContext,
-  next: () => Promise<unknown>,
-): Promise<unknown> | undefined {
+function shareWith(origin: string, context: HttpContext, next: Next): unknown {
   const { req: request, res: response } = context;
   response.setHeader('Access-Control-Allow-Origin', origin);
   if (origin !== '*') context.state.variesByOrigin = true;

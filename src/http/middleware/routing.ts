@@ -1,5 +1,5 @@
-// The steps around the routes: `plainCalls` finds the route of a call, `handle` runs a route and writes its reply, `knownPath` checks
-// the names of its path early, `unmatched` answers requests without a route.
+// The steps around the routes: `handle` runs a route and writes its reply, `knownPath` checks the names of its path early, `unmatched`
+// answers requests without a route.
 
 import type { Router } from '@koa/router';
 import type { Auth } from '../../auth/auth.ts';
@@ -23,28 +23,6 @@ import { respond } from '../respond.ts';
 import type { RawInput, Route, Services } from '../route.ts';
 import type { EventStreams } from '../sse/event-stream.ts';
 import { HttpMcpReply } from '../sse/mcp-reply.ts';
-
-/**
- * Finds the route of a POST to a template by a look-up, if its path has no escapes. The router, which takes
- * all other requests, compares a path with all of its rows and composes the steps for each request (2 us).
- */
-export function plainCalls(
-  rows: readonly { readonly route: Pick<Route, 'method' | 'path'>; readonly steps: RouteMiddleware }[],
-): HttpMiddleware {
-  const posts = rows.filter(
-    ({ route: { method, path } }) => method === 'POST' && path.startsWith(OF_TEMPLATE),
-  );
-  const stepsBy = new Map(posts.map(({ route, steps }) => [route.path.slice(OF_TEMPLATE.length), steps]));
-  return (context, next) => {
-    const { method, url = '' } = context.req;
-    const [, template = '', rest = ''] = (method === 'POST' && PLAIN_PATH.exec(url)) || [];
-    const steps = template === '' ? undefined : stepsBy.get(rest);
-    return steps === undefined ? next() : steps(Object.assign(context, { params: { template } }), next);
-  };
-}
-
-const OF_TEMPLATE = '/mcp/:template';
-const PLAIN_PATH = /^\/mcp\/([a-z][a-z0-9-]*)(\/[a-z/]+)?$/;
 
 interface HandleOptions {
   readonly proxies: Proxies;

@@ -1,0 +1,89 @@
+// Calls without koa: finds the route of a POST to a template by a look-up, and serves it with a context that has only what its steps
+// use. The steps are the same as for all other requests, which koa and its router take. Source: ADR 137.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type Koa from 'koa';
+import type { Principal } from '../domain/account.ts';
+import type { ErrorCode } from '../domain/errors.ts';
+import type { CallerCheck } from './caller-check.ts';
+import type { HttpCallReport, HttpContext, RequestState, RouteContext, RouteMiddleware } from './request.ts';
+import type { Route } from './route.ts';
+
+interface PlainRoute {
+  readonly route: Pick<Route, 'method' | 'path'>;
+  /** All steps of its requests, from the first. */
+  readonly steps: RouteMiddleware;
+}
+
+/**
+ * Makes the look-up: the steps for a request, and its template; undefined for all requests but a POST to a template whose path has no
+ * query and no escapes. The router compares a path with all of its rows and composes the steps for each request (2 us).
+ */
+export function plainCalls(
+  routes: readonly PlainRoute[],
+): (request: IncomingMessage) => { readonly steps: RouteMiddleware; readonly template: string } | undefined {
+  const posts = routes.filter(
+    ({ route: { method, path } }) => method === 'POST' && path.startsWith(OF_TEMPLATE),
+  );
+  const stepsBy = new Map(posts.map(({ route, steps }) => [route.path.slice(OF_TEMPLATE.length), steps]));
+  return ({ method, url = '' }) => {
+    const [, template = '', rest = ''] = (method === 'POST' && PLAIN_PATH.exec(url)) || [];
+    const steps = template === '' ? undefined : stepsBy.get(rest);
+    return steps === undefined ? undefined : { steps, template };
+  };
+}
+
+const OF_TEMPLATE = '/mcp/:template';
+const PLAIN_PATH = /^\/mcp\/([a-z][a-z0-9-]*)(\/[a-z/]+)?$/;
+
+type KoaApp = Koa<RequestState, Record<never, never>>;
+
+/** The context of a call. Negotiation, which most calls do not need, is koa's. */
+export class PlainContext implements RouteContext {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly params: Readonly<Record<string, string>>;
+  readonly state: RequestState = new PlainState();
+  readonly method = 'POST';
+  readonly querystring = '';
+  readonly #app: KoaApp;
+
+  constructor(app: KoaApp, request: IncomingMessage, response: ServerResponse, template: string) {
+    this.#app = app;
+    this.req = request;
+    this.res = response;
+    this.params = { template };
+  }
+
+  get path(): string {
+    return this.req.url ?? '';
+  }
+
+  get accepts(): HttpContext['accepts'] {
+    const { request } = this.#app.createContext(this.req, this.res);
+    return request.accepts.bind(request);
+  }
+
+  get acceptsEncodings(): HttpContext['acceptsEncodings'] {
+    const { request } = this.#app.createContext(this.req, this.res);
+    return request.acceptsEncodings.bind(request);
+  }
+}
+
+/** Has the fields that calls set from the start: V8 would copy a growing object several times. */
+class PlainState implements RequestState {
+  requestId = '';
+  principal?: Principal;
+  check?: CallerCheck;
+  isPrivate?: boolean;
+  rateLimit?: RequestState['rateLimit'];
+  counted?: number;
+  body?: unknown;
+  bodyFields?: RequestState['bodyFields'];
+  route?: string;
+  template?: string | undefined;
+  report?: HttpCallReport;
+  instanceId?: string;
+  rpcMethod?: string;
+  errorCode?: ErrorCode;
+}
