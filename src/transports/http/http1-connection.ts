@@ -35,6 +35,8 @@ export class Http1Connection {
   readonly #owner: ConnectionOwner;
   readonly #parser = new ResponseParser();
   #socket: Socket | undefined;
+  /** The request that waits for the connection. No closure may hold it, since those of the socket live on. */
+  #first: Http1Request | undefined;
   /** Of the request under way. */
   #answer: AnswerReceiver | undefined;
   #isPaused = false;
@@ -44,9 +46,9 @@ export class Http1Connection {
   /** Connects, and sends the request as soon as that is done. */
   constructor(connector: Connector, owner: ConnectionOwner, first: Http1Request) {
     this.#owner = owner;
-    this.#answer = first.answer;
+    this.#first = first;
     try {
-      this.#socket = this.#connect(connector, first);
+      this.#socket = this.#connect(connector);
     } catch (thrown) {
       queueMicrotask(() => this.destroy(thrown as Error));
     }
@@ -92,26 +94,31 @@ export class Http1Connection {
     this.#cancelConnect?.();
     this.#parser.stop();
     this.#socket?.destroy();
-    const answer = this.#answer;
+    const answer = this.#answer ?? this.#first?.answer;
     this.#answer = undefined;
+    this.#first = undefined;
     this.#owner.closed(this);
     answer?.onResponseError(error);
   }
 
-  #connect({ connect, connectedEvent }: Connector, first: Http1Request): Socket {
+  #connect({ connect, connectedEvent }: Connector): Socket {
     const socket = connect({ buffer: READ_BUFFER, callback: (length) => this.#read(length) });
     this.#cancelConnect = systemClock.background.alarm(LIMITS.connectMs, () =>
       this.destroy(connectTimeout()),
     );
-    socket.once(connectedEvent, () => {
-      this.#cancelConnect?.();
-      this.#answer = undefined;
-      if (!this.#isClosed && !this.send(first)) this.#free();
-    });
+    socket.once(connectedEvent, () => this.#connected());
     socket.on('end', () => this.#end());
     socket.on('error', (error) => this.destroy(error));
     socket.on('close', () => this.destroy(closedEarly()));
     return socket;
+  }
+
+  #connected(): void {
+    this.#cancelConnect?.();
+    this.#cancelConnect = undefined;
+    const first = this.#first;
+    this.#first = undefined;
+    if (first !== undefined && !this.send(first)) this.#free();
   }
 
   /** Must not throw. Returns true: reading goes on. */
