@@ -28,7 +28,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^(?:cac|@clack\/prompts|yocto-spinner)$/, ['cli']],
   [/^(?:@mikro-orm\/.*|better-sqlite3)$/, ['persistence']],
   [/^prom-client$/, ['metrics']],
-  [/^undici$/, ['transports', 'discovery']],
+  [/^undici$/, ['discovery']],
   [/^dockerode$/, ['discovery']],
   [/^(?:jose|bcrypt|rate-limiter-flexible|ioredis)$/, ['auth']],
   [/^lru-cache$/, ['domain', 'protocol']],

@@ -1,17 +1,24 @@
 // The cookies of one conversation with a backend, such as those by which a balancer finds the server of a session. They go back to the
-// origin that set them and nowhere else, and end with the conversation. undici parses the header; it is loaded for the first cookie,
-// because few backends set any. Source: RFC 6265; ADR 110.
+// origin that set them and nowhere else, and end with the conversation. Source: RFC 6265; ADR 110.
 
-import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
-import type { Cookie } from 'undici';
 import { systemClock } from '../../domain/clock.ts';
 
 /** Bounds of one jar. Over them the oldest cookies are removed; a larger cookie is not kept. */
 export const COOKIES = { most: 50, bytes: 8 * 1024 } as const;
-const load = createRequire(import.meta.url);
 /** `set-cookie` lines of one answer that are read. */
 const MOST_LINES = 100;
+/** Characters of the name and the value of a cookie, and of one attribute. Over them the cookie, or the attribute, is ignored. */
+const MOST_CHARACTERS = 4_096;
+const MOST_ATTRIBUTE_CHARACTERS = 1_024;
+
+/** A line of `set-cookie`. */
+interface Cookie {
+  readonly name: string;
+  readonly value: string;
+  /** By name in lower case, the last one of each name. */
+  readonly attributes: ReadonlyMap<string, string>;
+}
 
 /** The request whose answer sets cookies. */
 interface Setter {
@@ -38,12 +45,9 @@ export class CookieJar {
 
   /** Keeps the cookies of a `set-cookie` header, and removes the expired ones. Those of other hosts are ignored. */
   keep(header: string | readonly string[], setter: Setter): void {
-    const { parseCookie }: typeof import('undici') = load('undici');
     for (const line of [header].flat().slice(0, MOST_LINES)) {
       const cookie = parseCookie(line);
-      if (cookie === null || !isAccepted(cookie, setter)) continue;
-      const expiresAtMs = NEGATIVE_AGE.test(line) ? 0 : expiryOf(cookie);
-      this.#set(cookie, pathFor(cookie, setter.path), expiresAtMs);
+      if (isAccepted(cookie, setter)) this.#set(cookie, pathFor(cookie, setter.path), expiryOf(cookie));
     }
   }
 
@@ -81,31 +85,48 @@ export class CookieJar {
   }
 }
 
-function isAccepted({ name, value, domain, secure }: Cookie, { host, isSecure }: Setter): boolean {
-  if (name === '' && value === '') return false;
+function parseCookie(line: string): Cookie {
+  const [pair = '', ...rest] = line.split(';');
+  const [name, value] = halvesOf(pair);
+  const attributes = rest.map(halvesOf).filter(([, text]) => text.length <= MOST_ATTRIBUTE_CHARACTERS);
+  return {
+    // A cookie without `=` is a value without a name.
+    ...(pair.includes('=') ? { name, value } : { name: '', value: name }),
+    attributes: new Map(attributes.map(([word, text]) => [word.toLowerCase(), text])),
+  };
+}
+
+function halvesOf(text: string): readonly [string, string] {
+  const at = text.indexOf('=');
+  return at === -1 ? [text.trim(), ''] : [text.slice(0, at).trim(), text.slice(at + 1).trim()];
+}
+
+function isAccepted({ name, value, attributes }: Cookie, { host, isSecure }: Setter): boolean {
+  const length = name.length + value.length;
+  if (length === 0 || length > MOST_CHARACTERS) return false;
   // Node writes headers as Latin-1; a value with other characters cannot have come from one.
   if (!HEADER_TEXT.test(name) || !HEADER_TEXT.test(value)) return false;
-  if (secure === true && !isSecure) return false;
-  const wanted = (domain ?? '').toLowerCase().replace(/^\./, '');
+  if (attributes.has('secure') && !isSecure) return false;
+  const wanted = (attributes.get('domain') ?? '').toLowerCase().replace(/^\./, '');
   const isParent = host.endsWith(`.${wanted}`) && wanted.includes('.') && isIP(host) === 0;
   return wanted === '' || wanted === host || isParent;
 }
 
 const HEADER_TEXT = /^[\x20-\x7e\x80-\xff]*$/;
 
-/** undici ignores it. */
-const NEGATIVE_AGE = /;\s*max-age\s*=\s*-/i;
-
-/** Monotonic, in ms. */
-function expiryOf({ maxAge, expires }: Cookie): number {
-  const leftMs =
-    typeof maxAge === 'number' ? maxAge * 1_000 : Number(expires ?? Number.NaN) - systemClock.wall();
+/** Monotonic, in ms. `max-age` counts before `expires`. */
+function expiryOf({ attributes }: Cookie): number {
+  const age = attributes.get('max-age') ?? '';
+  const leftMs = /^-?\d+$/.test(age)
+    ? Number(age) * 1_000
+    : Date.parse(attributes.get('expires') ?? '') - systemClock.wall();
   return Number.isNaN(leftMs) ? Number.POSITIVE_INFINITY : systemClock.now() + leftMs;
 }
 
-/** The path of a cookie, else the folder of the request. Source: RFC 6265, 5.1.4. */
-function pathFor({ path }: Cookie, target: string): string {
-  if (path?.startsWith('/')) return path;
+/** The path of a cookie, '/' for an invalid one; without one the folder of the request. Source: RFC 6265, 5.1.4. */
+function pathFor({ attributes }: Cookie, target: string): string {
+  const path = attributes.get('path');
+  if (path !== undefined) return path.startsWith('/') ? path : '/';
   const own = pathOf(target);
   return own.slice(0, Math.max(1, own.lastIndexOf('/')));
 }

@@ -6,7 +6,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { OpenOptions } from '../transport.ts';
 import { ConnectionPool } from './connection-pool.ts';
-import { guardedConnector } from './connector.ts';
+import { type Connector, guardedConnector } from './connector.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
 import { PLAIN_TEXT, refusalText, secretsOf } from './refusal-text.ts';
@@ -32,8 +32,9 @@ export class HttpConnection implements Sender {
   readonly path: string;
   readonly origin: string;
   readonly #pool: ConnectionPool;
+  readonly #connector: Connector;
   /** A connection for each answer that stays open, because calls need those of the pool. TCP detects a lost peer. */
-  readonly #streams: ConnectionPool;
+  #streams: ConnectionPool | undefined;
   readonly #target: string;
   readonly #host: string;
   /** Cookies for secure connections are kept: over TLS, and on this machine. */
@@ -63,12 +64,8 @@ export class HttpConnection implements Sender {
       'content-type': 'application/json',
       accept: 'application/json, text/event-stream',
     });
-    const connector = guardedConnector(url, isDenied);
-    this.#pool = new ConnectionPool(connector, { maxConnections: MAX_CONNECTIONS });
-    this.#streams = new ConnectionPool(connector, {
-      maxConnections: Number.POSITIVE_INFINITY,
-      isKept: false,
-    });
+    this.#connector = guardedConnector(url, isDenied);
+    this.#pool = new ConnectionPool(this.#connector, { maxConnections: MAX_CONNECTIONS });
   }
 
   /** True for a call while unfinished answers hold so much that the backend should not be asked for more. */
@@ -116,7 +113,7 @@ export class HttpConnection implements Sender {
 
   destroy(): void {
     this.#pool.destroy();
-    this.#streams.destroy();
+    this.#streams?.destroy();
   }
 
   /** Sends a request, or sends it again. */
@@ -130,7 +127,13 @@ export class HttpConnection implements Sender {
       answer.onResponseError(thrown as Error);
       return;
     }
-    (sending.isLasting ? this.#streams : this.#pool).dispatch({ text, answer });
+    (sending.isLasting ? this.#streamPool() : this.#pool).dispatch({ text, answer });
+  }
+
+  #streamPool(): ConnectionPool {
+    const options = { maxConnections: Number.POSITIVE_INFINITY, isKept: false };
+    this.#streams ??= new ConnectionPool(this.#connector, options);
+    return this.#streams;
   }
 
   #begin(
