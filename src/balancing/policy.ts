@@ -13,7 +13,7 @@ interface Kind<Value, Written> {
 }
 
 /**
- * `aliases`: further spellings. `meanings`: of the words. `pattern`: a regular expression that shows the forms. Single seconds are whole,
+ * `aliases`: further spellings. `meanings`: of the words. `forms`: what `pattern` accepts, for people. Single seconds are whole,
  * except in the defaults of the gateway.
  */
 type Values =
@@ -23,7 +23,7 @@ type Values =
       readonly aliases: readonly string[];
       readonly meanings: ReadonlyMap<string, string>;
     }
-  | { readonly kind: 'text'; readonly pattern: string }
+  | { readonly kind: 'text'; readonly pattern: string; readonly forms: readonly string[] }
   | {
       readonly kind: 'whole' | 'seconds' | 'secondsByTool';
       readonly least: number;
@@ -64,7 +64,7 @@ const POLICY = {
   }),
   hashOn: row({
     name: 'hash_on',
-    kind: text(`^(${PRINCIPAL}|${ARGUMENT}.{1,256})$`),
+    kind: text(`^(${PRINCIPAL}|${ARGUMENT}.{1,256})$`, [PRINCIPAL, `${ARGUMENT}<name>`]),
     default: PRINCIPAL,
     level: 'default',
     title: 'Hash on',
@@ -224,8 +224,8 @@ function choice<const Word extends string, const Alias extends string = never>(
   };
 }
 
-function text(pattern: string): Kind<string, string> {
-  return { values: { kind: 'text', pattern }, read: (written) => written, show: (value) => value };
+function text(pattern: string, forms: readonly string[]): Kind<string, string> {
+  return { values: { kind: 'text', pattern, forms }, read: (written) => written, show: (value) => value };
 }
 
 function whole(least: number, most: number): Kind<number, number> {

@@ -381,7 +381,10 @@ function typeOf({ values, read }: AnyRow['kind']): types.SettingType<unknown> {
         Object.fromEntries(values.aliases.map((alias) => [alias, String(read(alias))])),
       );
     case 'text':
-      return types.matching(`text of the form ${values.pattern}`, new RegExp(values.pattern));
+      return types.matching(
+        values.forms.map((form) => `\`${form}\``).join(' or '),
+        new RegExp(values.pattern),
+      );
     case 'whole':
       return types.integer(values.least, values.most);
     case 'seconds':

@@ -1,16 +1,18 @@
 // The strategies and the settings of a template, from the tables in src/balancing.
 
 import { describedSettings, loadBalancerView } from '../../src/balancing/load-balancer.ts';
-import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { DEFAULT_POLICY, TEMPLATE_ROWS } from '../../src/balancing/policy.ts';
 import { STRATEGIES } from '../../src/balancing/strategies.ts';
 import { code, table } from './markdown.ts';
 
 export function loadBalancingReference(): string {
   const strategies = Object.entries(STRATEGIES).map(([name, { meaning }]) => [code(name), meaning]);
   const defaults = new Map<string, unknown>(Object.entries(loadBalancerView(DEFAULT_POLICY)));
-  const settings = describedSettings().map(({ name, description, schema }) => [
-    ...[code(name), description, valuesOf(schema), code(shown(defaults.get(name)))],
-  ]);
+  const settings = describedSettings().map(({ name, description, schema }, index) => {
+    const values = TEMPLATE_ROWS[index]?.kind.values;
+    const accepted = values?.kind === 'text' ? values.forms.map(code).join(', ') : valuesOf(schema);
+    return [code(name), description, accepted, code(shown(defaults.get(name)))];
+  });
   return [
     '## Strategies',
     table(['Strategy', 'A call goes to'], strategies),
@@ -22,8 +24,7 @@ export function loadBalancingReference(): string {
 function valuesOf(schema: ReturnType<typeof describedSettings>[number]['schema']): string {
   if ('enum' in schema && Array.isArray(schema.enum))
     return schema.enum.map((word) => code(String(word))).join(', ');
-  const { pattern, patternProperties, minimum, maximum } = Object(schema);
-  if (pattern !== undefined) return code(String(pattern));
+  const { patternProperties, minimum, maximum } = Object(schema);
   if (patternProperties === undefined) return `${minimum} to ${maximum}`;
   const [each] = Object.values(patternProperties);
   return `${valuesOf(Object(each))} each`;

@@ -9,7 +9,7 @@ import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { type Caller, caller, field, listed, statusAndCode, tokenOf } from '../../helpers/caller.ts';
 import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { type McpHarness, PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
@@ -240,6 +240,11 @@ inBrowser('changes the strategy of a template, and resets a refused setting', as
   await page.getByText('The settings of everything are in force.').waitFor();
   const template = await admin('GET /gateway/templates/everything');
   assert.is(Object(field(template, 'load_balancer')).strategy, 'least_connections');
+  await page.getByRole('textbox', { name: 'Hash on' }).fill('argument:user');
+  await page.keyboard.press('Enter');
+  const hashOn = async () =>
+    Object(field(await admin('GET /gateway/templates/everything'), 'load_balancer')).hash_on;
+  await becomes(hashOn, 'argument:user');
   const path = '**/gateway/templates/everything';
   await page.route(path, (route) => route.fulfill({ status: 503, json: { detail: 'not now' } }));
   const timeout = page.getByRole('spinbutton', { name: 'Timeout, s' }); // tools have timeouts, too
