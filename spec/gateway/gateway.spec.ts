@@ -33,6 +33,29 @@ test('lists configured templates without instances, and stores them only when th
   await known.close();
 });
 
+test('a definition has defaults of its template, which go before those of the gateway', async () => {
+  const load_balancer = { strategy: 'random', ejection_failures: 3, tool_timeouts: { slow: 9 } } as const;
+  const known = await createGateway({
+    policy: { ejectionFailures: 7, maxRetries: 1 },
+    definitions: [{ id: 'defined', load_balancer }],
+  });
+  const present = () => {
+    const { strategy, ejectionFailures, maxRetries, toolTimeoutsMs } = known.template('defined').policy;
+    return [strategy, ejectionFailures, maxRetries, toolTimeoutsMs];
+  };
+  assert.equal(present(), ['random', 3, 1, { slow: 9_000 }]);
+  await known.register(
+    'defined',
+    { handler: serving({}) },
+    { loadBalancer: { ejection_failures: 4 }, ...WAIT },
+  );
+  await known.changeTemplate('defined', { tool_timeouts: {}, max_retries: 2 });
+  assert.equal(present(), ['random', 4, 2, {}]);
+  await known.changeTemplate('defined', { ejection_failures: null, tool_timeouts: null, max_retries: null });
+  assert.equal(present(), ['random', 3, 1, { slow: 9_000 }]);
+  await known.close();
+});
+
 test('gathers all pages of a list from one instance', async () => {
   for (const id of ['a', 'b', 'c']) {
     await gateway.register('t', { id, handler: ({ params }) => page(id, Number(params?.cursor ?? 0)) }, WAIT);

@@ -96,7 +96,7 @@ test('lists a locked instance with the reason, and starts it when its secrets ca
 });
 
 test('deletes an empty template, and only the settings of one with a definition', () => {
-  const defined = new Set(['d']);
+  const defined = new Map([['d', {}]]);
   const { fleet, emit } = harness;
   active = new ActiveRegistry({
     clock: simulatedClock,

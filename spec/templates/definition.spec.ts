@@ -21,6 +21,7 @@ const full = {
   args: ['server.js'],
   transport: 'stdio',
   endpoint: 'http://127.0.0.1:8080/mcp',
+  load_balancer: { strategy: 'consistent_hash', hash_on: 'argument:user', ejection_failures: 3 },
   config_schema: { type: 'object', properties: { key: { type: 'string' } }, 'x-anything': [1] },
 };
 
@@ -50,6 +51,16 @@ test('lists every fault of a file, more than eight of them', () => {
     'tags: Input should be a valid list',
     "transport: Input should be 'http', 'sse' or 'stdio'",
     "version: String should match pattern '^\\d+\\.\\d+\\.\\d+$'",
+  ]);
+});
+
+test('refuses invalid and unknown settings of the load balancer', () => {
+  const load_balancer = { hash_on: 'user', ejection_failures: 0, tool_timeouts: { slow: 0 }, pool: 1 };
+  assert.equal(faultsOf({ ...smallest, load_balancer }), [
+    'load_balancer.ejection_failures: Input should be greater than or equal to 1',
+    "load_balancer.hash_on: String should match pattern '^(principal|argument:.{1,256})$'",
+    'load_balancer.pool: is not a valid name',
+    'load_balancer.tool_timeouts.slow: Input should be greater than or equal to 0.1',
   ]);
 });
 

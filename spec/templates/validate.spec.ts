@@ -35,6 +35,10 @@ test('refuses exactly the definitions that the gateway refuses', async () => {
     ...['stdio', 'http', 'sse', 'websocket', {}].map((transport) => ({ ...smallest, transport })),
     ...['run it', '', ['run'], 'run "it'].map((command) => ({ ...smallest, command })),
     ...[{}, { type: 'object' }, [], 'x'].map((config_schema) => ({ ...smallest, config_schema })),
+    ...[{}, { timeout: 5 }, { timeout: 0 }, { pool: 1 }, [], 'x'].map((load_balancer) => ({
+      ...smallest,
+      load_balancer,
+    })),
     { ...smallest, anything: { else: true } },
   ];
   const verdicts = samples.map((sample) => {

@@ -24,7 +24,7 @@ export const LoadBalancerSettings = Type.Unsafe<LoadBalancerSettings>(
   ),
 );
 
-/** A change of settings: null removes one, so that the default of the gateway applies again. */
+/** A change of settings: null removes one, so that the default applies again: of its definition, else of the gateway. */
 export type LoadBalancerChange = { [Name in keyof LoadBalancerSettings]?: LoadBalancerSettings[Name] | null };
 export const LoadBalancerChange = Type.Unsafe<LoadBalancerChange>(
   optional(

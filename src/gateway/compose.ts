@@ -78,7 +78,7 @@ export function composeGateway(
     dedicatedBounds: options.sessions,
     toolLists: new ByteBudget(bounds.declarations),
   });
-  const defined = new Set(definitions.keys());
+  const defined = new Map(Array.from(definitions, ([id, { load_balancer = {} }]) => [id, load_balancer]));
   const registryDeps = { clock, store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId };
   const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths });
   const tracing = new Tracing();

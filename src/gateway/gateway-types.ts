@@ -36,7 +36,7 @@ export interface GatewayOptions {
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
   /** Defaults for settings that a template does not set. */
   readonly policy?: Partial<BalancerPolicy>;
-  /** Template definitions: default environment of the programs, and what the programs require of the machine. These
+  /** Template definitions: default environment of the programs, what they require of the machine, and default settings. These
    *  templates exist without an instance, too. Default: none. */
   readonly definitions?: readonly TemplateRules[];
   /** CIDR ranges that no backend connection may reach. Default: link-local and cloud metadata. */

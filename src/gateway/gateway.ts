@@ -211,7 +211,7 @@ export class Gateway {
     return this.#deps.registry.changeInstance(template, id, change);
   }
 
-  /** Changes settings of a template, from the next call on; null restores the default of the gateway. TEMPLATE_NOT_FOUND. */
+  /** Changes settings of a template, from the next call on; null restores the default. TEMPLATE_NOT_FOUND. */
   changeTemplate(template: string, change: LoadBalancerChange): Promise<TemplateSettings> {
     return this.#deps.registry.changeTemplate(template, change);
   }

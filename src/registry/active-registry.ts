@@ -28,8 +28,8 @@ export interface ActiveRegistryDeps {
   /** Functions of in-process instances, by server id; the transport looks them up here. */
   readonly handlers: Map<string, InProcessHandler>;
   readonly emit: (event: GatewayEvent) => void;
-  /** Templates that exist without being stored: those with a definition. Default: none. */
-  readonly defined?: ReadonlySet<string> | undefined;
+  /** Templates that exist without being stored: those with a definition, and its settings. Default: none. */
+  readonly defined?: ReadonlyMap<string, LoadBalancerSettings> | undefined;
   readonly clock: Clock;
   /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
@@ -49,7 +49,7 @@ export class ActiveRegistry {
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
-    for (const template of deps.defined ?? []) deps.fleet.setPolicy(template, deps.policy);
+    for (const template of deps.defined?.keys() ?? []) this.#setPolicy(template, {});
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
@@ -102,8 +102,14 @@ export class ActiveRegistry {
 
   applySettings(template: string, loadBalancer: LoadBalancerSettings): void {
     this.#settings.set(template, loadBalancer);
-    this.#deps.fleet.setPolicy(template, policyOf(loadBalancer, this.#deps.policy));
+    this.#setPolicy(template, loadBalancer);
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
+  }
+
+  /** The settings of the template go before those of its definition, and these before the defaults of the gateway. */
+  #setPolicy(template: string, loadBalancer: LoadBalancerSettings): void {
+    const { fleet, policy, defined } = this.#deps;
+    fleet.setPolicy(template, policyOf({ ...defined?.get(template), ...loadBalancer }, policy));
   }
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
@@ -115,11 +121,11 @@ export class ActiveRegistry {
     throw validationFailed([{ loc: ['path', 'template'], msg, type: 'value_error' }]);
   }
 
-  /** A template with a definition remains, with the default settings. */
+  /** A template with a definition remains, with the settings of the definition. */
   deleteTemplate(template: string): void {
-    const { fleet, policy, defined } = this.#deps;
+    const { fleet, defined } = this.#deps;
     this.#settings.delete(template);
-    if (defined?.has(template)) fleet.setPolicy(template, policy);
+    if (defined?.has(template)) this.#setPolicy(template, {});
     else fleet.deleteTemplate(template);
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }

@@ -3,6 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { Compile } from 'typebox/schema';
+import { LoadBalancerSettings } from '../balancing/load-balancer.ts';
 import { commandWords } from '../domain/command.ts';
 import { messageOf } from '../domain/errors.ts';
 import { TemplateId } from '../domain/template.ts';
@@ -41,6 +42,8 @@ export const TemplateFile = Type.Object({
   endpoint: Type.Optional(Text),
   /** Image, with its tag, of the containers in which `command` runs instead of on this machine. */
   docker_image: Type.Optional(Text),
+  /** Defaults of the template, over those of the gateway. */
+  load_balancer: Type.Optional(LoadBalancerSettings),
   /** JSON Schema of the settings of an instance; not changed. */
   config_schema: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 });
@@ -49,7 +52,7 @@ export type TemplateDefinition = Static<typeof TemplateFile>;
 /** The fields that apply to its instances, whatever registered them. */
 export type TemplateRules = Pick<
   TemplateDefinition,
-  'id' | 'environment' | 'requires' | 'ports' | 'command' | 'args' | 'transport'
+  'id' | 'environment' | 'requires' | 'ports' | 'command' | 'args' | 'transport' | 'load_balancer'
 >;
 
 /** An unusable definition. `issues` has one line per fault, `message` all of them. */

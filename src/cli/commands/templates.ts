@@ -301,7 +301,7 @@ export const templateSet: Command = {
   name: 'template set',
   positionals: '<template> <setting> [...settings]',
   summary:
-    'Change settings of the load balancer of a template, as KEY=VALUE words, objects as JSON; KEY=default restores the default of the gateway',
+    'Change settings of the load balancer of a template, as KEY=VALUE words, objects as JSON; KEY=default restores the default',
   options: CLIENT_OPTIONS,
   examples: [
     'template set search strategy=weighted_round_robin timeout=120',

@@ -168,7 +168,7 @@ export const templateRoutes: readonly Route[] = [
       json(200, templateRecord(gateway, params.template, definitions.get(params.template))),
   }),
   defineRoute('PATCH', '/gateway/templates/:template', {
-    summary: 'Change the load balancer of a template; null restores the default of the gateway',
+    summary: 'Change the load balancer of a template; null restores the default',
     scope: 'gateway:write',
     request: { params: TemplateParams, body: TemplateChange },
     answers: {
