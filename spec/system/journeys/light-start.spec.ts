@@ -2,14 +2,19 @@
 // of them takes 1 to 20 MB, and one import at the wrong place loads it again.
 
 import { readFileSync } from 'node:fs';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { until } from '../../conformance/transport.ts';
 import { AS_IT_COMES, Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
+import { startRawServer } from '../../transports/raw-server.ts';
+import { initialized, serving } from '../../transports/scripted-server.ts';
 
-const test = suite('a start without instances', { timeoutMs: 60_000 });
+const test = suite('a light start', { timeoutMs: 60_000 });
 
-/** Needed for: instances that are reached by HTTP, pages, forms, a login, Redis, YAML files, the tables of the command line, other databases. */
+/** Needed for: clusters, pages, forms, a login, Redis, YAML files, the tables of the command line, other databases. */
 const LATER = [
   ...[
     'koa2-swagger-ui',
@@ -38,33 +43,45 @@ const listModules = (file: string): string => `
   process.on('exit', () =>
     writeFileSync(${JSON.stringify(file)}, [...loaded, ...process.moduleLoadList].join('\\n')));`;
 
-test('loads no package that is needed only later', async () => {
-  const program = new Program(['gateway', 'start', '--port', '0'], {
-    env: {
-      ...AS_IT_COMES,
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listModules('modules.txt'))}`,
-    },
-  });
-  try {
-    const url = await program.url();
-    assert.is((await fetch(`${url}/readyz`)).status, 200);
-    program.signal('SIGTERM');
-    assert.equal(await program.end(), { code: 0, signal: null });
+for (const kind of ['without instances', 'with an instance that is reached by HTTP']) {
+  test(`loads no package that is needed only later: ${kind}`, async () => {
+    const asked: string[] = [];
+    const server = await startRawServer(serving({ initialize: initialized }, asked));
+    const folder = await mkdtemp(join(tmpdir(), 'stagedoor-light-'));
+    const registry = join(folder, 'registry.json');
+    const instances = kind === 'without instances' ? [] : [{ id: 'one', endpoint: server.url }];
+    await writeFile(registry, JSON.stringify({ templates: { some: { instances } } }));
+    const program = new Program(['gateway', 'start', '--port', '0'], {
+      env: {
+        ...AS_IT_COMES,
+        MCP_GATEWAY_REGISTRY_FILE: registry,
+        NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listModules('modules.txt'))}`,
+      },
+    });
+    try {
+      const url = await program.url();
+      await until(async () => (await fetch(`${url}/readyz`)).status === 200, 'it is ready');
+      assert.is(asked.includes('initialize'), instances.length > 0);
+      program.signal('SIGTERM');
+      assert.equal(await program.end(), { code: 0, signal: null });
 
-    const loaded = readFileSync(join(program.home, 'modules.txt'), 'utf8').split('\n');
-    const packages = new Set(
-      loaded.map((address) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(address)?.[1]),
-    );
-    // Otherwise nothing was recorded.
-    assert.ok(packages.has('koa') && packages.has('@mikro-orm/sqlite'), `${packages.size} packages`);
-    const found = LATER.filter((name) => packages.has(name));
-    assert.equal(found, []);
-    assert.ok(loaded.includes('NativeModule http'));
-    assert.not.ok(loaded.includes(FETCH));
-    assert.not.ok(loaded.some((address) => address.includes('/typebox/build/value/')));
-  } finally {
-    await program.remove();
-  }
-});
+      const loaded = readFileSync(join(program.home, 'modules.txt'), 'utf8').split('\n');
+      const packages = new Set(
+        loaded.map((address) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(address)?.[1]),
+      );
+      // Otherwise nothing was recorded.
+      assert.ok(packages.has('koa') && packages.has('@mikro-orm/sqlite'), `${packages.size} packages`);
+      const found = LATER.filter((name) => packages.has(name));
+      assert.equal(found, []);
+      assert.ok(loaded.includes('NativeModule http'));
+      assert.not.ok(loaded.includes(FETCH));
+      assert.not.ok(loaded.some((address) => address.includes('/typebox/build/value/')));
+    } finally {
+      await program.remove();
+      await server.close();
+      await rm(folder, { recursive: true });
+    }
+  });
+}
 
 test.run();

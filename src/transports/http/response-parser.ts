@@ -2,8 +2,6 @@
 // and until the close. Whatever is not exactly HTTP is an error, because a guess could take the bytes of one answer for another.
 // Sources: RFC 9112, 2.2, 4, 5, 6, 7, 9; ADR 135.
 
-import { maxHeaderSize } from 'node:http';
-
 /** By name in lower case; all values of a repeated header. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -22,7 +20,7 @@ export class InvalidResponse extends Error {
 type State = 'head' | 'sized body' | 'chunk size' | 'chunk' | 'chunk end' | 'trailers' | 'open body' | 'over';
 
 /** The bound of a head, and of all trailers and all chunk extensions of one answer, in bytes: that of Node. */
-const MAX_HEAD_BYTES = maxHeaderSize;
+const MAX_HEAD_BYTES = process.getBuiltinModule('node:http').maxHeaderSize; // see listeners.ts
 const MAX_HEADERS = 256;
 /** Interim answers before the final one. */
 const MAX_INTERIM = 16;
