@@ -1,16 +1,13 @@
-// One request of a legacy client that is under way: reads the events of its exchange, and writes them to the POST that carried
-// the request. It ends once: answered, failed or cancelled. A lost connection does not end it. Below it, the requests of the
-// server that wait for an answer of the client. Source: MCP 2025-11-25 basic/utilities/cancellation.
+// One request of a legacy client that is under way: writes the messages of its exchange to the POST that carried the request. A lost
+// connection does not end it. Below it, the requests of the server that wait for an answer of the client.
+// Source: MCP 2025-11-25 basic/utilities/cancellation.
 
-import type { Observable, Subscription } from 'rxjs';
 import type { ClientReply, ServerRequest } from '../../domain/client.ts';
-import { type Clock, SLOW_MS } from '../../domain/clock.ts';
-import { internalError } from '../../domain/errors.ts';
 import type { Answer, CallReport, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
 import { type JsonRpcId, numberMeant, RPC } from '../../domain/jsonrpc.ts';
-import { aggregateInstance } from '../aggregate/aggregate-names.ts';
+import { AnswerWriter } from '../answer-writer.ts';
 import { noteError } from '../endpoint-types.ts';
-import { errorMessage, faultOf, notificationMessage, resultMessage, rpcFailureOf } from '../rpc.ts';
+import { errorMessage, notificationMessage, type RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { LegacyPost } from './legacy-post.ts';
 
 export interface LegacyCallDeps {
@@ -22,77 +19,68 @@ export interface LegacyCallDeps {
   onFault(error: unknown): void;
 }
 
-/** Observes one exchange, and answers once or not at all. */
-export class LegacyCall {
+export class LegacyCall extends AnswerWriter<Answer> {
   readonly id: JsonRpcId;
   readonly post: LegacyPost;
   readonly #deps: LegacyCallDeps;
-  readonly #report: CallReport;
-  #cancelSlow: (() => void) | undefined;
-  #subscription: Subscription | undefined;
-  #isOver = false;
 
   constructor(id: JsonRpcId, post: LegacyPost, deps: LegacyCallDeps, report: CallReport) {
+    super(report);
     this.id = id;
     this.post = post;
     this.#deps = deps;
-    this.#report = report;
   }
 
-  start(answers$: Observable<Answer>, alarm: Clock['alarm']): void {
-    this.#cancelSlow = alarm(SLOW_MS, () => this.#onSlow());
-    this.#subscription = answers$.subscribe(this);
-    if (this.#isOver) this.#subscription.unsubscribe();
+  override cancel(): boolean {
+    const isCancelled = super.cancel();
+    if (isCancelled) this.post.skip();
+    return isCancelled;
   }
 
-  /** Begins the stream, which keeps the connection alive and can be resumed. */
-  #onSlow(): void {
-    if (this.#isOver) return;
-    const { sentTo } = this.#report;
-    // Not the binding of the session, which may be moving.
-    if (sentTo !== undefined) {
-      this.post.log.instanceId ??= this.#deps.isAggregate ? aggregateInstance(sentTo) : sentTo.id;
-    }
+  // --- for the writer ----------------------------------------------------------------------------------------------
+
+  get isAggregate(): boolean {
+    return this.#deps.isAggregate;
+  }
+
+  /** The stream can be resumed. */
+  begin(): void {
     this.post.open();
   }
 
-  /** Ends it without an answer, on the backend, too. */
-  cancel(): void {
-    if (!this.#end()) return;
-    this.#report.ended({ kind: 'cancelled' });
-    this.#subscription?.unsubscribe();
-    this.post.skip();
+  take(answer: Answer): void {
+    this.noteInstanceOf(answer);
+    this.#handle(answer.event);
   }
 
-  /** Ends it with an error that is not the backend's. */
-  error(thrown: unknown): void {
-    if (!this.#end()) return;
-    this.#subscription?.unsubscribe();
-    const failure = rpcFailureOf(thrown);
-    const { status, error } = failure;
-    this.#report.ended({ kind: 'failed', code: failure.errorCode ?? error.code });
-    const fault = faultOf(failure);
-    if (fault !== undefined) this.#deps.onFault(fault);
+  failureOf(thrown: unknown): RpcFailure {
+    return rpcFailureOf(thrown);
+  }
+
+  refuse({ status, error, errorCode }: RpcFailure): void {
+    if (!this.end()) return;
+    this.leave();
     // Only a session that is over leads to a status: clients initialize again because of it. Any other error is the answer
     // to a request that was accepted. Source: 2025-11-25 basic/transports#session-management.
     const isSessionOver = status === 404 && error.code === RPC.sessionNotFound;
-    noteError(this.post.log, error.code, failure.errorCode);
+    noteError(this.post.log, error.code, errorCode);
     this.post.answer(errorMessage(this.id, error), this.id, isSessionOver ? 404 : 200);
   }
 
-  next({ event, instanceId, isRemembered }: Answer): void {
-    if (this.#isOver) return;
-    if (!isRemembered) this.post.log.instanceId ??= instanceId;
-    try {
-      this.#handle(event);
-    } catch (thrown) {
-      this.error(thrown); // a message that is nested too deeply to be serialized
-    }
+  /** Of several requests of one POST the first one counts. */
+  noteInstance(instanceId: string): void {
+    this.post.log.instanceId ??= instanceId;
   }
 
-  complete(): void {
-    if (!this.#isOver) this.error(internalError(new Error('the exchange ended without an answer')));
+  onFault(error: unknown): void {
+    this.#deps.onFault(error);
   }
+
+  override onOver(): void {
+    this.#deps.ended(this);
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
 
   #handle(event: ExchangeEvent): void {
     switch (event.kind) {
@@ -119,18 +107,10 @@ export class LegacyCall {
   }
 
   #answer(message: Uint8Array | string, event: FinalEvent): void {
-    if (!this.#end()) return;
-    this.#report.ended(event);
+    if (!this.end()) return;
+    this.report.ended(event);
     if (event.kind === 'error') noteError(this.post.log, event.error.code);
     this.post.answer(message, this.id);
-  }
-
-  #end(): boolean {
-    if (this.#isOver) return false;
-    this.#isOver = true;
-    this.#cancelSlow?.();
-    this.#deps.ended(this);
-    return true;
   }
 }
 

@@ -112,7 +112,9 @@ export class ModernEndpoint {
         );
       default: {
         const report = request.report(call);
-        new ModernExchange(call, report, reply, this.#deps).start(this.#answers(call, request, report));
+        const exchange = new ModernExchange(call, report, reply, this.#deps);
+        exchange.start(this.#answers(call, request, report), this.#deps.alarm);
+        if (!exchange.isOver) reply.onGone(() => exchange.cancel());
       }
     }
   }

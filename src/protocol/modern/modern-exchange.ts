@@ -1,18 +1,16 @@
-// One request of a modern client that is under way: reads the events of its exchange and writes the answer, as JSON when
-// no message came before it and it takes no longer than a second, else as an event stream. The request is cancelled when the
-// client closes the connection. modern-endpoint.ts chose the destination before.
+// One request of a modern client that is under way: writes the answer as JSON when no message came before it and it takes no longer than
+// a second, else as an event stream. The request is cancelled when the client closes the connection. modern-endpoint.ts chose the destination before.
 // Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
-import type { Observable, Subscription } from 'rxjs';
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
-import { type Clock, SLOW_MS } from '../../domain/clock.ts';
-import { type ErrorCode, hasCode, internalError } from '../../domain/errors.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { type ErrorCode, hasCode } from '../../domain/errors.ts';
 import { type Answer, type CallReport, isFinal } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp.ts';
-import { aggregateInstance } from '../aggregate/aggregate-names.ts';
+import { AnswerWriter } from '../answer-writer.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
   type InputRequest,
@@ -21,14 +19,7 @@ import {
   missingCapabilityError,
 } from '../input-requests.ts';
 import type { CallParking } from '../ports.ts';
-import {
-  errorMessage,
-  faultOf,
-  notificationMessage,
-  RpcFailure,
-  resultMessage,
-  rpcFailureOf,
-} from '../rpc.ts';
+import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import { invalidParams, type ModernCall } from './modern-call.ts';
 import { infoFor } from './modern-discover.ts';
 import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
@@ -41,74 +32,59 @@ export interface ModernExchangeDeps {
   readonly parked: CallParking;
 }
 
-/** Observes one exchange, and answers once. */
-export class ModernExchange {
+export class ModernExchange extends AnswerWriter<Answer | ClientQuestion> {
   readonly #call: ModernCall;
-  readonly #report: CallReport;
   readonly #reply: McpReply;
   readonly #deps: ModernExchangeDeps;
-  #subscription: Subscription | undefined;
-  #cancelSlow: (() => void) | undefined;
   #stream: McpStream | undefined;
-  #isOver = false;
 
   constructor(call: ModernCall, report: CallReport, reply: McpReply, deps: ModernExchangeDeps) {
+    super(report);
     this.#call = call;
-    this.#report = report;
     this.#reply = reply;
     this.#deps = deps;
   }
 
-  start(answers$: Observable<Answer | ClientQuestion>): void {
-    this.#subscription = answers$.subscribe(this);
-    if (this.#isOver) {
-      this.#subscription.unsubscribe();
-      return;
-    }
-    this.#cancelSlow = this.#deps.alarm(SLOW_MS, () => this.#begin());
-    this.#reply.onGone(() => {
-      this.#report.ended({ kind: 'cancelled' });
-      this.#end();
-    });
+  // --- for the writer ----------------------------------------------------------------------------------------------
+
+  get isAggregate(): boolean {
+    return this.#call.template === undefined;
   }
 
-  #begin(): void {
-    if (this.#isOver || this.#stream !== undefined) return;
-    const { sentTo } = this.#report;
-    const isAggregate = this.#call.template === undefined;
-    if (sentTo !== undefined) this.#noteInstance(isAggregate ? aggregateInstance(sentTo) : sentTo.id);
-    this.#stream = this.#reply.stream();
+  begin(): McpStream {
+    this.#stream ??= this.#reply.stream();
+    return this.#stream;
   }
 
-  next(answer: Answer | ClientQuestion): void {
-    if (this.#isOver) return;
-    try {
-      if ('kind' in answer) this.#ask(answer);
-      else this.#handle(answer);
-    } catch (thrown) {
-      this.error(thrown);
-    }
+  take(answer: Answer | ClientQuestion): void {
+    if ('kind' in answer) this.#ask(answer);
+    else this.#handle(answer);
   }
 
-  error(thrown: unknown): void {
-    if (this.#isOver) return;
-    const failure = rpcFailureOf(this.#explained(thrown), this.#call.id);
-    const { status, error, errorCode, headers } = failure;
-    this.#report.ended({ kind: 'failed', code: errorCode ?? error.code });
-    const fault = faultOf(failure);
-    if (fault !== undefined) this.#deps.onFault(fault);
+  failureOf(thrown: unknown): RpcFailure {
+    return rpcFailureOf(explained(thrown), this.#call.id);
+  }
+
+  refuse({ status, error, errorCode, headers }: RpcFailure, thrown: unknown): void {
     // A parameter that the gateway itself refuses gets the answer that a backend would give.
     const isAnswer = error.code === RPC.invalidParams && !(thrown instanceof RpcFailure);
     this.#refuseWith(error, isAnswer ? 200 : status, headers, errorCode);
   }
 
-  complete(): void {
-    if (!this.#isOver) this.error(internalError(new Error('the exchange ended without an answer')));
+  noteInstance(instanceId: string): void {
+    this.#reply.log.instanceId = instanceId;
   }
 
-  #handle({ event, instanceId, isRemembered }: Answer): void {
-    if (!isRemembered) this.#noteInstance(instanceId);
-    if (isFinal(event)) this.#report.ended(event);
+  onFault(error: unknown): void {
+    this.#deps.onFault(error);
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  #handle(answer: Answer): void {
+    const { event, instanceId } = answer;
+    this.noteInstanceOf(answer);
+    if (isFinal(event)) this.report.ended(event);
     switch (event.kind) {
       case 'result':
         this.#answer(resultMessage(this.#call.id, this.#finished(event.result, instanceId)), 200);
@@ -120,7 +96,7 @@ export class ModernExchange {
         this.#notify(event);
         return;
       case 'request':
-        this.#refuse(event);
+        this.#refuseRequest(event);
         return;
       case 'interrupted':
         return; // clients of this era do not poll
@@ -130,7 +106,7 @@ export class ModernExchange {
   /** The call is parked. It is cancelled if its client cannot answer: the requests of the backend get an error. */
   #ask(asked: ClientQuestion): void {
     const { owner, method } = this.#call;
-    this.#noteInstance(asked.instanceId);
+    this.noteInstanceOf(asked);
     const isAsked = this.#require(Object.fromEntries(asked.requests), { p: asked.id });
     if (isAsked) return;
     const resumed = this.#deps.parked.resume(asked.id, owner, method, new Map());
@@ -153,13 +129,13 @@ export class ModernExchange {
       return false;
     }
     const result = this.#deps.routing.inputRequired(call, requests, state, infoFor(call));
-    this.#report.ended({ kind: 'result', result });
+    this.report.ended({ kind: 'result', result });
     this.#answer(resultMessage(call.id, result), 200);
     return true;
   }
 
   /** Refuses a request of the server: the client declared no capability for it. */
-  #refuse(request: ServerRequest): void {
+  #refuseRequest(request: ServerRequest): void {
     const error = missingCapabilityError(this.#missing([request]) ?? {});
     request.answer({ error });
     this.#fail(error);
@@ -184,9 +160,9 @@ export class ModernExchange {
 
   #notify({ method, params }: ServerNotification): void {
     if (!this.#isWanted(method, params)) return;
-    this.#stream ??= this.#reply.stream();
-    if (this.#stream.unsentBytes > LIMITS.unreadBytes) return; // messages before the answer may be left out
-    this.#stream.send({ data: notificationMessage(method, this.#withOwnToken(method, params)) });
+    const stream = this.begin();
+    if (stream.unsentBytes > LIMITS.unreadBytes) return; // messages before the answer may be left out
+    stream.send({ data: notificationMessage(method, this.#withOwnToken(method, params)) });
   }
 
   /** Only notifications about this request, and of those only the ones that the request opted in to. */
@@ -205,7 +181,7 @@ export class ModernExchange {
   }
 
   #fail(error: JsonRpcError): void {
-    this.#report.ended({ kind: 'error', error });
+    this.report.ended({ kind: 'error', error });
     this.#refuseWith(error, STATUS_OF.get(error.code) ?? 200);
   }
 
@@ -216,8 +192,9 @@ export class ModernExchange {
   }
 
   #answer(message: Uint8Array | string, status: number, headers: readonly string[] = []): void {
+    if (!this.end()) return;
+    this.leave();
     const stream = this.#stream;
-    this.#end();
     if (stream === undefined) {
       this.#reply.json(status, message, headers);
       return;
@@ -225,24 +202,14 @@ export class ModernExchange {
     stream.send({ data: message });
     stream.end();
   }
+}
 
-  #noteInstance(instanceId: string): void {
-    if (instanceId !== '') this.#reply.log.instanceId = instanceId;
-  }
-
-  /** The cursor, state or task of an instance is lost with the instance. */
-  #explained(thrown: unknown): unknown {
-    if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
-    return invalidParams('The instance that this request continues with is gone. Start again.', {
-      reason: 'instance_gone',
-    });
-  }
-
-  #end(): void {
-    this.#isOver = true;
-    this.#cancelSlow?.();
-    this.#subscription?.unsubscribe();
-  }
+/** The cursor, state or task of an instance is lost with the instance. */
+function explained(thrown: unknown): unknown {
+  if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
+  return invalidParams('The instance that this request continues with is gone. Start again.', {
+    reason: 'instance_gone',
+  });
 }
 
 /** HTTP statuses of error codes; every other error is an answer with 200. Source: streamable-http; SDK. */
