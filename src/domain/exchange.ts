@@ -38,11 +38,6 @@ export interface ExchangeRequest {
   readonly requestId?: string | undefined;
 }
 
-export interface CallRecord {
-  /** Number of instances that were tried. */
-  readonly attempts: number;
-}
-
 export interface ExchangeOptions {
   /** Longest wait for the first answer, in ms; each notification restarts it. Default: the template's policy. */
   readonly timeoutMs?: number;
@@ -58,8 +53,8 @@ export interface Tracker {
   sentTo?: SentTo | undefined;
   /** The span of the request, if it is traced. */
   readonly trace?: RequestTrace | undefined;
-  /** The record of its latest call; a request with several rounds has several calls. */
-  record?: CallRecord | undefined;
+  /** Number of instances that were tried in its latest call; a request with several rounds has several calls. */
+  attempts?: number;
   /** Name of the called tool at its instance. */
   tool?: string | undefined;
 }

@@ -12,7 +12,6 @@ import type { ErrorCode } from '../domain/errors.ts';
 import {
   type CallEnd,
   type CallOutcome,
-  type CallRecord,
   type CallReport,
   type ExchangeRequest,
   outcomeOf,
@@ -294,7 +293,8 @@ export class HttpCallReport implements CallReport {
   readonly address: string | undefined;
   /** See Tracker. */
   sentTo: SentTo | undefined;
-  record: CallRecord | undefined;
+  /** Including instances that could not be opened. */
+  attempts = 0;
   readonly trace: RequestTrace | undefined;
   readonly startMs = systemClock.now();
   outcome: CallOutcome | undefined;
@@ -315,11 +315,6 @@ export class HttpCallReport implements CallReport {
     this.address = address;
     this.#onEnded = onEnded;
     this.trace = trace;
-  }
-
-  /** Number of instances that were tried, including those that could not be opened. */
-  get attempts(): number {
-    return this.record?.attempts ?? 0;
   }
 
   ended(end: CallEnd): void {

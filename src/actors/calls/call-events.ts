@@ -5,7 +5,7 @@ import { ANONYMOUS } from '../../domain/account.ts';
 import { type Clock, systemClock } from '../../domain/clock.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../domain/events.ts';
-import { type CallRecord, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
+import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { cutText } from '../../domain/text.ts';
 
@@ -13,7 +13,7 @@ import { cutText } from '../../domain/text.ts';
 export interface ReportedCall {
   readonly template: string;
   readonly number: number;
-  readonly request: Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'requestId'>;
+  readonly request: Pick<ExchangeRequest, 'method' | 'params' | 'caller' | 'requestId' | 'tracker'>;
 }
 
 type EventInstance = Pick<InstanceDefinition, 'id' | 'serverId'>;
@@ -37,11 +37,11 @@ const NAME_UNITS = 256;
 const NO_ATTEMPT = { instanceId: undefined, serverId: undefined, attempt: undefined };
 
 /** Emits one first event, and exactly one last one. */
-export class CallEvents implements CallRecord {
+export class CallEvents {
   readonly #emit: (event: GatewayEvent) => void;
   readonly #call: ReportedCall;
   readonly #wall: Clock['wall'];
-  attempts = 0;
+  #attempts = 0;
   /** Attempts whose end is not reported yet. */
   #underWay = 0;
   #hasEnded = false;
@@ -72,8 +72,10 @@ export class CallEvents implements CallRecord {
 
   /** The number of an attempt that ended before it was sent. */
   unsent(): number {
-    this.attempts += 1;
-    return this.attempts;
+    this.#attempts += 1;
+    const { tracker } = this.#call.request;
+    if (tracker !== undefined) tracker.attempts = this.#attempts;
+    return this.#attempts;
   }
 
   /** The number of an attempt that begins; `finished` ends it. */

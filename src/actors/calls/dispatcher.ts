@@ -57,7 +57,7 @@ export class Dispatcher {
       const events = new CallEvents(emit, { template, number, request }, wall);
       const { tracker } = request;
       if (tracker !== undefined) {
-        tracker.record = events;
+        tracker.attempts = 0;
         tracker.tool = toolOf(request) ?? tracker.tool;
       }
       events.started();
