@@ -3,10 +3,11 @@
 
 import type { GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
-import { type FinalEvent, tooLargePage } from './exchange.ts';
-import { isJsonObject, type JsonObject, JsonText } from './json.ts';
+import { type FinalEvent, parsedResult, tooLargePage } from './exchange.ts';
+import { isJsonObject, type JsonObject, JsonText, valuesIn } from './json.ts';
 import { fieldIn } from './json-fields.ts';
-import { type Era, listOf } from './mcp.ts';
+import { LIMITS } from './limits.ts';
+import { type Era, LIST_METHODS, type ListField, listOf } from './mcp.ts';
 
 /**
  * The event of a result that arrived. A page of a list has no cursor that leads nowhere: in the legacy era an empty one or one that is no
@@ -16,7 +17,7 @@ export function resultEvent(
   request: ExchangeRequest,
   result: JsonText,
   era: Era,
-): Extract<FinalEvent, { kind: 'result' }> | GatewayError {
+): ResultEvent | GatewayError {
   if (listOf(request.method) === undefined) return { kind: 'result', result };
   const tooLarge = tooLargePage(request, result);
   if (tooLarge !== undefined) return tooLarge;
@@ -67,3 +68,47 @@ export class PageWatch {
     return undefined;
   }
 }
+
+export interface GatheredPages {
+  readonly items: JsonObject[];
+  /** Why the list ends before its last page, as a clause. */
+  readonly cut?: string;
+}
+
+/**
+ * All items of one list from one backend, in order. `ask` resolves with the result of one page, or with undefined when the backend
+ * does not offer the list: then the list is empty. `form`: see JsonText. A list that does not end, or exceeds a bound of LIMITS, ends
+ * with what was gathered.
+ */
+export async function gatherPages(
+  field: ListField,
+  ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | undefined>,
+  form?: 'exactValue',
+): Promise<GatheredPages> {
+  const method = LIST_METHODS[field];
+  const items: JsonObject[] = [];
+  const watch = new PageWatch();
+  let cursor: string | undefined;
+  let [bytes, values] = [0, 0];
+  for (let page = 0; page < LIMITS.listPages; page += 1) {
+    const answer = await ask(cursor === undefined ? { method } : { method, params: { cursor } });
+    const result = answer && parsedResult(answer.result, form);
+    if (answer === undefined || !isJsonObject(result)) return { items };
+    bytes += answer.result.bytes.length;
+    values += valuesIn(result, LIMITS.parsedValues);
+    if (bytes > LIMITS.backendMessageBytes || values > LIMITS.parsedValues)
+      return { items, cut: 'it is too large' };
+    const found = result[field];
+    for (const item of watch.newOn(Array.isArray(found) ? found.filter(isJsonObject) : [])) items.push(item);
+    if (answer.cut !== undefined) return { items, cut: answer.cut };
+    const next = result.nextCursor;
+    if (typeof next !== 'string') return { items };
+    const cut =
+      items.length > LIMITS.listItems ? `it has more than ${LIMITS.listItems} items` : watch.endAt(next);
+    if (cut !== undefined) return { items, cut };
+    cursor = next;
+  }
+  return { items, cut: `it has more than ${LIMITS.listPages} pages` };
+}
+
+type ResultEvent = Extract<FinalEvent, { kind: 'result' }>;

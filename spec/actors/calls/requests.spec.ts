@@ -4,15 +4,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
-import {
-  finalAnswer,
-  gatherPages,
-  type RequestOptions,
-  resultOf,
-} from '../../../src/actors/calls/requests.ts';
+import { finalAnswer, type RequestOptions, resultOf } from '../../../src/actors/calls/requests.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { gatherPages } from '../../../src/domain/list-pages.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import type { InProcessHandler } from '../../../src/transports/transport.ts';
 import { rpcError } from '../../helpers/function-backend.ts';

@@ -17,11 +17,10 @@ import {
   parsedResult,
   type Tracker,
 } from '../../domain/exchange.ts';
-import { definedFields, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
+import { definedFields, type JsonObject } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
-import { LIMITS } from '../../domain/limits.ts';
-import { PageWatch } from '../../domain/list-pages.ts';
-import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
+import { gatherPages } from '../../domain/list-pages.ts';
+import type { ListField } from '../../domain/mcp.ts';
 
 /** Aborting `signal` cancels the request on the backend and rejects with the reason of the signal. */
 export interface RequestOptions extends ExchangeOptions {
@@ -156,47 +155,3 @@ export function resultOf({ event }: FinalAnswer, request: ExchangeRequest): unkn
 
 /** An embedding program asked for the value. */
 const ANY_SIZE = { bytes: Number.POSITIVE_INFINITY, values: Number.POSITIVE_INFINITY };
-
-export interface GatheredPages {
-  readonly items: JsonObject[];
-  /** Why the list ends before its last page, as a clause. */
-  readonly cut?: string;
-}
-
-/**
- * All items of one list from one backend, in order. `ask` resolves with the result of one page, or with undefined when the backend
- * does not offer the list: then the list is empty. `form`: see JsonText. A list that does not end, or exceeds a bound of LIMITS, ends
- * with what was gathered.
- */
-export async function gatherPages(
-  field: ListField,
-  ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | undefined>,
-  form?: 'exactValue',
-): Promise<GatheredPages> {
-  const method = LIST_METHODS[field];
-  const items: JsonObject[] = [];
-  const watch = new PageWatch();
-  let cursor: string | undefined;
-  let [bytes, values] = [0, 0];
-  for (let page = 0; page < LIMITS.listPages; page += 1) {
-    const answer = await ask(cursor === undefined ? { method } : { method, params: { cursor } });
-    const result = answer && parsedResult(answer.result, form);
-    if (answer === undefined || !isJsonObject(result)) return { items };
-    bytes += answer.result.bytes.length;
-    values += valuesIn(result, LIMITS.parsedValues);
-    if (bytes > LIMITS.backendMessageBytes || values > LIMITS.parsedValues)
-      return { items, cut: 'it is too large' };
-    const found = result[field];
-    for (const item of watch.newOn(Array.isArray(found) ? found.filter(isJsonObject) : [])) items.push(item);
-    if (answer.cut !== undefined) return { items, cut: answer.cut };
-    const next = result.nextCursor;
-    if (typeof next !== 'string') return { items };
-    const cut =
-      items.length > LIMITS.listItems ? `it has more than ${LIMITS.listItems} items` : watch.endAt(next);
-    if (cut !== undefined) return { items, cut };
-    cursor = next;
-  }
-  return { items, cut: `it has more than ${LIMITS.listPages} pages` };
-}
-
-type ResultEvent = Extract<FinalEvent, { kind: 'result' }>;

@@ -19,6 +19,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { gatherPages } from '../../domain/list-pages.ts';
 import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
 import type {
   Open,
@@ -27,7 +28,7 @@ import type {
   Upstream,
   WithheldTool,
 } from '../../transports/transport.ts';
-import { answerOf, gatherPages } from '../calls/requests.ts';
+import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
 import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
