@@ -119,19 +119,21 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
 
   // The steps of one route, after the common ones below. A body is read after authorization.
-  const stepsOf = <C extends RouteContext>(route: Route, readBody: readonly Step<C>[]): Step<C> =>
-    compose<C>([
-      ...trail(route),
-      ...localAccounts(route, auth.isEnabled, proxies),
-      authorize(route, auth, proxies),
-      ...(route.speaks === 'json-rpc'
-        ? [knownPath(route, gateway), rpcErrors(log), freeMessages(auth.limiter)]
-        : []),
-      ...loadedRegistry(route, gateway),
-      ...(route.scope === 'tools:call' ? [streams.unread.refuseCalls] : []),
-      ...readBody,
-      handle(route, services, { proxies, streams, open, onReport }),
-    ]);
+  const stepsOf = <C extends RouteContext>(
+    route: Route,
+    readBody: readonly Step<C>[],
+  ): readonly Step<C>[] => [
+    ...trail(route),
+    ...localAccounts(route, auth.isEnabled, proxies),
+    authorize(route, auth, proxies),
+    ...(route.speaks === 'json-rpc'
+      ? [knownPath(route, gateway), rpcErrors(log), freeMessages(auth.limiter)]
+      : []),
+    ...loadedRegistry(route, gateway),
+    ...(route.scope === 'tools:call' ? [streams.unread.refuseCalls] : []),
+    ...readBody,
+    handle(route, services, { proxies, streams, open, onReport }),
+  ];
   const directReader = (route: Route): readonly RouteMiddleware[] | undefined => {
     if (route.request.body === undefined) return [];
     if (route.speaks === 'json-rpc') return [readers.bytes];
@@ -147,11 +149,11 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const plainRoutes = ROUTES.flatMap((route) => {
     const reader = route.unlessTemplate === undefined ? directReader(route) : undefined;
     if (reader === undefined) return [];
-    return [{ route, steps: compose<RouteContext>([...common, stepsOf(route, reader)]) }];
+    return [{ route, steps: compose<RouteContext>([...common, ...stepsOf(route, reader)]) }];
   });
   const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
   for (const route of ROUTES) {
-    const steps = stepsOf<KoaContext & RouteContext>(route, directReader(route) ?? [koaBody]);
+    const steps = compose(stepsOf<KoaContext & RouteContext>(route, directReader(route) ?? [koaBody]));
     const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, steps));
     // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
     if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
@@ -248,12 +250,18 @@ function unlessTemplate<C>(
 }
 
 /**
- * Composes steps once: they run in order, then `next`. koa-compose creates a bound function and a promise for each step of each request,
- * to detect a second call of `next`, which no step here makes. A step may throw synchronously: steps that catch errors use `await`.
+ * Composes steps: they run in order, then `next`. koa-compose creates a bound function and a promise for each step of each request, to
+ * detect a second call of `next`, which no step here makes: one function for all steps of a request counts them. A step may throw
+ * synchronously: steps that catch errors use `await`, or `guarded`.
  */
 function compose<C>(steps: readonly Step<C>[]): Step<C> {
-  return steps.reduceRight<Step<C>>(
-    (rest, step) => (context, next) => step(context, () => rest(context, next)),
-    (_context, next) => next(),
-  );
+  return (context, next) => {
+    let begun = 0;
+    const run: typeof next = () => {
+      const step = steps[begun];
+      begun += 1;
+      return step === undefined ? next() : step(context, run);
+    };
+    return run();
+  };
 }
