@@ -84,12 +84,12 @@ export function readFields(
     if (key === nested && bytes[from] === OPEN_BRACE) {
       const inner = {};
       at = readFields(source, from, inner, '_meta', depth + 1);
-      set(fields, key, inner);
+      setField(fields, key, inner);
     } else {
       const isKept = nested === '_meta';
       at =
         isKept && key === 'arguments' ? skipUncounted(source, from, depth) : skipValue(source, from, depth);
-      if (at !== NONE) set(fields, key, readValue(source, from, at, isKept));
+      if (at !== NONE) setField(fields, key, readValue(source, from, at, isKept));
     }
     if (at === NONE) return NONE;
     at = skipSpace(bytes, at);
@@ -139,7 +139,7 @@ function readString(source: Scanned, from: number, to: number): string {
 }
 
 /** `__proto__` is a key like any other. */
-function set(fields: Record<string, JsonFields[string]>, key: string, value: JsonFields[string]): void {
+export function setField<V>(fields: Record<string, V>, key: string, value: V): void {
   if (key !== '__proto__') fields[key] = value;
   else Object.defineProperty(fields, key, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -14,6 +14,7 @@ import {
   type Scanned,
   SHORT_TEXT,
   scanned,
+  setField,
   skipSpace,
   skipValue,
 } from '../../domain/json-scanner.ts';
@@ -149,11 +150,14 @@ export function parseCallBody(bytes: Buffer, fields: Record<string, JsonFields[s
   refuseExcess(source, LIMITS.bodyValues);
   if (!isObject || end === NONE || skipSpace(bytes, end) !== bytes.length) return parse(text);
   for (const name of OPTIONAL_FIELDS) if (fields[name] === null) delete fields[name];
-  const all = Object.entries(fields);
-  const names = text.includes('\\u') ? all.filter(([, field]) => typeof field === 'string') : [];
-  const issues = inspect(Object.fromEntries(names));
-  if (issues.length > 0) throw validationFailed(issues);
-  return Object.fromEntries(all.map(([name, field]) => [name, checkedValue(name, field)]));
+  if (text.includes('\\u')) {
+    const names = Object.entries(fields).filter(([, field]) => typeof field === 'string');
+    const issues = inspect(Object.fromEntries(names));
+    if (issues.length > 0) throw validationFailed(issues);
+  }
+  const values: Record<string, unknown> = {};
+  for (const name of Object.keys(fields)) setField(values, name, checkedValue(name, fields[name]));
+  return values;
 }
 
 const OPTIONAL_FIELDS = ['arguments', 'context', '_meta'];
