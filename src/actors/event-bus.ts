@@ -21,10 +21,12 @@ export class EventBus {
 
   /** Emits to all listeners. Events that listeners cause are emitted afterwards, so that all listeners get the same order. */
   emit(event: GatewayEvent): void {
-    this.#pending.push(event);
-    if (this.#isEmitting) return;
+    if (this.#isEmitting) {
+      this.#pending.push(event);
+      return;
+    }
     this.#isEmitting = true;
-    for (let next = this.#pending.shift(); next; next = this.#pending.shift()) {
+    for (let next: GatewayEvent | undefined = event; next; next = this.#pending.shift()) {
       for (const subscriber of this.#subscribers) subscriber.next(next);
     }
     this.#isEmitting = false;
@@ -59,12 +61,18 @@ export function isolateListeners<T>(source: Observable<T>): Observable<T> {
     const observer: Listener<T> =
       typeof listener === 'object' && listener !== null ? listener : { next: listener, error, complete };
     return subscribe({
-      next: (value) => attempt(() => observer.next?.(value)),
-      error: (thrown) =>
-        attempt(() => {
-          if (!observer.error) throw thrown; // becomes a warning, too
-          observer.error(thrown);
-        }),
+      // No function for each event: a call has two events, and each has several listeners.
+      next: (value) => {
+        try {
+          observer.next?.(value);
+        } catch (thrown) {
+          warn(thrown);
+        }
+      },
+      error: (thrown) => {
+        if (observer.error) attempt(() => observer.error?.(thrown));
+        else warn(thrown);
+      },
       complete: () => attempt(() => observer.complete?.()),
     });
   };
@@ -77,7 +85,11 @@ function attempt(listener: () => void): void {
   try {
     listener();
   } catch (thrown) {
-    const warning = thrown instanceof Error ? thrown : new Error(String(thrown));
-    process.emitWarning(warning, 'StagedoorListenerWarning');
+    warn(thrown);
   }
+}
+
+function warn(thrown: unknown): void {
+  const warning = thrown instanceof Error ? thrown : new Error(String(thrown));
+  process.emitWarning(warning, 'StagedoorListenerWarning');
 }
