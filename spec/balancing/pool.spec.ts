@@ -1,0 +1,99 @@
+// Which candidates a pool may choose, for each strategy and for pools of any size: full, tried, ejected and avoided ones. The rules
+// are written here a second time, one candidate after another.
+
+import fc from 'fast-check';
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
+import { Pool, type PoolChange } from '../../src/balancing/pool.ts';
+import { STRATEGY_NAMES } from '../../src/balancing/strategies.ts';
+import { suite } from '../helpers/suite.ts';
+import { candidate, seeded, type TestCandidate } from './candidates.ts';
+
+const test = suite('pool');
+const TIMELESS = {
+  ...{ now: () => 0, alarm: () => () => {} },
+  ...{ ejected: () => {}, readmitted: () => {}, silent: () => {} },
+};
+
+for (const strategy of STRATEGY_NAMES) {
+  test(`${strategy}: chooses a candidate exactly when one may take the call, and one of these`, () => {
+    fc.assert(
+      fc.property(fc.constantFrom(1, 2, 3, 10, 40, 1_000), fc.integer(), (size, seed) => {
+        const random = seeded(seed);
+        const { pool, all } = poolOf(size, { strategy, random });
+        const someOf = (share: number) => all.filter(() => random() < share);
+        const shares = [0, 0.1, 0.9, 1];
+        const share = () => shares[Math.floor(random() * shares.length)] ?? 0;
+        for (const { id } of someOf(share() / 2)) fail(pool, all, id);
+        for (const full of someOf(share())) full.inFlight = full.capacity;
+        const tried = new Set(someOf(share()).map(({ id }) => id));
+
+        const untried = all.filter(({ id }) => !tried.has(id));
+        const included = untried.filter((one) => !pool.outliers.isEjected(one));
+        const allowed = included.length > 0 ? included : untried;
+        const able = allowed.filter(({ inFlight, capacity }) => inFlight < capacity);
+
+        for (const request of [{}, { caller: 'user:1' }]) {
+          for (let pick = 0; pick < 3; pick += 1) {
+            const chosen = pool.pick(tried, undefined, request);
+            assert.is(chosen !== undefined, able.length > 0);
+            assert.ok(chosen === undefined || able.includes(chosen));
+          }
+        }
+        assert.is(pool.isFull(tried), allowed.length > 0 && able.length === 0);
+        const sample = all[Math.floor(random() * size)];
+        if (sample !== undefined) assert.is(pool.mayBePicked(sample, tried), allowed.includes(sample));
+      }),
+      { seed: 43, numRuns: 40 },
+    );
+  });
+}
+
+test('the candidates are in the order of their ids, whatever the order in which they come, go and return', () => {
+  const changes$ = new Subject<PoolChange<TestCandidate>>();
+  const pool = new Pool(changes$, { ...TIMELESS, policy: () => DEFAULT_POLICY });
+  const random = seeded(5);
+  const up = new Map<string, TestCandidate>();
+  for (let change = 0; change < 500; change += 1) {
+    const id = `${Math.floor(random() * 30)}`;
+    const before = pool.candidates;
+    const copy = [...before];
+    if (random() < 0.4) {
+      up.delete(id);
+      changes$.next({ kind: 'down', id });
+    } else {
+      up.set(id, candidate(id));
+      changes$.next({ kind: 'up', candidate: up.get(id) ?? candidate(id) });
+    }
+    assert.ok(before.length === copy.length && before.every((one, index) => one === copy[index]));
+    assert.equal(
+      pool.candidates.map(({ id }) => id),
+      [...up.keys()].sort(),
+    );
+    assert.ok(pool.candidates.every((one) => up.get(one.id) === one));
+  }
+  changes$.complete();
+  assert.equal([pool.candidates, pool.pick()], [[], undefined]);
+});
+
+test.run();
+
+function poolOf(
+  size: number,
+  { strategy, random }: { strategy: (typeof STRATEGY_NAMES)[number]; random: () => number },
+) {
+  const changes$ = new Subject<PoolChange<TestCandidate>>();
+  const policy = { ...DEFAULT_POLICY, strategy };
+  const pool = new Pool(changes$, { ...TIMELESS, policy: () => policy, random });
+  const all = Array.from({ length: size }, (_, index) => candidate(`instance-${index}`));
+  for (const one of all) changes$.next({ kind: 'up', candidate: one });
+  return { pool, all };
+}
+
+/** Ejects the candidate, unless half of the pool is. */
+function fail(pool: Pool<TestCandidate>, all: readonly TestCandidate[], id: string): void {
+  const failing = all.find((one) => one.id === id);
+  for (let call = 0; call < 5 && failing !== undefined; call += 1)
+    pool.outliers.ended(pool.outliers.sent(failing), 'failed');
+}
