@@ -4,7 +4,7 @@
 import type { Observable } from 'rxjs';
 import { type OutlierOptions, Outliers } from './outliers.ts';
 import type { BalancerPolicy } from './policy.ts';
-import { type Candidate, type RequestView, STRATEGIES, type Strategy } from './strategies.ts';
+import { type Candidate, firstAfter, type RequestView, STRATEGIES, type Strategy } from './strategies.ts';
 
 /** A candidate joins the pool (and replaces one with the same id), or leaves it. */
 export type PoolChange<C extends Candidate> =
@@ -109,7 +109,11 @@ export class Pool<C extends Candidate> {
     const added = change.kind === 'up' ? [change.candidate] : [];
     const removed = before === undefined ? 0 : 1;
     if (added.length + removed > 0)
-      this.#candidates = this.#candidates.toSpliced(placeOf(id, this.#candidates), removed, ...added);
+      this.#candidates = this.#candidates.toSpliced(
+        firstAfter(this.#candidates, id) - removed,
+        removed,
+        ...added,
+      );
     if (before !== undefined && before !== this.#byId.get(id)) this.outliers.left(before);
     this.outliers.changed(this.candidates);
   }
@@ -120,17 +124,6 @@ export class Pool<C extends Candidate> {
     const isIncluded = (candidate: C) => isUntried(candidate) && !this.outliers.isEjected(candidate);
     return this.candidates.some(isIncluded) ? isIncluded : isUntried;
   }
-}
-
-/** The index of the first candidate whose id is not smaller. */
-function placeOf(id: string, candidates: readonly Candidate[]): number {
-  let [from, to] = [0, candidates.length];
-  while (from < to) {
-    const middle = (from + to) >> 1;
-    const isBefore = (candidates[middle]?.id ?? id) < id;
-    [from, to] = isBefore ? [middle + 1, to] : [from, middle];
-  }
-  return from;
 }
 
 function isBelowCapacity({ inFlight, capacity }: Candidate): boolean {

@@ -226,8 +226,8 @@ function inTurns<C extends Candidate>(loadOf: (candidate: C) => number): Strateg
   };
 }
 
-/** Index of the first candidate whose id is greater; the length of the list if there is none. */
-function firstAfter(candidates: readonly Candidate[], id: string): number {
+/** Index of the first candidate whose id is greater; the length of the list if there is none. `candidates`: in the order of ids. */
+export function firstAfter(candidates: readonly Candidate[], id: string): number {
   let [low, high] = [0, candidates.length];
   while (low < high) {
     const middle = (low + high) >> 1;
