@@ -61,7 +61,9 @@ export async function othersAreServed(
   const answers = await watching.stop();
   const { p50, p95 } = figuresOf(answers.map(({ tookMs }) => tookMs));
   process.stdout.write(`${what}: rss ${mostRss} MiB, others p50 ${p50} ms, p95 ${p95} ms\n`);
-  const outcomes = answers.map((answer) => `${answer.status} ${field(answer, 'error_code') ?? ''}`.trim());
+  const outcomes = answers.map((answer) =>
+    `${answer.status} ${field(answer, 'error_code') ?? ''} ${field(answer, 'detail') ?? ''}`.trim(),
+  );
   assert.equal([...new Set(outcomes)], ['200']);
   assert.ok(mostRss > 0 && mostRss < 800, `rss ${mostRss} MiB`);
   assert.ok(p50 < 1_000, `p50 ${p50} ms`);
