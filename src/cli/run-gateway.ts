@@ -14,6 +14,7 @@ import type { Demo } from './demo.ts';
 import { logEvents } from './event-log.ts';
 import { UsageError } from './failures.ts';
 import { createLog } from './log.ts';
+import { releaseStartMemory } from './start-memory.ts';
 import { listenForStop, type StopOptions, type StopReason } from './stop-signals.ts';
 import type { Terminal } from './terminal.ts';
 
@@ -69,6 +70,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     });
     if (server === undefined) return (await stop.first).exitCode;
     isStarted = true;
+    const stopReleasing = releaseStartMemory();
     try {
       keepGarbageYoung();
       announce(server, config, terminal, log);
@@ -87,6 +89,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
         terminal.print(`stopping after ${cause}: ${finishing}; a second signal stops at once`);
       return exitCode;
     } finally {
+      stopReleasing();
       const beganAtMs = performance.now();
       await server.close(); // event-log.ts logs the calls that it waits for
       log.info({ duration_ms: Math.round(performance.now() - beganAtMs) }, 'stopped');

@@ -47,7 +47,7 @@ import { NOT_STORED } from './schemas.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';
 
-/** Its ES modules import node:http; see listeners.ts. */
+/** Its ES modules import node:http; see server/listeners.ts. */
 const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)('@koa/router');
 
 export interface AppOptions

@@ -84,4 +84,17 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
   });
 }
 
+test('collects its garbage once it is idle', async () => {
+  const trace = `import { setFlagsFromString } from 'node:v8'; setFlagsFromString('--trace-gc');`;
+  const program = new Program(['gateway', 'start', '--port', '0'], {
+    env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(trace)}` },
+  });
+  try {
+    await program.url();
+    await program.sees(/Mark-Compact.*testing/);
+  } finally {
+    await program.remove();
+  }
+});
+
 test.run();

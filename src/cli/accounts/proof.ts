@@ -7,7 +7,7 @@ import { jsonIn } from '../../domain/json.ts';
 import { fields } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
 
-/** Not imported, which loads more; see src/listeners.ts. */
+/** Not imported, which loads more; see server/listeners.ts. */
 const { request } = process.getBuiltinModule('node:http');
 
 /** What the proof is about; undefined for a credential that no gateway can have issued, or a login of an earlier build. */

@@ -152,7 +152,7 @@ export async function swaggerPage(): Promise<Page> {
     },
   });
   // Rendered once, in a context without a connection: the policy has hashes of parts of the page.
-  const { IncomingMessage, ServerResponse } = process.getBuiltinModule('node:http'); // see listeners.ts
+  const { IncomingMessage, ServerResponse } = process.getBuiltinModule('node:http'); // see server/listeners.ts
   const request = new IncomingMessage(new Socket());
   request.url = '/docs';
   const context = new Koa().createContext(request, new ServerResponse(request));
