@@ -2,12 +2,14 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
+import { codeOf } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
+import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { type Headers, HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -70,6 +72,45 @@ test('posts with exactly the headers of HTTP, MCP and the definition, which sets
     'x-team': 'blue',
     'mcp-method': 'ping',
   });
+});
+
+for (const [name, value] of [
+  ['x', 'a\r\nb: c'],
+  ['x', 'a\0'],
+  ['x', '\u0100'],
+  ['x y', 'a'],
+  ['', 'a'],
+] as const) {
+  test(`sends no request with the header ${JSON.stringify([name, value])}`, async () => {
+    const connect = { endpoint: 'http://127.0.0.1:1/mcp', headers: { [name]: value } };
+    const connection = new HttpConnection(connect, { isDenied: () => false });
+    const ending = await new Promise<AnswerEnding>((finished) => {
+      connection.post('{}', {}, new HttpAnswer({ message: () => {}, finished }));
+    });
+    const failure = ending.kind === 'broken' ? ending.failure : undefined;
+    assert.equal([failure?.delivered, codeOf(failure?.cause)], ['no', 'ERR_INVALID_CHAR']);
+    connection.destroy();
+  });
+}
+
+test('a body with other characters than ASCII arrives as it is, with its length in bytes', async () => {
+  const body = '{"a":"caf\u00e9 \u{1f600}"}';
+  const seen: unknown[] = [];
+  await withRawServer(
+    async (request, response) => {
+      seen.push(request.headers['x-name'], request.headers['content-length'], await text(request));
+      response.end();
+    },
+    async ({ url }) => {
+      const definition = { endpoint: url, headers: { 'x-name': 'caf\u00e9' } };
+      const connection = new HttpConnection(definition, { isDenied: () => false });
+      await new Promise((finished) => {
+        connection.post(body, {}, new HttpAnswer({ message: () => {}, finished }));
+      });
+      connection.destroy();
+    },
+  );
+  assert.equal(seen, ['caf\u00e9', String(Buffer.byteLength(body)), body]);
 });
 
 test('posts to another path of its origin, and resolves no path of another origin', async () => {

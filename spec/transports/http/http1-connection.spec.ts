@@ -6,11 +6,13 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { mock } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
 import tls from 'node:tls';
 import * as assert from 'uvu/assert';
 import { codeOf, type GatewayError } from '../../../src/domain/errors.ts';
 import { idValue } from '../../../src/domain/jsonrpc.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { ConnectionPool } from '../../../src/transports/http/connection-pool.ts';
 import { guardedConnector } from '../../../src/transports/http/connector.ts';
 import { HttpAnswer } from '../../../src/transports/http/http-answer.ts';
@@ -299,6 +301,59 @@ test('a paused answer is not read, and holds no request that follows it', async 
       connection?.abort(answer);
       assert.is((await call(pool, '/last')).path, '/last');
       assert.is(made(), 1);
+      pool.destroy();
+    },
+  );
+});
+
+test('an error of the receiver goes to the receiver, and to no other request', async () => {
+  await serve(
+    (socket, path) => socket.write(answerOf(path)),
+    async ({ port }) => {
+      const pool = poolOf({ port }, 1);
+      for (const at of ['onResponseStart', 'onResponseData', 'onResponseEnd']) {
+        const seen = await new Promise<string>((resolve) => {
+          const receiver = {
+            onRequestStart: () => true,
+            onResponseStart: () => {},
+            onResponseData: () => {},
+            onResponseEnd: () => {},
+            onResponseError: ({ message }: Error) => resolve(message),
+          };
+          const fail = (): never => {
+            throw new Error(at);
+          };
+          pool.dispatch({ text: postTo('/'), answer: { ...receiver, [at]: fail } });
+        });
+        assert.is(seen, at);
+        assert.is((await call(pool, `/after/${at}`)).path, `/after/${at}`);
+      }
+      pool.destroy();
+    },
+  );
+});
+
+test('a server that does not complete the TLS handshake is given up', async () => {
+  await serve(
+    () => {},
+    async ({ port, sockets }) => {
+      const connector = guardedConnector(new URL(`https://127.0.0.1:${port}`), () => false);
+      const pool = new ConnectionPool(connector, { maxConnections: 1 });
+      mock.timers.enable({ apis: ['setTimeout'] });
+      try {
+        const calls = ['/1', '/2'].map((path) => call(pool, path));
+        // One after the other.
+        for (const waiting of calls) {
+          await until(() => sockets.size === 1, 'it is connected');
+          mock.timers.tick(LIMITS.connectMs - 1);
+          mock.timers.tick(1);
+          const { failure } = await waiting;
+          assert.equal([failure?.delivered, codeOf(failure?.cause)], ['no', 'ETIMEDOUT']);
+        }
+      } finally {
+        mock.timers.reset();
+      }
+      await until(() => sockets.size === 0, 'the sockets are closed');
       pool.destroy();
     },
   );

@@ -13,7 +13,7 @@ export interface AnswerReceiver extends ResponseSink {
   /** The request is about to be written. False: it is not needed any more. */
   onRequestStart(connection: Http1Connection): boolean;
   onResponseEnd(): void;
-  /** Called once instead of `onResponseEnd`, also before `onRequestStart`. */
+  /** Called once instead of `onResponseEnd`, also before `onRequestStart`, and when one of the others throws. */
   onResponseError(error: Error): void;
 }
 
@@ -151,7 +151,11 @@ export class Http1Connection {
     const wasSent = this.#socket?.writableLength === 0;
     if (wasSent && this.#parser.isReusable) this.#free();
     else this.destroy(closedEarly());
-    answer.onResponseEnd();
+    try {
+      answer.onResponseEnd();
+    } catch (thrown) {
+      answer.onResponseError(thrown as Error);
+    }
   }
 
   #free(): void {
