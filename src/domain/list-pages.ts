@@ -46,7 +46,7 @@ function withoutCursor(result: JsonText): JsonText {
 const MOST_REPEATED_PAGES = 3;
 
 /** Watches the pages of one list while they are gathered. */
-export class PageWatch {
+class PageWatch {
   readonly #cursors = new Set<string>();
   readonly #names = new Set<unknown>();
   #repeatedPages = 0;
@@ -71,44 +71,67 @@ export class PageWatch {
 
 export interface GatheredPages {
   readonly items: JsonObject[];
+  /** Bytes of the pages, and their values. */
+  readonly bytes: number;
+  readonly values: number;
   /** Why the list ends before its last page, as a clause. */
-  readonly cut?: string;
+  readonly cut?: string | undefined;
+}
+
+export interface PageOptions {
+  /** Params of all requests, besides the cursor. */
+  readonly params?: JsonObject | undefined;
+  /** See JsonText. Default: the value. */
+  readonly formOf?: (page: JsonText) => 'value' | 'exactValue';
+  /** The items of a page that are kept. Default: all objects. */
+  readonly keep?: (items: readonly unknown[]) => readonly JsonObject[];
+  /** Most bytes of all pages. Default LIMITS.backendMessageBytes. */
+  readonly maxBytes?: number;
 }
 
 /**
- * All items of one list from one backend, in order. `ask` resolves with the result of one page, or with undefined when the backend
- * does not offer the list: then the list is empty. `form`: see JsonText. A list that does not end, or exceeds a bound of LIMITS, ends
- * with what was gathered.
+ * All items of one list from one backend, in order. `ask` resolves with the result of one page; or with undefined when the backend
+ * does not offer the list, or with a clause that says why the list ends before this page. A list that does not end, or exceeds a
+ * bound of LIMITS, ends with what was gathered.
  */
 export async function gatherPages(
   field: ListField,
-  ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | undefined>,
-  form?: 'exactValue',
+  ask: (request: ExchangeRequest) => Promise<Omit<ResultEvent, 'kind'> | string | undefined>,
+  { params, formOf, keep = objectsIn, maxBytes = LIMITS.backendMessageBytes }: PageOptions = {},
 ): Promise<GatheredPages> {
   const method = LIST_METHODS[field];
   const items: JsonObject[] = [];
   const watch = new PageWatch();
-  let cursor: string | undefined;
+  let request: ExchangeRequest = params === undefined ? { method } : { method, params };
   let [bytes, values] = [0, 0];
+  const endedBy = (cut?: string): GatheredPages => ({ items, bytes, values, cut });
   for (let page = 0; page < LIMITS.listPages; page += 1) {
-    const answer = await ask(cursor === undefined ? { method } : { method, params: { cursor } });
-    const result = answer && parsedResult(answer.result, form);
-    if (answer === undefined || !isJsonObject(result)) return { items };
-    bytes += answer.result.bytes.length;
+    const answer = await ask(request);
+    if (answer === undefined || typeof answer === 'string') return endedBy(answer);
+    const { length } = answer.result.bytes;
+    if (bytes + length > maxBytes) return endedBy(TOO_LARGE);
+    bytes += length;
+    const result = parsedResult(answer.result, formOf?.(answer.result));
+    if (!isJsonObject(result)) return endedBy();
     values += valuesIn(result, LIMITS.parsedValues);
-    if (bytes > LIMITS.backendMessageBytes || values > LIMITS.parsedValues)
-      return { items, cut: 'it is too large' };
+    if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
     const found = result[field];
-    for (const item of watch.newOn(Array.isArray(found) ? found.filter(isJsonObject) : [])) items.push(item);
-    if (answer.cut !== undefined) return { items, cut: answer.cut };
-    const next = result.nextCursor;
-    if (typeof next !== 'string') return { items };
+    for (const item of watch.newOn(Array.isArray(found) ? keep(found) : [])) items.push(item);
+    if (answer.cut !== undefined) return endedBy(answer.cut);
+    const { nextCursor: cursor } = result;
+    if (typeof cursor !== 'string') return endedBy();
     const cut =
-      items.length > LIMITS.listItems ? `it has more than ${LIMITS.listItems} items` : watch.endAt(next);
-    if (cut !== undefined) return { items, cut };
-    cursor = next;
+      items.length > LIMITS.listItems ? `it has more than ${LIMITS.listItems} items` : watch.endAt(cursor);
+    if (cut !== undefined) return endedBy(cut);
+    request = { method, params: { ...params, cursor } };
   }
-  return { items, cut: `it has more than ${LIMITS.listPages} pages` };
+  return endedBy(`it has more than ${LIMITS.listPages} pages`);
+}
+
+const TOO_LARGE = 'it is too large';
+
+function objectsIn(items: readonly unknown[]): readonly JsonObject[] {
+  return items.filter(isJsonObject);
 }
 
 type ResultEvent = Extract<FinalEvent, { kind: 'result' }>;

@@ -74,7 +74,7 @@ export class Requests {
   /** All pages of one list from one instance, with exact numbers (parseExact). Empty when its server does not offer the list. See gatherPages. */
   async list(template: string, field: ListField, options: RequestOptions = {}): Promise<ListResult> {
     let bound = options;
-    const gathered = await gatherPages(
+    const { items, cut } = await gatherPages(
       field,
       async (request) => {
         const answer = await this.#answer(template, request, bound);
@@ -85,9 +85,9 @@ export class Requests {
         if (event.error.code === RPC.methodNotFound) return undefined;
         throw errorOfAnswer(request, event.error);
       },
-      'exactValue',
+      { formOf: () => 'exactValue' },
     );
-    return { ...gathered, instanceId: bound.instanceId ?? '' };
+    return { items, ...definedFields({ cut }), instanceId: bound.instanceId ?? '' };
   }
 
   /** See errorOfAnswer; the prompts of the instance are listed if the answer alone is not enough. Never rejects. */

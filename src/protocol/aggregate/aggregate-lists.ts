@@ -5,14 +5,14 @@
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
 import { type Clock, settlesWithin } from '../../domain/clock.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
-import { type ExchangeRequest, isFinalAnswer, parsedResult } from '../../domain/exchange.ts';
+import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
 import { memoryOf } from '../../domain/held-bytes.ts';
-import { canonicalText, isDeeper, isJsonObject, type JsonObject, valuesIn } from '../../domain/json.ts';
+import { canonicalText, isDeeper, isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { PageWatch } from '../../domain/list-pages.ts';
+import { gatherPages } from '../../domain/list-pages.ts';
 import { LruMap } from '../../domain/lru-map.ts';
-import { LIST_METHODS, type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
+import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
 import { ListMemory } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
@@ -209,7 +209,6 @@ export class AggregateLists {
 }
 
 const REFUSED = 'It answered the request for its list with an error.';
-const TOO_LARGE = 'it is too large';
 
 // Reads one list of one template, and checks its items: a bad item of one backend must not spoil the list of all.
 
@@ -235,46 +234,33 @@ async function crawlList(
   client: Client,
   now: () => number,
 ): Promise<Crawled | string> {
-  const items: JsonObject[] = [];
   const withheld: WithheldItem[] = [];
-  const watch = new PageWatch();
-  let [jsonBytes, values] = [0, 0];
-  const declared = declarationsOf(client);
-  let request: ExchangeRequest = { method: LIST_METHODS[list], ...(declared && { params: declared }) };
   let instanceId: string | undefined;
   let staleMs: number | undefined;
-  const endedBy = (cut?: string): Crawled => {
-    return { items, withheld, bytes: memoryOf(values, jsonBytes), readAtMs: now(), staleMs, cut };
-  };
-  for (let pages = 0; pages < LIMITS.listPages; pages += 1) {
-    const { event, ...from } = await firstValueFrom(
-      backends.exchange(request, { ...client, instanceId }).pipe(filter(isFinalAnswer)),
-    );
-    if (event.kind !== 'result') {
-      if (items.length === 0 && event.error.code !== RPC.methodNotFound) return REFUSED;
-      return endedBy(pages === 0 ? undefined : 'a page was refused');
+  let [isEmpty, isRefused] = [true, false];
+  const ask = async (request: ExchangeRequest) => {
+    const answers$ = backends.exchange(request, { ...client, instanceId });
+    const { event, ...from } = await firstValueFrom(answers$.pipe(filter(isFinalAnswer)));
+    if (event.kind === 'error') {
+      isRefused = isEmpty && event.error.code !== RPC.methodNotFound;
+      return instanceId === undefined ? undefined : 'a page was refused';
     }
-    if (from.staleMs !== undefined) staleMs = Math.max(staleMs ?? 0, from.staleMs);
-    const pageBytes = event.result.bytes.byteLength;
-    if (jsonBytes + pageBytes > MOST_LIST_BYTES) return endedBy(TOO_LARGE);
-    jsonBytes += pageBytes;
-    const value = parsedResult(event.result, BEYOND_DOUBLE.test(event.result.text) ? 'value' : 'exactValue');
-    values += valuesIn(value, LIMITS.parsedValues);
-    if (values > LIMITS.parsedValues) return endedBy(TOO_LARGE);
-    const page: JsonObject[] = [];
-    takeItems(list, value, page, withheld);
-    for (const item of watch.newOn(page)) items.push(item);
-    if (event.cut !== undefined) return endedBy(event.cut);
-    if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return endedBy();
-    const cut =
-      items.length >= LIMITS.listItems
-        ? `it has more than ${LIMITS.listItems} items`
-        : watch.endAt(value.nextCursor);
-    if (cut !== undefined) return endedBy(cut);
-    request = { method: LIST_METHODS[list], params: { ...declared, cursor: value.nextCursor } };
     instanceId = from.instanceId;
-  }
-  return endedBy(`it has more than ${LIMITS.listPages} pages`);
+    if (from.staleMs !== undefined) staleMs = Math.max(staleMs ?? 0, from.staleMs);
+    return event;
+  };
+  const { items, bytes, values, cut } = await gatherPages(list, ask, {
+    params: declarationsOf(client),
+    formOf: ({ text }) => (BEYOND_DOUBLE.test(text) ? 'value' : 'exactValue'),
+    keep: (found) => {
+      const items = usable(list, found, withheld);
+      if (items.length > 0) isEmpty = false;
+      return items;
+    },
+    maxBytes: MOST_LIST_BYTES,
+  });
+  if (isRefused) return REFUSED;
+  return { items, withheld, bytes: memoryOf(values, bytes), readAtMs: now(), staleMs, cut };
 }
 
 /** A modern server lists what it has for a client with these capabilities. A legacy one does not get them with the request. */
@@ -289,9 +275,9 @@ const BEYOND_DOUBLE = /\d[eE]\+?\d{3}/;
 const MOST_WITHHELD = 100;
 const WITHHELD_NAME_UNITS = 256;
 
-function takeItems(list: ListField, page: unknown, items: JsonObject[], withheld: WithheldItem[]): void {
-  const found = isJsonObject(page) ? page[list] : undefined;
-  if (!Array.isArray(found)) return;
+/** The items that clients accept, as they get them. The others are added to `withheld`. */
+function usable(list: ListField, found: readonly unknown[], withheld: WithheldItem[]): JsonObject[] {
+  const items: JsonObject[] = [];
   for (const [index, listed] of found.entries()) {
     const checked = isDeeper(listed, LIMITS.nestingDepth) ? TOO_DEEP : checkedItem(list, listed);
     if ('item' in checked) items.push(checked.item);
@@ -302,6 +288,7 @@ function takeItems(list: ListField, page: unknown, items: JsonObject[], withheld
       withheld.push({ list, name: shown, reason: checked.reason });
     }
   }
+  return items;
 }
 
 /** Such an item cannot be serialized again. */
