@@ -297,6 +297,22 @@ test('without a session, a call is continued once, and only by its owner', async
   await nothingIsLeft();
 });
 
+for (const template of ['t', undefined])
+  test(`a question waits as long as a call may take, at ${template ?? 'all templates'}`, async () => {
+    harness = new RoundsHarness(SHARED, 'never', 30 * 60_000);
+    harness.template = template;
+    await harness.add('a');
+    const client = await (await LegacyClient.open(harness)).ask(
+      template === undefined ? 't__write' : 'write',
+    );
+    await pass(29 * 60_000);
+    await client.reply();
+    assert.is(client.seen, 'done by a');
+    await client.ask(template === undefined ? 't__write' : 'write', 2);
+    await pass(31 * 60_000);
+    assert.is(client.seen, NO_ANSWER);
+  });
+
 test.run();
 
 /** A client that has called, and was asked, on `a`, with `b` beside it. */

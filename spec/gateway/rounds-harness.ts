@@ -47,7 +47,7 @@ export class RoundsHarness {
   template: string | undefined = 't';
   readonly #backend: BackendOptions;
 
-  constructor(backend: BackendOptions, sessionFailover: SessionFailover = 'never') {
+  constructor(backend: BackendOptions, sessionFailover: SessionFailover = 'never', maxCallMs?: number) {
     this.#backend = backend;
     this.inner = new Harness({ policy: { sessionFailover } });
     const { fleet, dispatcher, emit, budget } = this.inner;
@@ -62,6 +62,7 @@ export class RoundsHarness {
       isAccepting: () => this.inner.isAccepting,
       changedCallers$: this.changedCallers$,
       random: () => 0.5,
+      ...(maxCallMs === undefined ? {} : { maxCallMs }),
       declarations: this.inner.declarations,
     });
   }

@@ -61,6 +61,7 @@ export class ScriptedSession implements McpSession {
   readonly profile: ClientProfile;
   peer: Peer;
   isShared = true;
+  questionMs = 10 * 60_000;
   logLevel: string | undefined;
   instanceId: string | undefined;
   readonly exchanges: SessionExchange[] = [];

@@ -31,7 +31,7 @@ const IDLE_CHECK_MS = 50;
 
 export interface McpDeps
   extends Clock,
-    Pick<GatewayOptions, 'changedCallers$' | 'stateKey' | 'sessions' | 'onFault' | 'random'> {
+    Pick<GatewayOptions, 'changedCallers$' | 'maxCallMs' | 'stateKey' | 'sessions' | 'onFault' | 'random'> {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly budget: RetryBudget;

@@ -90,6 +90,8 @@ export interface McpSession {
   readonly instanceId?: string | undefined;
   /** The level of the latest `logging/setLevel`. */
   readonly logLevel: string | undefined;
+  /** Longest wait for the answer of its client to a question of its backend: a person may have to read first. */
+  readonly questionMs: number;
   /**
    * One request; cold. The session remembers the client state that another instance needs (log level, subscriptions), and
    * answers `logging/setLevel`, `resources/subscribe` and `resources/unsubscribe` itself where its backend has no state of

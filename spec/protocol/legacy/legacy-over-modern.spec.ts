@@ -216,10 +216,13 @@ test('a client without the capability gets a result with the reason', () => {
 });
 
 test('a client that does not answer ends the call', () => {
-  const { run, require, end } = modern();
+  const { run, require, end, session } = modern();
+  session.questionMs = 20 * 60_000;
   run();
   require({ a: QUESTION });
-  mock.timers.tick(10 * 60_000);
+  mock.timers.tick(20 * 60_000 - 1);
+  assert.is(end(), undefined);
+  mock.timers.tick(1);
   const why = 'the client did not answer in time';
   assert.equal(end(), failed(`Fulfilling input required by 'tools/call' failed: ${why}`));
 });

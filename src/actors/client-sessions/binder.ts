@@ -35,6 +35,8 @@ export interface SessionDeps extends Clock {
   readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: no session is opened, and no call of one begins. */
   readonly isAccepting: () => boolean;
+  /** As in DeadlineDeps. */
+  readonly maxCallMs?: number | undefined;
 }
 
 export interface SessionNeeds {

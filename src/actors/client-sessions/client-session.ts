@@ -116,6 +116,9 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   get profile(): ClientProfile {
     return this.value.profile;
   }
+  get questionMs(): number {
+    return this.#sessionBinding.questionMs;
+  }
   get #greeted(): NonNullable<SessionValue['greeted']> {
     const { greeted } = this.value;
     if (greeted === undefined) throw new Error('a session has no backend before it is open');

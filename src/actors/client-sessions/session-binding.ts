@@ -99,6 +99,12 @@ export class SessionBinding implements SessionHost {
   get mayUpgrade(): boolean {
     return this.group.policy.session !== 'shared';
   }
+  /** Ten minutes, or as long as a call may take. Source: ADR 112. */
+  get questionMs(): number {
+    const { maxCallMs = 0 } = this.deps;
+    const longestMs = Math.max(LIMITS.callMaximumMs, maxCallMs, timeoutFor(this.group.policy));
+    return Math.min(longestMs, LIMITS.callLongestMs);
+  }
   /** The queue of the template, where calls of an absent client offer their capacity. */
   get queue(): Group['queue'] {
     return this.group.queue;

@@ -100,6 +100,10 @@ export class AggregateSession implements McpSession, SessionRecord {
     return true;
   }
 
+  get questionMs(): number {
+    return Math.max(LIMITS.callMaximumMs, ...[...this.#open.values()].map(({ questionMs }) => questionMs));
+  }
+
   get innerSessionIds(): readonly string[] {
     return [...this.#open.values()].map(({ id }) => id);
   }

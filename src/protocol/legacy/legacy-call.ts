@@ -116,8 +116,6 @@ export class LegacyCall extends AnswerWriter<Answer> {
 
 /** Pending questions of one session; more are refused. */
 const MOST_QUESTIONS = 256;
-/** Longest wait for the answer of a client: a person may have to read first. */
-const LONGEST_MS = 10 * 60_000;
 
 interface PendingQuestion extends Pick<ServerRequest, 'answer'> {
   /** The call that it belongs to; undefined when it came outside of any call. */
@@ -166,9 +164,9 @@ export class LegacyQuestions {
     return this.#remove((question) => question.call === call).map(([id]) => Number(id));
   }
 
-  /** Answers the questions that waited too long with an error. Cancels them all before, since the first answer may end the call. */
-  expire(nowMs: number, cancel: (id: number, call: LegacyCall | undefined) => void): void {
-    const late = this.#remove(({ askedAtMs }) => nowMs - askedAtMs >= LONGEST_MS);
+  /** Answers the questions that were asked up to this time with an error. Cancels them all before, since the first answer may end the call. */
+  expire(askedUntilMs: number, cancel: (id: number, call: LegacyCall | undefined) => void): void {
+    const late = this.#remove(({ askedAtMs }) => askedAtMs <= askedUntilMs);
     for (const [id, { call }] of late) cancel(Number(id), call);
     for (const [, { answer }] of late) answer(failed('The client did not answer in time.'));
   }

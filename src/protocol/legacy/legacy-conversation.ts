@@ -151,7 +151,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Expires questions, streams and the subscription to messages. To be called periodically. True when no state is left. */
   sweep(nowMs: number): boolean {
     this.#checkClient(nowMs);
-    this.#questions?.expire(nowMs, (id, call) => this.#cancelQuestion(id, call));
+    this.#questions?.expire(nowMs - this.#session.questionMs, (id, call) => this.#cancelQuestion(id, call));
     for (const stream of this.#streams?.values() ?? [])
       if (stream.isFinished && stream.isAbandoned(nowMs)) stream.discard();
     this.#listener?.expire(nowMs);

@@ -18,8 +18,6 @@ import type { McpSession, Reservation } from '../ports.ts';
 
 /** Rounds of one call. */
 const MOST_ROUNDS = 8;
-/** Longest wait for the answers of one round: a person may have to give them. */
-const ROUND_MS = 10 * 60_000;
 /** Wait before a call that asked nothing is repeated, so that it does not spin. */
 const PAUSE_MS = 250;
 
@@ -155,7 +153,7 @@ function askClient(
     const cancelTimer =
       requests.size === 0
         ? clock.alarm(PAUSE_MS, repeat)
-        : clock.alarm(ROUND_MS, () => fail('the client did not answer in time'));
+        : clock.alarm(session.questionMs, () => fail('the client did not answer in time'));
     const take = (key: string, reply: ClientReply, hold?: () => () => void): void => {
       if (!isAsking || subscriber.closed || replies.has(key)) return;
       if (hold !== undefined) held.push(hold()); // until the call ends: each round repeats the replies
