@@ -5,11 +5,12 @@ export function nearest(written: string, candidates: readonly string[]): string 
   return closest(written, candidates).word;
 }
 
-/** The same, but only when the difference is probably a typing error: one edit per three letters, two at most. Else undefined. */
+/** The same, but only when the difference is probably a typing error: one edit in two letters, two in six. Else undefined. */
 export function nearMiss(written: string, candidates: readonly string[]): string | undefined {
   const { word, edits } = closest(written, candidates);
   const letters = Math.min(written.length, word.length);
-  return edits <= Math.min(MOST_SLIPS, Math.floor(letters / LETTERS_PER_SLIP)) ? word : undefined;
+  const slips = letters >= LETTERS_FOR_TWO ? MOST_SLIPS : letters >= LETTERS_FOR_ONE ? 1 : 0;
+  return edits <= slips ? word : undefined;
 }
 
 /** `did you mean "files"?` for such a near miss; else undefined. */
@@ -31,7 +32,8 @@ const LONGEST_MISSPELT = 100;
 
 const MOST_SLIPS = 2;
 const MOST_UNITS_APART = 2 * MOST_SLIPS;
-const LETTERS_PER_SLIP = 3;
+const LETTERS_FOR_ONE = 2;
+const LETTERS_FOR_TWO = 6;
 
 function closest(written: string, candidates: readonly string[]): { word: string; edits: number } {
   let best = { word: '', edits: Number.POSITIVE_INFINITY };

@@ -360,9 +360,7 @@ export function runsElsewhere(id: string, why: string): GatewayError {
 }
 
 /** A name that a caller sent, which may have any length. */
-export function quoted(name: string): string {
-  return `"${cutText(name, LIMITS.locCharacters)}"`;
-}
+export const quoted = (name: string): string => `"${cutText(name, LIMITS.locCharacters)}"`;
 
 /** `near`: the tool that was probably meant, if any. */
 export function toolNotFound(tool: string, owner: string, near?: string): GatewayError {
@@ -370,8 +368,9 @@ export function toolNotFound(tool: string, owner: string, near?: string): Gatewa
 }
 
 /** A sentence about an unknown name: `Unknown tool; did you mean "echo"?` */
-export function withHint(clause: string, near: string | undefined): string {
-  return near === undefined ? `${clause}.` : `${clause}; did you mean ${quoted(near)}?`;
+export function withHint(clause: string, near: string | readonly string[] = []): string {
+  const names = [near].flat().map(quoted);
+  return names.length === 0 ? `${clause}.` : `${clause}; did you mean ${names.join(' or ')}?`;
 }
 
 export function queueFull(template: string): GatewayError {

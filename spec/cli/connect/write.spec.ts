@@ -52,12 +52,12 @@ const SETTINGS = `// my settings
 }
 `;
 
-test('shows the change, and writes nothing without --yes', async () => {
+test('shows the change without --yes, and fails without a terminal to ask at', async () => {
   const path = put('.config/zed/settings.json', SETTINGS);
-  const { code, out } = await write('zed', '--http', '--write', '--key', 'sd_x');
-  assert.is(code, 0);
+  const { code, out, err } = await write('zed', '--http', '--write', '--key', 'sd_x');
+  assert.is(code, 1);
   assert.match(out, '+         "weather": {');
-  assert.match(out, 'nothing was written');
+  assert.match(err, 'nothing was written, since there is no terminal to ask at; --yes writes it');
   assert.is(read(path), SETTINGS);
   assert.equal(filesOf(join(path, '..')), ['settings.json']);
 });

@@ -208,7 +208,8 @@ test('names the tool or prompt that was probably meant, which the caller may use
     ['tools/call', 'serach', 'Unknown tool; did you mean "search"?'],
     ['tools/call', 'aa__search', 'Unknown tool; did you mean "a__search"?'],
     ['tools/call', 'a_search', 'Unknown tool; did you mean "a__search"?'],
-    ['tools/call', 'twcie', 'Unknown tool.'],
+    ['tools/call', 'twcie', 'Unknown tool; did you mean "a__twice" or "b__twice"?'],
+    ['tools/call', 'twice', 'Unknown tool; did you mean "a__twice" or "b__twice"?'],
     ['tools/call', 'entirely different', 'Unknown tool.'],
     ['tools/call', 's'.repeat(101), 'Unknown tool.'],
     ['prompts/get', 'sumary', 'Unknown prompt.'],
@@ -217,6 +218,7 @@ test('names the tool or prompt that was probably meant, which the caller may use
     assert.is(await errorOf(method, name), expected, name);
   const owner = { id: 'key:1', templates: new Set(['b']) };
   assert.is(await errorOf('tools/call', 'serach', owner), 'Unknown tool.');
+  assert.is(await errorOf('tools/call', 'twcie', owner), 'Unknown tool; did you mean "twice"?');
 });
 
 test('refuses a tool of a forbidden template like an unknown tool', async () => {

@@ -142,6 +142,8 @@ export async function changeEntry(
     return;
   }
   terminal.print(`${path}${before.text === undefined ? ' (new)' : ''}\n\n${differenceOf(text, after)}\n`);
+  if (!input.has('yes') && !terminal.canAsk)
+    throw new CommandFailure('nothing was written, since there is no terminal to ask at; --yes writes it');
   if (!(await isConfirmed(input, terminal))) {
     terminal.print('nothing was written; --yes writes it');
     return;
@@ -153,7 +155,6 @@ export async function changeEntry(
 
 async function isConfirmed(input: CommandInput, terminal: Terminal): Promise<boolean> {
   if (input.has('yes')) return true;
-  if (!terminal.canAsk) return false;
   terminal.complain('Write it? [y/N]');
   return /^\s*y(es)?\s*$/i.test((await terminal.readLine()) ?? '');
 }

@@ -18,6 +18,8 @@ const MOST_PATTERNS = 1_000;
 const MOST_PATTERN_CHARACTERS = 2_048;
 /** Longest own name by which a tool is found. */
 const MOST_OWN_CHARACTERS = 256;
+/** Names that an error suggests. */
+const MOST_HINTS = 3;
 
 export interface AggregateListing {
   readonly items: JsonObject[];
@@ -111,12 +113,18 @@ export class AggregateDirectory {
     return listing === undefined ? [] : this.#templates(owner).filter((template) => listing.has(template));
   }
 
-  /** The name that was probably meant instead of an unknown one: as listed, or the own name of a tool. Reads the list. */
-  async nearestName(written: string, list: 'tools' | 'prompts', client: Client): Promise<string | undefined> {
+  /**
+   * The names that were probably meant instead of an unknown one: as listed, or the own name of a tool. For an own name that several
+   * templates have: that of each, up to MOST_HINTS. Reads the list.
+   */
+  async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
     const shown = (await this.list(list, client)).map(({ name }) => String(name));
     const own = list === 'prompts' || splitName(written) !== undefined ? [] : shown.flatMap(ownNameIn);
-    const isUnique = (name: string) => this.#listing(name, client.owner).length === 1;
-    return nearName(written, [...own.filter(isUnique), ...shown]);
+    const near = nearName(written, [...own, ...shown]);
+    if (near === undefined) return [];
+    const listing = own.includes(near) ? this.#listing(near, client.owner) : [];
+    if (listing.length < 2) return [near];
+    return listing.slice(0, MOST_HINTS).map((template) => aggregateName({ template, name: near }));
   }
 
   async #lookUp(aggregated: string, list: 'tools' | 'prompts', client: Client): Promise<OwnName | undefined> {

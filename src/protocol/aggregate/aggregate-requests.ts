@@ -92,7 +92,7 @@ async function byName(
 ): Promise<Observable<Answer>> {
   const own = typeof name === 'string' ? await directory.ownerOfName(name, list, client) : undefined;
   if (own === undefined) {
-    const near = typeof name === 'string' ? await directory.nearestName(name, list, client) : undefined;
+    const near = typeof name === 'string' ? await directory.nearestNames(name, list, client) : [];
     const unknown = `Unknown ${list === 'tools' ? 'tool' : 'prompt'}`;
     return rpcErrorAnswer(RPC.invalidParams, withHint(unknown, near));
   }
