@@ -46,7 +46,10 @@ export function tablesFor(kind: DatabaseKind) {
         updatedAt: time(),
       },
     }),
-    /** Entries of the registry file and of sync that were deleted through the API. */
+    /**
+     * Entries of the registry file and of sync that were deleted through the API. A row stays until its entry changes: a container that
+     * is started again, or the file of another node, may name the entry later. Each row is one deregistration by hand.
+     */
     tombstones: defineEntity({
       name: 'Tombstone',
       tableName: 'tombstones',
