@@ -184,7 +184,7 @@ test('answers the calls of a crashed instance, which is stopped and refuses new 
   assert.equal(types, ['instance.stopped', 'instance.crashed', 'call.finished', 'call.finished']);
   for (const command of [() => ref.drain(), () => ref.resume(), () => ref.restart(), () => ref.leave(0)])
     command();
-  assert.equal([ref.state, ref.inFlight, ref.link], ['stopped', 0, undefined]);
+  assert.equal([ref.state, ref.inFlight, ref.opened], ['stopped', 0, undefined]);
 });
 
 test('closes a session that opens while its instance crashes', async () => {

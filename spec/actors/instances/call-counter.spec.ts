@@ -34,8 +34,10 @@ async function probed(era: Era, answers: readonly FinalEvent[]) {
       nowMs += 7;
       return of(answers[asked.push(method) - 1] ?? refused(0));
     });
-  const link = { transport: { peer: { ...PEER, era }, exchange }, lastMessageAtMs: 0 };
-  const actor = createActor(probe, { input: { link, timeoutMs: 10_000, ...systemClock, now: () => nowMs } });
+  const opened = { transport: { peer: { ...PEER, era }, exchange }, lastMessageAtMs: 0 };
+  const actor = createActor(probe, {
+    input: { opened, timeoutMs: 10_000, ...systemClock, now: () => nowMs },
+  });
   const outcome = toPromise(actor).catch(asGatewayError);
   actor.start();
   return { outcome: await outcome, asked };

@@ -147,7 +147,7 @@ function make(transport: TransportKind, open: Open, options: Partial<LeasesOptio
     definition: { template: 't', id: 'i', serverId: 's', transport },
     emit: () => {},
     ...spreadClock(untimedScheduler(), simulatedClock),
-    link: () => ({ openUpstream: open }),
+    transport: () => ({ openUpstream: open }),
     ...options,
   });
 }

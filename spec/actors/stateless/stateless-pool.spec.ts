@@ -112,7 +112,7 @@ test('relays messages outside of calls for processes, and over HTTP if the clien
     pool.lease(pipe, guest('ann')),
   ];
   await settled();
-  const found = leases.map(({ conversation }) => conversation.carrier instanceof StatelessUpstream);
+  const found = leases.map(({ conversation }) => conversation.callUpstream instanceof StatelessUpstream);
   assert.equal(found, [true, false, true]);
 });
 

@@ -99,13 +99,13 @@ export class Attempt implements Observer<ExchangeEvent> {
     const { upstream } = this.plan;
     const request = this.#request;
     const trace = this.#trace;
-    const { link } = this.ref;
+    const { opened } = this.ref;
     this.ref.calls.begin(this.#ownerId);
     try {
-      const conversation = upstream ?? link?.transport;
+      const conversation = upstream ?? opened?.transport;
       if (conversation === undefined) throw notConnected();
       // Messages of an independent conversation say nothing about the session of the instance.
-      if (upstream?.isIndependent !== true) this.#onMessage = link?.noteMessage;
+      if (upstream?.isIndependent !== true) this.#onMessage = opened?.noteMessage;
       this.#source = conversation.exchange(trace ? { ...request, trace } : request).subscribe(this);
       if (this.#hasEnded) this.#source.unsubscribe(); // the caller left at a message that came at once
     } catch (thrown) {

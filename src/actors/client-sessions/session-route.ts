@@ -275,7 +275,7 @@ class SessionAttempt implements At, AttemptPlan {
 
   ended({ error }: ExchangeEnding): void {
     if (!this.#isUnsafe) return;
-    const conversation = this.upstream ?? this.ref.link?.transport;
+    const conversation = this.upstream ?? this.ref.opened?.transport;
     const isForgotten = error === undefined && conversation?.endsAfterCall === true;
     this.#route.noteUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
   }

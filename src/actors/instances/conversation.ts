@@ -38,7 +38,7 @@ export interface LeaseRequest {
   /** How long the conversation stays open without a lease, in ms. Default: it is for this lease alone, and ends with it. */
   readonly idleMs?: number;
   /** Makes what carries its calls; called once for each conversation. Default: the conversation itself. */
-  readonly carrierOf?: ((upstream: Upstream) => CallUpstream) | undefined;
+  readonly callUpstreamOf?: ((upstream: Upstream) => CallUpstream) | undefined;
 }
 
 /**
@@ -95,7 +95,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   readonly #resolveGone: () => void;
   upstream: Upstream | undefined;
   /** Carries calls in the conversation; undefined until it is open. */
-  carrier: CallUpstream | undefined;
+  callUpstream: CallUpstream | undefined;
   #feed: Feed | undefined;
   #leases = 0;
   /** Those of sessions: a session keeps its lease between its calls. */
@@ -112,7 +112,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
   #settingLevel: Promise<void> | undefined;
 
   constructor(clock: Pick<Clock, 'now' | 'alarm'>, { request, key, open, listener }: ConversationInput) {
-    const { owner, isExclusive = true, isShared = false, holder, idleMs = 0, carrierOf } = request;
+    const { owner, isExclusive = true, isShared = false, holder, idleMs = 0, callUpstreamOf } = request;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.ownerId = owner.id;
     this.key = key;
@@ -126,7 +126,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     this.#idleMs = idleMs;
     this.usedAtMs = clock.now();
     if (idleMs > 0) this.#disarm = this.#arm(idleMs);
-    this.opening = this.#open(open, carrierOf);
+    this.opening = this.#open(open, callUpstreamOf);
     this.opening.catch(() => undefined); // its leases get the error
   }
 
@@ -217,7 +217,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  async #open(open: ConversationInput['open'], carrierOf: LeaseRequest['carrierOf']) {
+  async #open(open: ConversationInput['open'], callUpstreamOf: LeaseRequest['callUpstreamOf']) {
     const { signal } = this.#ending;
     let upstream: Upstream | undefined;
     try {
@@ -231,7 +231,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
       throw backendUnavailable('closed by the gateway', { delivered: 'no' });
     }
     this.upstream = upstream;
-    this.carrier = carrierOf?.(upstream) ?? upstream;
+    this.callUpstream = callUpstreamOf?.(upstream) ?? upstream;
     this.#listener.opened(this, upstream);
     upstream.closed$.subscribe(this);
     return upstream;

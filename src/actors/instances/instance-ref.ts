@@ -34,7 +34,7 @@ import type { LeaseRequest } from './conversation.ts';
 import type { InstanceActor, InstanceMachineSnapshot } from './instance.machine.ts';
 import type { InstanceContext, InstanceEmission } from './instance-setup.ts';
 import type { Lease } from './leases.ts';
-import type { SessionLink } from './session.ts';
+import type { OpenedTransport } from './session.ts';
 import type { ToolCache } from './tool-cache.ts';
 
 export class InstanceRef implements Candidate {
@@ -114,7 +114,7 @@ export class InstanceRef implements Candidate {
     return connected === 'ending' || (connected === 'closing' && isRestartExpected(snapshot.context, 1));
   }
   get peer(): Peer | undefined {
-    return this.link?.peer;
+    return this.opened?.peer;
   }
   /** The names of the tools that it lists, or listed before its last session ended; undefined when they are unknown. */
   get lastTools(): readonly string[] | undefined {
@@ -144,15 +144,15 @@ export class InstanceRef implements Candidate {
     return this.calls.latencyMs;
   }
   get tools(): ToolCache | undefined {
-    return this.link?.tools;
+    return this.opened?.tools;
   }
   get feed(): Feed | undefined {
-    return this.link?.feed;
+    return this.opened?.feed;
   }
   /** Its present session; undefined while there is none. */
-  get link(): SessionLink | undefined {
+  get opened(): OpenedTransport | undefined {
     const { status, context } = this.#actor.getSnapshot();
-    return status === 'active' ? context.link : undefined; // an actor that has ended still has its last session
+    return status === 'active' ? context.opened : undefined; // an actor that has ended still has its last session
   }
 
   /**
@@ -207,7 +207,7 @@ export class InstanceRef implements Candidate {
 
   /** Notifies the backend in the conversation of the instance, as Upstream.notify; dropped without a session. */
   notify(method: string, params: JsonObject, ownerId: string): void {
-    this.link?.transport.notify(method, params, ownerId);
+    this.opened?.transport.notify(method, params, ownerId);
   }
 
   /**
@@ -219,7 +219,7 @@ export class InstanceRef implements Candidate {
   reserve(
     ownerId: string,
     isContinuation = false,
-    conversation: Pick<Upstream, 'closed$'> | undefined = this.link?.transport,
+    conversation: Pick<Upstream, 'closed$'> | undefined = this.opened?.transport,
   ): Observable<never> {
     return new Observable((subscriber) => {
       if (conversation === undefined) return subscriber.complete();
@@ -273,9 +273,9 @@ export class InstanceRef implements Candidate {
   snapshot(score: number, ejection?: Ejection): InstanceSnapshot {
     const { context, value, status } = this.#actor.getSnapshot();
     const isWaiting = status === 'active' && value.connection === 'waiting';
-    const { definition, link, starting, calls, stderr, failures, checkedAtMs } = context;
+    const { definition, opened, starting, calls, stderr, failures, checkedAtMs } = context;
     const { state } = this;
-    const diagnostics = link === undefined ? starting?.() : link.transport.diagnostics();
+    const diagnostics = opened === undefined ? starting?.() : opened.transport.diagnostics();
     const { stderr: output = [] } = diagnostics ?? {};
     return {
       id: definition.id,
@@ -294,13 +294,13 @@ export class InstanceRef implements Candidate {
         ejection === undefined
           ? null
           : { reason: ejection.reason, until: this.#isoTime(context, ejection.untilMs) },
-      reason: this.reason ?? (link === undefined ? startingReason(diagnostics) : null),
+      reason: this.reason ?? (opened === undefined ? startingReason(diagnostics) : null),
       restarts: Math.max(0, context.sessions - 1) + context.failedStarts,
-      era: link?.peer.era ?? null,
+      era: opened?.peer.era ?? null,
       pid: diagnostics?.pid ?? null,
       // While a program that is started again is silent, the lines of the last one say why it ended.
-      stderr: link !== undefined || output.length > 0 ? output : stderr,
-      ...foundTransportOf(definition, link),
+      stderr: opened !== undefined || output.length > 0 ? output : stderr,
+      ...foundTransportOf(definition, opened),
     };
   }
 
@@ -335,9 +335,9 @@ function isRestartExpected(context: InstanceContext, more = 0): boolean {
 /** An HTTP server may turn out to speak the transport before Streamable HTTP. */
 function foundTransportOf(
   { transport }: InstanceDefinition,
-  link: SessionLink | undefined,
+  opened: OpenedTransport | undefined,
 ): Pick<InstanceSnapshot, 'foundTransport'> {
-  const found = link?.transport.kind ?? transport;
+  const found = opened?.transport.kind ?? transport;
   const isOther = found !== transport && TRANSPORT_TRAITS[found].isNetworked;
   return isOther ? { foundTransport: found } : {};
 }

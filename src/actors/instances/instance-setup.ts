@@ -15,12 +15,12 @@ import { backOffMs } from '../back-off.ts';
 import type { CallCounter } from './call-counter.ts';
 import type { Leases } from './leases.ts';
 import {
+  type OpenedTransport,
   type ProbeInput,
   type ProbeResult,
   probe,
   refusalOf,
   type SessionChange,
-  type SessionLink,
   session,
 } from './session.ts';
 
@@ -41,7 +41,7 @@ export interface InstanceContext extends InstanceActorInput {
   readonly leases: Leases;
   /** Counted by the handles that carry the calls, past the mailbox. */
   readonly calls: CallCounter;
-  readonly link: SessionLink | undefined;
+  readonly opened: OpenedTransport | undefined;
   /** The output of the program that is being opened; undefined while none is. */
   readonly starting: (() => TransportDiagnostics) | undefined;
   readonly lastPeer: Peer | undefined;
@@ -133,7 +133,7 @@ export const instanceSetup = setup({
     isIdle: ({ context }) => context.calls.isIdle,
     /** A backend that answers calls needs no probe; a message from before the last probe proves nothing. */
     hasNewMessage: ({ context }) =>
-      context.calls.carried > 0 && (context.link?.lastMessageAtMs ?? 0) > (context.checkedAtMs ?? 0),
+      context.calls.carried > 0 && (context.opened?.lastMessageAtMs ?? 0) > (context.checkedAtMs ?? 0),
     /** A leaving instance waits for calls in independent conversations, and needs no new session. */
     isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
     isLastRecovery: ({ context }) => context.failedRecoveries + 1 >= LIMITS.failedRecoveries,
@@ -147,11 +147,11 @@ export const instanceSetup = setup({
     /** The handshake is the first probe. */
     open: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.opened') return;
-      const { link, openingMs } = event;
+      const { opened, openingMs } = event;
       enqueue.assign({
-        link,
+        opened,
         starting: undefined,
-        lastPeer: link.peer,
+        lastPeer: opened.peer,
         ...afterPass(context),
         sessions: context.sessions + 1,
         openedAtMs: context.now(),
@@ -172,9 +172,9 @@ export const instanceSetup = setup({
     recordEnd: enqueueActions(({ context, event, enqueue }) => {
       if (event.type !== 'session.lost' && event.type !== 'session.closed') return;
       const { reason, stderr } = event;
-      if (context.link !== undefined)
-        enqueue.assign({ isDone: context.link.hasAnswered && reason === EXITED_CLEANLY });
-      enqueue.assign({ ...withoutLink(context), reason, stderr, refusal: event.refusal });
+      if (context.opened !== undefined)
+        enqueue.assign({ isDone: context.opened.hasAnswered && reason === EXITED_CLEANLY });
+      enqueue.assign({ ...withoutTransport(context), reason, stderr, refusal: event.refusal });
       const openingMs = event.type === 'session.closed' ? event.openingMs : undefined;
       if (openingMs === undefined) return;
       enqueue.assign(afterFailure(context));
@@ -185,7 +185,7 @@ export const instanceSetup = setup({
     /** After a close by the gateway, whose own reason is kept. */
     forgetSession: assign(({ context, event }) => {
       const { stderr } = event.type === 'session.closed' ? event : context;
-      return { ...withoutLink(context), stderr };
+      return { ...withoutTransport(context), stderr };
     }),
     /** A long-lived session resets the back-off, unless its server refused lastingly in the end. A program that ends after each call, by design, needs none. */
     scheduleOpening: assign(({ context }) => {
@@ -195,7 +195,7 @@ export const instanceSetup = setup({
           isDone: false,
           shortSessions: 0,
           openedAtMs: undefined,
-          link: undefined,
+          opened: undefined,
           backOffMs: 0,
           opensAtMs: nowMs,
         };
@@ -206,7 +206,7 @@ export const instanceSetup = setup({
       return {
         shortSessions,
         openedAtMs: undefined,
-        link: undefined,
+        opened: undefined,
         backOffMs: waitMs,
         opensAtMs: nowMs + waitMs,
       };
@@ -240,8 +240,8 @@ export const instanceSetup = setup({
   },
 });
 
-function withoutLink({ link, lastTools }: InstanceContext) {
-  return { link: undefined, starting: undefined, lastTools: link?.tools.names ?? lastTools };
+function withoutTransport({ opened, lastTools }: InstanceContext) {
+  return { opened: undefined, starting: undefined, lastTools: opened?.tools.names ?? lastTools };
 }
 
 /** A server that refuses for a reason that a repeat does not change is asked ever more rarely. Source: ADR 109. */
@@ -272,7 +272,7 @@ function afterFailure({ failures, failedRecoveries, now }: InstanceContext) {
   return { failures: failures + 1, failedRecoveries: failedRecoveries + 1, checkedAtMs: now() };
 }
 
-export function probeInput({ link, policy, now, alarm }: InstanceContext): ProbeInput {
-  if (link === undefined) throw new Error('an instance without a session is not probed');
-  return { link, timeoutMs: policy.probeTimeoutMs, now, alarm };
+export function probeInput({ opened, policy, now, alarm }: InstanceContext): ProbeInput {
+  if (opened === undefined) throw new Error('an instance without a session is not probed');
+  return { opened, timeoutMs: policy.probeTimeoutMs, now, alarm };
 }

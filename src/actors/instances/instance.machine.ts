@@ -36,9 +36,9 @@ export const instanceMachine = instanceSetup.createMachine({
     calls: new CallCounter(),
     leases: new Leases({
       ...input,
-      link: () => self.getSnapshot().context.link?.transport,
+      transport: () => self.getSnapshot().context.opened?.transport,
     }),
-    link: undefined,
+    opened: undefined,
     starting: undefined,
     lastPeer: undefined,
     lastTools: undefined,

@@ -36,7 +36,7 @@ export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   /** A conversation was opened, could not be, or ended: `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
   /** The present session of the instance; undefined while there is none. */
-  readonly link: () => Pick<Transport, 'openUpstream'> | undefined;
+  readonly transport: () => Pick<Transport, 'openUpstream'> | undefined;
 }
 
 /** Over a network a conversation costs little; on a pipe it is a process. */
@@ -135,10 +135,10 @@ export class Leases implements ConversationListener {
     signal: AbortSignal,
   ): Promise<Upstream | undefined> {
     if (before !== undefined) await before;
-    const link = this.#options.link();
-    if (link === undefined) throw notConnected();
+    const transport = this.#options.transport();
+    if (transport === undefined) throw notConnected();
     try {
-      return await link.openUpstream(profile, signal, owner.id, isShared);
+      return await transport.openUpstream(profile, signal, owner.id, isShared);
     } catch (thrown) {
       const { code } = asGatewayError(thrown);
       const failure = { code, reason: reasonOf(thrown) };

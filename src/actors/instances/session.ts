@@ -1,4 +1,4 @@
-// The actor that owns one transport, and with it one process or one connection: opens it, offers it as a link for requests, and
+// The actor that owns one transport, and with it one process or one connection: opens it, offers it for requests, and
 // reports its end. instance.machine.ts decides about health and restarts.
 
 import { defer, firstValueFrom, from, map, race, tap } from 'rxjs';
@@ -34,8 +34,8 @@ import { closeQuietly } from './conversation.ts';
 import type { Leases } from './leases.ts';
 import { type ListBudget, ToolCache } from './tool-cache.ts';
 
-/** An open session as its instance sees it. */
-export class SessionLink {
+/** The open transport of an instance, with what the instance knows from it. */
+export class OpenedTransport {
   readonly transport: Transport;
   readonly tools: ToolCache;
   /** Resource subscriptions and messages, for clients that share the conversation. */
@@ -98,7 +98,7 @@ export interface SessionEnd {
  */
 export type SessionChange =
   | { readonly type: 'session.starting'; readonly diagnostics: () => TransportDiagnostics }
-  | { readonly type: 'session.opened'; readonly link: SessionLink; readonly openingMs: number }
+  | { readonly type: 'session.opened'; readonly opened: OpenedTransport; readonly openingMs: number }
   | ({ readonly type: 'session.lost' } & SessionEnd)
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
   | { readonly type: 'list.changed'; readonly list: ListField }
@@ -125,9 +125,9 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
   return close;
 
   async function run(): Promise<void> {
-    let opened: Transport;
+    let started: Transport;
     try {
-      opened = await input.open(ending.signal, {
+      started = await input.open(ending.signal, {
         startTimeoutMs: policy.startTimeoutMs,
         onStarted: (diagnostics) => sendBack({ type: 'session.starting', diagnostics }),
         onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
@@ -138,56 +138,56 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
       const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };
       return sendBack({ type: 'session.closed', ...endOf(thrown), ...failed });
     }
-    transport = opened;
-    const end = await untilClosed(opened);
+    transport = started;
+    const end = await untilClosed(started);
     if (!ending.signal.aborted) sendBack({ type: 'session.lost', ...end });
     tools?.forget();
-    await closeQuietly(opened);
+    await closeQuietly(started);
     sendBack({ type: 'session.closed', ...end });
   }
 
-  async function untilClosed(opened: Transport): Promise<SessionEnd> {
+  async function untilClosed(started: Transport): Promise<SessionEnd> {
     try {
-      if (ending.signal.aborted) void closeQuietly(opened);
-      else follow(opened);
-      const { reason } = await firstValueFrom(opened.closed$);
+      if (ending.signal.aborted) void closeQuietly(started);
+      else follow(started);
+      const { reason } = await firstValueFrom(started.closed$);
       transport = undefined;
-      return { reason: leaving ?? reason, stderr: opened.diagnostics().stderr };
+      return { reason: leaving ?? reason, stderr: started.diagnostics().stderr };
     } catch (thrown) {
       return endOf(thrown);
     }
   }
 
-  function follow(opened: Transport): void {
+  function follow(started: Transport): void {
     const counted = budget && definition && { budget, ownerId: definition.serverId };
     let lastCut: string | undefined;
     const onCut = (reason: string): void => {
       if (reason !== lastCut) sendBack({ type: 'list.cut', list: 'tools', reason });
       lastCut = reason;
     };
-    const link = new SessionLink(opened, input, counted, onCut);
-    tools = link.tools;
-    opened.messages$.subscribe(link.noteMessage);
-    link.feed.messages(new Set()).subscribe(({ method }) => {
+    const opened = new OpenedTransport(started, input, counted, onCut);
+    tools = opened.tools;
+    started.messages$.subscribe(opened.noteMessage);
+    opened.feed.messages(new Set()).subscribe(({ method }) => {
       const list = changedList(method);
-      if (list === 'tools') void link.tools.invalidate();
+      if (list === 'tools') void opened.tools.invalidate();
       if (list !== undefined) sendBack({ type: 'list.changed', list });
     });
-    const listed = link.tools.refresh();
-    if (opened.peer.era !== 'modern' || opened.leaveEra === undefined) announce(link);
+    const listed = opened.tools.refresh();
+    if (started.peer.era !== 'modern' || started.leaveEra === undefined) announce(opened);
     else
-      void answersIn(link, listed, input).then((answers) => {
-        if (ending.signal.aborted || transport !== opened) return;
-        if (answers || opened.leaveEra?.() !== true) announce(link);
+      void answersIn(opened, listed, input).then((answers) => {
+        if (ending.signal.aborted || transport !== started) return;
+        if (answers || started.leaveEra?.() !== true) announce(opened);
         else {
           leaving = 'it announces the modern era but answers nothing in it; the legacy era is tried';
-          void closeQuietly(opened);
+          void closeQuietly(started);
         }
       });
   }
 
-  function announce(link: SessionLink): void {
-    sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, link });
+  function announce(opened: OpenedTransport): void {
+    sendBack({ type: 'session.opened', openingMs: now() - startedAtMs, opened });
   }
 
   function close(): void {
@@ -197,10 +197,14 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
 });
 
 /** False when a backend has sent nothing although its tools were requested LIMITS.silentEraMs ago. Source: ADR 121. */
-function answersIn(link: SessionLink, listed: Promise<void>, clock: Pick<Clock, 'alarm'>): Promise<boolean> {
-  const { lastMessageAtMs } = link;
+function answersIn(
+  opened: OpenedTransport,
+  listed: Promise<void>,
+  clock: Pick<Clock, 'alarm'>,
+): Promise<boolean> {
+  const { lastMessageAtMs } = opened;
   const listed$ = from(listed).pipe(map(() => true));
-  const silent$ = timer$(clock, LIMITS.silentEraMs).pipe(map(() => link.lastMessageAtMs > lastMessageAtMs));
+  const silent$ = timer$(clock, LIMITS.silentEraMs).pipe(map(() => opened.lastMessageAtMs > lastMessageAtMs));
   return firstValueFrom(race(listed$, silent$));
 }
 
@@ -234,7 +238,7 @@ export function refusalOf(thrown: unknown): HttpRefusal | undefined {
 // --- health probes: what passed and failed ones mean is decided in instance.machine.ts --------------------------------
 
 export interface ProbeInput extends Pick<Clock, 'now' | 'alarm'> {
-  readonly link: Pick<SessionLink, 'lastMessageAtMs'> & {
+  readonly opened: Pick<OpenedTransport, 'lastMessageAtMs'> & {
     readonly transport: Pick<Transport, 'peer' | 'exchange'>;
   };
   readonly timeoutMs: number;
@@ -258,13 +262,13 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
   try {
     await ask(input);
   } catch (failure) {
-    if (input.link.lastMessageAtMs <= startedAtMs) throw failure;
+    if (input.opened.lastMessageAtMs <= startedAtMs) throw failure;
     isAnswered = false;
   }
   return { durationMs: input.now() - startedAtMs, isAnswered };
 });
 
-async function ask({ link: { transport }, timeoutMs, alarm }: ProbeInput): Promise<void> {
+async function ask({ opened: { transport }, timeoutMs, alarm }: ProbeInput): Promise<void> {
   const { era } = transport.peer;
   const send = (method: string) => answerOf(transport.exchange({ method }), timeoutMs, { alarm });
   const answer = await send(era === 'modern' ? 'server/discover' : 'ping');

@@ -222,7 +222,7 @@ class StatelessRoute implements CallRoute {
         : deps.pool.leaseShared(ref, client.owner, extensions);
     const { conversation } = lease;
     const isReady = this.#logLevel === undefined || !conversation.requireLogLevel(this.#logLevel);
-    this.#held = { ref, lease, upstream: isReady ? conversation.carrier : undefined };
+    this.#held = { ref, lease, upstream: isReady ? conversation.callUpstream : undefined };
     return this.#held;
   }
 
@@ -243,7 +243,7 @@ class StatelessRoute implements CallRoute {
     // A program takes time to start on any instance; over a network a healthy backend opens at once.
     const isSpare = isNetworked(held.ref.definition) && this.#hasOther(held.ref, tried);
     const opened = () => {
-      held.upstream = held.lease.conversation.carrier;
+      held.upstream = held.lease.conversation.callUpstream;
       this.#leasedAt = this.#routeTo(held.ref, held.upstream);
     };
     return (isSpare ? race(ready$, this.#halfTime()) : ready$).pipe(

@@ -74,7 +74,7 @@ export class StatelessPool {
       isExclusive,
       idleMs: LIMITS.statelessIdleMs,
       // Messages of the backend outside of calls go to the call under way.
-      carrierOf: isExclusive || mayAsk ? (upstream) => new StatelessUpstream(upstream) : undefined,
+      callUpstreamOf: isExclusive || mayAsk ? (upstream) => new StatelessUpstream(upstream) : undefined,
     });
     if (isNew) {
       const bytes = profileBytes(profile);
@@ -94,7 +94,8 @@ export class StatelessPool {
       conversation,
       isNew,
       release: (isOver) => {
-        if (!isOver && isExclusive && mayAsk && conversation.carrier !== undefined) conversation.retire();
+        if (!isOver && isExclusive && mayAsk && conversation.callUpstream !== undefined)
+          conversation.retire();
         release();
       },
     };
