@@ -88,6 +88,8 @@ export class Outliers<C extends object> {
   /** Exponentially weighted time to the first message of a call, over all candidates. */
   #usualMs: number | undefined;
   #stopCheck: (() => void) | undefined;
+  /** Calls that were sent and have not ended. */
+  underWay = 0;
 
   constructor(options: OutlierOptions<C>) {
     this.#options = options;
@@ -113,6 +115,7 @@ export class Outliers<C extends object> {
     const atMs = this.#options.now();
     const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false };
     record.unanswered.push(call);
+    this.underWay += 1;
     const out = this.#out.get(candidate);
     if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) out.trial = call;
     if (this.#stopCheck === undefined) this.#scheduleCheck();
@@ -171,6 +174,7 @@ export class Outliers<C extends object> {
   }
 
   ended(call: SentCall<C>, how: CallVerdict): void {
+    this.underWay -= 1;
     const { record } = call;
     const index = call.isAnswered ? -1 : record.unanswered.lastIndexOf(call);
     if (index >= 0) record.unanswered.splice(index, 1);

@@ -97,7 +97,10 @@ export class Pool<C extends Candidate> {
   }
 
   #makeStrategy(): Strategy<C> {
-    return STRATEGIES[this.#options.policy().strategy].create(this.#options);
+    return STRATEGIES[this.#options.policy().strategy].create({
+      ...this.#options,
+      inFlight: () => this.outliers.underWay,
+    });
   }
 
   #apply(change: PoolChange<C>): void {

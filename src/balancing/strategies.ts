@@ -40,6 +40,8 @@ export const ARGUMENT = 'argument:';
 interface StrategyOptions {
   /** The settings in force. Default: those of the gateway. */
   readonly policy?: () => { readonly hashOn: string };
+  /** Calls in flight at all candidates. Default: their sum. */
+  readonly inFlight?: () => number;
   /** Returns [0, 1). Default: Math.random. */
   readonly random?: () => number;
 }
@@ -55,8 +57,6 @@ interface StrategyRow {
 
 /** Most candidates that `least_connections` compares for a call: the next ones in turn. Source: ADR 130. */
 const MAX_COMPARED = 64;
-/** More candidates than this take turns in groups of this size under `weighted_round_robin`. */
-const GROUP_SIZE = 32;
 /** Most candidates of which `health_based` computes the scores for a call. */
 const MAX_SCORED = 16;
 /** Draws of candidates that may not take the call, before all are asked. */
@@ -93,35 +93,55 @@ export const STRATEGIES = table({
   /**
    * Smooth weighted round robin, keyed by id. At every pick each candidate earns its share of one call; the candidate with the
    * highest credit gets the call and pays for it. Over as many calls as the sum of the weights, each candidate gets exactly its
-   * weight: 3:1 over 8 picks gives 6:2. Weights are read at every pick.
+   * weight: 3:1 over 8 picks gives 6:2.
    *
    * Credit is counted in calls, not in weights as in the common form of the algorithm. The order is the same while the candidates
    * stay; but when a heavy one leaves, the light ones have about one call of credit at most, not the whole weight, which would be
    * spent in one long run. Absent candidates neither earn nor pay.
    *
-   * More than GROUP_SIZE candidates form groups of neighbours, which take turns in the same way by the sums of their weights, as they
-   * were at the last turn of the group.
+   * A candidate is asked for its weight, and whether it may take calls, when it is to be chosen, and one more at each pick in turn: reading
+   * the numbers of 1,000 instances would take longer than the rest of the pick.
    */
   weighted_round_robin: {
     meaning: 'each in turn, by weight',
     create: <C extends Candidate>(): Strategy<C> => {
-      const credits: Credits = new Map();
-      const ofGroups: Credits = new Map();
-      let grouped: readonly C[] = [];
-      let groups: readonly Group<C>[] = [];
-      const membersInTurn = (candidates: readonly C[]): readonly C[] => {
-        if (candidates !== grouped) [grouped, groups] = [candidates, groupsOf(candidates)];
-        const group = nextByWeight(groups, ofGroups);
-        if (group === undefined) return candidates;
-        group.weight = sumOfWeights(group.members);
-        return group.members;
+      const remembered = new Map<string, number>();
+      let known: readonly C[] = [];
+      let credits = new Float64Array();
+      let weights = new Float64Array(); // 0: may not take calls
+      let total = 0;
+      let turn = 0;
+      const read = (candidates: readonly C[]): void => {
+        for (const [index, { id }] of known.entries()) remembered.set(id, credits[index] ?? 0);
+        if (remembered.size > candidates.length + MOST_AWAY) remembered.clear();
+        known = candidates;
+        credits = Float64Array.from(candidates, ({ id }) => remembered.get(id) ?? 0);
+        weights = Float64Array.from(candidates, ({ weight }) => weight);
+        total = sum(weights);
+        turn = 0;
       };
       return (candidates, mayTake) => {
-        const few = candidates.length > GROUP_SIZE ? membersInTurn(candidates) : candidates;
-        const chosen =
-          nextByWeight(few.filter(mayTake), credits) ?? nextByWeight(candidates.filter(mayTake), credits);
-        if (credits.size > candidates.length + MOST_AWAY) credits.clear();
-        return chosen;
+        if (candidates !== known) read(candidates);
+        const ask = (index: number): boolean => {
+          const candidate = candidates[index];
+          if (candidate === undefined) return false;
+          const weight = mayTake(candidate) ? candidate.weight : 0;
+          total += weight - (weights[index] ?? 0);
+          weights[index] = weight;
+          return weight > 0;
+        };
+        turn = (turn + 1) % candidates.length;
+        ask(turn);
+        let index = highestCredit(credits, weights, total);
+        if (!ask(index)) {
+          // Also those that had no room when they were asked.
+          for (const other of candidates.keys()) ask(other);
+          index = highestCredit(credits, weights, total);
+        }
+        if (index < 0) return undefined;
+        earn(credits, weights, total);
+        credits[index] = (credits[index] ?? 0) - 1;
+        return candidates[index];
       };
     },
   },
@@ -169,7 +189,7 @@ export const STRATEGIES = table({
   consistent_hash: {
     meaning:
       'the same one for the same caller or argument, while that is not busier than 1.25 times the mean',
-    create: <C extends Candidate>({ policy }: StrategyOptions = {}): Strategy<C> => {
+    create: <C extends Candidate>({ policy, inFlight }: StrategyOptions = {}): Strategy<C> => {
       const inTurn = inTurns<C>(() => 0);
       let hashed: readonly C[] = [];
       let hashes = new Uint32Array();
@@ -180,14 +200,18 @@ export const STRATEGIES = table({
           hashed = candidates;
           hashes = Uint32Array.from(candidates, ({ id }) => hashOf(id));
         }
-        let bound: number | undefined;
-        const mayAlsoTake = (candidate: C): boolean => {
-          if (!mayTake(candidate)) return false;
-          if (candidate.inFlight === 0) return true;
-          bound ??= LOAD_BOUND * meanInFlight(candidates, mayTake);
-          return candidate.inFlight < bound;
+        const hash = hashOf(key);
+        const firstBelow = (mean: () => number): C | undefined => {
+          let bound: number | undefined;
+          return firstByHash(candidates, hashes, hash, (candidate) => {
+            if (!mayTake(candidate)) return false;
+            if (candidate.inFlight === 0) return true;
+            bound ??= LOAD_BOUND * mean();
+            return candidate.inFlight < bound;
+          });
         };
-        return firstByHash(candidates, hashes, hashOf(key), mayAlsoTake);
+        const ofAll = inFlight && firstBelow(() => inFlight() / candidates.length);
+        return ofAll ?? firstBelow(() => meanInFlight(candidates, mayTake));
       };
     },
   },
@@ -237,42 +261,23 @@ export function firstAfter(candidates: readonly Candidate[], id: string): number
   return low;
 }
 
-/** By id. */
-type Credits = Map<string, number>;
-type Weighted = Pick<Candidate, 'id' | 'weight'>;
-
-interface Group<C> extends Weighted {
-  weight: number;
-  readonly members: readonly C[];
-}
-
-function nextByWeight<W extends Weighted>(items: readonly W[], credits: Credits): W | undefined {
-  const weights = sumOfWeights(items);
-  let chosen: W | undefined;
+/** Index of the highest credit after this pick, of those with a weight; -1 without one. */
+function highestCredit(credits: Float64Array, weights: Float64Array, total: number): number {
+  let chosen = -1;
   let highest = Number.NEGATIVE_INFINITY;
-  for (const item of items) {
-    const credit = (credits.get(item.id) ?? 0) + item.weight / weights;
-    credits.set(item.id, credit);
-    if (credit > highest + ROUNDING) {
-      highest = credit;
-      chosen = item;
-    }
+  for (let index = 0; index < weights.length; index += 1) {
+    const weight = weights[index] ?? 0;
+    const credit = (credits[index] ?? 0) + weight / total;
+    if (weight === 0 || credit <= highest + ROUNDING) continue;
+    chosen = index;
+    highest = credit;
   }
-  if (chosen !== undefined) credits.set(chosen.id, highest - 1);
   return chosen;
 }
 
-function groupsOf<C extends Candidate>(candidates: readonly C[]): Group<C>[] {
-  return Array.from({ length: Math.ceil(candidates.length / GROUP_SIZE) }, (_, index) => {
-    const members = candidates.slice(index * GROUP_SIZE, (index + 1) * GROUP_SIZE);
-    return { id: String(index), weight: sumOfWeights(members), members };
-  });
-}
-
-function sumOfWeights(items: readonly Weighted[]): number {
-  let total = 0;
-  for (const { weight } of items) total += weight;
-  return total;
+function earn(credits: Float64Array, weights: Float64Array, total: number): void {
+  for (let index = 0; index < weights.length; index += 1)
+    credits[index] = (credits[index] ?? 0) + (weights[index] ?? 0) / total;
 }
 
 /** All candidates that may take the call, if the list is no longer than `size`; else as many random ones, some perhaps twice. */
@@ -357,6 +362,8 @@ function meanInFlight<C extends Candidate>(
   return total / count;
 }
 
-function sum(numbers: readonly number[]): number {
-  return numbers.reduce((total, number) => total + number, 0);
+function sum(numbers: readonly number[] | Float64Array): number {
+  let total = 0;
+  for (let index = 0; index < numbers.length; index += 1) total += numbers[index] ?? 0;
+  return total;
 }

@@ -51,6 +51,10 @@ test('each call ends once, as its last instance ended it, and is repeated only w
       }
       const found = harness.fleet.all().map(({ inFlight }) => inFlight);
       assert.equal(found, [0, 0, 0, 0, 0]);
+      const underWay = harness.fleet.templates.map(
+        (name) => harness.fleet.group(name).pool.outliers.underWay,
+      );
+      assert.equal(underWay, [0], 'the pool counts the same');
       const finished = harness.attempts().length;
       assert.is(finished, fates.flat().length);
       assert.is(finished - harness.eventsOf('call.retried').length, names.length);
