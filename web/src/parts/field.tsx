@@ -22,9 +22,14 @@ export function Field({ label, hint, isRequired = false, children }: FieldProps)
       {cloneElement(children, { id, ...describes })}
       {hint !== undefined && (
         <p class="hint" id={`${id}-hint`}>
-          {hint}
+          {typeof hint === 'string' ? withCode(hint) : hint}
         </p>
       )}
     </div>
   );
+}
+
+/** The text with what is between backticks as code. */
+function withCode(text: string): ComponentChildren {
+  return text.split('`').map((part, index) => (index % 2 === 1 ? <code key={index}>{part}</code> : part));
 }
