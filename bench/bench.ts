@@ -63,7 +63,12 @@ export class Bench {
   }
 
   /** Puts one case under load once. */
-  async load(one: Case, connections: number, seconds = this.options.seconds, warmUpSeconds = 0.5) {
+  async load(
+    one: Case,
+    connections: number,
+    seconds = this.options.seconds,
+    warmUpSeconds = this.options.warmUpSeconds,
+  ) {
     const result = await load(one, { connections, seconds, warmUpSeconds });
     const rate = Math.round(result.requestsPerSecond);
     const cpu = result.cpuMicrosecondsPerCall?.toFixed(1) ?? '-';

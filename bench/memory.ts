@@ -10,7 +10,7 @@ import { PIPE_TEMPLATE } from './paths.ts';
 import { residentBytes } from './process-usage.ts';
 
 /** Time of a gateway from its start until its memory at rest is read. */
-const REST_MS = 20_000;
+const REST_MS = 14_000;
 const SESSIONS_AT_ONCE = 16;
 /** Until closed connections and the requests of the start are forgotten. */
 const SETTLE_MS = 1_000;

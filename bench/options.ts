@@ -10,6 +10,7 @@ export interface BenchmarkOptions {
   readonly isQuick: boolean;
   /** Measured time of one case in one round. */
   readonly seconds: number;
+  readonly warmUpSeconds: number;
   /** Connections of the main case besides 16, where its bars hold. */
   readonly otherConnections: readonly number[];
   /** Names of the paths and parts to measure. */
@@ -22,9 +23,12 @@ export interface BenchmarkOptions {
   readonly many: number;
 }
 
+/** Parts that `--quick` leaves out. */
+const NOT_QUICK: readonly string[] = ['new-sessions', 'consoles'];
+
 /** Shown by --help. */
 export const usageFor = (names: readonly string[]): string => `npm run bench -- [options]
-  --quick            one round of 1 s, 16 connections only; writes no files
+  --quick            one round of 0.7 s, 16 connections only, without the parts ${NOT_QUICK.join(' and ')}; writes no files
   --rounds N         rounds of the main case, alternating (default 9)
   --seconds N        measured seconds per case and round (default 2)
   --connections A,B  further connections of the main case besides 16 (default 1,64,256)
@@ -59,12 +63,16 @@ export function readOptions(
     rounds: positive('rounds', rounds ?? (quick ? '1' : '9')),
     repeats: quick ? 1 : 5,
     isQuick: quick,
-    seconds: positive('seconds', seconds ?? (quick ? '1' : '2')),
+    seconds: positive('seconds', seconds ?? (quick ? '0.7' : '2')),
+    warmUpSeconds: quick ? 0.25 : 0.5,
     otherConnections: (connections ?? (quick ? '' : '1,64,256'))
       .split(',')
       .filter((count) => count !== '')
       .map((count) => positive('connections', count)),
-    only: only === undefined ? names : only.split(',').map((name) => known(name, names)),
+    only:
+      only === undefined
+        ? names.filter((name) => !(quick && NOT_QUICK.includes(name)))
+        : only.split(',').map((name) => known(name, names)),
     isJson: values.json,
     writes: values.write || !isPartial,
     many: quick ? 200 : 1_000,

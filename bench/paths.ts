@@ -36,7 +36,6 @@ export const PATH_NAMES = Object.keys(PATHS) as readonly PathName[];
 const AT = 16;
 /** Rounds at other numbers of connections. */
 export const OTHER_ROUNDS = 2;
-const WARM_UP_SECONDS = 2;
 
 const parameters = { name: 'echo', arguments: { text: 'Is this the way to the stage?' } };
 const rpcCall = { jsonrpc: '2.0', id: 1, method: 'tools/call' };
@@ -78,9 +77,9 @@ export function callsOf(
 
 /** The CPU time per call of each path relative to the bare proxy, at 16 connections, and its p99 where that has a bar. */
 export async function measurePaths(bench: Bench, names: readonly PathName[]): Promise<Figure[]> {
-  const { rounds, otherConnections } = bench.options;
+  const { rounds, otherConnections, warmUpSeconds } = bench.options;
   const cases = await openCases(bench, names);
-  for (const one of cases) await bench.load(one, AT, 0.1, WARM_UP_SECONDS);
+  for (const one of cases) await bench.load(one, AT, 0.1, 4 * warmUpSeconds);
   const results = await bench.rounds(cases, rounds, AT);
   for (const connections of otherConnections) await bench.rounds(cases, OTHER_ROUNDS, connections);
   return names.flatMap((name, index): Figure[] => {
