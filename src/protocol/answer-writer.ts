@@ -1,6 +1,6 @@
 // One request of a client that is under way: observes its exchange, and answers once or not at all. An answer that takes longer than a
 // second begins as an event stream, which keeps the connection alive. How messages are written is a matter of the era:
-// legacy/legacy-call.ts, modern/modern-exchange.ts.
+// legacy/legacy-call.ts, modern/modern-call.ts.
 
 import type { Observable, Subscription } from 'rxjs';
 import { type Clock, SLOW_MS } from '../domain/clock.ts';

@@ -1,79 +1,113 @@
-// A modern request: its envelope, and the keys that bind texts to it.
-
+import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { checkVersion, pathKey, readEnvelope } from '../../../src/protocol/modern/modern-call.ts';
-import { RpcFailure } from '../../../src/protocol/rpc.ts';
+import { noHealthyInstance, toolNotFound } from '../../../src/domain/error-catalogue.ts';
+import { GATEWAY_INFO } from '../../../src/domain/version.ts';
 import { suite } from '../../helpers/suite.ts';
+import { KEY, modernHarness, outcomeOf, resultOf } from './modern-harness.ts';
 
 const test = suite('modern call');
 
-test('keys of different purposes, owners and templates never collide', () => {
-  const keys = [
-    pathKey('p', { owner: { id: 'a' }, template: 'b' }),
-    pathKey('p', { owner: { id: 'a","b' }, template: '' }),
-    pathKey('p', { owner: { id: 'a' }, template: undefined }),
-    pathKey('p","a', { owner: { id: 'a' }, template: 'b' }),
-    pathKey('p', { owner: { id: 'a' }, template: 'null' }),
+const call = { name: 'add', arguments: {} };
+const done = { content: [], resultType: 'complete' };
+
+test('an answer that takes longer than a second is sent on an event stream that began meanwhile', async () => {
+  mock.timers.enable({ apis: ['setTimeout', 'setInterval'] });
+  const { backends, send } = modernHarness();
+  const [long, short, failed] = [
+    await send('tools/call', call, { id: 1 }),
+    await send('tools/call', call, { id: 2 }),
+    await send('tools/call', call, { id: 3 }),
   ];
-  assert.is(new Set(keys).size, keys.length);
+  mock.timers.tick(800);
+  backends.exchanges[1]?.result(done);
+  assert.equal([long.opened, resultOf(short)], [undefined, done]);
+  mock.timers.tick(400);
+  assert.equal([long.status, long.events.events, short.opened], [200, [], undefined]);
+  backends.exchanges[0]?.result(done);
+  backends.exchanges[2]?.refuse(-32601);
+  const end = [{ jsonrpc: '2.0', id: 1, result: done }];
+  assert.equal([long.events.messages, long.events.isEnded], [end, true]);
+  assert.is(Object(failed.events.messages[0]?.error).code, -32601);
+  mock.timers.reset();
 });
 
-const P = 'io.modelcontextprotocol/';
-const good = {
-  [`${P}protocolVersion`]: '2026-07-28',
-  [`${P}clientCapabilities`]: { roots: {} },
-  [`${P}clientInfo`]: { name: 'c', version: '1' },
-};
-
-function failure(act: () => unknown): RpcFailure {
-  try {
-    act();
-  } catch (thrown) {
-    if (thrown instanceof RpcFailure) return thrown;
-    throw thrown;
+test('only notifications that the request opted in to come before the answer', async () => {
+  const { backends, send } = modernHarness();
+  const quiet = await send('tools/call', call);
+  const warned = await send('tools/call', call, { meta: { [KEY.logLevel]: 'warning' } });
+  for (const exchange of backends.exchanges) {
+    exchange.notify('notifications/progress', { progress: 1 });
+    for (const level of ['debug', 'info', 'warning', 'error', 'odd'])
+      exchange.notify('notifications/message', { level });
+    exchange.notify('notifications/tools/list_changed');
+    exchange.notify('notifications/resources/updated', { uri: 'x' });
+    exchange.emit({ kind: 'interrupted', retryMs: 1 });
+    exchange.result(done);
   }
-  throw new Error('it was accepted');
-}
+  assert.is(quiet.opened, undefined);
+  const received = warned.events.messages.map(({ params }) => JSON.stringify(params));
+  assert.equal(received.slice(0, 3), ['{"level":"warning"}', '{"level":"error"}', '{"level":"odd"}']);
+  assert.is(received.length, 4);
+});
 
-test('an invalid envelope is refused with the name of the field', () => {
-  const table: readonly [change: Record<string, unknown>, key: string, problem: string][] = [
-    [{ [`${P}protocolVersion`]: undefined }, `${P}protocolVersion`, 'missing'],
-    [{ [`${P}protocolVersion`]: 20260728 }, `${P}protocolVersion`, 'must be a string'],
-    [{ [`${P}clientCapabilities`]: undefined }, `${P}clientCapabilities`, 'missing'],
-    [{ [`${P}clientCapabilities`]: null }, `${P}clientCapabilities`, 'must be an object'],
-    [{ [`${P}clientCapabilities`]: [] }, `${P}clientCapabilities`, 'must be an object'],
-    [{ [`${P}clientInfo`]: 'me' }, `${P}clientInfo`, 'must be an object'],
-    [{ [`${P}logLevel`]: 'loud' }, `${P}logLevel`, 'must be a log level'],
-    [{ progressToken: {} }, 'progressToken', 'must be a string or a number'],
+test('errors of a backend have status 200, except codes with an HTTP status', async () => {
+  const { backends, send } = modernHarness();
+  const table: readonly [code: number, expected: string][] = [
+    [-32601, '404 -32601'],
+    [-32602, '200 -32602'],
+    [-32603, '200 -32603'],
+    [-32020, '400 -32020'],
+    [-32021, '400 -32021'],
+    [-32022, '400 -32022'],
+    [-32002, '200 -32602'],
+    [-32042, '200 -32603'],
+    [7, '200 7'],
   ];
-  for (const [change, key, problem] of table) {
-    const meta = JSON.parse(JSON.stringify({ ...good, ...change }));
-    const { status, error } = failure(() => readEnvelope({ _meta: meta }));
-    assert.equal([status, error.code, error.data], [400, -32602, { envelope: { key, problem } }]);
-  }
-  for (const params of [{}, { _meta: null }, { _meta: [] }]) {
-    const { status, error } = failure(() => readEnvelope(params));
-    assert.equal([status, error.code], [400, -32602]);
+  for (const [code, expected] of table) {
+    const reply = await send('tools/call', call);
+    backends.last.refuse(code);
+    assert.is(outcomeOf(reply), expected);
   }
 });
 
-test('an envelope has at most 32 Ki units of capabilities and client', () => {
-  const large = { x: 'x'.repeat(32 * 1024) };
-  for (const [field, value] of [
-    ['clientCapabilities', large],
-    ['clientInfo', { ...good[`${P}clientInfo`], ...large }],
-  ] as const) {
-    const { status, error } = failure(() => readEnvelope({ _meta: { ...good, [`${P}${field}`]: value } }));
-    assert.equal([status, error.code], [400, -32602]);
+test('failures of the gateway have their HTTP status, unless the request was wrong', async () => {
+  const { backends, send, faults } = modernHarness();
+  const table: readonly [failure: Error, expected: string][] = [
+    [noHealthyInstance('t'), '503 503'],
+    [toolNotFound('add', 't'), '200 -32602'],
+    [new Error('a bug'), '500 -32603'],
+  ];
+  for (const [failure, expected] of table) {
+    const reply = await send('tools/call', call, { id: 'mine' });
+    backends.last.fail(failure);
+    assert.equal([outcomeOf(reply), reply.message.id], [expected, 'mine']);
+    assert.not.match(JSON.stringify(reply.message), /a bug/);
+    assert.equal(reply.headers, expected === '503 503' ? ['Retry-After', '2'] : []);
   }
+  const reply = await send('tools/call', call);
+  backends.last.complete();
+  assert.is(outcomeOf(reply), '500 -32603');
+  assert.equal(reply.log, { rpcMethod: 'tools/call', rpcError: -32_603, errorCode: 'INTERNAL_ERROR' });
+  const found = faults.map((fault) => Object(fault).cause.message);
+  assert.equal(found, ['a bug', 'the exchange ended without an answer']);
 });
 
-test('the refusal of an unsupported revision names the supported ones', () => {
-  checkVersion('2026-07-28');
-  for (const requested of ['v999.0.0', '2025-11-25', '2026-07-29', '']) {
-    const { status, error } = failure(() => checkVersion(requested));
-    assert.equal([status, error.code, error.data], [400, -32022, { supported: ['2026-07-28'], requested }]);
-  }
+test('a result of all templates names the gateway, and no peer is asked for its name', async () => {
+  const { backends, send } = modernHarness();
+  backends.peers = () => {
+    throw new Error('they were asked');
+  };
+  const reply = await send('tools/call', call, { template: undefined });
+  backends.last.result({ content: [] });
+  assert.equal(resultOf(reply)._meta, { [KEY.serverInfo]: GATEWAY_INFO });
+});
+
+test('a question to a client without the capability ends the call with -32021', async () => {
+  const { backends, send } = modernHarness();
+  const reply = await send('tools/call', call);
+  backends.last.ask('sampling/createMessage');
+  assert.equal([outcomeOf(reply), backends.last.isCancelled], ['400 -32021', true]);
+  assert.is(backends.last.replies.length, 1);
 });
 
 test.run();

@@ -22,7 +22,7 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
-import { invalidParams, type ModernCall } from './modern-call.ts';
+import { invalidParams, type ModernRequest } from './modern-request.ts';
 
 /** Open streams of all owners. */
 export const MOST_STREAMS = 10_000;
@@ -46,7 +46,7 @@ export class ListenStreams {
   }
 
   /** Acknowledges the granted changes, then sends them; ends at once if none are granted. RpcFailure (-32602), QUEUE_FULL. */
-  open(call: ModernCall, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
+  open(call: ModernRequest, reply: McpReply, capabilities: JsonObject, serverInfo: JsonObject): void {
     const { id, backends, owner, params } = call;
     const { profile } = call.envelope;
     const { shown, wanted } = grant(params, capabilities);

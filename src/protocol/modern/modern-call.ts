@@ -1,132 +1,222 @@
-// One request of a modern client that was read and checked, its `_meta`, and the keys that bind encrypted texts to it.
-// modern-exchange.ts carries it.
+// One request of a modern client that is under way: writes the answer as JSON when no message came before it and it takes no longer than
+// a second, else as an event stream. The request is cancelled when the client closes the connection. modern-endpoint.ts has chosen its
+// destination.
+// Source: MCP 2026-07-28 basic/transports/streamable-http, basic/patterns/cancellation.
 
-import { createHash } from 'node:crypto';
-import type { ClientProfile } from '../../domain/client.ts';
-import {
-  canonicalText,
-  fieldValue,
-  isFields,
-  isJsonObject,
-  type JsonFields,
-  type JsonObject,
-  JsonText,
-} from '../../domain/json.ts';
-import { hasMoreValues } from '../../domain/json-scanner.ts';
-import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { type ErrorCode, hasCode } from '../../domain/errors.ts';
+import { type Answer, type CallReport, isFinal } from '../../domain/exchange.ts';
+import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
-import { cutText } from '../../domain/text.ts';
+import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../domain/mcp.ts';
+import { AnswerWriter } from '../answer-writer.ts';
+import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
-  declaredFields,
-  isProfileTooLarge,
-  MOST_PROFILE_UNITS,
-  MOST_PROFILE_VALUES,
-} from '../client-bounds.ts';
-import type { Backends, Owner } from '../ports.ts';
-import { RpcFailure } from '../rpc.ts';
+  type InputRequest,
+  type InputRequests,
+  missingCapabilities,
+  missingCapabilityError,
+} from '../input-requests.ts';
+import type { CallParking } from '../ports.ts';
+import { errorMessage, notificationMessage, RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
+import { infoFor } from './modern-discover.ts';
+import { completed, modernError, requestedVisits, resultTypeOf } from './modern-over-legacy.ts';
+import { invalidParams, type ModernRequest } from './modern-request.ts';
+import type { ModernRouting } from './modern-routing.ts';
 
-/** A request, its owner, and the backends of its path. */
-export interface ModernCall {
-  readonly id: JsonRpcId;
-  readonly method: string;
-  readonly params: JsonFields;
-  readonly envelope: Envelope;
-  readonly owner: Owner;
-  /** Undefined for all templates together. */
-  readonly template: string | undefined;
-  readonly backends: Backends;
+export interface ModernCallDeps {
+  readonly routing: ModernRouting;
+  readonly alarm: Clock['alarm'];
+  onFault(error: unknown): void;
+  readonly parked: CallParking;
 }
 
-/** Arguments with more values are compared as text. */
-const MOST_CANONICAL_VALUES = 10_000;
+export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
+  readonly #request: ModernRequest;
+  readonly #reply: McpReply;
+  readonly #deps: ModernCallDeps;
+  #stream: McpStream | undefined;
 
-export function pathKey(
-  purpose: string,
-  { owner, template }: Pick<ModernCall, 'owner' | 'template'>,
-): string {
-  return JSON.stringify([purpose, template ?? null, owner.id]);
-}
-
-/**
- * A key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses. Not for the hot
- * path.
- */
-export function callKey(call: ModernCall): string {
-  const { method, params } = call;
-  const { name = null, uri = null, arguments: args = {} } = params;
-  // Many arguments are not parsed: a retry repeats them as they were.
-  const isLarge = args instanceof JsonText && hasMoreValues(args.bytes, MOST_CANONICAL_VALUES);
-  const digest = createHash('sha256')
-    .update(canonicalText([name, uri, isLarge ? args.text : args].map(fieldValue)))
-    .digest('base64url');
-  return `${pathKey(method, call)}${digest}`;
-}
-
-/** The refusal of `params`: an answer like those of backends, hence 200. */
-export function invalidParams(message: string, data?: JsonObject): RpcFailure {
-  return new RpcFailure(200, { code: RPC.invalidParams, message, ...(data === undefined ? {} : { data }) });
-}
-
-// The `_meta` of every modern request. headers.ts compares the headers that repeat some of it. Source: MCP 2026-07-28
-// basic/index#meta.
-
-interface Envelope {
-  readonly profile: ClientProfile;
-  /** The least severe level of log messages; undefined for no log messages. */
-  readonly logLevel: string | undefined;
-  /** Identifies the request in progress notifications; undefined for no progress. */
-  readonly progressToken: string | number | JsonText | undefined;
-}
-
-/** Throws RpcFailure, 400 with -32602, when a required field (not `clientInfo`) is missing or one is malformed. */
-export function readEnvelope(params: JsonFields): Envelope {
-  const meta = params._meta;
-  if (!isFields(meta)) throw badEnvelope('_meta', meta === undefined ? 'missing' : 'must be an object');
-  const protocolVersion = meta[META.protocolVersion];
-  const capabilities = fieldValue(meta[META.clientCapabilities]);
-  const clientInfo = fieldValue(meta[META.clientInfo]) ?? {};
-  const progressToken = meta[META.progressToken] ?? undefined;
-  const logLevel = meta[META.logLevel] ?? undefined;
-  if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, protocolVersion, 'a string');
-  if (!isJsonObject(capabilities)) throw badField(META.clientCapabilities, capabilities, 'an object');
-  if (!isJsonObject(clientInfo)) throw badField(META.clientInfo, clientInfo, 'an object');
-  if (progressToken !== undefined && !isToken(progressToken)) {
-    throw badField(META.progressToken, progressToken, 'a string or a number');
+  constructor(request: ModernRequest, report: CallReport, reply: McpReply, deps: ModernCallDeps) {
+    super(report);
+    this.#request = request;
+    this.#reply = reply;
+    this.#deps = deps;
   }
-  if (logLevel !== undefined && !isLogLevel(logLevel)) throw badField(META.logLevel, logLevel, 'a log level');
-  if (isProfileTooLarge(capabilities, clientInfo)) {
-    const most = `${MOST_PROFILE_VALUES} values or ${MOST_PROFILE_UNITS} characters`;
-    const problem = `has, together with ${META.clientInfo}, more than ${most}`;
-    throw badEnvelope(META.clientCapabilities, problem);
+
+  // --- for the writer ----------------------------------------------------------------------------------------------
+
+  get isAggregate(): boolean {
+    return this.#request.template === undefined;
   }
-  const profile = {
-    protocolVersion,
-    capabilities: declaredFields(capabilities),
-    clientInfo: declaredFields(clientInfo),
-  };
-  return { profile, logLevel, progressToken };
+
+  begin(): McpStream {
+    this.#stream ??= this.#reply.stream();
+    return this.#stream;
+  }
+
+  take(answer: Answer | ClientQuestion): void {
+    if ('kind' in answer) this.#ask(answer);
+    else this.#handle(answer);
+  }
+
+  failureOf(thrown: unknown): RpcFailure {
+    return rpcFailureOf(explained(thrown), this.#request.id);
+  }
+
+  refuse({ status, error, errorCode, headers }: RpcFailure, thrown: unknown): void {
+    // A parameter that the gateway itself refuses gets the answer that a backend would give.
+    const isAnswer = error.code === RPC.invalidParams && !(thrown instanceof RpcFailure);
+    this.#refuseWith(error, isAnswer ? 200 : status, headers, errorCode);
+  }
+
+  noteInstance(instanceId: string): void {
+    this.#reply.log.instanceId = instanceId;
+  }
+
+  onFault(error: unknown): void {
+    this.#deps.onFault(error);
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  #handle(answer: Answer): void {
+    const { event, instanceId } = answer;
+    this.noteInstanceOf(answer);
+    if (isFinal(event)) this.report.ended(event);
+    switch (event.kind) {
+      case 'result':
+        this.#answer(resultMessage(this.#request.id, this.#finished(event.result, instanceId)), 200);
+        return;
+      case 'error':
+        this.#takeError(event.error, instanceId);
+        return;
+      case 'notification':
+        this.#notify(event);
+        return;
+      case 'request':
+        this.#refuseRequest(event);
+        return;
+      case 'interrupted':
+        return; // clients of this era do not poll
+    }
+  }
+
+  /** The call is parked. It is cancelled if its client cannot answer: the requests of the backend get an error. */
+  #ask(asked: ClientQuestion): void {
+    const { owner, method } = this.#request;
+    this.noteInstanceOf(asked);
+    const isAsked = this.#require(Object.fromEntries(asked.requests), { p: asked.id });
+    if (isAsked) return;
+    const resumed = this.#deps.parked.resume(asked.id, owner, method, new Map());
+    resumed?.subscribe({ error: () => undefined }).unsubscribe();
+  }
+
+  #takeError(error: JsonRpcError, instanceId: string): void {
+    const { method, params } = this.#request;
+    const visits = hasRounds(method) ? requestedVisits(error) : undefined;
+    if (visits === undefined) this.#fail(modernError(method, params, error));
+    else this.#require(visits, { i: instanceId });
+  }
+
+  /** Answers with input requests: the client repeats the request with its responses. False when it cannot answer them. */
+  #require(requests: InputRequests, state: JsonObject): boolean {
+    const request = this.#request;
+    const missing = this.#missing(Object.values(requests));
+    if (missing !== undefined) {
+      this.#fail(missingCapabilityError(missing));
+      return false;
+    }
+    const result = this.#deps.routing.inputRequired(request, requests, state, infoFor(request));
+    this.report.ended({ kind: 'result', result });
+    this.#answer(resultMessage(request.id, result), 200);
+    return true;
+  }
+
+  /** Refuses a request of the server: the client declared no capability for it. */
+  #refuseRequest(request: ServerRequest): void {
+    const error = missingCapabilityError(this.#missing([request]) ?? {});
+    request.answer({ error });
+    this.#fail(error);
+  }
+
+  #missing(requests: Iterable<InputRequest>): JsonObject | undefined {
+    return missingCapabilities(requests, this.#request.envelope.profile.capabilities);
+  }
+
+  #finished(result: JsonText, instanceId: string): JsonText {
+    const { routing } = this.#deps;
+    const request = this.#request;
+    const type = resultTypeOf(result);
+    if (type === 'input_required' && hasRounds(request.method))
+      return routing.encryptState(request, result, instanceId);
+    if ((type !== undefined && type !== 'complete') || request.params.task !== undefined)
+      routing.learnTask(request, result, instanceId);
+    const listed = routing.encryptCursor(request, result, instanceId);
+    const isComplete = type === undefined || type === 'complete';
+    return isComplete ? completed(request.method, type, listed, infoFor(request)) : listed;
+  }
+
+  #notify({ method, params }: ServerNotification): void {
+    if (!this.#isWanted(method, params)) return;
+    const stream = this.begin();
+    if (stream.unsentBytes > LIMITS.unreadBytes) return; // messages before the answer may be left out
+    stream.send({ data: notificationMessage(method, this.#withOwnToken(method, params)) });
+  }
+
+  /** Only notifications about this request, and of those only the ones that the request opted in to. */
+  #isWanted(method: string, params: JsonObject): boolean {
+    const { progressToken, logLevel } = this.#request.envelope;
+    if (method === PROGRESS) return progressToken !== undefined;
+    if (method !== LOG) return isCustomNotice(method);
+    return logLevel !== undefined && includesLevel(logLevel, params.level);
+  }
+
+  /** A call that a retry continues began with the progress token of another request, or with none. */
+  #withOwnToken(method: string, params: JsonObject): JsonFields {
+    const { progressToken } = this.#request.envelope;
+    const isOther = method === PROGRESS && params.progressToken !== progressToken;
+    return isOther ? { ...params, progressToken } : params;
+  }
+
+  #fail(error: JsonRpcError): void {
+    this.report.ended({ kind: 'error', error });
+    this.#refuseWith(error, STATUS_OF.get(error.code) ?? 200);
+  }
+
+  #refuseWith(error: JsonRpcError, status: number, headers?: readonly string[], errorCode?: ErrorCode): void {
+    const message = errorMessage(this.#request.id, error); // may throw, which fails the exchange
+    noteError(this.#reply.log, error.code, errorCode);
+    this.#answer(message, status, headers);
+  }
+
+  #answer(message: Uint8Array | string, status: number, headers: readonly string[] = []): void {
+    if (!this.end()) return;
+    this.leave();
+    const stream = this.#stream;
+    if (stream === undefined) {
+      this.#reply.json(status, message, headers);
+      return;
+    }
+    stream.send({ data: message });
+    stream.end();
+  }
 }
 
-/** Throws RpcFailure, 400 with -32022, for an unsupported revision. */
-export function checkVersion(requested: string): void {
-  const supported = [...MODERN_VERSIONS];
-  if (supported.some((version) => version === requested)) return;
-  const message = `Unsupported protocol version: ${cutText(requested, LIMITS.locCharacters)}`;
-  throw new RpcFailure(400, { code: RPC.unsupportedVersion, message, data: { supported, requested } });
+/** The cursor, state or task of an instance is lost with the instance. */
+function explained(thrown: unknown): unknown {
+  if (!hasCode(thrown, 'SERVER_NOT_FOUND')) return thrown;
+  return invalidParams('The instance that this request continues with is gone. Start again.', {
+    reason: 'instance_gone',
+  });
 }
 
-function isToken(value: unknown): value is string | number | JsonText {
-  if (value instanceof JsonText) return typeof value.value === 'number';
-  return typeof value === 'string' || typeof value === 'number';
-}
-
-/** The refusal of a missing or invalid field: 400 with -32602. */
-export function badField(key: string, value: unknown, expected: string): RpcFailure {
-  return badEnvelope(key, value === undefined ? 'missing' : `must be ${expected}`);
-}
-
-function badEnvelope(key: string, problem: string): RpcFailure {
-  const message = `Invalid params: ${key} of the request: ${problem}`;
-  return new RpcFailure(400, { code: RPC.invalidParams, message, data: { envelope: { key, problem } } });
-}
+/** HTTP statuses of error codes; every other error is an answer with 200. Source: streamable-http; SDK. */
+const STATUS_OF: ReadonlyMap<number, number> = new Map([
+  [RPC.methodNotFound, 404],
+  [RPC.headerMismatch, 400],
+  [RPC.missingCapability, 400],
+  [RPC.unsupportedVersion, 400],
+]);

@@ -4,7 +4,7 @@
 import { isJsonObject, type JsonObject, type JsonValue } from '../../domain/json.ts';
 import { META, MODERN_VERSIONS, type Peer, type ServerInfo } from '../../domain/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
-import type { ModernCall } from './modern-call.ts';
+import type { ModernRequest } from './modern-request.ts';
 
 /** The result may not be cached: capabilities change without a notice. */
 export function discoverResult(peers: readonly Peer[]): JsonObject {
@@ -25,7 +25,7 @@ export function discoverResult(peers: readonly Peer[]): JsonObject {
  * The server info in results: that of the servers; at the path of all templates, which may have thousands of peers, that of the
  * gateway.
  */
-export function infoFor({ backends, owner, template }: ModernCall): ServerInfo {
+export function infoFor({ backends, owner, template }: ModernRequest): ServerInfo {
   return template === undefined ? GATEWAY_INFO : serverInfoOf(backends.peers(owner));
 }
 

@@ -1,5 +1,5 @@
 // The MCP endpoint for clients of the modern era (2026-07-28): every request is complete and checked by itself. endpoint.ts
-// decided the era before; modern-exchange.ts carries a request under way.
+// decided the era before; modern-call.ts carries a request under way.
 
 import type { Observable } from 'rxjs';
 import { acceptsServerRequests, type ClientQuestion } from '../../domain/client.ts';
@@ -22,9 +22,9 @@ import type { Backends } from '../ports.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
 import type { TaskMemory } from '../task-memory.ts';
 import { ListenStreams } from './listen.ts';
-import { badField, checkVersion, invalidParams, type ModernCall, readEnvelope } from './modern-call.ts';
+import { ModernCall, type ModernCallDeps } from './modern-call.ts';
 import { commonCapabilities, discoverResult, infoFor } from './modern-discover.ts';
-import { ModernExchange, type ModernExchangeDeps } from './modern-exchange.ts';
+import { badField, checkVersion, invalidParams, type ModernRequest, readEnvelope } from './modern-request.ts';
 import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
@@ -36,7 +36,7 @@ interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 
 export class ModernEndpoint {
   readonly #listed = new ListedHeaders();
   readonly #listens: ListenStreams;
-  readonly #deps: ModernExchangeDeps;
+  readonly #deps: ModernCallDeps;
 
   constructor({ parked, stateKey, onFault, scheduler, tasks, declarations, clock }: ModernOptions) {
     this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
@@ -86,7 +86,7 @@ export class ModernEndpoint {
     reply.empty(202);
   }
 
-  #read({ id, method, params = {} }: ClientRequest, request: McpRequest, backends: Backends): ModernCall {
+  #read({ id, method, params = {} }: ClientRequest, request: McpRequest, backends: Backends): ModernRequest {
     const { headers, principal: owner, template } = request;
     const envelope = readEnvelope(params);
     const { protocolVersion } = envelope.profile;
@@ -100,7 +100,7 @@ export class ModernEndpoint {
     return { id, method, params, envelope, owner, template, backends };
   }
 
-  #serve(call: ModernCall, request: McpRequest, reply: McpReply): void | Promise<void> {
+  #serve(call: ModernRequest, request: McpRequest, reply: McpReply): void | Promise<void> {
     switch (call.method) {
       case 'server/discover':
         return started(call, () =>
@@ -112,21 +112,21 @@ export class ModernEndpoint {
         );
       default: {
         const report = request.report(call);
-        const exchange = new ModernExchange(call, report, reply, this.#deps);
+        const exchange = new ModernCall(call, report, reply, this.#deps);
         exchange.start(this.#answers(call, request, report), this.#deps.alarm);
         if (!exchange.isOver) reply.onGone(() => exchange.cancel());
       }
     }
   }
 
-  #discover({ backends, owner, template }: ModernCall): JsonObject {
+  #discover({ backends, owner, template }: ModernRequest): JsonObject {
     const peers = backends.peers(owner);
     if (peers.length === 0) throw backends.noneHealthy?.() ?? noHealthyInstance(template ?? 'any template');
     return discoverResult(peers);
   }
 
   /** Continues a parked call, or sends the request to the instance that it is about, or to any. */
-  #answers(call: ModernCall, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
+  #answers(call: ModernRequest, from: McpRequest, tracker: CallReport): Observable<Answer | ClientQuestion> {
     const headers = paramHeadersIn(from.headers);
     const { method, owner, backends } = call;
     const { profile } = call.envelope;
@@ -151,7 +151,7 @@ export class ModernEndpoint {
 }
 
 /** Answers now, or when the servers that are starting have told their capabilities. */
-function started({ backends, owner, id }: ModernCall, answer: () => void): void | Promise<void> {
+function started({ backends, owner, id }: ModernRequest, answer: () => void): void | Promise<void> {
   const waiting = backends.whenStarted?.(owner);
   return waiting === undefined
     ? answer()

@@ -13,7 +13,7 @@ import { isTooLong } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
 import { isTaskId, isTaskMethod, type TaskMemory } from '../task-memory.ts';
-import { callKey, invalidParams, type ModernCall, pathKey } from './modern-call.ts';
+import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-request.ts';
 import { StateCipher } from './state-cipher.ts';
 
 /** A retry that continues a parked call, or a request for one instance with the params that it understands. */
@@ -35,7 +35,7 @@ export class ModernRouting {
    * Throws RpcFailure (-32602) when state or cursor were not given out here, to this client, for this call, a state within the hour,
    * and for a task of another owner. Undefined when any instance may answer.
    */
-  route(call: ModernCall): ModernRoute | undefined {
+  route(call: ModernRequest): ModernRoute | undefined {
     const { method, params } = call;
     if (params.requestState !== undefined && hasRounds(method)) return this.#byState(call);
     if (params.cursor !== undefined && listOf(method) !== undefined) return this.#byCursor(call);
@@ -43,7 +43,7 @@ export class ModernRouting {
   }
 
   /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
-  learnTask(call: ModernCall, result: JsonText, instanceId: string): void {
+  learnTask(call: ModernRequest, result: JsonText, instanceId: string): void {
     if (call.method === 'tools/call') this.#tasks.learn(call, result, instanceId);
   }
 
@@ -51,7 +51,7 @@ export class ModernRouting {
    * The result with its cursor encrypted; the same one when it has none. A cursor that is too long is left out. Equal cursors stay
    * equal, because clients end a list whose cursor repeats.
    */
-  encryptCursor(call: ModernCall, result: JsonText, instanceId: string): JsonText {
+  encryptCursor(call: ModernRequest, result: JsonText, instanceId: string): JsonText {
     if (listOf(call.method) === undefined || !result.bytes.includes('"nextCursor"')) return result;
     const value = parsedResult(result, 'exactValue');
     if (!isJsonObject(value) || typeof value.nextCursor !== 'string') return result;
@@ -62,7 +62,7 @@ export class ModernRouting {
   }
 
   /** An `input_required` result with its state encrypted; unchanged without a state, since then any instance may be asked next. */
-  encryptState(call: ModernCall, result: JsonText, instanceId: string): JsonText {
+  encryptState(call: ModernRequest, result: JsonText, instanceId: string): JsonText {
     const value = parsedResult(result, 'exactValue');
     if (!isJsonObject(value) || typeof value.requestState !== 'string') return result;
     const requestState = this.#encryptFor(call, { i: instanceId, s: value.requestState });
@@ -71,7 +71,7 @@ export class ModernRouting {
 
   /** The result for a call of a legacy backend: `state` names the parked call, or the instance that refused it. */
   inputRequired(
-    call: ModernCall,
+    call: ModernRequest,
     requests: InputRequests,
     state: JsonObject,
     serverInfo: JsonObject,
@@ -84,7 +84,7 @@ export class ModernRouting {
     });
   }
 
-  #byState(call: ModernCall): ModernRoute {
+  #byState(call: ModernRequest): ModernRoute {
     const { requestState, ...params } = call.params;
     const content =
       typeof requestState === 'string' ? this.#cipher.decrypt(requestState, callKey(call)) : undefined;
@@ -96,7 +96,7 @@ export class ModernRouting {
   }
 
   /** An empty cursor is a cursor like any other. */
-  #byCursor(call: ModernCall): ModernRoute {
+  #byCursor(call: ModernRequest): ModernRoute {
     const { cursor } = call.params;
     const content = typeof cursor === 'string' ? this.#cipher.decrypt(cursor, cursorKey(call)) : undefined;
     if (typeof content?.i !== 'string' || typeof content.c !== 'string') {
@@ -105,14 +105,14 @@ export class ModernRouting {
     return { params: { ...call.params, cursor: content.c }, instanceId: content.i };
   }
 
-  #byTask(call: ModernCall, taskId: string): ModernRoute | undefined {
+  #byTask(call: ModernRequest, taskId: string): ModernRoute | undefined {
     const instanceId = this.#tasks.instancesOf(call, taskId).at(-1);
     if (instanceId !== undefined) return { params: call.params, instanceId };
     if (this.#tasks.isOthers(call, taskId)) throw invalidParams('Unknown task');
     return undefined;
   }
 
-  #encryptFor(call: ModernCall, content: JsonObject): string {
+  #encryptFor(call: ModernRequest, content: JsonObject): string {
     const encrypted = this.#cipher.encrypt(content, callKey(call));
     if (encrypted !== undefined) return encrypted;
     throw new RpcFailure(200, {
@@ -122,7 +122,7 @@ export class ModernRouting {
   }
 }
 
-function cursorKey(call: ModernCall): string {
+function cursorKey(call: ModernRequest): string {
   return pathKey(`cursor of ${call.method}`, call);
 }
 

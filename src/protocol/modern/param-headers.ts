@@ -13,7 +13,7 @@ import {
 } from '../../domain/param-headers.ts';
 import { decodeHeader } from '../../domain/text.ts';
 import { headerMismatch, headerOf, type RequestHeaders } from '../headers.ts';
-import type { ModernCall } from './modern-call.ts';
+import type { ModernRequest } from './modern-request.ts';
 
 /** The headers of this kind among those of a request, to be forwarded untouched; undefined when there are none. */
 export function paramHeadersIn(headers: RequestHeaders): Readonly<Record<string, string>> | undefined {
@@ -32,7 +32,7 @@ export class ListedHeaders {
   readonly #declarations = new WeakMap<Tool, readonly Declaration[]>();
 
   /** Throws RpcFailure (400, -32020). The client may know a newer list than the gateway, which is renewed then. */
-  check({ method, params, owner, backends }: ModernCall, headers: RequestHeaders): void {
+  check({ method, params, owner, backends }: ModernRequest, headers: RequestHeaders): void {
     const { name, arguments: args } = params;
     if (method !== 'tools/call' || typeof name !== 'string') return;
     const tool = backends.tool(name, owner);

@@ -1,0 +1,132 @@
+// One request of a modern client that was read and checked, its `_meta`, and the keys that bind encrypted texts to it.
+// modern-call.ts carries it.
+
+import { createHash } from 'node:crypto';
+import type { ClientProfile } from '../../domain/client.ts';
+import {
+  canonicalText,
+  fieldValue,
+  isFields,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+} from '../../domain/json.ts';
+import { hasMoreValues } from '../../domain/json-scanner.ts';
+import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { isLogLevel, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
+import { cutText } from '../../domain/text.ts';
+import {
+  declaredFields,
+  isProfileTooLarge,
+  MOST_PROFILE_UNITS,
+  MOST_PROFILE_VALUES,
+} from '../client-bounds.ts';
+import type { Backends, Owner } from '../ports.ts';
+import { RpcFailure } from '../rpc.ts';
+
+/** A request, its owner, and the backends of its path. */
+export interface ModernRequest {
+  readonly id: JsonRpcId;
+  readonly method: string;
+  readonly params: JsonFields;
+  readonly envelope: Envelope;
+  readonly owner: Owner;
+  /** Undefined for all templates together. */
+  readonly template: string | undefined;
+  readonly backends: Backends;
+}
+
+/** Arguments with more values are compared as text. */
+const MOST_CANONICAL_VALUES = 10_000;
+
+export function pathKey(
+  purpose: string,
+  { owner, template }: Pick<ModernRequest, 'owner' | 'template'>,
+): string {
+  return JSON.stringify([purpose, template ?? null, owner.id]);
+}
+
+/**
+ * A key that a call shares with its retries: it covers the arguments, but not `_meta`, state and responses. Not for the hot
+ * path.
+ */
+export function callKey(call: ModernRequest): string {
+  const { method, params } = call;
+  const { name = null, uri = null, arguments: args = {} } = params;
+  // Many arguments are not parsed: a retry repeats them as they were.
+  const isLarge = args instanceof JsonText && hasMoreValues(args.bytes, MOST_CANONICAL_VALUES);
+  const digest = createHash('sha256')
+    .update(canonicalText([name, uri, isLarge ? args.text : args].map(fieldValue)))
+    .digest('base64url');
+  return `${pathKey(method, call)}${digest}`;
+}
+
+/** The refusal of `params`: an answer like those of backends, hence 200. */
+export function invalidParams(message: string, data?: JsonObject): RpcFailure {
+  return new RpcFailure(200, { code: RPC.invalidParams, message, ...(data === undefined ? {} : { data }) });
+}
+
+// The `_meta` of every modern request. headers.ts compares the headers that repeat some of it. Source: MCP 2026-07-28
+// basic/index#meta.
+
+interface Envelope {
+  readonly profile: ClientProfile;
+  /** The least severe level of log messages; undefined for no log messages. */
+  readonly logLevel: string | undefined;
+  /** Identifies the request in progress notifications; undefined for no progress. */
+  readonly progressToken: string | number | JsonText | undefined;
+}
+
+/** Throws RpcFailure, 400 with -32602, when a required field (not `clientInfo`) is missing or one is malformed. */
+export function readEnvelope(params: JsonFields): Envelope {
+  const meta = params._meta;
+  if (!isFields(meta)) throw badEnvelope('_meta', meta === undefined ? 'missing' : 'must be an object');
+  const protocolVersion = meta[META.protocolVersion];
+  const capabilities = fieldValue(meta[META.clientCapabilities]);
+  const clientInfo = fieldValue(meta[META.clientInfo]) ?? {};
+  const progressToken = meta[META.progressToken] ?? undefined;
+  const logLevel = meta[META.logLevel] ?? undefined;
+  if (typeof protocolVersion !== 'string') throw badField(META.protocolVersion, protocolVersion, 'a string');
+  if (!isJsonObject(capabilities)) throw badField(META.clientCapabilities, capabilities, 'an object');
+  if (!isJsonObject(clientInfo)) throw badField(META.clientInfo, clientInfo, 'an object');
+  if (progressToken !== undefined && !isToken(progressToken)) {
+    throw badField(META.progressToken, progressToken, 'a string or a number');
+  }
+  if (logLevel !== undefined && !isLogLevel(logLevel)) throw badField(META.logLevel, logLevel, 'a log level');
+  if (isProfileTooLarge(capabilities, clientInfo)) {
+    const most = `${MOST_PROFILE_VALUES} values or ${MOST_PROFILE_UNITS} characters`;
+    const problem = `has, together with ${META.clientInfo}, more than ${most}`;
+    throw badEnvelope(META.clientCapabilities, problem);
+  }
+  const profile = {
+    protocolVersion,
+    capabilities: declaredFields(capabilities),
+    clientInfo: declaredFields(clientInfo),
+  };
+  return { profile, logLevel, progressToken };
+}
+
+/** Throws RpcFailure, 400 with -32022, for an unsupported revision. */
+export function checkVersion(requested: string): void {
+  const supported = [...MODERN_VERSIONS];
+  if (supported.some((version) => version === requested)) return;
+  const message = `Unsupported protocol version: ${cutText(requested, LIMITS.locCharacters)}`;
+  throw new RpcFailure(400, { code: RPC.unsupportedVersion, message, data: { supported, requested } });
+}
+
+function isToken(value: unknown): value is string | number | JsonText {
+  if (value instanceof JsonText) return typeof value.value === 'number';
+  return typeof value === 'string' || typeof value === 'number';
+}
+
+/** The refusal of a missing or invalid field: 400 with -32602. */
+export function badField(key: string, value: unknown, expected: string): RpcFailure {
+  return badEnvelope(key, value === undefined ? 'missing' : `must be ${expected}`);
+}
+
+function badEnvelope(key: string, problem: string): RpcFailure {
+  const message = `Invalid params: ${key} of the request: ${problem}`;
+  return new RpcFailure(400, { code: RPC.invalidParams, message, data: { envelope: { key, problem } } });
+}
