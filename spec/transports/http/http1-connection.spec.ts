@@ -201,6 +201,23 @@ test('a connection that its server closed meanwhile is not used; one that it res
   );
 });
 
+test('a request that comes together with the close of an idle connection gets another one', async () => {
+  await serve(
+    (socket, path) => socket.write(answerOf(path)),
+    async ({ port, sockets, made }) => {
+      const pool = poolOf({ port }, 1);
+      for (const path of ['/1', '/2', '/3']) {
+        await delay(5);
+        for (const socket of sockets) socket.end();
+        const { path: answered, failure } = await call(pool, path);
+        assert.equal([answered, failure?.message], [path, undefined]);
+      }
+      assert.is(made(), 3);
+      pool.destroy();
+    },
+  );
+});
+
 test('an idle connection is closed before its server would close it', async () => {
   await serve(
     (socket, path) => socket.write(answerOf(path, 'keep-alive: timeout=3, max=9\r\n')),

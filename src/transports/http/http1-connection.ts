@@ -137,7 +137,9 @@ export class Http1Connection {
   #end(): void {
     try {
       this.#parser.end();
-      this.#finish();
+      // Without a request the socket would close by itself, but only after the next request was written to it.
+      if (this.#answer === undefined) this.destroy(closedEarly());
+      else this.#finish();
     } catch (thrown) {
       this.destroy(thrown as Error);
     }
