@@ -126,7 +126,7 @@ export const EVENTS = {
         readonly alias: 'tool.omitted';
       }
   >(),
-  /** A call came in. One `call.finished` follows, and an `attempt.finished` for each attempt that was not its end. */
+  /** A call came in. One `call.finished` follows, after an `attempt.finished` for each attempt that was not its end. */
   'call.started': fields<
     EventFields & CallFields & { readonly template: string; readonly alias: 'exchange.started' }
   >(),

@@ -93,6 +93,21 @@ test('emits one final event, which is the end of an attempt if one is under way'
   );
 });
 
+test('its end is its last event, also when every attempt fails at once', async () => {
+  for (const id of ['a', 'b', 'c']) await harness.add(id, fails('no'));
+  await harness.call('write').end;
+  await settled();
+  const ends = harness.events.filter(({ type }) => /^(attempt|call)\.finished$/.test(type));
+  assert.equal(
+    ends.map(({ type, ...end }) => [type, 'attempt' in end && end.attempt]),
+    [
+      ['attempt.finished', 1],
+      ['attempt.finished', 2],
+      ['call.finished', 3],
+    ],
+  );
+});
+
 const NEW = { name: 'new' };
 const NOT_FOUND = { code: 'TOOL_NOT_FOUND', delivered: 'no' };
 

@@ -104,7 +104,7 @@ export class Harness {
     const call = {
       deadline: { beganAtMs: now(), needsProgress: false },
       now,
-      run: (task: () => void) => task(),
+      fail: (task: () => void) => task(),
       passed: (_: Attempt, event: ExchangeEvent) => {
         caller.events.push(event);
         during?.();

@@ -28,8 +28,8 @@ import type { AttemptPlan } from './routes.ts';
 export interface AttemptCaller {
   readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress'>;
   now(): number;
-  /** Runs a task, in a later turn when thousands are due. */
-  run(task: () => void): void;
+  /** Runs the task, which handles a failure: after the end of the attempt before, and in a later turn when thousands are due. */
+  fail(task: () => void): void;
   passed(attempt: Attempt, event: ExchangeEvent): void;
   /** There is no answer. `ended` follows. */
   failed(attempt: Attempt, error: GatewayError): void;
@@ -65,6 +65,8 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Questions that the client has not answered. */
   #unanswered = 0;
   isPaused = false;
+  /** Handles the failure of the next attempt, which failed at once: to be run after the end of this one. */
+  nextFailure: (() => void) | undefined;
   #hasEnded = false;
 
   /** `parent`: the span of the call, if it is traced. */
@@ -161,7 +163,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is repeated.
     this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';
-    this.#caller.run(this.#fail); // thousands fail together when their instance falls
+    this.#caller.fail(this.#fail); // thousands fail together when their instance falls
   }
 
   complete(): void {

@@ -48,6 +48,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #attempt: Attempt | undefined;
   /** The attempts before it, which are silent and continue; the oldest is first. */
   #silent: readonly Attempt[] = NONE;
+  /** The failed attempt after which the call goes on now; `ended` follows. */
+  #failing: Attempt | undefined;
   /** The step before an attempt or instead of one: an opening, an answer of the route, a wait. */
   #preparation: Subscription | undefined;
   #isWaiting = false;
@@ -111,8 +113,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return this.#deps.now();
   }
 
-  run(task: () => void): void {
-    this.#deps.scheduler.run(task);
+  fail(task: () => void): void {
+    if (this.#failing === undefined) this.#deps.scheduler.run(task);
+    else this.#failing.nextFailure = task;
   }
 
   passed(attempt: Attempt, event: ExchangeEvent): void {
@@ -132,6 +135,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#attempt = others.at(-1);
     this.#silent = others.slice(0, -1);
     this.#track(this.#attempt?.ref);
+    this.#failing = attempt;
     this.#continue(attempt, error, attempt.plan);
   }
 
@@ -148,10 +152,12 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     const { group } = this.#input;
     const { ref, sent, plan } = attempt;
     plan.ended?.(ending);
-    const isOver = this.#subscriber.closed && !this.#silent.includes(attempt);
-    this.#events.finished(attempt, ending, isOver);
+    this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#silent.includes(attempt));
     group.pool.outliers.ended(sent, callVerdictOf(ending));
     group.queue.advance(ref);
+    if (attempt !== this.#failing) return;
+    this.#failing = undefined;
+    if (attempt.nextFailure !== undefined) this.fail(attempt.nextFailure);
   }
 
   // --- for its deadline --------------------------------------------------------------------------------------------
@@ -429,10 +435,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
     const { group } = this.#input;
-    const { name } = this.#tool;
+    const { name, isLacking } = this.#tool;
     const { bound } = this.#route;
-    const isLacking = name !== undefined && this.#tool.isLacking;
-    const unknown = isLacking ? group.unknownTool(name, this.tried, bound !== undefined) : undefined;
+    const unknown =
+      name !== undefined && isLacking ? group.unknownTool(name, this.tried, bound !== undefined) : undefined;
     if (unknown !== undefined) return unknown;
     if (bound === undefined) return group.noneHealthy();
     return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
