@@ -75,6 +75,17 @@ test('shares no large answer between clients that wait for it', () => {
   assert.equal([countOf(first), countOf(second), loads.length], [1, 1, 2]);
 });
 
+test('a list that is private now is served, and not the public one of before', () => {
+  const { loads, changes$, ask, answer } = caching();
+  ask();
+  answer({ tools: [{ name: 'public' }], cacheScope: 'public', ttlMs: 60_000 });
+  changes$.next('tools');
+  ask();
+  answer({ tools: [{ name: 'own' }] });
+  const { received } = ask();
+  assert.equal([loads.length, received], [2, [{ tools: [{ name: 'own' }] }]]);
+});
+
 test('asks for a list once per owner, capabilities, page and instance', () => {
   const { loads, ask } = caching();
   ask('ada');

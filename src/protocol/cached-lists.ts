@@ -116,7 +116,7 @@ export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> {
   }
 }
 
-/** Keys of an answer: the public one, then the caller's own. */
+/** Keys of an answer: the public one, and the caller's own. */
 interface ListKey {
   readonly list: ListField;
   readonly ownerId: string;
@@ -279,10 +279,13 @@ export class CachedLists {
     this.#options.memory.set(ownerId, isPublic ? everyone : own, stored);
   }
 
+  /** The latest one: the server may have changed whether the list is public. */
   #find({ everyone, own }: ListKey): StoredAnswer | undefined {
     const { memory, clock } = this.#options;
-    const found = [memory.get(everyone), memory.get(own)];
-    return found.find((stored) => stored !== undefined && stored.storedUntilMs > clock.now());
+    const found = [memory.get(own), memory.get(everyone)]
+      .filter((stored) => stored !== undefined && stored.storedUntilMs > clock.now())
+      .toSorted((a, b) => (b?.storedAtMs ?? 0) - (a?.storedAtMs ?? 0));
+    return found[0];
   }
 
   /** When no instance could answer, a stale list is better than an error. */
