@@ -50,6 +50,30 @@ for (const strategy of STRATEGY_NAMES) {
   });
 }
 
+test('consistent_hash: calls at candidates that left, or that wait for their client, raise no bound', () => {
+  const { pool, all, changes$ } = poolOf(4, { strategy: 'consistent_hash', random: () => 0 });
+  const [one, , , four] = all;
+  if (one === undefined || four === undefined) throw new Error('there are four');
+  const begin = (at: TestCandidate) => {
+    at.inFlight += 1;
+    return pool.outliers.sent(at);
+  };
+  const calls = Array.from({ length: 32 }, () => begin(four));
+  changes$.next({ kind: 'down', id: four.id });
+  for (let call = 0; call < 32; call += 1) {
+    pool.outliers.setPaused(begin(one), true);
+    one.inFlight -= 1;
+  }
+  const counts = () => all.slice(0, 3).map(({ inFlight }) => inFlight);
+  const hot = { caller: 'user:1' };
+  for (let call = 0; call < 6; call += 1) begin(pool.pick(undefined, undefined, hot) ?? four);
+  assert.equal(counts().toSorted(), [1, 2, 3]); // the last one: 1.25 times 5 / 3, rounded up
+  changes$.next({ kind: 'up', candidate: four });
+  assert.is(pool.outliers.underWay, 32 + 6);
+  for (const call of calls) pool.outliers.ended(call, 'answered');
+  assert.is(pool.outliers.underWay, 6);
+});
+
 test('the candidates are in the order of their ids, whatever the order in which they come, go and return', () => {
   const changes$ = new Subject<PoolChange<TestCandidate>>();
   const pool = new Pool(changes$, { ...TIMELESS, policy: () => DEFAULT_POLICY });
@@ -88,7 +112,7 @@ function poolOf(
   const pool = new Pool(changes$, { ...TIMELESS, policy: () => policy, random });
   const all = Array.from({ length: size }, (_, index) => candidate(`instance-${index}`));
   for (const one of all) changes$.next({ kind: 'up', candidate: one });
-  return { pool, all };
+  return { pool, all, changes$ };
 }
 
 /** Ejects the candidate, unless half of the pool is. */

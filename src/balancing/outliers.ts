@@ -42,6 +42,8 @@ export interface SentCall<C> {
   isAnswered: boolean;
   /** Its silence was reported. */
   isSilent: boolean;
+  /** The backend waits for the client: the call uses no capacity. */
+  isPaused: boolean;
 }
 
 /** Why a candidate is out of the pool although it is healthy, and until when. */
@@ -54,6 +56,8 @@ export interface Ejection {
 
 export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
   readonly policy: () => Pick<BalancerPolicy, 'ejectionFailures'>;
+  /** It is a candidate now. */
+  readonly isUp: (candidate: C) => boolean;
   readonly ejected: (candidate: C, ejection: Ejection, forMs: number) => void;
   readonly readmitted: (candidate: C) => void;
   /** A call there has been silent for SILENT_MS: the candidate may need a probe. */
@@ -62,6 +66,8 @@ export interface OutlierOptions<C> extends Pick<Clock, 'now' | 'alarm'> {
 
 interface CandidateRecord<C> {
   readonly candidate: C;
+  /** Its part of `Outliers.underWay`, while it is up. */
+  underWay: number;
   /** Answered calls, and failed ones. */
   readonly outcomes: RecentCounts;
   failuresInARow: number;
@@ -88,7 +94,7 @@ export class Outliers<C extends object> {
   /** Exponentially weighted time to the first message of a call, over all candidates. */
   #usualMs: number | undefined;
   #stopCheck: (() => void) | undefined;
-  /** Calls that were sent and have not ended. */
+  /** Calls under way at the candidates that are up, without paused ones. */
   underWay = 0;
 
   constructor(options: OutlierOptions<C>) {
@@ -113,9 +119,9 @@ export class Outliers<C extends object> {
   sent(candidate: C): SentCall<C> {
     const record = this.#recordOf(candidate);
     const atMs = this.#options.now();
-    const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false };
+    const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false, isPaused: false };
     record.unanswered.push(call);
-    this.underWay += 1;
+    this.#countUnderWay(record, 1);
     const out = this.#out.get(candidate);
     if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) out.trial = call;
     if (this.#stopCheck === undefined) this.#scheduleCheck();
@@ -145,16 +151,24 @@ export class Outliers<C extends object> {
     for (const [candidate] of soonest.slice(0, surplus)) this.#readmit(this.#recordOf(candidate));
   }
 
+  /** The candidate is up; perhaps again, with calls under way. */
+  joined(candidate: C): void {
+    this.underWay += this.#records.get(candidate)?.underWay ?? 0;
+  }
+
   /** The candidate left the pool. When it returns, its earlier results do not count: health checks took care of it. */
   left(candidate: C): void {
     const record = this.#records.get(candidate);
-    if (record !== undefined) this.#forgive(record);
+    if (record === undefined) return;
+    this.underWay -= record.underWay;
+    this.#forgive(record);
   }
 
   close(): void {
     this.#stopCheck?.();
     this.#stopCheck = undefined;
     this.#members = [];
+    this.underWay = 0;
     this.#out.clear();
   }
 
@@ -173,9 +187,14 @@ export class Outliers<C extends object> {
     if (out !== undefined && (out.isAvoided || out.trial === call)) this.#readmit(record);
   }
 
+  setPaused(call: SentCall<C>, isPaused: boolean): void {
+    if (isPaused !== call.isPaused) this.#countUnderWay(call.record, isPaused ? -1 : 1);
+    call.isPaused = isPaused;
+  }
+
   ended(call: SentCall<C>, how: CallVerdict): void {
-    this.underWay -= 1;
     const { record } = call;
+    if (!call.isPaused) this.#countUnderWay(record, -1);
     const index = call.isAnswered ? -1 : record.unanswered.lastIndexOf(call);
     if (index >= 0) record.unanswered.splice(index, 1);
     const out = this.#out.get(record.candidate);
@@ -191,6 +210,11 @@ export class Outliers<C extends object> {
 
   // -----------------------------------------------------------------------------------------------------------------
 
+  #countUnderWay(record: CandidateRecord<C>, change: 1 | -1): void {
+    record.underWay += change;
+    if (this.#options.isUp(record.candidate)) this.underWay += change;
+  }
+
   #count(record: CandidateRecord<C>, isFailure: boolean): void {
     const now = this.#options.now();
     if (!isFailure) {
@@ -201,7 +225,7 @@ export class Outliers<C extends object> {
     record.failuresInARow += 1;
     record.outcomes.addSecond(now);
     const reason = whyEjected(record, now, this.#options.policy().ejectionFailures);
-    if (reason === undefined || !this.#members.includes(record.candidate)) return;
+    if (reason === undefined || !this.#options.isUp(record.candidate)) return;
     if (this.#ejected.length < this.#mostEjected) this.#eject(record, reason, false);
   }
 
@@ -280,6 +304,7 @@ export class Outliers<C extends object> {
     if (known !== undefined) return known;
     const record: CandidateRecord<C> = {
       candidate,
+      underWay: 0,
       outcomes: new RecentCounts(),
       failuresInARow: 0,
       unanswered: [],

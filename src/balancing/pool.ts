@@ -11,7 +11,7 @@ export type PoolChange<C extends Candidate> =
   | { readonly kind: 'up'; readonly candidate: C }
   | { readonly kind: 'down'; readonly id: string };
 
-interface PoolOptions<C extends Candidate> extends OutlierOptions<C> {
+interface PoolOptions<C extends Candidate> extends Omit<OutlierOptions<C>, 'isUp'> {
   /** The settings in force. */
   readonly policy: () => BalancerPolicy;
   /** For the strategies; default: Math.random. */
@@ -36,10 +36,13 @@ export class Pool<C extends Candidate> {
     this.#options = options;
     this.#strategy = this.#makeStrategy();
     this.#retryStrategy = this.#makeStrategy();
-    this.outliers = new Outliers(options);
+    this.outliers = new Outliers({
+      ...options,
+      isUp: (candidate) => this.#byId.get(candidate.id) === candidate,
+    });
     const end = (): void => {
-      this.outliers.close();
       this.#byId.clear();
+      this.outliers.close();
       this.#candidates = [];
     };
     changes$.subscribe({ next: (change) => this.#apply(change), error: end, complete: end });
@@ -117,7 +120,9 @@ export class Pool<C extends Candidate> {
         removed,
         ...added,
       );
-    if (before !== undefined && before !== this.#byId.get(id)) this.outliers.left(before);
+    const after = this.#byId.get(id);
+    if (before !== undefined && before !== after) this.outliers.left(before);
+    if (after !== undefined && before !== after) this.outliers.joined(after);
     this.outliers.changed(this.candidates);
   }
 

@@ -143,8 +143,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#subscriber.complete();
   }
 
-  paused({ ref }: Attempt, isPaused: boolean): void {
+  paused({ ref, sent }: Attempt, isPaused: boolean): void {
     this.deadline.setPaused(isPaused);
+    this.#input.group.pool.outliers.setPaused(sent, isPaused);
     if (isPaused) this.#input.group.queue.advance(ref);
   }
 
@@ -155,8 +156,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#events.finished(attempt, ending, this.#subscriber.closed && !this.#silent.includes(attempt));
     group.pool.outliers.ended(sent, callVerdictOf(ending));
     group.queue.advance(ref);
-    if (attempt !== this.#failing) return;
-    this.#failing = undefined;
+    if (attempt === this.#failing) this.#failing = undefined;
     if (attempt.nextFailure !== undefined) this.fail(attempt.nextFailure);
   }
 
@@ -222,7 +222,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   }
 
   #skip(ref: InstanceRef): void {
-    this.#tool.isLacking = true;
+    this.#tool.noteLack();
     this.#exclude(ref);
   }
 
@@ -435,12 +435,12 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   #noInstance(): GatewayError {
     if (!this.#deps.isAccepting()) return shuttingDown();
     const { group } = this.#input;
-    const { name, isLacking } = this.#tool;
+    const { lacking } = this.#tool;
     const { bound } = this.#route;
-    const unknown =
-      name !== undefined && isLacking ? group.unknownTool(name, this.tried, bound !== undefined) : undefined;
+    const isBound = bound !== undefined;
+    const unknown = lacking === undefined ? undefined : group.unknownTool(lacking, this.tried, isBound);
     if (unknown !== undefined) return unknown;
-    if (bound === undefined) return group.noneHealthy();
+    if (!isBound) return group.noneHealthy();
     return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
   }
 

@@ -5,20 +5,25 @@ import type { InstanceRef } from '../instances/instance-ref.ts';
 type Listing = Pick<InstanceRef, 'tools'>;
 
 export class WantedTool {
-  /** Undefined when any instance will do, or the backend itself may reject the tool. */
-  readonly name: string | undefined;
-  /** An instance lacked the tool. */
-  isLacking = false;
+  readonly #name: string | undefined;
+  /** Its name, if an instance lacked it. */
+  lacking: string | undefined;
   /** The call waits for a list of tools. */
   isLookingUp = false;
 
+  /** Undefined when any instance will do, or the backend itself may reject the tool. */
   constructor(name: string | undefined) {
-    this.name = name;
+    this.#name = name;
+  }
+
+  /** An instance lacks it. */
+  noteLack(): void {
+    this.lacking = this.#name;
   }
 
   /** True when the instance has not listed the tool: it lacks the tool, or the list is out of date. */
   mayBeAbsent({ tools }: Listing): boolean {
-    return this.name !== undefined && tools?.knows(this.name) === 'no';
+    return this.#name !== undefined && tools?.knows(this.#name) === 'no';
   }
 
   /** True when the tool is absent and the list is too new to be out of date. */
