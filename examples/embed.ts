@@ -12,7 +12,8 @@ gateway.on('instance.healthy').subscribe(({ template, instanceId }) => {
   console.log(`${instanceId} of ${template} is healthy`);
 });
 gateway.on('call.finished').subscribe(({ method, instanceId, outcome }) => {
-  if (method === 'tools/call') console.log(`${instanceId} answered with a ${outcome}`);
+  if (method === 'tools/call' && instanceId !== undefined)
+    console.log(`${instanceId} answered with a ${outcome}`);
 });
 
 /** A backend gets MCP methods and answers with MCP results. */

@@ -13,7 +13,7 @@ const inDocs = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf
   .map((name) => `docs/${name.split(sep).join('/')}`);
 const PAGES = [...inDocs, ...readdirSync(root).filter((name) => name.endsWith('.md'))];
 const LONGEST_LINE = 200;
-const MOST_WORDS = 1_500;
+const MAX_WORDS = 1_500;
 /** Pages whose code blocks are output of the program. */
 const OUTPUT = new Set(['docs/reference/clients.md', 'docs/guides/session.md']);
 
@@ -94,7 +94,7 @@ test('have no line of more than 200 characters', () => {
 test('have at most 1,500 words each, except references and benchmarks', () => {
   const long = inDocs
     .filter((page) => !page.startsWith('docs/reference/') && page !== 'docs/explanation/benchmarks.md')
-    .filter((page) => textOf(page, { withCode: false }).split(/\s+/).length > MOST_WORDS);
+    .filter((page) => textOf(page, { withCode: false }).split(/\s+/).length > MAX_WORDS);
   assert.equal(long, []);
 });
 

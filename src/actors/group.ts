@@ -183,10 +183,10 @@ export class Group {
   noneHealthy(): GatewayError {
     if (this.members.size === 0) return noHealthyInstance(this.template, 'none is registered');
     const absent = [...this.members.values()].filter(({ state }) => state !== 'healthy');
-    const named = absent.slice(0, MOST_NAMED).map(clauseOf);
+    const named = absent.slice(0, MAX_NAMED).map(clauseOf);
     const more = absent.length - named.length;
     const rest = more === 0 ? [] : [`and ${more} more`];
-    const plain = absent.slice(0, MOST_NAMED).map(plainClauseOf);
+    const plain = absent.slice(0, MAX_NAMED).map(plainClauseOf);
     return noHealthyInstance(this.template, [...named, ...rest].join('; '), [...plain, ...rest].join('; '));
   }
 
@@ -206,7 +206,7 @@ export class Group {
 }
 
 const MAY_RETURN: ReadonlySet<InstanceState> = new Set(['starting', 'unhealthy']);
-const MOST_NAMED = 3;
+const MAX_NAMED = 3;
 
 function toolsOf(member: Member): readonly string[] | undefined {
   return member instanceof InstanceRef ? member.lastTools : undefined;

@@ -166,7 +166,7 @@ const NO_REPLY: ClientReply = {
 /** Questions within this time reach the client together, in ms. */
 const GATHERING_MS = 5;
 /** Most open questions of one call; further ones are answered with NO_REPLY. */
-const MOST_OPEN = 64;
+const MAX_OPEN = 64;
 
 interface ParkedCallInput {
   readonly id: string;
@@ -275,7 +275,7 @@ class ParkedCall {
   }
 
   #addQuestion(request: ServerRequest): void {
-    if (this.#open.size >= MOST_OPEN) {
+    if (this.#open.size >= MAX_OPEN) {
       request.answer(NO_REPLY);
       return;
     }

@@ -18,7 +18,7 @@ import { asGatewayError } from '../domain/errors.ts';
 import { definedFields, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { cutText } from '../domain/text.ts';
-import { type AuditPage, type AuditStore, MOST_APPENDED, type Store } from '../persistence/store.ts';
+import { type AuditPage, type AuditStore, MAX_APPENDED, type Store } from '../persistence/store.ts';
 import { Flusher } from './flusher.ts';
 import { SuppressedRequests } from './suppressed-requests.ts';
 
@@ -184,8 +184,8 @@ export class AuditLog {
    */
   async #write(): Promise<boolean> {
     if (this.#calls.finished.length === 0) this.#calls.end();
-    for (let due = this.#changes.length; due > 0; due -= MOST_APPENDED) {
-      const chunk = this.#changes.slice(0, MOST_APPENDED);
+    for (let due = this.#changes.length; due > 0; due -= MAX_APPENDED) {
+      const chunk = this.#changes.slice(0, MAX_APPENDED);
       if (!(await this.#append(chunk.length, () => this.#options.store.append(chunk)))) return true;
       this.#changes = this.#changes.slice(chunk.length);
     }

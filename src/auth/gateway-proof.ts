@@ -19,7 +19,7 @@ export interface ProofRequest {
 const PER_ADDRESS_AND_MINUTE = 3_000;
 const COUNTED_ADDRESSES = 20_000;
 /** Most queries at the same time, and most known secrets. */
-const MOST_QUERIES = 8;
+const MAX_QUERIES = 8;
 const KEPT_SECRETS = 1_000;
 
 export class GatewayProofs {
@@ -66,7 +66,7 @@ export class GatewayProofs {
   async #keySecret(keyId: string): Promise<string | undefined> {
     const known = this.#known.get(keyId);
     if (known !== undefined || !KEY_ID.test(keyId)) return known;
-    if (this.#queries >= MOST_QUERIES) throw tooManyProofs(1);
+    if (this.#queries >= MAX_QUERIES) throw tooManyProofs(1);
     this.#queries += 1;
     try {
       const [key] = await this.#accounts.findApiKeys([keyId]);

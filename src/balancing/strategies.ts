@@ -68,7 +68,7 @@ const LOAD_BOUND = 1.25;
 /** Bytes of an argument that `consistent_hash` reads; a difference behind them does not count. */
 const MAX_KEY_BYTES = 4096;
 /** Most absent candidates (full, down, gone) whose credits `weighted_round_robin` remembers; above it all credits are forgotten. */
-const MOST_AWAY = 1_000;
+const MAX_AWAY = 1_000;
 /** Credits that differ by less than this, a rounding error, are equal: the first in the list comes first. */
 const ROUNDING = 1e-9;
 
@@ -113,7 +113,7 @@ export const STRATEGIES = table({
       let turn = 0;
       const read = (candidates: readonly C[]): void => {
         for (const [index, { id }] of known.entries()) remembered.set(id, credits[index] ?? 0);
-        if (remembered.size > candidates.length + MOST_AWAY) remembered.clear();
+        if (remembered.size > candidates.length + MAX_AWAY) remembered.clear();
         known = candidates;
         credits = Float64Array.from(candidates, ({ id }) => remembered.get(id) ?? 0);
         weights = Float64Array.from(candidates, ({ weight }) => weight);

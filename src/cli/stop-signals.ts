@@ -20,7 +20,7 @@ export interface StopOptions {
 }
 
 /** Most errors that are reported: a loop of errors must not fill a disk during the stop. */
-const MOST_REPORTED = 100;
+const MAX_REPORTED = 100;
 const SIGNALS: readonly NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGBREAK'];
 
 /**
@@ -56,7 +56,7 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
   let reported = 0;
   const onUncaught = (error: unknown): void => {
     first.resolve({ cause: 'an uncaught error', exitCode: 1 });
-    if (reported >= MOST_REPORTED) return;
+    if (reported >= MAX_REPORTED) return;
     reported += 1;
     try {
       onError(error);

@@ -9,7 +9,7 @@ export function nearest(written: string, candidates: readonly string[]): string 
 export function nearMiss(written: string, candidates: readonly string[]): string | undefined {
   const { word, edits } = closest(written, candidates);
   const letters = Math.min(written.length, word.length);
-  const slips = letters >= LETTERS_FOR_TWO ? MOST_SLIPS : letters >= LETTERS_FOR_ONE ? 1 : 0;
+  const slips = letters >= LETTERS_FOR_TWO ? MAX_SLIPS : letters >= LETTERS_FOR_ONE ? 1 : 0;
   return edits <= slips ? word : undefined;
 }
 
@@ -22,16 +22,16 @@ export function didYouMean(written: string, candidates: readonly string[]): stri
 /** The same for a name that a caller sent, among the names of servers: of any length, and of any number. */
 export function nearName(written: string, names: Iterable<string>): string | undefined {
   if (written.length > LONGEST_MISSPELT) return undefined;
-  const similar = [...names].filter((name) => Math.abs(name.length - written.length) <= MOST_UNITS_APART);
-  return nearMiss(written, similar.slice(0, MOST_COMPARED));
+  const similar = [...names].filter((name) => Math.abs(name.length - written.length) <= MAX_UNITS_APART);
+  return nearMiss(written, similar.slice(0, MAX_COMPARED));
 }
 
 /** Names that a misspelt one is compared with, and its UTF-16 units. */
-const MOST_COMPARED = 1_000;
+const MAX_COMPARED = 1_000;
 const LONGEST_MISSPELT = 100;
 
-const MOST_SLIPS = 2;
-const MOST_UNITS_APART = 2 * MOST_SLIPS;
+const MAX_SLIPS = 2;
+const MAX_UNITS_APART = 2 * MAX_SLIPS;
 const LETTERS_FOR_ONE = 2;
 const LETTERS_FOR_TWO = 6;
 

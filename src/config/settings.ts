@@ -14,7 +14,7 @@ import { rowsOf, type Setting, setting } from './setting-types.ts';
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
-const MOST_REQUESTS = 1_000_000_000;
+const MAX_REQUESTS = 1_000_000_000;
 
 /** Of the calls in the audit log. Source: ADR 99. */
 const AUDITED_ARGUMENTS = ['none', 'digest', 'full'] as const;
@@ -233,14 +233,14 @@ export const SETTINGS = {
   userHourlyLimit: setting({
     key: 'rate_limits.user_per_hour',
     flag: 'user-limit',
-    kind: types.integer(1, MOST_REQUESTS, 'requests'),
+    kind: types.integer(1, MAX_REQUESTS, 'requests'),
     default: 1_000,
     doc: 'Requests per hour of a user; admins have no limit.',
   }),
   apiKeyHourlyLimit: setting({
     key: 'rate_limits.api_key_per_hour',
     flag: 'api-key-limit',
-    kind: types.integer(1, MOST_REQUESTS, 'requests'),
+    kind: types.integer(1, MAX_REQUESTS, 'requests'),
     default: 5_000,
     doc: 'Requests per hour of an API key; keys with the scope `admin` have no limit.',
   }),

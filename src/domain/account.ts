@@ -69,7 +69,7 @@ export interface EndedToken {
 }
 
 /** Most ended tokens of one user that are remembered. */
-const MOST_ENDED = 100;
+const MAX_ENDED = 100;
 
 /**
  * The ended tokens of a user with `token` added; undefined if that makes too many. Expired ones are dropped only to make room: a
@@ -81,8 +81,8 @@ export function withEndedToken(
   nowMs: number,
 ): readonly EndedToken[] | undefined {
   const others = ended.filter(({ id }) => id !== token.id);
-  const kept = others.length < MOST_ENDED ? others : others.filter(({ expiresAtMs }) => expiresAtMs > nowMs);
-  return kept.length < MOST_ENDED ? [...kept, token] : undefined;
+  const kept = others.length < MAX_ENDED ? others : others.filter(({ expiresAtMs }) => expiresAtMs > nowMs);
+  return kept.length < MAX_ENDED ? [...kept, token] : undefined;
 }
 
 /** The form in which names are compared: `Ada` and `ada` are one user. */

@@ -226,7 +226,7 @@ interface MostParsed {
   readonly values: number;
 }
 
-const MOST_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedValues };
+const MAX_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMITS.parsedValues };
 
 /**
  * The value of a result that the gateway itself reads; see JsonText for its forms. Throws BACKEND_UNAVAILABLE for a result above `most`,
@@ -235,7 +235,7 @@ const MOST_PARSED: MostParsed = { bytes: LIMITS.parsedMessageBytes, values: LIMI
 export function parsedResult(
   result: JsonText,
   form: 'value' | 'exactValue' = 'value',
-  most: MostParsed = MOST_PARSED,
+  most: MostParsed = MAX_PARSED,
 ): unknown {
   const tooLarge = tooLargeResult(result, most);
   if (tooLarge !== undefined) throw tooLarge;
@@ -248,7 +248,7 @@ export function parsedResult(
 
 /** The error for a page of a list that is too large to be read; undefined for all other results. For use when a page arrives. */
 export function tooLargePage({ method }: ExchangeRequest, page: JsonText): GatewayError | undefined {
-  return listOf(method) === undefined ? undefined : tooLargeResult(page, MOST_PARSED);
+  return listOf(method) === undefined ? undefined : tooLargeResult(page, MAX_PARSED);
 }
 
 function tooLargeResult({ bytes }: JsonText, most: MostParsed): GatewayError | undefined {

@@ -165,11 +165,11 @@ const MAYBE_CHANGED = /(?:^|[\s:,[-])(?:(?:\d\.?){16}|\d{1,15}(?:\.\d{1,15})?[eE
 
 function isChanged(value: number, source: string): boolean {
   if (value === 0 || !Number.isFinite(value)) return /^-|[1-9]/.test(source);
-  return source.length > MOST_EXACT_DIGITS && String(value) !== source;
+  return source.length > MAX_EXACT_DIGITS && String(value) !== source;
 }
 
 /** A double holds every number with this many digits. */
-const MOST_EXACT_DIGITS = 15;
+const MAX_EXACT_DIGITS = 15;
 
 /** The value of a field, which may be kept as text; see `exactValue`. */
 export function fieldValue(field: JsonFields[string]): unknown {

@@ -218,7 +218,7 @@ function spells(word: Buffer, buffer: Buffer, start: number, end: number): boole
 
 /** The number in these bytes, if they are a few digits and nothing else. */
 function digitsAt(buffer: Buffer, start: number, end: number): number | undefined {
-  if (end - start > MOST_DIGITS) return undefined;
+  if (end - start > MAX_DIGITS) return undefined;
   let number = 0;
   for (let at = start; at < end; at += 1) {
     const digit = (buffer[at] ?? 0) - ZERO;
@@ -229,7 +229,7 @@ function digitsAt(buffer: Buffer, start: number, end: number): number | undefine
 }
 
 const ZERO = 0x30;
-const MOST_DIGITS = 15;
+const MAX_DIGITS = 15;
 
 /** Without the byte order mark, which some programs and servers write first. */
 function withoutMark(whole: Buffer): Buffer {

@@ -43,7 +43,7 @@ function withoutCursor(result: JsonText): JsonText {
 }
 
 /** Pages in a row that repeat what is known. */
-const MOST_REPEATED_PAGES = 3;
+const MAX_REPEATED_PAGES = 3;
 
 /** Watches the pages of one list while they are gathered. */
 class PageWatch {
@@ -62,7 +62,7 @@ class PageWatch {
 
   /** Why the list ends although its last page has this cursor, as a clause; undefined: it goes on. */
   endAt(cursor: string): string | undefined {
-    if (this.#repeatedPages >= MOST_REPEATED_PAGES) return 'its pages repeat';
+    if (this.#repeatedPages >= MAX_REPEATED_PAGES) return 'its pages repeat';
     if (this.#cursors.has(cursor)) return REPEATED;
     this.#cursors.add(cursor);
     return undefined;

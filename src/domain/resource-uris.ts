@@ -4,8 +4,8 @@
 // actually subscribed to".
 
 /** Bounds of the cuts of a URI; a subscription beyond them is refused (protocol/client-bounds.ts). */
-const MOST_CUTS = 64;
-const MOST_UNITS = 8 * 1024;
+const MAX_CUTS = 64;
+const MAX_UNITS = 8 * 1024;
 
 /** True for the URI of one of these resources, or of a part of one. */
 export function isAboutOneOf(uri: unknown, uris: Pick<ReadonlySet<string>, 'has'>): uri is string {
@@ -16,12 +16,12 @@ export function isAboutOneOf(uri: unknown, uris: Pick<ReadonlySet<string>, 'has'
 
 /**
  * The URI itself, then those of the resources that it may be a part of, from the outside in: the URI cut at each `/`, `?` or `#`,
- * with and without that character. Beyond MOST_CUTS the inner ones are omitted.
+ * with and without that character. Beyond MAX_CUTS the inner ones are omitted.
  */
 export function enclosingUris(uri: string): string[] {
   const uris = [uri];
-  const end = Math.min(uri.length, MOST_UNITS + 1);
-  for (let at = 1, cuts = 0; at < end && cuts < MOST_CUTS; at += 1) {
+  const end = Math.min(uri.length, MAX_UNITS + 1);
+  for (let at = 1, cuts = 0; at < end && cuts < MAX_CUTS; at += 1) {
     if (!MARKS.has(uri.charAt(at))) continue;
     cuts += 1;
     uris.push(uri.slice(0, at));

@@ -7,7 +7,7 @@ import { LruMap } from '../domain/lru-map.ts';
 import type { ListField, WithheldItem } from '../domain/mcp.ts';
 
 /** Reasons remembered of one template; items beyond them cause no event. */
-const MOST_REPORTED = 400;
+const MAX_REPORTED = 400;
 
 interface OfTemplate {
   readonly lists: Map<ListField, readonly WithheldItem[]>;
@@ -32,7 +32,7 @@ export class WithheldItems {
     lists.set(list, items);
     for (const item of items) {
       const key = `${list} ${item.name}`;
-      if (reported.get(key) === item.reason || reported.size >= MOST_REPORTED) continue;
+      if (reported.get(key) === item.reason || reported.size >= MAX_REPORTED) continue;
       reported.set(key, item.reason);
       this.#emit(withheldEvent(template, item));
     }

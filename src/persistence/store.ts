@@ -38,9 +38,9 @@ export interface Store {
   saveInstances(saves: readonly InstanceSave[]): Promise<number | undefined>;
   /** Undefined when there was none. `fingerprint`: of an entry of a file or of sync, which leaves a tombstone. */
   deleteInstance(template: string, id: string, fingerprint?: string): Promise<number | undefined>;
-  /** Without tombstones. Undefined when there was none of them. At most MOST_APPENDED ids. */
+  /** Without tombstones. Undefined when there was none of them. At most MAX_APPENDED ids. */
   deleteInstances(template: string, ids: readonly string[]): Promise<number | undefined>;
-  /** By id: the fingerprints of entries that were deleted through the API and stay deleted until they change. At most MOST_APPENDED ids. */
+  /** By id: the fingerprints of entries that were deleted through the API and stay deleted until they change. At most MAX_APPENDED ids. */
   findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
@@ -63,7 +63,7 @@ export interface TemplateChange {
 }
 
 /** Most changes of one `append`: databases limit the values in a list. */
-export const MOST_APPENDED = 500;
+export const MAX_APPENDED = 500;
 
 /** Users and API keys. User names are unique without regard to case. */
 export interface AccountStore {
@@ -106,7 +106,7 @@ export interface SettingStore {
 
 /** The audit log: append-only, except for the removal of its oldest entries. */
 export interface AuditStore {
-  /** At most MOST_APPENDED changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be lost. */
+  /** At most MAX_APPENDED changes and logins. Ignores stored ones, as does `appendCalls`: the answer to an earlier attempt may be lost. */
   append(changes: readonly AuditEntry[]): Promise<void>;
   appendCalls(block: CallBlock): Promise<void>;
   /** Newest first. */

@@ -42,7 +42,7 @@ import { shortKey } from './client-bounds.ts';
 import type { McpSession, SessionlessOptions } from './ports.ts';
 
 /** Bytes of JSON of all stored lists, and of the largest one that is stored. Parsed values come on top. */
-const MOST_BYTES = 32 * 1024 * 1024;
+const MAX_BYTES = 32 * 1024 * 1024;
 const LARGEST_LIST_BYTES = 1024 * 1024;
 /** Approximate memory of an entry in addition to its list. */
 const ENTRY_BYTES = 1024;
@@ -50,7 +50,7 @@ const ENTRY_BYTES = 1024;
 const DEFAULT_FRESH_MS = 30_000;
 const LONGEST_FRESH_MS = 60 * 60_000;
 /** How long a list may be served, from when it was stored, while no instance answers. */
-const MOST_STALE_MS = 10 * 60_000;
+const MAX_STALE_MS = 10 * 60_000;
 
 interface StoredAnswer {
   readonly answer: Answer;
@@ -78,7 +78,7 @@ export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> {
   /** The least recently used one first. */
   readonly #lists = new Map<string, OwnedList<V>>();
 
-  constructor(mostBytes: number = MOST_BYTES) {
+  constructor(mostBytes: number = MAX_BYTES) {
     this.#mostBytes = mostBytes;
   }
 
@@ -273,7 +273,7 @@ export class CachedLists {
     const times = {
       storedAtMs: now,
       freshUntilMs: now + freshMs,
-      storedUntilMs: now + Math.max(freshMs, MOST_STALE_MS),
+      storedUntilMs: now + Math.max(freshMs, MAX_STALE_MS),
     };
     const stored = { answer: { ...answer, isRemembered: true }, bytes, changes, ...times } as const;
     this.#options.memory.set(ownerId, isPublic ? everyone : own, stored);

@@ -7,16 +7,16 @@ import { listOf } from '../domain/mcp.ts';
 import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-memory.ts';
 
 /** Capabilities and client info, which are stored as long as the session: UTF-16 units of JSON, and values with keys. */
-export const MOST_PROFILE_UNITS = 32 * 1024;
-export const MOST_PROFILE_VALUES = 1_000;
+export const MAX_PROFILE_UNITS = 32 * 1024;
+export const MAX_PROFILE_VALUES = 1_000;
 /** Longest cursor, and longest URI. UTF-8. */
-export const MOST_REFERENCE_BYTES = 8 * 1024;
+export const MAX_REFERENCE_BYTES = 8 * 1024;
 
-/** True when capabilities and client info have together more than MOST_PROFILE_UNITS or MOST_PROFILE_VALUES. */
+/** True when capabilities and client info have together more than MAX_PROFILE_UNITS or MAX_PROFILE_VALUES. */
 export function isProfileTooLarge(capabilities: JsonObject, clientInfo: JsonObject): boolean {
   const profile = [capabilities, clientInfo];
-  const isTooLarge = valuesIn(profile, MOST_PROFILE_VALUES) > MOST_PROFILE_VALUES;
-  return isTooLarge || JSON.stringify(profile).length > MOST_PROFILE_UNITS;
+  const isTooLarge = valuesIn(profile, MAX_PROFILE_VALUES) > MAX_PROFILE_VALUES;
+  return isTooLarge || JSON.stringify(profile).length > MAX_PROFILE_UNITS;
 }
 
 /** The fields that have a value: some serializers write null for a field without one. */
@@ -27,7 +27,7 @@ export function declaredFields(fields: JsonObject): JsonObject {
 }
 
 export function isTooLong(text: string): boolean {
-  return Buffer.byteLength(text) > MOST_REFERENCE_BYTES;
+  return Buffer.byteLength(text) > MAX_REFERENCE_BYTES;
 }
 
 /**

@@ -7,7 +7,7 @@ import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
 
 /** Input requests of one result. */
-const MOST_REQUESTS = 64;
+const MAX_REQUESTS = 64;
 
 export interface InputRequired {
   /** By the key that the answer is to carry. */
@@ -22,7 +22,7 @@ export function readInputRequired(value: unknown): InputRequired | string {
   if (!isJsonObject(inputRequests)) return 'inputRequests is not an object';
   if (requestState !== undefined && typeof requestState !== 'string') return 'requestState is not a string';
   const entries = Object.entries(inputRequests);
-  if (entries.length > MOST_REQUESTS) return `more than ${MOST_REQUESTS} input requests`;
+  if (entries.length > MAX_REQUESTS) return `more than ${MAX_REQUESTS} input requests`;
   if (entries.length === 0 && requestState === undefined) return 'neither inputRequests nor requestState';
   const requests = new Map<string, InputRequest>();
   for (const [key, entry] of entries) {

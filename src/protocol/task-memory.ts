@@ -11,7 +11,7 @@ import type { Owner } from './ports.ts';
 export const OWN_TASKS = 2_500;
 export const OWNERS = 100;
 /** Instances remembered that gave one owner the same task id. */
-const MOST_INSTANCES = 8;
+const MAX_INSTANCES = 8;
 /** Longest id that is remembered, in characters. */
 export const LONGEST_TASK_ID = 1_024;
 
@@ -31,7 +31,7 @@ export class TaskMemory {
     const instance = template === undefined ? instanceId : aggregateInstance({ template, id: instanceId });
     const own = this.#owners.get(owner.id) ?? new LruMap(OWN_TASKS);
     const others = (own.get(taskId) ?? []).filter((known) => known !== instance);
-    own.set(taskId, [...others.slice(1 - MOST_INSTANCES), instance]);
+    own.set(taskId, [...others.slice(1 - MAX_INSTANCES), instance]);
     this.#owners.set(owner.id, own);
   }
 

@@ -56,15 +56,15 @@ async function readMember(
   }
 }
 
-const MOST_TEMPLATE_BYTES = 1024 * 1024;
+const MAX_TEMPLATE_BYTES = 1024 * 1024;
 
 /** The text of the file. Throws TemplateError; its issue completes "<path>: ". */
 export async function readTemplateText(path: string): Promise<string> {
   try {
     const stats = await stat(path);
     if (!stats.isFile()) throw new TemplateError(['is not a file']);
-    if (stats.size > MOST_TEMPLATE_BYTES) {
-      const size = (stats.size / MOST_TEMPLATE_BYTES).toFixed(1);
+    if (stats.size > MAX_TEMPLATE_BYTES) {
+      const size = (stats.size / MAX_TEMPLATE_BYTES).toFixed(1);
       throw new TemplateError([`has ${size} MB; a definition may have 1 MB`]);
     }
     return await readFile(path, 'utf8');

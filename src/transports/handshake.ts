@@ -172,7 +172,7 @@ function offer(channel: HandshakeChannel, params: JsonObject): Promise<Handshake
  */
 function otherRevisions(refusal: HandshakeRefusal, refused: unknown): readonly string[] {
   const { code, message, data } = refusal.kind === 'error' ? refusal.error : { message: refusal.said ?? '' };
-  const text = `${message} ${JSON.stringify(data ?? '')}`.slice(0, MOST_REFUSAL_UNITS);
+  const text = `${message} ${JSON.stringify(data ?? '')}`.slice(0, MAX_REFUSAL_UNITS);
   const others = LEGACY_VERSIONS.filter((version) => version !== refused);
   const named = others.filter((version) => text.includes(version));
   if (named.length > 0) return named;
@@ -187,7 +187,7 @@ function otherRevisions(refusal: HandshakeRefusal, refused: unknown): readonly s
 
 const ABOUT_REVISION =
   /protocol.{0,20}(?:version|support|new|old|match)|version.{0,40}support|support.{0,40}version|revision/i;
-const MOST_REFUSAL_UNITS = 10_000;
+const MAX_REFUSAL_UNITS = 10_000;
 
 const discover: HandshakeAttempt = async (channel, { client }) => {
   let protocolVersion: string = MODERN_VERSIONS[0];
@@ -250,11 +250,11 @@ function serverInfoIn(value: unknown): ServerInfo {
 }
 
 /** It is kept as long as the session with the backend. */
-const MOST_GREETING = { bytes: 256 * 1024, values: 2_000 };
+const MAX_GREETING = { bytes: 256 * 1024, values: 2_000 };
 
 function readResult(text: JsonText): JsonObject {
   try {
-    const value = parsedResult(text, 'exactValue', MOST_GREETING);
+    const value = parsedResult(text, 'exactValue', MAX_GREETING);
     if (isJsonObject(value)) return value;
   } catch {
     // not JSON, or too large

@@ -12,13 +12,13 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
-import { MOST_PROFILE_UNITS, MOST_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
-import { MOST_UNOPENED, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
-import { MOST_STREAMS } from '../../src/protocol/modern/listen.ts';
+import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
+import { MAX_UNOPENED, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
+import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
 import { OWN_TASKS, OWNERS } from '../../src/protocol/task-memory.ts';
 import { TIMEOUTS } from '../../src/server/listeners.ts';
 import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
-import { MOST_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
+import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';
 import { STARTS_AT_ONCE, STARTS_PER_OWNER } from '../../src/transports/stdio/dedicated-programs.ts';
 import { table } from './markdown.ts';
 
@@ -110,7 +110,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['Messages in one batch (revision 2025-03-26 only)', count(LIMITS.batchMessages), '`400`'],
     [
       'Tool arguments that the gateway repeats in headers',
-      `${bytes(MOST_HEADER_BYTES)} with their names, or what the server accepts`,
+      `${bytes(MAX_HEADER_BYTES)} with their names, or what the server accepts`,
       '-32602',
     ],
   ],
@@ -190,7 +190,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
   'Sessions and processes': [
     [
       'Capabilities and name of one client',
-      `${count(MOST_PROFILE_VALUES)} values with keys, ${count(MOST_PROFILE_UNITS)} characters`,
+      `${count(MAX_PROFILE_VALUES)} values with keys, ${count(MAX_PROFILE_UNITS)} characters`,
       '-32602',
     ],
     [
@@ -247,14 +247,14 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
     ['An unused backend session for clients without sessions', seconds(LIMITS.statelessIdleMs), 'it ends'],
     [
       'HTTP+SSE streams whose clients have not initialized',
-      `${count(MOST_UNOPENED)}, up to ${seconds(UNOPENED_MS)}; per caller ${share}`,
+      `${count(MAX_UNOPENED)}, up to ${seconds(UNOPENED_MS)}; per caller ${share}`,
       '`503`',
     ],
     ['Subscriptions (URIs) of one client', count(LIMITS.subscriptionsPerClient), 'an error'],
   ],
   'Streams and answers': [
     ['`GET` streams of one session', '1', '`409`'],
-    ['Streams of `subscriptions/listen`', `${count(MOST_STREAMS)}; per caller ${share}`, queueFull],
+    ['Streams of `subscriptions/listen`', `${count(MAX_STREAMS)}; per caller ${share}`, queueFull],
     [
       'A client that does not read its answer',
       seconds(HTTP_LIMITS.unreadAnswerMs),

@@ -105,7 +105,7 @@ export class Harness {
       deadline: { beganAtMs: now(), needsProgress: false },
       now,
       fail: (task: () => void) => task(),
-      passed: (_: Attempt, event: ExchangeEvent) => {
+      onEvent: (_: Attempt, event: ExchangeEvent) => {
         caller.events.push(event);
         during?.();
       },

@@ -5,9 +5,9 @@ import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../../src/domain/json.ts';
 import {
   areTooLarge,
-  MOST_HEADER_BYTES,
-  MOST_REPORTED,
-  MOST_TOOLS,
+  MAX_HEADER_BYTES,
+  MAX_REPORTED,
+  MAX_TOOLS,
   ToolHeaders,
 } from '../../../src/transports/http/tool-headers.ts';
 import { MODERN_PEER as PEER } from '../../helpers/scripted-transport.ts';
@@ -48,15 +48,15 @@ test('a list without invalid tools, or that cannot be read, is unchanged', () =>
 
 test('headers of the oldest tools are forgotten when there are too many', () => {
   const headers = new ToolHeaders({});
-  for (let at = 0; at <= MOST_TOOLS; at += 1000) {
+  for (let at = 0; at <= MAX_TOOLS; at += 1000) {
     learn(headers, page(Array.from({ length: 1000 }, (_, index) => tool(`tool-${at + index}`))));
   }
   assert.is(headersFor(headers, call('tool-0')), undefined);
-  assert.equal(headersFor(headers, call(`tool-${MOST_TOOLS}`)), { 'mcp-param-region': 'x' });
+  assert.equal(headersFor(headers, call(`tool-${MAX_TOOLS}`)), { 'mcp-param-region': 'x' });
 });
 
 test('headers are too large above a number of bytes, names included', () => {
-  const fitting = { 'mcp-param-a': 'x'.repeat(MOST_HEADER_BYTES - 'mcp-param-a: \r\n'.length) };
+  const fitting = { 'mcp-param-a': 'x'.repeat(MAX_HEADER_BYTES - 'mcp-param-a: \r\n'.length) };
   assert.is(areTooLarge(fitting), false);
   assert.is(areTooLarge({ ...fitting, 'mcp-param-b': '' }), true);
 });
@@ -83,8 +83,8 @@ test('omitted tools are reported once for each fault, up to a maximum, with at m
   for (let count = 0; count < 3; count += 1) list(tool(long, BAD), tool('one', BAD));
   list(tool('one', WORSE));
   assert.equal(names, [long.slice(0, 256), 'one', 'one']);
-  list(...Array.from({ length: 2 * MOST_REPORTED }, (_, at) => tool(`tool-${at}`, BAD)));
-  assert.is(names.length, MOST_REPORTED + 1);
+  list(...Array.from({ length: 2 * MAX_REPORTED }, (_, at) => tool(`tool-${at}`, BAD)));
+  assert.is(names.length, MAX_REPORTED + 1);
 });
 
 test.run();

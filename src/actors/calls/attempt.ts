@@ -30,7 +30,7 @@ export interface AttemptCaller {
   now(): number;
   /** Runs the task, which handles a failure: after the end of the attempt before, and in a later turn when thousands are due. */
   fail(task: () => void): void;
-  passed(attempt: Attempt, event: ExchangeEvent): void;
+  onEvent(attempt: Attempt, event: ExchangeEvent): void;
   /** There is no answer. `ended` follows. */
   failed(attempt: Attempt, error: GatewayError): void;
   /** The events after the answer have ended. `ended` follows. */
@@ -150,7 +150,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       this.#outcome = outcomeOf(this.plan.request.method, event);
       this.#trace?.answered(event);
     }
-    this.#caller.passed(this, event);
+    this.#caller.onEvent(this, event);
   }
 
   error(thrown: unknown): void {
@@ -204,7 +204,7 @@ export class Attempt implements Observer<ExchangeEvent> {
       if (this.#unanswered === 0) this.#resume();
       request.answer(reply);
     });
-    this.#caller.passed(this, passed);
+    this.#caller.onEvent(this, passed);
     if (this.isPaused) this.#caller.paused(this, true);
   }
 

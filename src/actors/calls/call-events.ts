@@ -71,7 +71,7 @@ export class CallEvents {
   }
 
   /** The number of an attempt that ended before it was sent. */
-  unsent(): number {
+  nextAttemptNumber(): number {
     this.#attempts += 1;
     const { tracker } = this.#call.request;
     if (tracker !== undefined) tracker.attempts = this.#attempts;
@@ -81,7 +81,7 @@ export class CallEvents {
   /** The number of an attempt that begins; `finished` ends it. */
   sent(): number {
     this.#underWay += 1;
-    return this.unsent();
+    return this.nextAttemptNumber();
   }
 
   /** The call continues after the failure of that attempt. */

@@ -16,7 +16,7 @@ import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
-import { Deadline, SLOW_PART, type TimedCall } from './deadline.ts';
+import { Deadline, HEDGE_DIVISOR, type TimedCall } from './deadline.ts';
 import { type FailedAttempt, isAboutRequest, isRepeatAllowed, isRepeatable, Retries } from './retry.ts';
 import type {
   At,
@@ -33,7 +33,7 @@ import { WantedTool } from './wanted-tool.ts';
 
 const NONE = Object.freeze<Attempt[]>([]);
 /** Silent attempts of one call beside which one more may start. */
-const MOST_SILENT = 2;
+const MAX_SILENT = 2;
 
 export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   readonly #deps: CallDeps;
@@ -118,7 +118,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     else this.#failing.nextFailure = task;
   }
 
-  passed(attempt: Attempt, event: ExchangeEvent): void {
+  onEvent(attempt: Attempt, event: ExchangeEvent): void {
     const { ref, sent, plan } = attempt;
     this.#input.group.pool.outliers.noteMessage(sent);
     this.deadline.noteMessage();
@@ -162,9 +162,9 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
 
   // --- for its deadline --------------------------------------------------------------------------------------------
 
-  slow(): number {
+  onSilent(): number {
     const now = this.#deps.now();
-    const thirdMs = this.#input.timeoutMs / SLOW_PART;
+    const thirdMs = this.#input.timeoutMs / HEDGE_DIVISOR;
     const dueAtMs = (this.#attempt?.sent.atMs ?? now) + thirdMs;
     if (now < dueAtMs) return dueAtMs; // the call had waited before it was sent
     this.#hedge();
@@ -283,7 +283,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Counts as a failed attempt, although nothing was sent. */
   #preparationFailed(ref: InstanceRef, error: GatewayError): void {
     const mayRepeat = isRepeatable(this.#input.request, ref);
-    this.#continue({ ref, number: this.#events.unsent(), mayRepeat }, error);
+    this.#continue({ ref, number: this.#events.nextAttemptNumber(), mayRepeat }, error);
   }
 
   #answer(ref: InstanceRef, event: FinalEvent, waitMs: number): void {
@@ -374,7 +374,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Starts one more attempt beside silent ones, if another instance can take the call now, or when its route has opened one. */
   #hedge(): void {
     const silent = this.#attempt;
-    if (silent === undefined || this.#silent.length >= MOST_SILENT || !silent.mayRepeat) return;
+    if (silent === undefined || this.#silent.length >= MAX_SILENT || !silent.mayRepeat) return;
     if (!this.#mayRetry() || this.#search !== undefined || !this.#retries.mayAffordHedge) return;
     this.#exclude(silent.ref);
     const error = this.#silence(silent);

@@ -10,7 +10,7 @@ export interface TimedCall {
   /** Called once, with the duration of the call in ms. */
   timedOut(passedMs: number): void;
   /** Called after a third of the timeout, unless a message came, and again at the time of the clock that it returns. */
-  slow(): number;
+  onSilent(): number;
 }
 
 export interface DeadlineDeps extends Clock {
@@ -41,7 +41,7 @@ export class Deadline {
     this.beganAtMs = arrivedAtMs ?? now;
     this.#hardEndMs = this.beganAtMs + Math.min(Math.max(maxCallMs, timeoutMs), LIMITS.callLongestMs);
     this.#lastMessageAtMs = this.beganAtMs;
-    this.#slowAtMs = this.beganAtMs + timeoutMs / SLOW_PART;
+    this.#slowAtMs = this.beganAtMs + timeoutMs / HEDGE_DIVISOR;
     this.#disarm = this.#arm(now);
   }
 
@@ -87,10 +87,10 @@ export class Deadline {
       this.#call.timedOut(now - this.beganAtMs);
       return;
     }
-    if (now >= this.#slowAtMs) this.#slowAtMs = this.#call.slow();
+    if (now >= this.#slowAtMs) this.#slowAtMs = this.#call.onSilent();
     if (!this.#isEnded) this.#disarm = this.#arm(now);
   }
 }
 
 /** A call is slow after the timeout divided by this. */
-export const SLOW_PART = 3;
+export const HEDGE_DIVISOR = 3;

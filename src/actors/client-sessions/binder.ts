@@ -14,7 +14,7 @@ import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
 import type { Upstream } from '../../transports/transport.ts';
-import { SLOW_PART } from '../calls/deadline.ts';
+import { HEDGE_DIVISOR } from '../calls/deadline.ts';
 import type { Dispatcher } from '../calls/dispatcher.ts';
 import type { RetryBudget } from '../calls/retry.ts';
 import type { Fleet } from '../fleet.ts';
@@ -238,7 +238,7 @@ class BindingSearch {
     const { now, alarm, budget, withinMs } = this.#deps;
     if (!isNetworked(slow.definition) || !this.#hasNext) return () => undefined;
     const halfMs = Math.ceil((this.#endsAtMs - now()) / 2);
-    const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / SLOW_PART), halfMs);
+    const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
     let disarm = alarm(soonMs, () => {
       slow.suspect();
       if (this.#hasNext && budget.take()) this.#continue(this.#next());

@@ -108,20 +108,20 @@ export class ClientSessions implements SessionSupervisor {
     lists?: SessionLists,
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    if (signal?.aborted) throw sessionLost(CALLED_OFF);
+    if (signal?.aborted) throw sessionLost(ABORTED);
     const session = this.#create(newSession(template, ownerId, profile), lists);
     this.#opening.add(session);
-    const callOff = () => this.#end(session, CALLED_OFF);
-    signal?.addEventListener('abort', callOff);
+    const abortOpening = () => this.#end(session, ABORTED);
+    signal?.addEventListener('abort', abortOpening);
     try {
       await session.open();
     } catch (thrown) {
       throw this.#isClosing ? shuttingDown() : thrown; // the session has reported its end
     } finally {
-      signal?.removeEventListener('abort', callOff);
+      signal?.removeEventListener('abort', abortOpening);
     }
     // The session may have ended while it was being opened.
-    if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(CALLED_OFF);
+    if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(ABORTED);
     this.#begin(session);
     this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
     return session;
@@ -365,7 +365,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 }
 
-const CALLED_OFF = 'its client disconnected';
+const ABORTED = 'its client disconnected';
 const SHUT_DOWN = 'the gateway is shutting down';
 
 /** The fields of every event of an open session. */

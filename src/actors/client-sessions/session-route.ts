@@ -44,7 +44,7 @@ import type { SessionBinding } from './session-binding.ts';
  */
 const FIRST_WAIT_MS = 5;
 const WAIT_FACTOR = 5;
-const MOST_REPEATS = 3;
+const MAX_REPEATS = 3;
 
 export class SessionRoute implements CallRoute, YieldingCall, Linked {
   readonly #sessionBinding: SessionBinding;
@@ -197,7 +197,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   #repeatsAfter(binding: Binding, error: GatewayError): boolean {
     if (isBackendAnswer(error) || error.code !== 'BACKEND_UNAVAILABLE') return false;
     const isFirst = this.#failure?.error.delivered !== 'unknown';
-    const mayRepeat = this.#repeats < MOST_REPEATS && (isFirst || error.delivered === 'no');
+    const mayRepeat = this.#repeats < MAX_REPEATS && (isFirst || error.delivered === 'no');
     return mayRepeat || this.#movesOn(binding);
   }
 

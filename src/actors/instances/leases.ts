@@ -40,7 +40,7 @@ export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
 }
 
 /** Over a network a conversation costs little; on a pipe it is a process. */
-const MOST_NETWORKED = 1_024;
+const MAX_NETWORKED = 1_024;
 
 export class Leases implements ConversationListener {
   readonly #options: LeasesOptions;
@@ -58,7 +58,7 @@ export class Leases implements ConversationListener {
     const { processes = LIMITS.isolatedProcesses, share } = options.dedicatedBounds ?? {};
     this.#options = options;
     this.#isPipe = TRANSPORT_TRAITS[options.definition.transport].hasProcesses;
-    this.#most = this.#isPipe ? processes : MOST_NETWORKED;
+    this.#most = this.#isPipe ? processes : MAX_NETWORKED;
     this.#shares = new OwnerShares(this.#most, share);
   }
 

@@ -8,7 +8,7 @@ import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';
 import { declaredBy } from '../../domain/param-headers.ts';
 
 /** Most names that are kept of an instance that is down. */
-const MOST_NAMES = 1_000;
+const MAX_NAMES = 1_000;
 
 /** Where the memory of a list is counted. */
 export interface ListBudget {
@@ -58,7 +58,7 @@ export class ToolCache {
 
   /** The names in the present list, to explain an unknown one; undefined without a list, and for a very large one. */
   get names(): readonly string[] | undefined {
-    return this.#tools === undefined || this.#tools.size > MOST_NAMES ? undefined : [...this.#tools.keys()];
+    return this.#tools === undefined || this.#tools.size > MAX_NAMES ? undefined : [...this.#tools.keys()];
   }
 
   find(tool: string): Tool | undefined {

@@ -341,7 +341,7 @@ async function ready({ conversation }: StatelessLease, logLevel: string | undefi
 /** A longer list is not compared. */
 const LARGEST_LIST_BYTES = 1024 * 1024;
 /** Most sets of capabilities that are remembered per backend. */
-const MOST_CAPABILITIES = 64;
+const MAX_CAPABILITIES = 64;
 
 /**
  * Remembers which backends list the same tools to clients of certain capabilities as in the shared process: most do, and then a
@@ -361,7 +361,7 @@ class EqualToolLists {
     const names = allToolsOf(parsedResult(event.result));
     if (names === undefined || tools?.listsOnly(names) !== true) return;
     const known = this.#capabilities.get(peer) ?? new Set();
-    if (known.size < MOST_CAPABILITIES) this.#capabilities.set(peer, known.add(capabilitiesKey(profile)));
+    if (known.size < MAX_CAPABILITIES) this.#capabilities.set(peer, known.add(capabilitiesKey(profile)));
   }
 }
 

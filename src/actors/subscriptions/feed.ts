@@ -8,7 +8,7 @@ import { changedList } from '../../domain/mcp.ts';
 import { enclosingUris } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import { BackendSubscription } from './backend-subscription.ts';
-import { MOST_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
+import { MAX_RESOURCES, ResourceSubscriptions, type SharedSubscription } from './resource-subscriptions.ts';
 
 /** URIs of resources. */
 export interface ResourceUris {
@@ -97,14 +97,14 @@ export class Feed {
     return this.#subscription?.acknowledged;
   }
 
-  /** All resources; if there are too many, the clients take turns until MOST_RESOURCES. */
+  /** All resources; if there are too many, the clients take turns until MAX_RESOURCES. */
   #wanted(): ReadonlySet<string> {
     const wanted = new Set<string>();
     let remaining = [...this.#clients].map(({ uris }) => uris.keys()[Symbol.iterator]());
-    while (remaining.length > 0 && wanted.size < MOST_RESOURCES) {
+    while (remaining.length > 0 && wanted.size < MAX_RESOURCES) {
       remaining = remaining.filter((uris) => {
         const { done, value } = uris.next();
-        if (done !== true && wanted.size < MOST_RESOURCES) wanted.add(value);
+        if (done !== true && wanted.size < MAX_RESOURCES) wanted.add(value);
         return done !== true;
       });
     }

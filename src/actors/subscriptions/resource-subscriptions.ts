@@ -25,7 +25,7 @@ export const ANSWER_MS = 30_000;
 /** Wait before a failed request is repeated, in ms. */
 const RETRY_MS = 5_000;
 /** Most resources of one conversation, with a backend of either era. */
-export const MOST_RESOURCES = 10_000;
+export const MAX_RESOURCES = 10_000;
 
 /** One resource: the number of its clients, and its state at the backend. */
 class ResourceEntry {
@@ -53,7 +53,7 @@ export class ResourceSubscriptions {
   /** Subscribes the backend to `uri` until every part is released. */
   subscribe(uri: string): SharedSubscription {
     const entry = this.#entries.get(uri) ?? new ResourceEntry();
-    if (!this.#entries.has(uri) && this.#entries.size >= MOST_RESOURCES) {
+    if (!this.#entries.has(uri) && this.#entries.size >= MAX_RESOURCES) {
       const answer = Promise.reject(backendUnavailable('it has too many subscriptions', { delivered: 'no' }));
       answer.catch(() => undefined);
       return { answer, release: () => undefined };

@@ -13,7 +13,7 @@ import { readSettings } from '../setting-options.ts';
 import { pause, untilSignal } from '../stop-signals.ts';
 
 const LINES = 100;
-const MOST_LINES = 100_000;
+const MAX_LINES = 100_000;
 
 export const logs: Command = {
   name: 'gateway logs',
@@ -30,7 +30,7 @@ export const logs: Command = {
     const isRaw = input.has('json') || terminal.columns === undefined;
     const readable = isRaw ? (line: string) => line : await lineReader();
     const print = (line: string) => terminal.print(readable(line));
-    const count = input.number('lines', { minimum: 0, maximum: MOST_LINES }) ?? LINES;
+    const count = input.number('lines', { minimum: 0, maximum: MAX_LINES }) ?? LINES;
     const file = await opened(log);
     try {
       const { size } = await file.stat();

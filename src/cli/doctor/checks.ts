@@ -286,13 +286,13 @@ async function checkLists(_config: Config, terminal: Terminal): Promise<readonly
 /** In whole seconds, the precision of both clocks. */
 function compareClock(address: string, aheadMs: number): CheckResult {
   const seconds = Math.round(aheadMs / 1000);
-  if (Math.abs(seconds) <= MOST_SECONDS) return ok(`the same as at ${address}`);
+  if (Math.abs(seconds) <= MAX_SECONDS) return ok(`the same as at ${address}`);
   const text = `the clock of ${address} is ${Math.abs(seconds)} s ${seconds > 0 ? 'ahead of' : 'behind'} this one`;
   return warn(text, 'synchronise both clocks: tokens and keys expire by them');
 }
 
 /** Largest difference between clocks that count as equal. */
-const MOST_SECONDS = 10;
+const MAX_SECONDS = 10;
 
 const isPosix = process.platform !== 'win32';
 

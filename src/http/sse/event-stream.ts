@@ -178,7 +178,7 @@ export class OpenStream implements McpStream {
 }
 
 /** Characters of joined events after which the client counts as behind. */
-const MOST_JOINED = 64 * 1024;
+const MAX_JOINED = 64 * 1024;
 
 /** Writes the events of one REST request; `settle` is called at its end. */
 function writerOf(
@@ -231,7 +231,7 @@ function writerOf(
     error,
     complete,
     get isBehind() {
-      return response.writableNeedDrain || (joined?.length ?? 0) > MOST_JOINED;
+      return response.writableNeedDrain || (joined?.length ?? 0) > MAX_JOINED;
     },
     together: (emit) => {
       joined = '';

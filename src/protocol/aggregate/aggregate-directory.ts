@@ -12,14 +12,14 @@ import type { AggregateLists, GatheredList } from './aggregate-lists.ts';
 import { aggregateName, mayBeFrom, mayBeMapped, type OwnName, splitName } from './aggregate-names.ts';
 import { objectSchemaOf } from './aggregate-schemas.ts';
 
-const MOST_REMEMBERED = 50_000;
+const MAX_REMEMBERED = 50_000;
 /** URI templates remembered of one template: each is tried for a resource that no template lists. */
-const MOST_PATTERNS = 1_000;
-const MOST_PATTERN_CHARACTERS = 2_048;
+const MAX_PATTERNS = 1_000;
+const MAX_PATTERN_CHARACTERS = 2_048;
 /** Longest own name by which a tool is found. */
-const MOST_OWN_CHARACTERS = 256;
+const MAX_OWN_CHARACTERS = 256;
 /** Names that an error suggests. */
-const MOST_HINTS = 3;
+const MAX_HINTS = 3;
 
 export interface AggregateListing {
   readonly items: JsonObject[];
@@ -35,11 +35,11 @@ export interface AggregateListing {
 export class AggregateDirectory {
   readonly #lists: AggregateLists;
   readonly #templates: (owner: Owner) => readonly string[];
-  readonly #mapped = new LruMap<OwnName>(MOST_REMEMBERED);
+  readonly #mapped = new LruMap<OwnName>(MAX_REMEMBERED);
   /** By the own name of a tool, the templates that list it. */
-  readonly #ownNames = new LruMap<ReadonlySet<string>>(MOST_REMEMBERED);
+  readonly #ownNames = new LruMap<ReadonlySet<string>>(MAX_REMEMBERED);
   /** By URI, the templates that list it. */
-  readonly #resources = new LruMap<Set<string>>(MOST_REMEMBERED);
+  readonly #resources = new LruMap<Set<string>>(MAX_REMEMBERED);
   /** By template, the literals of the URI templates it lists. */
   readonly #patterns = new LruMap<LruMap<readonly string[]>>(LIMITS.templates);
 
@@ -115,7 +115,7 @@ export class AggregateDirectory {
 
   /**
    * The names that were probably meant instead of an unknown one: as listed, or the own name of a tool. For an own name that several
-   * templates have: that of each, up to MOST_HINTS. Reads the list.
+   * templates have: that of each, up to MAX_HINTS. Reads the list.
    */
   async nearestNames(written: string, list: 'tools' | 'prompts', client: Client): Promise<readonly string[]> {
     const shown = (await this.list(list, client)).map(({ name }) => String(name));
@@ -124,7 +124,7 @@ export class AggregateDirectory {
     if (near === undefined) return [];
     const listing = own.includes(near) ? this.#listing(near, client.owner) : [];
     if (listing.length < 2) return [near];
-    return listing.slice(0, MOST_HINTS).map((template) => aggregateName({ template, name: near }));
+    return listing.slice(0, MAX_HINTS).map((template) => aggregateName({ template, name: near }));
   }
 
   async #lookUp(aggregated: string, list: 'tools' | 'prompts', client: Client): Promise<OwnName | undefined> {
@@ -201,8 +201,8 @@ export class AggregateDirectory {
   }
 
   #learnPattern(template: string, uriTemplate: string): void {
-    if (uriTemplate.length > MOST_PATTERN_CHARACTERS) return;
-    const patterns = this.#patterns.get(template) ?? new LruMap(MOST_PATTERNS);
+    if (uriTemplate.length > MAX_PATTERN_CHARACTERS) return;
+    const patterns = this.#patterns.get(template) ?? new LruMap(MAX_PATTERNS);
     if (patterns.get(uriTemplate) === undefined) patterns.set(uriTemplate, uriTemplate.split(EXPRESSION));
     this.#patterns.set(template, patterns);
   }
@@ -210,7 +210,7 @@ export class AggregateDirectory {
 
 /** Own names are short, and never like an aggregate name: no template takes over a name that a client may have allowed. */
 function isOwnName(name: string): boolean {
-  return name.length <= MOST_OWN_CHARACTERS && splitName(name) === undefined && !mayBeMapped(name);
+  return name.length <= MAX_OWN_CHARACTERS && splitName(name) === undefined && !mayBeMapped(name);
 }
 
 function ownNameIn(aggregated: string): readonly string[] {

@@ -12,8 +12,8 @@ export interface TemplatePeers {
 }
 
 /** Most characters of all instructions, and most values, keys included, of one united capability. */
-const MOST_INSTRUCTIONS = 64 * 1024;
-const MOST_VALUES = 2_000;
+const MAX_INSTRUCTIONS = 64 * 1024;
+const MAX_VALUES = 2_000;
 const INTRODUCTION = 'The names of tools and prompts begin with the name of their server and `__`.';
 
 /** Always announces lists and their changes, since templates come and go; everything else if an instance has it. */
@@ -52,7 +52,7 @@ function united(peers: readonly Peer[], name: string): JsonObject | undefined {
     const own = capabilities[name];
     if (!isJsonObject(own) || known.size === known.add(JSON.stringify(own)).size) continue;
     const next: JsonObject = all === undefined ? own : inEither(all, own);
-    if (valuesIn(next, MOST_VALUES) <= MOST_VALUES) all = next;
+    if (valuesIn(next, MAX_VALUES) <= MAX_VALUES) all = next;
   }
   return all;
 }
@@ -84,7 +84,7 @@ function instructionsOf(templates: readonly TemplatePeers[]): string | undefined
   for (const { template, peers } of templates) {
     const own = peers.map(({ greeting }) => greeting.instructions).find(isText);
     if (own === undefined) continue;
-    const isShown = characters + own.length <= MOST_INSTRUCTIONS;
+    const isShown = characters + own.length <= MAX_INSTRUCTIONS;
     characters += isShown ? own.length : 0;
     if (isShown) sections.push(`## ${template}\n\n${own}`);
     else omitted.push(template);

@@ -3,7 +3,7 @@
 
 import { isJsonObject, type JsonObject, JsonText } from '../../domain/json.ts';
 import type { ListField } from '../../domain/mcp.ts';
-import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
+import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import { inputSchemaOf, outputSchemaOf } from './aggregate-schemas.ts';
 
 /** The field that names an item. */
@@ -27,7 +27,7 @@ export function checkedItem(list: ListField, listed: unknown): CheckedItem {
   const name = listed[field];
   if (typeof name !== 'string') return { reason: `its ${field} is missing, or is not text` };
   if (name === '') return { reason: `its ${field} is empty` };
-  if (isTooLong(name)) return { reason: `its ${field} is longer than ${MOST_REFERENCE_BYTES} bytes` };
+  if (isTooLong(name)) return { reason: `its ${field} is longer than ${MAX_REFERENCE_BYTES} bytes` };
   if (!name.isWellFormed()) return { reason: `its ${field} is not valid Unicode` };
   const item = repairFields(listed, FIELDS[list]);
   if (list === 'tools') {

@@ -24,11 +24,11 @@ import { checkedItem, KEY_FIELDS } from './aggregate-items.ts';
 const FIRST_WAIT_MS = 10_000;
 const WAIT_MS = 1_000;
 /** First lists of templates whose time is remembered. Forgotten ones are waited for again. */
-const MOST_AWAITED = 10_000;
+const MAX_AWAITED = 10_000;
 /** Memory of one list of all templates, as values. */
-const MOST_BYTES = 128 * 1024 * 1024;
+const MAX_BYTES = 128 * 1024 * 1024;
 /** Memory of the lists that are remembered. */
-const MOST_REMEMBERED_BYTES = 64 * 1024 * 1024;
+const MAX_REMEMBERED_BYTES = 64 * 1024 * 1024;
 
 export interface GatheredList {
   readonly template: string;
@@ -64,11 +64,11 @@ export class AggregateLists {
   /** Hot: a list that was served as missing or stale can be read now, or a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #options: AggregateListsOptions;
-  readonly #remembered = new ListMemory<Crawled>(MOST_REMEMBERED_BYTES);
+  readonly #remembered = new ListMemory<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
   /** When a first list was requested. */
-  readonly #firstAtMs = new LruMap<number>(MOST_AWAITED);
+  readonly #firstAtMs = new LruMap<number>(MAX_AWAITED);
   /** By template, the lists that were served without it, or with an old list, because it did not answer. */
   readonly #incomplete = new LruMap<Set<ListField>>(LIMITS.templates);
   #watch: Subscription | undefined;
@@ -78,7 +78,7 @@ export class AggregateLists {
   }
 
   /**
-   * The lists of these templates, in their order, within MOST_BYTES together. Takes about a second, or FIRST_WAIT_MS when the list of
+   * The lists of these templates, in their order, within MAX_BYTES together. Takes about a second, or FIRST_WAIT_MS when the list of
    * a template was never read before. Never rejects.
    */
   async gather(list: ListField, templates: readonly string[], client: Client): Promise<GatheredList[]> {
@@ -88,7 +88,7 @@ export class AggregateLists {
       const template = templates[index] ?? '';
       if (found === NOTHING) return [];
       total += found.bytes;
-      if (total > MOST_BYTES) return { template, items: [], missing: 'All lists together are too large.' };
+      if (total > MAX_BYTES) return { template, items: [], missing: 'All lists together are too large.' };
       return { template, ...found };
     });
   }
@@ -213,7 +213,7 @@ const REFUSED = 'It answered the request for its list with an error.';
 // Reads one list of one template, and checks its items: a bad item of one backend must not spoil the list of all.
 
 /** Bytes of JSON of one list of one template. The page that exceeds it is left out, and ends the list. */
-const MOST_LIST_BYTES = 4 * 1024 * 1024;
+const MAX_LIST_BYTES = 4 * 1024 * 1024;
 
 interface Crawled {
   readonly items: readonly JsonObject[];
@@ -257,7 +257,7 @@ async function crawlList(
       if (items.length > 0) isEmpty = false;
       return items;
     },
-    maxBytes: MOST_LIST_BYTES,
+    maxBytes: MAX_LIST_BYTES,
   });
   if (isRefused) return REFUSED;
   return { items, withheld, bytes: memoryOf(values, bytes), readAtMs: now(), staleMs, cut };
@@ -272,7 +272,7 @@ function declarationsOf({ profile: { capabilities } }: Client): JsonObject | und
 /** Numbers that are infinite for clients, which do not accept them: they become null. */
 const BEYOND_DOUBLE = /\d[eE]\+?\d{3}/;
 /** Withheld items of one list that are reported, and UTF-16 units of their names. */
-const MOST_WITHHELD = 100;
+const MAX_WITHHELD = 100;
 const WITHHELD_NAME_UNITS = 256;
 
 /** The items that clients accept, as they get them. The others are added to `withheld`. */
@@ -281,7 +281,7 @@ function usable(list: ListField, found: readonly unknown[], withheld: WithheldIt
   for (const [index, listed] of found.entries()) {
     const checked = isDeeper(listed, LIMITS.nestingDepth) ? TOO_DEEP : checkedItem(list, listed);
     if ('item' in checked) items.push(checked.item);
-    else if (withheld.length < MOST_WITHHELD) {
+    else if (withheld.length < MAX_WITHHELD) {
       const name = isJsonObject(listed) ? listed[KEY_FIELDS[list]] : undefined;
       const isNamed = typeof name === 'string' && name !== '';
       const shown = isNamed ? cutText(name.toWellFormed(), WITHHELD_NAME_UNITS) : `${list}[${index}]`;

@@ -5,12 +5,12 @@ import { createHash } from 'node:crypto';
 import type { Answer, SentTo } from '../../domain/exchange.ts';
 
 /** Longest name that clients accept for a tool. */
-const MOST_NAME_CHARACTERS = 64;
+const MAX_NAME_CHARACTERS = 64;
 const SEPARATOR = '__';
 const DIGITS = 16;
-const BEGINNING_CHARACTERS = MOST_NAME_CHARACTERS - DIGITS - 1;
+const BEGINNING_CHARACTERS = MAX_NAME_CHARACTERS - DIGITS - 1;
 /** What clients accept in the name of a tool. */
-const SAFE = new RegExp(`^[A-Za-z0-9_-]{1,${MOST_NAME_CHARACTERS}}$`);
+const SAFE = new RegExp(`^[A-Za-z0-9_-]{1,${MAX_NAME_CHARACTERS}}$`);
 const LIKE_MAPPED = new RegExp(`_[0-9A-Fa-f]{${DIGITS}}$`);
 
 export interface OwnName {

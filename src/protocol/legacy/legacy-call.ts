@@ -115,7 +115,7 @@ export class LegacyCall extends AnswerWriter<Answer> {
 }
 
 /** Pending questions of one session; more are refused. */
-const MOST_QUESTIONS = 256;
+const MAX_QUESTIONS = 256;
 
 interface PendingQuestion extends Pick<ServerRequest, 'answer'> {
   /** The call that it belongs to; undefined when it came outside of any call. */
@@ -142,7 +142,7 @@ export class LegacyQuestions {
     call: LegacyCall | undefined,
     askedAtMs: number,
   ): boolean {
-    if (this.#waiting.size >= MOST_QUESTIONS) {
+    if (this.#waiting.size >= MAX_QUESTIONS) {
       answer(failed(`Too many requests wait for the client; ${method} was not passed on.`));
       return false;
     }

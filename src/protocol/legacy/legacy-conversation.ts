@@ -21,9 +21,9 @@ import { canPoll } from './legacy-request.ts';
 import { type EventMemory, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
-const MOST_CALLS = 1_000;
+const MAX_CALLS = 1_000;
 /** Longest reason for a cancellation that is passed on, in UTF-16 units. */
-const MOST_REASON_UNITS = 1_024;
+const MAX_REASON_UNITS = 1_024;
 /** How long messages outside of calls are received after the last call, for a client that opened no stream for them. */
 const IDLE_MS = 60_000;
 
@@ -61,7 +61,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Refuses a request whose id is that of another one under way (400), or one too many (QUEUE_FULL). */
   check(id: JsonRpcId): void {
     if (this.#calls.has(id)) throw invalidRequest('the id belongs to a request that is still running');
-    if (this.#calls.size >= MOST_CALLS) throw rpcFailureOf(queueFull('this session'), id);
+    if (this.#calls.size >= MAX_CALLS) throw rpcFailureOf(queueFull('this session'), id);
   }
 
   clientSeen(): void {
@@ -85,7 +85,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   /** Cancels a request of the client, which may give a reason. Ignores one that is answered already: the messages crossed. */
   cancel(id: JsonRpcId, reason?: JsonValue): void {
-    this.cancelReason = typeof reason === 'string' ? reason.slice(0, MOST_REASON_UNITS) : undefined;
+    this.cancelReason = typeof reason === 'string' ? reason.slice(0, MAX_REASON_UNITS) : undefined;
     const number = numberMeant(id);
     const call = this.#calls.get(id) ?? (number === undefined ? undefined : this.#calls.get(number));
     call?.cancel();

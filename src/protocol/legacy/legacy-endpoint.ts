@@ -14,8 +14,8 @@ import {
   badReferenceIn,
   declaredFields,
   isProfileTooLarge,
-  MOST_PROFILE_UNITS,
-  MOST_PROFILE_VALUES,
+  MAX_PROFILE_UNITS,
+  MAX_PROFILE_VALUES,
 } from '../client-bounds.ts';
 import {
   type ClientRequest,
@@ -340,7 +340,7 @@ function profileOf(params: JsonFields | undefined): ClientProfile {
     throw badParams('clientInfo must be an object with name and version');
   }
   if (isProfileTooLarge(capabilities, clientInfo)) {
-    const most = `${MOST_PROFILE_VALUES} values and ${MOST_PROFILE_UNITS} characters`;
+    const most = `${MAX_PROFILE_VALUES} values and ${MAX_PROFILE_UNITS} characters`;
     throw badParams(`capabilities and clientInfo together have at most ${most}`);
   }
   return {

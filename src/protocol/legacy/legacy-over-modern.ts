@@ -17,7 +17,7 @@ import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 import type { McpSession, Reservation } from '../ports.ts';
 
 /** Rounds of one call. */
-const MOST_ROUNDS = 8;
+const MAX_ROUNDS = 8;
 /** Wait before a call that asked nothing is repeated, so that it does not spin. */
 const PAUSE_MS = 250;
 
@@ -110,8 +110,8 @@ function inputFor(
 ): InputRequired | FinalEvent {
   if (typeof required === 'string')
     return errorEvent(`The server returned an invalid input-required result: ${required}.`);
-  if (count === MOST_ROUNDS)
-    return failure(method, `'${method}' still required input after ${MOST_ROUNDS} rounds.`);
+  if (count === MAX_ROUNDS)
+    return failure(method, `'${method}' still required input after ${MAX_ROUNDS} rounds.`);
   const { capabilities } = session.profile;
   const refused = [...required.requests].find(([, request]) => missingCapabilities([request], capabilities));
   if (refused === undefined) return required;

@@ -25,7 +25,7 @@ import { faultOf, refused, rpcFailureOf } from '../rpc.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
-export const MOST_UNOPENED = 1_000;
+export const MAX_UNOPENED = 1_000;
 /** How long a connection may have no session, in ms. After it the stream ends. */
 export const UNOPENED_MS = 60_000;
 
@@ -88,9 +88,9 @@ export class LegacySse {
 
   /** Bounds the connections without a session; the others are bounded as sessions. */
   #checkRoom(ownerId: string): void {
-    const unopened = new OwnerShares(MOST_UNOPENED);
+    const unopened = new OwnerShares(MAX_UNOPENED);
     for (const other of this.#connections.values()) if (!other.hasSession) unopened.take(other.ownerId);
-    if (unopened.isFull) throw sessionLimit(MOST_UNOPENED);
+    if (unopened.isFull) throw sessionLimit(MAX_UNOPENED);
     if (unopened.isShareFull(ownerId)) throw sessionShareLimit(unopened.share);
   }
 }

@@ -11,15 +11,15 @@ import { errorMessage } from '../rpc.ts';
 
 const MIB = 1024 * 1024;
 /** Of one log. */
-const MOST_LOG_BYTES = MIB;
+const MAX_LOG_BYTES = MIB;
 /** Of one session, without its spare streams. */
-const MOST_SESSION_BYTES = 4 * MIB;
+const MAX_SESSION_BYTES = 4 * MIB;
 /** Of all sessions of one endpoint: a quarter is for spare streams. */
-const MOST_BYTES = 256 * MIB;
+const MAX_BYTES = 256 * MIB;
 /** A small answer may retain 8 KiB: the buffer that Node cut it from. */
-const MOST_SPARE_STREAMS = 4_096;
+const MAX_SPARE_STREAMS = 4_096;
 /** Latest events of one stream that are stored. */
-const MOST_EVENTS = 256;
+const MAX_EVENTS = 256;
 /** How long a client may take to resume a stream, from when a connection carried it last. */
 const KEPT_MS = 60_000;
 
@@ -59,7 +59,7 @@ export class LegacyStream {
 
   constructor(deps: StreamDeps) {
     this.#deps = deps;
-    this.#log = new MessageLog(deps, MOST_EVENTS);
+    this.#log = new MessageLog(deps, MAX_EVENTS);
   }
 
   get key(): string {
@@ -238,7 +238,7 @@ export class MessageLog {
   /** Stores a message. False when there is no room. */
   append(number: number, data: Uint8Array | string): boolean {
     const bytes = Buffer.byteLength(data);
-    if (bytes > MOST_LOG_BYTES) return false;
+    if (bytes > MAX_LOG_BYTES) return false;
     while (!this.#takeRoom(bytes)) {
       const oldest = this.#dropsOldest ? this.messages.shift() : undefined;
       if (oldest === undefined) return false;
@@ -257,7 +257,7 @@ export class MessageLog {
   }
 
   #takeRoom(bytes: number): boolean {
-    const isWithinBounds = this.messages.length < this.#most && this.bytes + bytes <= MOST_LOG_BYTES;
+    const isWithinBounds = this.messages.length < this.#most && this.bytes + bytes <= MAX_LOG_BYTES;
     return isWithinBounds && this.#budget.take(this.#sessionId, bytes);
   }
 }
@@ -272,10 +272,10 @@ export class EventMemory {
   #spareBytes = 0;
 
   /** `bytes`: what the memory of the process allows, if that is less than the usual bound. */
-  constructor(bytes: number = MOST_BYTES) {
-    const most = Math.min(bytes, MOST_BYTES);
+  constructor(bytes: number = MAX_BYTES) {
+    const most = Math.min(bytes, MAX_BYTES);
     this.#mostSpareBytes = Math.floor(most / 4);
-    this.needed = new ByteBudget({ totalBytes: most - this.#mostSpareBytes, ownerBytes: MOST_SESSION_BYTES });
+    this.needed = new ByteBudget({ totalBytes: most - this.#mostSpareBytes, ownerBytes: MAX_SESSION_BYTES });
   }
 
   /** The bytes of the stream count as spare from now on; the oldest streams are discarded to make room for it. */
@@ -284,7 +284,7 @@ export class EventMemory {
     this.#spare.add(stream);
     this.#spareBytes += stream.bytes;
     for (const oldest of this.#spare) {
-      if (this.#spareBytes <= this.#mostSpareBytes && this.#spare.size <= MOST_SPARE_STREAMS) break;
+      if (this.#spareBytes <= this.#mostSpareBytes && this.#spare.size <= MAX_SPARE_STREAMS) break;
       oldest.discard();
     }
   }

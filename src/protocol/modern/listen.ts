@@ -19,20 +19,20 @@ import {
 } from '../../domain/mcp.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
-import { isTooLong, MOST_REFERENCE_BYTES } from '../client-bounds.ts';
+import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '../endpoint-types.ts';
 import { notificationMessage, type RpcFailure, resultMessage } from '../rpc.ts';
 import { invalidParams, type ModernRequest } from './modern-request.ts';
 
 /** Open streams of all owners. */
-export const MOST_STREAMS = 10_000;
+export const MAX_STREAMS = 10_000;
 
 export class ListenStreams {
   readonly #onFault: FaultListener;
   readonly #scheduler: TaskScheduler;
   /** Each ends an open stream, with its answer. */
   readonly #open = new Set<() => void>();
-  readonly #shares = new OwnerShares(MOST_STREAMS);
+  readonly #shares = new OwnerShares(MAX_STREAMS);
   readonly #declarations: ByteBudget;
 
   /**
@@ -50,7 +50,7 @@ export class ListenStreams {
     const { id, backends, owner, params } = call;
     const { profile } = call.envelope;
     const { shown, wanted } = grant(params, capabilities);
-    if (this.#shares.isFull) throw listenLimit(MOST_STREAMS, false);
+    if (this.#shares.isFull) throw listenLimit(MAX_STREAMS, false);
     if (this.#shares.isShareFull(owner.id)) throw listenLimit(this.#shares.share, true);
     const bytes = keptBytes([profile, shown, idValue(id)]);
     if (!this.#declarations.take(owner.id, bytes)) throw declarationsTooLarge('QUEUE_FULL');
@@ -149,7 +149,7 @@ function readUris({ resourceSubscriptions = [] }: JsonObject): string[] {
   if (!isList || uris.length < resourceSubscriptions.length) {
     throw badFilter('`resourceSubscriptions` must be a list of URIs');
   }
-  if (uris.some(isTooLong)) throw badFilter(`a URI has at most ${MOST_REFERENCE_BYTES} bytes`);
+  if (uris.some(isTooLong)) throw badFilter(`a URI has at most ${MAX_REFERENCE_BYTES} bytes`);
   if (uris.length <= LIMITS.subscriptionsPerClient) return uris;
   throw badFilter(`\`resourceSubscriptions\` has at most ${LIMITS.subscriptionsPerClient} URIs`);
 }

@@ -20,8 +20,8 @@ import { cutText } from '../../domain/text.ts';
 import {
   declaredFields,
   isProfileTooLarge,
-  MOST_PROFILE_UNITS,
-  MOST_PROFILE_VALUES,
+  MAX_PROFILE_UNITS,
+  MAX_PROFILE_VALUES,
 } from '../client-bounds.ts';
 import type { Backends, Owner } from '../ports.ts';
 import { RpcFailure } from '../rpc.ts';
@@ -39,7 +39,7 @@ export interface ModernRequest {
 }
 
 /** Arguments with more values are compared as text. */
-const MOST_CANONICAL_VALUES = 10_000;
+const MAX_CANONICAL_VALUES = 10_000;
 
 export function pathKey(
   purpose: string,
@@ -56,7 +56,7 @@ export function callKey(call: ModernRequest): string {
   const { method, params } = call;
   const { name = null, uri = null, arguments: args = {} } = params;
   // Many arguments are not parsed: a retry repeats them as they were.
-  const isLarge = args instanceof JsonText && hasMoreValues(args.bytes, MOST_CANONICAL_VALUES);
+  const isLarge = args instanceof JsonText && hasMoreValues(args.bytes, MAX_CANONICAL_VALUES);
   const digest = createHash('sha256')
     .update(canonicalText([name, uri, isLarge ? args.text : args].map(fieldValue)))
     .digest('base64url');
@@ -96,7 +96,7 @@ export function readEnvelope(params: JsonFields): Envelope {
   }
   if (logLevel !== undefined && !isLogLevel(logLevel)) throw badField(META.logLevel, logLevel, 'a log level');
   if (isProfileTooLarge(capabilities, clientInfo)) {
-    const most = `${MOST_PROFILE_VALUES} values or ${MOST_PROFILE_UNITS} characters`;
+    const most = `${MAX_PROFILE_VALUES} values or ${MAX_PROFILE_UNITS} characters`;
     const problem = `has, together with ${META.clientInfo}, more than ${most}`;
     throw badEnvelope(META.clientCapabilities, problem);
   }

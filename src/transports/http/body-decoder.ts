@@ -16,7 +16,7 @@ import { LIMITS } from '../../domain/limits.ts';
 /** The content codings that are decoded. */
 export const CODINGS = ['gzip', 'deflate', 'br', 'zstd'] as const;
 /** Codings of one body that are undone, the last one first. */
-export const MOST_CODINGS = 3;
+export const MAX_CODINGS = 3;
 
 /** Memory of one coding. That of `br` and `zstd` grows to the size of what it has decoded. */
 const DECODER_BYTES = 64 * 1024;
@@ -64,7 +64,7 @@ export class BodyDecoder {
   /** A decoder for the body that begins with these bytes; undefined for other or too many codings. */
   static of(codings: string, first: Buffer, sink: DecoderSink): BodyDecoder | undefined {
     const names = codings.split(', ');
-    if (names.length > MOST_CODINGS || names.some((name) => !STREAMS.has(name))) return undefined;
+    if (names.length > MAX_CODINGS || names.some((name) => !STREAMS.has(name))) return undefined;
     return new BodyDecoder(names, first, sink);
   }
 

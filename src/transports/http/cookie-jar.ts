@@ -7,10 +7,10 @@ import { systemClock } from '../../domain/clock.ts';
 /** Bounds of one jar. Over them the oldest cookies are removed; a larger cookie is not kept. */
 export const COOKIES = { most: 50, bytes: 8 * 1024 } as const;
 /** `set-cookie` lines of one answer that are read. */
-const MOST_LINES = 100;
+const MAX_LINES = 100;
 /** Characters of the name and the value of a cookie, and of one attribute. Over them the cookie, or the attribute, is ignored. */
-const MOST_CHARACTERS = 4_096;
-const MOST_ATTRIBUTE_CHARACTERS = 1_024;
+const MAX_CHARACTERS = 4_096;
+const MAX_ATTRIBUTE_CHARACTERS = 1_024;
 
 /** A line of `set-cookie`. */
 interface Cookie {
@@ -45,7 +45,7 @@ export class CookieJar {
 
   /** Keeps the cookies of a `set-cookie` header, and removes the expired ones. Those of other hosts are ignored. */
   keep(header: string | readonly string[], setter: Setter): void {
-    for (const line of [header].flat().slice(0, MOST_LINES)) {
+    for (const line of [header].flat().slice(0, MAX_LINES)) {
       const cookie = parseCookie(line);
       if (isAccepted(cookie, setter)) this.#set(cookie, pathFor(cookie, setter.path), expiryOf(cookie));
     }
@@ -88,7 +88,7 @@ export class CookieJar {
 function parseCookie(line: string): Cookie {
   const [pair = '', ...rest] = line.split(';');
   const [name, value] = halvesOf(pair);
-  const attributes = rest.map(halvesOf).filter(([, text]) => text.length <= MOST_ATTRIBUTE_CHARACTERS);
+  const attributes = rest.map(halvesOf).filter(([, text]) => text.length <= MAX_ATTRIBUTE_CHARACTERS);
   return {
     // A cookie without `=` is a value without a name.
     ...(pair.includes('=') ? { name, value } : { name: '', value: name }),
@@ -103,7 +103,7 @@ function halvesOf(text: string): readonly [string, string] {
 
 function isAccepted({ name, value, attributes }: Cookie, { host, isSecure }: Setter): boolean {
   const length = name.length + value.length;
-  if (length === 0 || length > MOST_CHARACTERS) return false;
+  if (length === 0 || length > MAX_CHARACTERS) return false;
   // Node writes headers as Latin-1; a value with other characters cannot have come from one.
   if (!HEADER_TEXT.test(name) || !HEADER_TEXT.test(value)) return false;
   if (attributes.has('secure') && !isSecure) return false;

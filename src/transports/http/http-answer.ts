@@ -291,7 +291,7 @@ export class HttpAnswer implements AnswerReceiver {
   /** The body of a redirect is a text for people. */
   #skip(chunk: Buffer): void {
     this.#bytes += chunk.length;
-    if (this.#bytes > MOST_SKIPPED_BYTES) this.#refuse(answerTooLarge(MOST_SKIPPED_BYTES));
+    if (this.#bytes > MAX_SKIPPED_BYTES) this.#refuse(answerTooLarge(MAX_SKIPPED_BYTES));
   }
 
   #followTo(path: string): void {
@@ -364,7 +364,7 @@ export class HttpAnswer implements AnswerReceiver {
 }
 
 /** Most bytes that are read of the body of a redirect. */
-const MOST_SKIPPED_BYTES = 64 * 1024;
+const MAX_SKIPPED_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);
 

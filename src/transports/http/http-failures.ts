@@ -6,7 +6,7 @@ import { backendRefused, backendUnavailable, endpointUnavailable } from '../../d
 import { codeOf, GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { AddressDenied } from '../network-guard.ts';
-import { CODINGS, MOST_CODINGS } from './body-decoder.ts';
+import { CODINGS, MAX_CODINGS } from './body-decoder.ts';
 import { InvalidResponse } from './response-parser.ts';
 
 /** An HTTP status that is no success, with what the server said. */
@@ -93,7 +93,7 @@ export function answerTooLarge(mostBytes: number = LIMITS.backendMessageBytes): 
 
 /** The body has a content coding that the gateway does not decode. It would have it again. */
 export function codingUnknown(coding: string): GatewayError {
-  const reason = `answered in the encoding "${coding}"; the gateway reads plain bodies and up to ${MOST_CODINGS} of ${CODINGS.join(', ')}`;
+  const reason = `answered in the encoding "${coding}"; the gateway reads plain bodies and up to ${MAX_CODINGS} of ${CODINGS.join(', ')}`;
   return endpointUnavailable(reason, { delivered: 'unknown' });
 }
 

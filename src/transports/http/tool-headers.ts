@@ -12,10 +12,10 @@ import { cutText } from '../../domain/text.ts';
 import type { OpenOptions } from '../transport.ts';
 
 /** Tools with headers that are remembered; beyond them the least recently used one is forgotten. */
-export const MOST_TOOLS = 10_000;
+export const MAX_TOOLS = 10_000;
 
 export class ToolHeaders {
-  readonly #declarations = new LruMap<readonly Declaration[]>(MOST_TOOLS);
+  readonly #declarations = new LruMap<readonly Declaration[]>(MAX_TOOLS);
   /** Why tools were reported as left out of lists, by their names. */
   readonly #reported = new Map<string, string>();
   readonly #options: Pick<OpenOptions, 'relistTools' | 'onWithheld'>;
@@ -72,7 +72,7 @@ export class ToolHeaders {
   /** Lists are repeated: a fault of a tool is reported once, and again when it changes. */
   #report(name: string, fault: string): void {
     const tool = cutText(name, NAME_UNITS);
-    if (this.#reported.get(tool) === fault || this.#reported.size >= MOST_REPORTED) return;
+    if (this.#reported.get(tool) === fault || this.#reported.size >= MAX_REPORTED) return;
     this.#reported.set(tool, fault);
     this.#options.onWithheld?.({ tool, reason: fault });
   }
@@ -84,7 +84,7 @@ function areOursFor({ method, headers }: ExchangeRequest, { era }: Peer): boolea
 }
 
 /** Most bytes of added headers: half of what servers on Node accept in total. */
-export const MOST_HEADER_BYTES = 8 * 1024;
+export const MAX_HEADER_BYTES = 8 * 1024;
 
 /** The answer to a call whose headers are too large. Neither another instance nor a repetition would help. */
 export const TOO_LARGE: JsonRpcError = {
@@ -93,10 +93,10 @@ export const TOO_LARGE: JsonRpcError = {
 };
 
 export function areTooLarge(headers: Readonly<Record<string, string>>): boolean {
-  return headerBytes(headers) > MOST_HEADER_BYTES;
+  return headerBytes(headers) > MAX_HEADER_BYTES;
 }
 
 /** Faults that are remembered; others are not reported. Replacing old ones would report all of them with every list. */
-export const MOST_REPORTED = 100;
+export const MAX_REPORTED = 100;
 /** Longest name in a report; a longer name is cut. In UTF-16 units. */
 const NAME_UNITS = 256;

@@ -327,7 +327,7 @@ export class Outbox {
 
   /** Queues a line. False when the outbox is full because the child does not read, or closed, also by a failed write. */
   add(line: OutgoingLine): boolean {
-    const isFull = this.#waiting.size >= MOST_LINES || this.#waitingCharacters > MOST_CHARACTERS;
+    const isFull = this.#waiting.size >= MAX_LINES || this.#waitingCharacters > MAX_CHARACTERS;
     if (this.#state === 'closed' || isFull) return false;
     this.#waiting.add(line);
     this.#waitingCharacters += line.line.length;
@@ -411,5 +411,5 @@ export class Outbox {
 /** The capacity of a pipe. */
 const BATCH_CHARACTERS = 64 * 1024;
 /** Far more than one instance has in flight; reached only when the child does not read. */
-const MOST_LINES = 16_384;
-const MOST_CHARACTERS = LIMITS.backendMessageBytes;
+const MAX_LINES = 16_384;
+const MAX_CHARACTERS = LIMITS.backendMessageBytes;
