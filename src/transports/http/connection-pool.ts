@@ -1,5 +1,5 @@
-// The connections to one origin that requests share, one request on each at a time. An origin at rest has at most one connection. The
-// one that was used last is used next, so that the others expire. Source: ADR 118, 135.
+// The connections to one origin that requests share, one request on each at a time. An origin at rest has at most one idle connection.
+// The one that was used last is used next, so that the others expire. Source: ADR 118, 135.
 
 import { systemClock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -11,7 +11,7 @@ const USUAL_IDLE_MS = 4_000;
 /** A connection is closed this much earlier than its server would close it, because a request could be on its way then. */
 const IDLE_MARGIN_MS = 2_000;
 const MAX_IDLE_MS = 600_000;
-/** Connections besides the first are closed when they are idle for this time. */
+/** Of several idle connections all but one are closed after this time. */
 const SPARE_IDLE_MS = 4_000;
 
 interface PoolOptions {
@@ -20,19 +20,15 @@ interface PoolOptions {
   readonly isKept?: boolean;
 }
 
-interface Use {
-  /** The first connection lives as long as its server allows. */
-  readonly isSpare: boolean;
-  /** When the connection is closed: of an idle one soon, of one in use after the longest call. Monotonic, in ms. */
-  endsAtMs: number;
-}
-
 export class ConnectionPool {
   readonly #connector: Connector;
   readonly #maxConnections: number;
   readonly #isKept: boolean;
-  readonly #connections = new Map<Http1Connection, Use>();
+  /** With the time when each is closed: an idle one soon, one in use after the longest call. Monotonic, in ms. */
+  readonly #connections = new Map<Http1Connection, number>();
   readonly #idle: Http1Connection[] = [];
+  /** The idle connection that lives as long as its server allows. Not the first one ever made: a stream may hold that for days. */
+  #kept: Http1Connection | undefined;
   /** Requests without a connection, in order of arrival. */
   readonly #waiting: Http1Request[] = [];
   #startsSoon = false;
@@ -67,29 +63,32 @@ export class ConnectionPool {
   }
 
   freed(connection: Http1Connection): void {
-    const use = this.#connections.get(connection);
-    const idleMs = this.#idleMs(connection, use?.isSpare === true);
-    if (use === undefined || idleMs <= 0) {
+    const idleMs = this.#idleMs(connection);
+    if (idleMs <= 0) {
       connection.destroy(endpointClosed());
       return;
     }
-    use.endsAtMs = systemClock.now() + idleMs;
+    this.#kept ??= connection;
+    const mayRestMs = this.#kept === connection ? idleMs : Math.min(idleMs, SPARE_IDLE_MS);
+    const endsAtMs = systemClock.now() + mayRestMs;
+    this.#connections.set(connection, endsAtMs);
     this.#idle.push(connection);
-    this.#sweepBy(use.endsAtMs);
+    this.#sweepBy(endsAtMs);
     this.#startSoon();
   }
 
   closed(connection: Http1Connection): void {
     this.#connections.delete(connection);
+    if (this.#kept === connection) this.#kept = undefined;
     const index = this.#idle.indexOf(connection);
     if (index !== -1) this.#idle.splice(index, 1);
     this.#openMissing();
   }
 
-  #idleMs({ keepAliveMs }: Http1Connection, isSpare: boolean): number {
+  #idleMs({ keepAliveMs }: Http1Connection): number {
     if (!this.#isKept) return 0;
     const allowedMs = keepAliveMs === undefined ? USUAL_IDLE_MS : keepAliveMs - IDLE_MARGIN_MS;
-    return Math.min(allowedMs, isSpare ? SPARE_IDLE_MS : MAX_IDLE_MS);
+    return Math.min(allowedMs, MAX_IDLE_MS);
   }
 
   /** Opens connections for the requests that get none of the idle ones. */
@@ -98,10 +97,7 @@ export class ConnectionPool {
       const [request] = this.#waiting.splice(this.#idle.length, 1);
       if (request === undefined || this.#isDestroyed) return;
       const connection = new Http1Connection(this.#connector, this, request);
-      this.#connections.set(connection, {
-        isSpare: this.#connections.size > 0,
-        endsAtMs: this.#endOfUse(),
-      });
+      this.#connections.set(connection, this.#endOfUse());
     }
   }
 
@@ -120,22 +116,19 @@ export class ConnectionPool {
     const nowMs = systemClock.now();
     while (this.#waiting.length > 0) {
       const connection = this.#idle.pop();
-      const use = connection && this.#connections.get(connection);
-      if (connection === undefined || use === undefined) break;
-      if (use.endsAtMs <= nowMs) {
-        connection.destroy(endpointClosed());
-        continue;
-      }
-      this.#sendNext(connection, use);
+      if (connection === undefined) break;
+      if ((this.#connections.get(connection) ?? 0) <= nowMs) connection.destroy(endpointClosed());
+      else this.#sendNext(connection);
     }
     this.#openMissing();
   };
 
   /** Sends the first request that is still needed. */
-  #sendNext(connection: Http1Connection, use: Use): void {
+  #sendNext(connection: Http1Connection): void {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       if (!connection.send(next)) continue;
-      use.endsAtMs = this.#endOfUse();
+      if (this.#kept === connection) this.#kept = undefined;
+      this.#connections.set(connection, this.#endOfUse());
       return;
     }
     this.#idle.push(connection);
@@ -160,7 +153,7 @@ export class ConnectionPool {
   #sweep(): void {
     const nowMs = systemClock.now();
     this.#sweepAtMs = Number.POSITIVE_INFINITY;
-    for (const [connection, { endsAtMs }] of [...this.#connections]) {
+    for (const [connection, endsAtMs] of [...this.#connections]) {
       if (endsAtMs <= nowMs) connection.destroy(endpointClosed());
       else this.#sweepBy(endsAtMs);
     }
