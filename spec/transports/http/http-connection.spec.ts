@@ -168,6 +168,21 @@ test('ends lasting streams when it is destroyed, and leaves none behind when one
   );
 });
 
+test('a destroyed connection opens no stream', async () => {
+  for (const isLasting of [false, true]) {
+    const connection = new HttpConnection(
+      { endpoint: 'http://127.0.0.1:1/mcp', headers: {} },
+      { isDenied: () => false },
+    );
+    connection.destroy();
+    const ending = await new Promise<AnswerEnding>((finished) => {
+      connection.get({}, new HttpAnswer({ message: () => {}, finished }), { isLasting });
+    });
+    const failure = ending.kind === 'broken' ? ending.failure : undefined;
+    assert.equal([failure?.delivered, codeOf(failure?.cause)], ['no', 'ECONNABORTED']);
+  }
+});
+
 test('a connection that is being made ends with the endpoint', async () => {
   const connection = new HttpConnection(
     { endpoint: 'http://192.0.2.1/mcp', headers: {} },

@@ -113,7 +113,7 @@ export class HttpConnection implements Sender {
 
   destroy(): void {
     this.#pool.destroy();
-    this.#streams?.destroy();
+    this.#streamPool().destroy(); // also of streams that would begin later
   }
 
   /** Sends a request, or sends it again. */
