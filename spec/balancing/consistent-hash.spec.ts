@@ -145,6 +145,24 @@ test('with hash_on of an argument, its JSON text counts, kept as text or not; wi
   }
 });
 
+test('large arguments are read once for all choices of a call, and again for another hash_on', () => {
+  const all = many(50);
+  let hashOn = 'argument:a';
+  const strategy = create<TestCandidate>({ policy: () => ({ hashOn }) });
+  const bytes = Buffer.from(`{"a":1,"b":2,"c":"${'x'.repeat(10_000)}"}`);
+  const params = { arguments: JsonText.ofBytes(bytes) };
+  const first = () => choose(strategy, all, undefined, { params }).id;
+  const homes = [first()];
+  bytes.write('3', bytes.indexOf('1')); // arguments never change: this shows what is read
+  homes.push(first());
+  hashOn = 'argument:b';
+  homes.push(first());
+  hashOn = 'argument:a';
+  homes.push(first());
+  assert.is(homes[1], homes[0]);
+  assert.is(new Set(homes).size, 3);
+});
+
 test('anonymous callers take turns as with round robin', () => {
   const all = many(5);
   assert.equal(picks(create<TestCandidate>(), all, 12), picks(roundRobin(), all, 12));

@@ -191,10 +191,11 @@ export const STRATEGIES = table({
       'the same one for the same caller or argument, while that is not busier than 1.25 times the mean',
     create: <C extends Candidate>({ policy, inFlight }: StrategyOptions = {}): Strategy<C> => {
       const inTurn = inTurns<C>(() => 0);
+      const keys: KnownKeys = new WeakMap();
       let hashed: readonly C[] = [];
       let hashes = new Uint32Array();
       return (candidates, mayTake, request) => {
-        const key = keyOf(request, policy?.().hashOn ?? PRINCIPAL);
+        const key = keyOf(request, policy?.().hashOn ?? PRINCIPAL, keys);
         if (key === undefined) return inTurn(candidates, mayTake, request);
         if (candidates !== hashed) {
           hashed = candidates;
@@ -296,11 +297,23 @@ function sample<C>(
   return drawn.length > 0 ? drawn : candidates.filter(mayTake);
 }
 
-function keyOf({ caller, params }: RequestView, hashOn: string): string | undefined {
+/** The keys in large arguments: one call may ask a strategy several times, and each reading takes some milliseconds. */
+type KnownKeys = WeakMap<JsonText, { readonly hashOn: string; readonly key: string | undefined }>;
+
+function keyOf({ caller, params }: RequestView, hashOn: string, known: KnownKeys): string | undefined {
   if (hashOn === PRINCIPAL) return caller;
   const name = hashOn.slice(ARGUMENT.length);
   const { arguments: given } = params ?? {};
-  const value = given instanceof JsonText ? memberBytes(given.bytes, name) : textOfMember(given, name);
+  if (!(given instanceof JsonText)) return keyIn(textOfMember(given, name));
+  if (given.bytes.length <= MAX_KEY_BYTES) return keyIn(memberBytes(given.bytes, name));
+  const before = known.get(given);
+  if (before?.hashOn === hashOn) return before.key;
+  const key = keyIn(memberBytes(given.bytes, name));
+  known.set(given, { hashOn, key });
+  return key;
+}
+
+function keyIn(value: Buffer | undefined): string | undefined {
   return value?.toString('latin1', 0, MAX_KEY_BYTES);
 }
 
