@@ -255,7 +255,7 @@ export function openOptions(given: Partial<OpenOptions> = {}): OpenOptions {
     isDenied: () => false,
     handlers: new Map(),
     scheduler: new TaskScheduler(),
-    memory: {},
+    history: {},
     ...given,
   };
 }

@@ -10,7 +10,7 @@ import { noHealthyInstance } from '../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { ListField } from '../../src/domain/mcp.ts';
-import { CachedLists, ListMemory, withListNotices } from '../../src/protocol/cached-lists.ts';
+import { CachedLists, ListCache, withListNotices } from '../../src/protocol/cached-lists.ts';
 import type { SessionlessOptions } from '../../src/protocol/ports.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
@@ -24,7 +24,7 @@ test.after.each(() => mock.timers.reset());
 const TOOLS: ExchangeRequest = { method: 'tools/list' };
 
 /** A cache whose loads the spec answers. */
-function caching(memory = new ListMemory()) {
+function caching(store = new ListCache()) {
   const present = { nowMs: 0, hasPeers: true };
   const loads: Subject<Answer>[] = [];
   const gone = new Set<string>();
@@ -35,7 +35,7 @@ function caching(memory = new ListMemory()) {
     isThere: (id) => !gone.has(id),
     clock: { ...systemClock, now: () => present.nowMs },
     run: (task) => task(),
-    memory,
+    cache: store,
   });
   const load = (): Observable<Answer> => {
     const source = new Subject<Answer>();
@@ -287,8 +287,8 @@ test('caches no error, and no list that is too large', () => {
 });
 
 test('the lists of all templates share one budget, and the least recently used list is dropped', () => {
-  const memory = new ListMemory(4 * 1024 + 200);
-  const [a, b] = [caching(memory), caching(memory)];
+  const store = new ListCache(4 * 1024 + 200);
+  const [a, b] = [caching(store), caching(store)];
   for (const { ask, answer } of [a, b]) {
     for (const who of ['ada', 'bo']) {
       ask(who);
@@ -304,8 +304,8 @@ test('the lists of all templates share one budget, and the least recently used l
 });
 
 test('a caller that reads pages without end takes no lists from others', () => {
-  const memory = new ListMemory(10 * 1024);
-  const { ask, answer, loads } = caching(memory);
+  const store = new ListCache(10 * 1024);
+  const { ask, answer, loads } = caching(store);
   for (const who of ['bo', 'cy']) {
     ask(who);
     answer({ tools: [], cacheScope: 'private' });

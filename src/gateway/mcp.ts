@@ -18,7 +18,7 @@ import type { GatewayEvent } from '../domain/events.ts';
 import type { ByteBudget, HeldBytes } from '../domain/held-bytes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
-import { ListMemory } from '../protocol/cached-lists.ts';
+import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
@@ -91,7 +91,7 @@ export class Mcp {
       feed: new ChangeFeed({ fleet, pool, scheduler, random, alarm }),
       clock,
       run: scheduler.run,
-      memory: new ListMemory(),
+      cache: new ListCache(),
     };
     this.#aggregate = new AggregateBackends({
       clock,

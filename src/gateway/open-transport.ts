@@ -19,7 +19,7 @@ import { unmetRequirement } from '../templates/requirements.ts';
 import { TRANSPORTS } from '../transports/index.ts';
 import { environmentOf } from '../transports/stdio/child-process.ts';
 import { StartQueue } from '../transports/stdio/start-queue.ts';
-import type { CommandMemory, Open, OpeningMemory, OpenOptions } from '../transports/transport.ts';
+import type { CommandHistory, Open, OpeningHistory, OpenOptions } from '../transports/transport.ts';
 
 export interface OpenTransportOptions
   extends Pick<
@@ -36,7 +36,7 @@ export interface OpenTransportOptions
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
   const { heldAnswers, protectedPaths = [], definitions, ...others } = options;
-  const shared: Omit<OpenOptions, 'signal' | 'memory' | 'handshakeTimeoutMs'> = {
+  const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,
     runInContainer: async (...options) => (await import('../discovery/exec.ts')).runInContainer(...options),
@@ -47,8 +47,8 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     maxHoldMs: PROGRAM_STARTS.holdMs,
     scheduler: options.scheduler,
   });
-  const commands = new LruMap<CommandMemory>(COMMANDS_REMEMBERED);
-  const commandMemory = ({ command, args, workingDir, container }: InstanceDefinition) => {
+  const commands = new LruMap<CommandHistory>(COMMANDS_REMEMBERED);
+  const commandHistory = ({ command, args, workingDir, container }: InstanceDefinition) => {
     if (command === undefined) return undefined;
     const key = JSON.stringify([command, args, workingDir, container]);
     const known = commands.get(key) ?? {};
@@ -58,12 +58,12 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
   return (definition) => {
     const { template, command, container, era } = definition;
     const answers = heldAnswers?.of(definition.serverId);
-    const memory: OpeningMemory = { command: commandMemory(definition) };
+    const history: OpeningHistory = { command: commandHistory(definition) };
     const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...hooks } = {}) => {
       const handshakeTimeoutMs = command === undefined ? LIMITS.handshakeMs : startTimeoutMs;
       const launched = await launch(definition, protectedPaths, options);
       try {
-        const opening = { ...shared, ...hooks, handshakeTimeoutMs, signal, memory, answers, era };
+        const opening = { ...shared, ...hooks, handshakeTimeoutMs, signal, history, answers, era };
         return await TRANSPORTS[definition.transport](launched, opening);
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);

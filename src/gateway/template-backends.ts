@@ -15,7 +15,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
-import { CachedLists, type ListMemory } from '../protocol/cached-lists.ts';
+import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
 
 export interface BackendDeps {
@@ -26,7 +26,7 @@ export interface BackendDeps {
   readonly feed: ChangeFeed;
   readonly run: TaskScheduler['run'];
   /** The stored lists of all templates. */
-  readonly memory: ListMemory;
+  readonly cache: ListCache;
 }
 
 /** Backends of one template. Its creator closes them when nothing uses the template any more. */
@@ -48,7 +48,7 @@ export class TemplateBackends implements Backends {
       isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
       clock: deps.clock,
       run: deps.run,
-      memory: deps.memory,
+      cache: deps.cache,
     });
   }
 

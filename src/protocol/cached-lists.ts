@@ -72,7 +72,7 @@ interface OwnedList<V> {
  * The stored lists of a gateway. To make room, an owner that holds its share or more loses its least recently used list, so that a
  * caller that reads pages without end takes no lists from others.
  */
-export class ListMemory<V extends { readonly bytes: number } = StoredAnswer> {
+export class ListCache<V extends { readonly bytes: number } = StoredAnswer> {
   readonly #mostBytes: number;
   readonly #held = new OwnerAmounts();
   /** The least recently used one first. */
@@ -135,7 +135,7 @@ export interface CachedListsOptions {
   /** Runs a task, in a later turn when many are due. */
   readonly run: TaskScheduler['run'];
   /** Has the lists of all templates. */
-  readonly memory: ListMemory;
+  readonly cache: ListCache;
 }
 
 /** The lists of one template, until `close`. */
@@ -276,13 +276,13 @@ export class CachedLists {
       storedUntilMs: now + Math.max(freshMs, MAX_STALE_MS),
     };
     const stored = { answer: { ...answer, isRemembered: true }, bytes, changes, ...times } as const;
-    this.#options.memory.set(ownerId, isPublic ? everyone : own, stored);
+    this.#options.cache.set(ownerId, isPublic ? everyone : own, stored);
   }
 
   /** The latest one: the server may have changed whether the list is public. */
   #find({ everyone, own }: ListKey): StoredAnswer | undefined {
-    const { memory, clock } = this.#options;
-    const found = [memory.get(own), memory.get(everyone)]
+    const { cache, clock } = this.#options;
+    const found = [cache.get(own), cache.get(everyone)]
       .filter((stored) => stored !== undefined && stored.storedUntilMs > clock.now())
       .toSorted((a, b) => (b?.storedAtMs ?? 0) - (a?.storedAtMs ?? 0));
     return found[0];

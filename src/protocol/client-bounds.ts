@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { type JsonFields, type JsonObject, valuesIn } from '../domain/json.ts';
 import { listOf } from '../domain/mcp.ts';
-import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-memory.ts';
+import { isTaskId, isTaskMethod, LONGEST_TASK_ID } from './task-log.ts';
 
 /** Capabilities and client info, which are stored as long as the session: UTF-16 units of JSON, and values with keys. */
 export const MAX_PROFILE_UNITS = 32 * 1024;

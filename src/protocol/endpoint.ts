@@ -17,7 +17,7 @@ import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
 import { ModernEndpoint } from './modern/modern-endpoint.ts';
 import type { Backends } from './ports.ts';
 import { invalidRequest, RpcFailure, refused } from './rpc.ts';
-import { TaskMemory } from './task-memory.ts';
+import { TaskLog } from './task-log.ts';
 
 /** The endpoint for both eras. The caller closes it. */
 export class Endpoint implements McpEndpoint {
@@ -28,7 +28,7 @@ export class Endpoint implements McpEndpoint {
 
   constructor(options: EndpointOptions) {
     this.#backends = options.backends;
-    const tasks = new TaskMemory();
+    const tasks = new TaskLog();
     this.#legacy = new LegacyEndpoint({ ...options, tasks });
     this.#sse = new LegacySse(this.#legacy, options);
     this.#modern = new ModernEndpoint({ ...options, tasks });

@@ -140,7 +140,7 @@ export interface OpenOptions {
   /** Starts programs in containers. Default: none can be. */
   readonly runInContainer?: RunInContainer | undefined;
   /** Results of earlier openings of the instance, to which this one adds its own. */
-  readonly memory: OpeningMemory;
+  readonly history: OpeningHistory;
   /** The only era that is tried. Default: both. */
   readonly era?: PinnedEra | undefined;
 }
@@ -155,7 +155,7 @@ export interface OpeningHooks extends Pick<OpenOptions, 'onStarted' | 'onWithhel
 export type Open = (signal: AbortSignal, hooks?: OpeningHooks) => Promise<Transport>;
 
 /** The results of the openings of one instance. */
-export interface OpeningMemory {
+export interface OpeningHistory {
   /**
    * Over stdio: the next opening goes without the probe for the modern era, because the program left it unanswered, or the last
    * opening with it failed. Undefined: no opening has failed since the probe was answered.
@@ -164,11 +164,11 @@ export interface OpeningMemory {
   /** The backend announced the modern era and then answered nothing in it: the legacy one is tried first. Source: ADR 121. */
   prefersLegacy?: true;
   /** What is known of the command, also from other instances. Default: nothing. */
-  readonly command?: CommandMemory | undefined;
+  readonly command?: CommandHistory | undefined;
 }
 
 /** What running a command has shown. */
-export interface CommandMemory {
+export interface CommandHistory {
   /** Programs of it end when a request is cancelled, so they get no cancellation any more. Source: ADR 119. */
   endsWhenCancelled?: boolean;
   /** A program of it ended by itself, without a failure, right after its first call was answered. Source: ADR 142. */
@@ -178,10 +178,10 @@ export interface CommandMemory {
 /** See Transport.leaveEra; once, and only from the modern era, because a server that announces it was asked for it first. */
 export function leavesEra(
   era: Peer['era'],
-  { era: pinned, memory }: Pick<OpenOptions, 'era' | 'memory'>,
+  { era: pinned, history }: Pick<OpenOptions, 'era' | 'history'>,
 ): boolean {
-  if (era !== 'modern' || pinned !== undefined || memory.prefersLegacy) return false;
-  memory.prefersLegacy = true;
+  if (era !== 'modern' || pinned !== undefined || history.prefersLegacy) return false;
+  history.prefersLegacy = true;
   return true;
 }
 

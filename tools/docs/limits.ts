@@ -15,7 +15,7 @@ import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
 import { MAX_UNOPENED, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
-import { OWN_TASKS, OWNERS } from '../../src/protocol/task-memory.ts';
+import { OWN_TASKS, OWNERS } from '../../src/protocol/task-log.ts';
 import { TIMEOUTS } from '../../src/server/listeners.ts';
 import { COOKIES } from '../../src/transports/http/cookie-jar.ts';
 import { MAX_HEADER_BYTES } from '../../src/transports/http/tool-headers.ts';

@@ -7,7 +7,7 @@ import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
-import { TaskMemory } from '../../../src/protocol/task-memory.ts';
+import { TaskLog } from '../../../src/protocol/task-log.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
 import { RecordedReply } from '../recorded-reply.ts';
 import { SessionBackends } from '../scripted-backends.ts';
@@ -34,7 +34,7 @@ export function legacyHarness(
 ) {
   const scheduler = untimedScheduler(perTurn);
   const endpoint = new LegacyEndpoint({
-    ...{ onFault, scheduler, tasks: new TaskMemory() },
+    ...{ onFault, scheduler, tasks: new TaskLog() },
     clock: { ...spreadClock(scheduler), now: () => harness.now() },
   });
   const backends = new SessionBackends();

@@ -4,7 +4,7 @@ import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { LegacyListener } from '../../../src/protocol/legacy/legacy-listener.ts';
 import {
-  EventMemory,
+  EventBudget,
   LegacyStream,
   MessageLog,
   positionOf,
@@ -22,7 +22,7 @@ test.after.each(() => mock.timers.reset());
 
 /** One stream that has begun. */
 function begun() {
-  const stream = new LegacyStream({ key: 'k1', memory: new EventMemory(), now: Date.now, sessionId: 's' });
+  const stream = new LegacyStream({ key: 'k1', budget: new EventBudget(), now: Date.now, sessionId: 's' });
   const reply = new RecordedReply();
   stream.begin(reply, true);
   return { stream, reply };
@@ -67,14 +67,14 @@ test('an answer that is too large to be stored is an error for a client that res
 });
 
 /** The streams of one session. */
-function setUp(memory = new EventMemory()) {
+function setUp(budget = new EventBudget()) {
   const streams = new Map<string, LegacyStream>();
   let last = 0;
   const open = (reply: RecordedReply, canPoll: boolean) => {
     last += 1;
     const key = `${last}`;
     const stream = new LegacyStream({
-      memory,
+      budget,
       now: Date.now,
       sessionId: 's',
       key,
@@ -106,13 +106,13 @@ function setUp(memory = new EventMemory()) {
 }
 
 test('an ended stream can be resumed for a minute', () => {
-  const memory = new EventMemory();
-  const { streams, take, resume } = setUp(memory);
+  const budget = new EventBudget();
+  const { streams, take, resume } = setUp(budget);
   const [one, two] = [take(), take()];
   const expired = (laterMs: number) => streams.get(two)?.isAbandoned(Date.now() + laterMs);
   assert.equal([expired(59_000), resume(one)?.isEnded, expired(60_000)], [false, true, true]);
   for (const stream of streams.values()) stream.discard();
-  assert.equal([resume(two), memory.needed.total], [undefined, 0]);
+  assert.equal([resume(two), budget.needed.total], [undefined, 0]);
 });
 
 test('a stream whose client has no event id to resume with is discarded when it ends', () => {
@@ -124,7 +124,7 @@ test('a stream whose client has no event id to resume with is discarded when it 
   assert.equal([...streams.keys()], [two.key]);
 });
 
-test('of streams that ended on their connection the latest 4,096 are stored, and a quarter of the memory', () => {
+test('of streams that ended on their connection the latest 4,096 are stored, and a quarter of the budget', () => {
   const { streams, begin, take, resume } = setUp();
   const [first = '', lost] = [take(), begin()];
   lost.stream.finish();
@@ -132,7 +132,7 @@ test('of streams that ended on their connection the latest 4,096 are stored, and
   for (let count = 0; count < 4_096; count += 1) take();
   assert.equal([resume(first), streams.size], [undefined, 4_097]);
   assert.is(resume(lost.stream.key)?.messages.length, 1, 'its connection broke off');
-  const small = setUp(new EventMemory(4 * MIB));
+  const small = setUp(new EventBudget(4 * MIB));
   const keys = [1, 2, 3].map(() => small.take(`"${'x'.repeat(MIB / 2 - 10)}"`));
   const found = keys.map((key) => small.resume(key) !== undefined);
   assert.equal(found, [false, true, true]);
@@ -147,17 +147,17 @@ test('a session with many ended streams has room for the events of others', () =
   assert.ok(stream.bytes > MIB - 100);
 });
 
-test('messages that wait for a listener need memory until the session ends', () => {
-  const [memory, session] = [new EventMemory(), new SessionBackends().add('s', 'ann')];
-  const deps = { memory, now: Date.now, sessionId: 's', nextKey: () => '1', isPending: () => true };
+test('messages that wait for a listener need budget until the session ends', () => {
+  const [budget, session] = [new EventBudget(), new SessionBackends().add('s', 'ann')];
+  const deps = { budget, now: Date.now, sessionId: 's', nextKey: () => '1', isPending: () => true };
   const listener = new LegacyListener(session, deps);
   listener.notify('waiting');
-  assert.is(memory.needed.total, 7);
+  assert.is(budget.needed.total, 7);
   listener.close();
-  assert.is(memory.needed.total, 0);
+  assert.is(budget.needed.total, 0);
 });
 
-const newLog = (memory = new EventMemory(), sessionId = 's') => new MessageLog({ memory, sessionId }, 256);
+const newLog = (budget = new EventBudget(), sessionId = 's') => new MessageLog({ budget, sessionId }, 256);
 const numbersIn = (log: MessageLog) => log.messages.map(({ number }) => number);
 
 test('a stream stores its latest 256 events', () => {
@@ -175,14 +175,14 @@ test('a stream stores its latest 1 MiB of events', () => {
 });
 
 test('the streams of a session store at most 4 MiB of needed events together, those of all sessions 192 MiB', () => {
-  const memory = new EventMemory();
-  const logs = Array.from({ length: 5 }, () => newLog(memory));
+  const budget = new EventBudget();
+  const logs = Array.from({ length: 5 }, () => newLog(budget));
   const append = (log: MessageLog | undefined) => log?.append(1, Buffer.alloc(MIB));
   assert.equal(logs.map(append), [true, true, true, true, false]);
   for (let times = 0; times < 2; times += 1) logs[0]?.clear();
   assert.equal([append(logs[4]), append(logs[0])], [true, false]);
-  for (let count = 4; count < 192; count += 1) assert.is(append(newLog(memory, `${count}`)), true);
-  assert.is(append(newLog(memory, 'one more')), false);
+  for (let count = 4; count < 192; count += 1) assert.is(append(newLog(budget, `${count}`)), true);
+  assert.is(append(newLog(budget, 'one more')), false);
   assert.is(append(logs[4]), true, 'its own oldest event makes room');
 });
 

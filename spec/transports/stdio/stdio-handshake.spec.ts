@@ -4,7 +4,7 @@ import * as assert from 'uvu/assert';
 import type { ContainerProgram, RunInContainer } from '../../../src/domain/deployment.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
 import { stdio } from '../../../src/transports/stdio/stdio.ts';
-import type { OpeningMemory, Transport } from '../../../src/transports/transport.ts';
+import type { OpeningHistory, Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
   cancelledOn,
@@ -52,26 +52,26 @@ test('fails at the handshake timeout of a silent server, does not cancel initial
 
 for (const how of ['garbage', 'silence', 'exit'] as const) {
   test(`speaks the legacy era with a server that answers the probe with ${how}, and remembers silence`, async () => {
-    const memory: OpeningMemory = {};
+    const history: OpeningHistory = {};
     const program = fixture(`--before-initialize=${how}`);
-    const first = await openStdio(program, { memory, ...(how === 'silence' ? IMPATIENT : PATIENT) });
-    assert.equal([first.peer.era, memory.skipsProbe], ['legacy', how === 'garbage' ? undefined : true]);
+    const first = await openStdio(program, { history, ...(how === 'silence' ? IMPATIENT : PATIENT) });
+    assert.equal([first.peer.era, history.skipsProbe], ['legacy', how === 'garbage' ? undefined : true]);
     await stillWorks(first);
     await first.close();
     // An unanswered probe would take longer than a test may.
-    const again = await openStdio(program, { memory, handshakeTimeoutMs: 120_000, ...PATIENT });
+    const again = await openStdio(program, { history, handshakeTimeoutMs: 120_000, ...PATIENT });
     assert.is(again.peer.era, 'legacy');
     await again.close();
   });
 }
 
 test('does not probe a server again that stopped reading after the probe', async () => {
-  const memory: OpeningMemory = {};
+  const history: OpeningHistory = {};
   const program = fixture('--before-initialize=deaf');
-  const error = await refusal(openStdio(program, { memory, handshakeTimeoutMs: 900 }));
+  const error = await refusal(openStdio(program, { history, handshakeTimeoutMs: 900 }));
   assert.match(error.message, 'no handshake within');
-  const transport = await openStdio(program, { memory });
-  assert.equal([transport.peer.era, memory.skipsProbe], ['legacy', true]);
+  const transport = await openStdio(program, { history });
+  assert.equal([transport.peer.era, history.skipsProbe], ['legacy', true]);
   await transport.close();
 });
 
@@ -88,10 +88,10 @@ test('speaks only the era that the registration fixes, to clients of their own, 
 });
 
 test('tries the legacy era first, once, after a server did not answer in the modern one', async () => {
-  const memory: OpeningMemory = {};
+  const history: OpeningHistory = {};
   const eras: unknown[] = [];
   for (let opening = 0; opening < 2; opening += 1) {
-    const transport = await openStdio(fixture('--era=dual'), { memory, ...PATIENT });
+    const transport = await openStdio(fixture('--era=dual'), { history, ...PATIENT });
     eras.push(transport.peer.era, transport.leaveEra?.());
     await transport.close();
   }
@@ -116,15 +116,15 @@ test('forgets an unanswered probe, so that a log line goes to the only exchange'
 
 test('starts a broken program twice at its first opening, and once at each later one, with a probe at every other', () =>
   withStarts(async (counted, starts) => {
-    const memory: OpeningMemory = {};
+    const history: OpeningHistory = {};
     const breaking = counted(EXITS_WHEN_ASKED);
-    const error = await refusal(openStdio(breaking, { memory }));
+    const error = await refusal(openStdio(breaking, { history }));
     assert.is(error.message, 'The backend is unavailable: exited with code 3.');
-    assert.equal([await starts(), memory.skipsProbe], [2, false]);
+    assert.equal([await starts(), history.skipsProbe], [2, false]);
     const skipped: unknown[] = [];
     for (let opening = 0; opening < 4; opening += 1) {
-      await refusal(openStdio(breaking, { memory }));
-      skipped.push(memory.skipsProbe);
+      await refusal(openStdio(breaking, { history }));
+      skipped.push(history.skipsProbe);
     }
     assert.equal([await starts(), skipped], [6, [true, false, true, false]]);
   }));
@@ -146,13 +146,13 @@ test('starts a program in a container again if it exited when it was probed, but
     return { pid: undefined, exited: exit.promise, write, endInput: end, signal: async () => end() };
   };
   const container = { engine: 'unix:///engine.sock', id: 'a'.repeat(64) };
-  const memory: OpeningMemory = {};
+  const history: OpeningHistory = {};
   const open = (command: string) =>
-    stdio(instanceDefinition({ command, container }), openOptions({ memory, runInContainer }));
+    stdio(instanceDefinition({ command, container }), openOptions({ history, runInContainer }));
   await refusal(open('missing'));
-  assert.equal([starts, memory], [1, {}]);
+  assert.equal([starts, history], [1, {}]);
   const transport = await open('server');
-  assert.equal([starts, transport.peer.era, memory.skipsProbe], [3, 'legacy', true]);
+  assert.equal([starts, transport.peer.era, history.skipsProbe], [3, 'legacy', true]);
   await transport.close();
 });
 

@@ -55,7 +55,7 @@ export async function verify(
     handlers: new Map(),
     scheduler: new TaskScheduler(),
     reaper: new Reaper(), // for Ctrl-C
-    memory: { skipsProbe: true },
+    history: { skipsProbe: true },
   });
   try {
     const transport = await open;

@@ -14,7 +14,7 @@ import { gatherPages } from '../../domain/list-pages.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { type ListChange, type ListField, META, type WithheldItem } from '../../domain/mcp.ts';
 import { cutText } from '../../domain/text.ts';
-import { ListMemory } from '../cached-lists.ts';
+import { ListCache } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, Owner } from '../ports.ts';
 import { clientMessageOf } from '../rpc.ts';
@@ -64,7 +64,7 @@ export class AggregateLists {
   /** Hot: a list that was served as missing or stale can be read now, or a late answer differs from the list that was served. */
   readonly late$ = new Subject<ListChange>();
   readonly #options: AggregateListsOptions;
-  readonly #remembered = new ListMemory<Crawled>(MAX_REMEMBERED_BYTES);
+  readonly #remembered = new ListCache<Crawled>(MAX_REMEMBERED_BYTES);
   /** The lists that are being read: each ends within its wait, though its reading may take longer. */
   readonly #crawls = new Map<string, Promise<Found>>();
   /** When a first list was requested. */

@@ -9,7 +9,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { type ListField, listOf, META, MODERN_VERSIONS } from '../../domain/mcp.ts';
 import { GATEWAY_INFO } from '../../domain/version.ts';
 import type { Client } from '../ports.ts';
-import { isTaskMethod } from '../task-memory.ts';
+import { isTaskMethod } from '../task-log.ts';
 import type { AggregateDirectory, AggregateListing } from './aggregate-directory.ts';
 
 interface AggregateCall {

@@ -18,7 +18,7 @@ import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './lega
 import { isListenerKey, LegacyListener } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll } from './legacy-request.ts';
-import { type EventMemory, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
+import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
 
 /** Calls of one session that are under way. Over it: QUEUE_FULL. */
 const MAX_CALLS = 1_000;
@@ -29,7 +29,7 @@ const IDLE_MS = 60_000;
 
 export interface ConversationDeps {
   readonly clock: Clock;
-  readonly memory: EventMemory;
+  readonly budget: EventBudget;
   /** Never gives the same number twice. */
   nextNumber(): number;
   onFault(error: unknown): void;
@@ -213,8 +213,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 
   get #streamDeps(): SessionStreamDeps {
-    const { memory, clock } = this.#deps;
-    return { memory, now: clock.now, sessionId: this.#session.id };
+    const { budget, clock } = this.#deps;
+    return { budget, now: clock.now, sessionId: this.#session.id };
   }
 
   /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */

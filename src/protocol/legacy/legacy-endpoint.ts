@@ -43,11 +43,11 @@ import {
   resultMessage,
   rpcFailureOf,
 } from '../rpc.ts';
-import { isTaskMethod, type TaskMemory } from '../task-memory.ts';
+import { isTaskMethod, type TaskLog } from '../task-log.ts';
 import { type ConversationDeps, LegacyConversation } from './legacy-conversation.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
-import { EventMemory } from './legacy-stream.ts';
+import { EventBudget } from './legacy-stream.ts';
 import { exchangeWithTasks } from './legacy-tasks.ts';
 
 const SWEEP_MS = 10_000;
@@ -63,7 +63,7 @@ interface SessionPost {
 }
 
 interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes'> {
-  readonly tasks: TaskMemory;
+  readonly tasks: TaskLog;
 }
 
 /** Serves legacy clients at all paths. The caller closes it. */
@@ -72,7 +72,7 @@ export class LegacyEndpoint {
   readonly #conversations = new Map<string, LegacyConversation>();
   readonly #deps: ConversationDeps;
   readonly #scheduler: TaskScheduler;
-  readonly #tasks: TaskMemory;
+  readonly #tasks: TaskLog;
   /** Clients see the numbers in ids of events and of questions. */
   readonly #opaque = new OpaqueNumbers();
   #lastNumber = 0;
@@ -84,7 +84,7 @@ export class LegacyEndpoint {
     this.#scheduler = scheduler;
     this.#tasks = tasks;
     this.#deps = {
-      memory: new EventMemory(bufferedBytes),
+      budget: new EventBudget(bufferedBytes),
       clock,
       nextNumber: () => {
         this.#lastNumber += 1;

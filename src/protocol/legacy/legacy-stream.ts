@@ -104,7 +104,7 @@ export class LegacyStream {
   resume(reply: McpReply, after: number): void {
     const hasEnded = this.isFinished;
     this.#detach()?.end();
-    this.#deps.memory.deleteSpare(this);
+    this.#deps.budget.deleteSpare(this);
     this.#stage = 'open';
     this.#attach(reply);
     for (const { number, data } of this.#log.messages) {
@@ -152,7 +152,7 @@ export class LegacyStream {
   /** Ends the connection and discards the events. */
   discard(): void {
     if (this.#stage === 'discarded') return;
-    this.#deps.memory.deleteSpare(this);
+    this.#deps.budget.deleteSpare(this);
     this.#stage = 'discarded';
     this.#detach()?.end();
     this.#log.clear();
@@ -165,7 +165,7 @@ export class LegacyStream {
     this.#socket = reply.stream();
     reply.onGone(() => {
       if (connection !== this.#connections) return;
-      if (this.isFinished) this.#deps.memory.deleteSpare(this);
+      if (this.isFinished) this.#deps.budget.deleteSpare(this);
       else if (this.#detach() !== undefined) this.#deps.onLost?.();
     });
   }
@@ -177,7 +177,7 @@ export class LegacyStream {
     socket?.end();
     const canResume = this.#hasFirstId || this.#lastNumber > 1;
     if (!canResume || this.#log.bytes === 0) this.discard();
-    else if (socket !== undefined) this.#deps.memory.addSpare(this);
+    else if (socket !== undefined) this.#deps.budget.addSpare(this);
   }
 
   #detach(): McpStream | undefined {
@@ -207,7 +207,7 @@ function tooLarge(id: JsonRpcId): string {
 
 /** The memory that keeps the messages of a log, and the session to which they belong. */
 export interface LogDeps {
-  readonly memory: EventMemory;
+  readonly budget: EventBudget;
   readonly sessionId: string;
 }
 
@@ -228,8 +228,8 @@ export class MessageLog {
   bytes = 0;
 
   /** At most `most` messages. `dropsOldest`: the oldest messages make room for new ones. */
-  constructor({ memory, sessionId }: LogDeps, most: number, dropsOldest = true) {
-    this.#budget = memory.needed;
+  constructor({ budget, sessionId }: LogDeps, most: number, dropsOldest = true) {
+    this.#budget = budget.needed;
     this.#sessionId = sessionId;
     this.#most = most;
     this.#dropsOldest = dropsOldest;
@@ -263,7 +263,7 @@ export class MessageLog {
 }
 
 /** The events of all sessions of one endpoint. */
-export class EventMemory {
+export class EventBudget {
   /** Bytes of needed events, by session. */
   readonly needed: ByteBudget;
   readonly #mostSpareBytes: number;

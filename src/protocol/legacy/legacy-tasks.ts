@@ -8,7 +8,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { TASKS_EXTENSION } from '../../domain/mcp.ts';
 import { rpcErrorAnswer } from '../aggregate/aggregate-requests.ts';
 import type { Backends, McpSession, Owner } from '../ports.ts';
-import { isTaskId, isTaskMethod, type TaskMemory, type TaskScope } from '../task-memory.ts';
+import { isTaskId, isTaskMethod, type TaskLog, type TaskScope } from '../task-log.ts';
 import { exchangeInSession, withSessionMetadata } from './legacy-over-modern.ts';
 
 /** A session, the HTTP request of its client, and the backends behind its path. */
@@ -22,27 +22,23 @@ interface SessionRequest {
 export function exchangeWithTasks(
   request: ExchangeRequest,
   from: SessionRequest,
-  memory: TaskMemory,
+  log: TaskLog,
 ): Observable<Answer> {
   const { method, params } = request;
-  if (isTaskMethod(method)) return exchangeAboutTask(request, from, memory);
+  if (isTaskMethod(method)) return exchangeAboutTask(request, from, log);
   const answers$ = exchangeInSession(from.session, request);
   const mayBegin =
     method === 'tools/call' && (params?.task !== undefined || takesTasks(from.session.profile.capabilities));
   if (!mayBegin) return answers$;
   return answers$.pipe(
     tap(({ event, instanceId }) => {
-      if (event.kind === 'result') memory.learn(scopeOf(from), event.result, instanceId);
+      if (event.kind === 'result') log.learn(scopeOf(from), event.result, instanceId);
     }),
   );
 }
 
 /** In the session itself where its owner began the task there, or the task is unknown; else at the instance that runs the task. */
-function exchangeAboutTask(
-  request: ExchangeRequest,
-  from: SessionRequest,
-  memory: TaskMemory,
-): Observable<Answer> {
+function exchangeAboutTask(request: ExchangeRequest, from: SessionRequest, log: TaskLog): Observable<Answer> {
   const { session } = from;
   const taskId = request.params?.taskId;
   const isList = request.method === 'tasks/list';
@@ -50,11 +46,11 @@ function exchangeAboutTask(
   if (isList && session.peer.era !== 'legacy') return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
   if (isList || !isTaskId(taskId)) return exchangeInSession(session, request);
   return defer(() => {
-    const known = memory.instancesOf(scopeOf(from), taskId);
+    const known = log.instancesOf(scopeOf(from), taskId);
     const here = known.findLast((id) => session.isAt(id));
     const instanceId = here ?? known.at(-1);
     if (here === undefined && instanceId !== undefined) return exchangeElsewhere(request, from, instanceId);
-    return here === undefined && memory.isOthers(scopeOf(from), taskId)
+    return here === undefined && log.isOthers(scopeOf(from), taskId)
       ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
       : exchangeInSession(session, request, here);
   });

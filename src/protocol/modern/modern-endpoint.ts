@@ -20,7 +20,7 @@ import {
 import { checkMirroredHeaders, checkSentHeaders, headerOf } from '../headers.ts';
 import type { Backends } from '../ports.ts';
 import { RpcFailure, resultMessage, rpcFailureOf } from '../rpc.ts';
-import type { TaskMemory } from '../task-memory.ts';
+import type { TaskLog } from '../task-log.ts';
 import { ListenStreams } from './listen.ts';
 import { ModernCall, type ModernCallDeps } from './modern-call.ts';
 import { commonCapabilities, discoverResult, infoFor } from './modern-discover.ts';
@@ -29,7 +29,7 @@ import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
 interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 'stateKey' | 'declarations'> {
-  readonly tasks: TaskMemory;
+  readonly tasks: TaskLog;
 }
 
 /** Serves modern clients at all paths. The caller closes it. */

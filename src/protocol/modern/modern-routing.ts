@@ -12,7 +12,7 @@ import { hasRounds, listOf, META } from '../../domain/mcp.ts';
 import { isTooLong } from '../client-bounds.ts';
 import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
-import { isTaskId, isTaskMethod, type TaskMemory } from '../task-memory.ts';
+import { isTaskId, isTaskMethod, type TaskLog } from '../task-log.ts';
 import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-request.ts';
 import { StateCipher } from './state-cipher.ts';
 
@@ -24,9 +24,9 @@ export type ModernRoute =
 /** Routes the requests of modern clients, at all paths, and writes into their results what later requests are routed by. */
 export class ModernRouting {
   readonly #cipher: StateCipher;
-  readonly #tasks: TaskMemory;
+  readonly #tasks: TaskLog;
 
-  constructor(stateKey: Buffer, tasks: TaskMemory, clock: Pick<Clock, 'wall'>) {
+  constructor(stateKey: Buffer, tasks: TaskLog, clock: Pick<Clock, 'wall'>) {
     this.#cipher = new StateCipher(stateKey, clock);
     this.#tasks = tasks;
   }

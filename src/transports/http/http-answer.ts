@@ -96,7 +96,7 @@ export class HttpAnswer implements AnswerReceiver {
   /** Of a body; of a decoded stream, since its last message. */
   #bytes = 0;
   #over = false;
-  #memory: InstanceHeldBytes | undefined;
+  #budget: InstanceHeldBytes | undefined;
   /** Of a status that is no success. */
   #refusal: ResponseHeaders | undefined;
   #holding: Holding | undefined;
@@ -120,8 +120,8 @@ export class HttpAnswer implements AnswerReceiver {
     return this.#reader?.lastEventId ?? '';
   }
 
-  countIn(memory: InstanceHeldBytes | undefined): void {
-    this.#memory = memory;
+  countIn(budget: InstanceHeldBytes | undefined): void {
+    this.#budget = budget;
   }
 
   /** The request that is answered, for a redirect, for cookies and for the words of a refusal. */
@@ -351,7 +351,7 @@ export class HttpAnswer implements AnswerReceiver {
   #count(held: number): void {
     const bytes = held + (this.#decoder?.heldBytes ?? 0);
     if (this.#over || (this.#holding === undefined && bytes <= UNCOUNTED_BYTES)) return;
-    this.#holding ??= this.#memory?.hold(() => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)));
+    this.#holding ??= this.#budget?.hold(() => this.#refuse(connectionClosed(ANSWERS_HOLD_TOO_MUCH, true)));
     this.#holding?.set(bytes);
   }
 

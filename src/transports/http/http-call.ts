@@ -373,7 +373,7 @@ export const SESSION_LOST = 'it forgot the session';
 
 export interface HttpBackend {
   readonly connection: HttpConnection;
-  readonly options: Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'scheduler' | 'era' | 'memory'>;
+  readonly options: Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'scheduler' | 'era' | 'history'>;
   readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend; waits while many others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;

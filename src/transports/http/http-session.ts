@@ -19,7 +19,7 @@ import { HttpHandshake, refusedStatus, sendUnawaited, UnawaitedMessages } from '
 const DISCOVER_TIMEOUT_MS = 3_000;
 
 interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | 'era'> {
-  readonly memory?: OpenOptions['memory'];
+  readonly history?: OpenOptions['history'];
   /** The client; absent for the session of the transport itself. */
   readonly profile?: ClientProfile;
   /** Of a session for a client: the era of the transport. */
@@ -32,8 +32,8 @@ interface SessionOptions extends HandshakeBounds, Pick<OpenOptions, 'client' | '
 
 /** Shakes hands, in time. Rejects with GatewayError, `delivered: 'no'`, and does not wait until the abandoned session is deleted. */
 export async function openSession(connection: HttpConnection, options: SessionOptions): Promise<HttpSession> {
-  const { client, profile, known, handshakeTimeoutMs, onAbandoned, era, memory } = options;
-  const first = options.previous === 'legacy' || memory?.prefersLegacy ? 'legacy' : 'modern';
+  const { client, profile, known, handshakeTimeoutMs, onAbandoned, era, history } = options;
+  const first = options.previous === 'legacy' || history?.prefersLegacy ? 'legacy' : 'modern';
   const probeMs = Math.min(DISCOVER_TIMEOUT_MS, Math.ceil(handshakeTimeoutMs / 4));
   const discoverMs = era === 'modern' ? handshakeTimeoutMs : probeMs;
   let channel: HttpHandshake | undefined;

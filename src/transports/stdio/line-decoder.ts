@@ -41,18 +41,18 @@ interface UnfinishedLine {
 export class LineDecoder {
   readonly #listener: LineListener;
   readonly #limitBytes: number;
-  readonly #memory: InstanceHeldBytes | undefined;
+  readonly #budget: InstanceHeldBytes | undefined;
   #line: UnfinishedLine = { pieces: [], bytes: 0, isCut: false };
 
   /** `memory`: counts incomplete lines. Default: not counted. */
   constructor(
     listener: LineListener,
     limitBytes: number = LIMITS.backendMessageBytes,
-    memory?: InstanceHeldBytes,
+    budget?: InstanceHeldBytes,
   ) {
     this.#listener = listener;
     this.#limitBytes = limitBytes;
-    this.#memory = memory;
+    this.#budget = budget;
   }
 
   /** Takes the next bytes of the stream. The chunk is not copied: do not reuse it. */
@@ -100,7 +100,7 @@ export class LineDecoder {
   }
 
   #count(line: UnfinishedLine): void {
-    line.holding ??= this.#memory?.hold(() => {
+    line.holding ??= this.#budget?.hold(() => {
       line.isCut = true;
       dropPieces(line);
     });

@@ -28,7 +28,7 @@ import { errorWithoutSecrets, secretsOf, secretVariables } from '../http/refusal
 import {
   CLOSED_BY_GATEWAY,
   type Closed,
-  type CommandMemory,
+  type CommandHistory,
   EXITED_CLEANLY,
   type OpenOptions,
   type TransportDiagnostics,
@@ -39,7 +39,7 @@ import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from '.
 
 export interface ChannelOptions
   extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'runInContainer'>,
-    Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'memory'>> {
+    Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'history'>> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
   /** As in Upstream. Default: like `isDedicated`. */
@@ -61,7 +61,7 @@ export class StdioChannel extends Channel {
   readonly #child: Child;
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
-  readonly #command: CommandMemory;
+  readonly #command: CommandHistory;
   readonly #env: Program['env'];
   /** Made for the first error. */
   #secrets: readonly string[] | undefined;
@@ -78,12 +78,12 @@ export class StdioChannel extends Channel {
 
   constructor(
     program: Program,
-    { isDedicated = false, isIndependent, answers, waitingBytes, memory, ...options }: ChannelOptions = {},
+    { isDedicated = false, isIndependent, answers, waitingBytes, history, ...options }: ChannelOptions = {},
   ) {
     super(isDedicated ? ANY_CLIENT : undefined);
     this.isIndependent = isIndependent ?? isDedicated;
     this.#answers = answers;
-    this.#command = memory?.command ?? {};
+    this.#command = history?.command ?? {};
     this.#env = program.env;
     const listener: LineListener = {
       onLine: (line) => this.#receive(line),

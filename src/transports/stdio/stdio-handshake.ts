@@ -23,7 +23,7 @@ import type { StdioChannel } from './stdio-channel.ts';
 
 type PipeOpening = Omit<ChannelOpening, 'first'>;
 
-export interface SharedOpening extends PipeOpening, Pick<OpenOptions, 'memory'> {
+export interface SharedOpening extends PipeOpening, Pick<OpenOptions, 'history'> {
   /** Default PROBE_TIMEOUT_MS. */
   readonly probeTimeoutMs?: number | undefined;
 }
@@ -43,21 +43,21 @@ const PROBE_TIMEOUT_MS = 3_000;
  * time, without a probe. Rejects like `openOnPipe`.
  */
 export async function openShared<C extends StdioChannel>(start: () => C, options: SharedOpening): Promise<C> {
-  const { memory, handshakeTimeoutMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
+  const { history, handshakeTimeoutMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
   const giveUpAt = systemClock.now() + handshakeTimeoutMs;
   const timeoutMs = Math.min(probeTimeoutMs, handshakeTimeoutMs / 2);
-  const isProbed = options.era === undefined && !memory.skipsProbe && !memory.prefersLegacy;
+  const isProbed = options.era === undefined && !history.skipsProbe && !history.prefersLegacy;
   const probe: Probe | undefined = isProbed ? { timeoutMs, isAnswered: false } : undefined;
   const channel = start();
   try {
     await openOnPipe(channel, options, probe);
-    memory.skipsProbe = probe?.isAnswered ? undefined : true;
+    history.skipsProbe = probe?.isAnswered ? undefined : true;
     return channel;
   } catch (thrown) {
     if (options.signal.aborted || !channel.wasStarted) throw thrown;
-    const isFirstFailure = memory.skipsProbe === undefined;
+    const isFirstFailure = history.skipsProbe === undefined;
     // While all openings fail, every other one begins with the probe.
-    memory.skipsProbe = probe !== undefined;
+    history.skipsProbe = probe !== undefined;
     const leftMs = giveUpAt - systemClock.now();
     const mayHaveEndedIt = isFirstFailure && probe?.isAnswered === false && channel.hasFailed;
     if (!mayHaveEndedIt || leftMs <= 0) throw thrown;

@@ -3,7 +3,7 @@
 
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
-import { isTaskId, TaskMemory, taskIdIn } from '../../src/protocol/task-memory.ts';
+import { isTaskId, TaskLog, taskIdIn } from '../../src/protocol/task-log.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task memory');
@@ -13,7 +13,7 @@ const EVE = { owner: { id: 'eve' }, template: 't' };
 const EVERYWHERE = { owner: { id: 'ann' }, template: undefined };
 
 test('returns all instances that gave the owner the id, the latest last', () => {
-  const memory = new TaskMemory();
+  const memory = new TaskLog();
   memory.begun(ANN, '1', 'one');
   memory.begun({ ...ANN, template: 'u' }, '1', 'one');
   memory.begun(EVERYWHERE, '1', 't/two');
@@ -24,7 +24,7 @@ test('returns all instances that gave the owner the id, the latest last', () => 
 });
 
 test('knows the tasks that only other owners began, by template', () => {
-  const memory = new TaskMemory();
+  const memory = new TaskLog();
   memory.begun(ANN, '1', 'one');
   const asked = [ANN, EVE, { ...EVE, template: 'u' }, { ...EVE, template: undefined }];
   const found = asked.map((scope) => memory.isOthers(scope, '1'));
@@ -34,7 +34,7 @@ test('knows the tasks that only other owners began, by template', () => {
 });
 
 test('remembers 2,500 tasks of each owner, without the least recently used ones', () => {
-  const memory = new TaskMemory();
+  const memory = new TaskLog();
   memory.begun(EVE, 'hers', 'a');
   for (let number = 0; number < 2_500; number += 1) memory.begun(ANN, `${number}`, 'a');
   assert.equal(memory.instancesOf(ANN, '0'), ['a']);
@@ -44,13 +44,13 @@ test('remembers 2,500 tasks of each owner, without the least recently used ones'
 });
 
 test('remembers the latest eight instances that gave the same id', () => {
-  const memory = new TaskMemory();
+  const memory = new TaskLog();
   for (let number = 0; number < 9; number += 1) memory.begun(ANN, '1', `${number}`);
   assert.equal(memory.instancesOf(ANN, '1'), ['1', '2', '3', '4', '5', '6', '7', '8']);
 });
 
 test('does not remember an id that is too long', () => {
-  const memory = new TaskMemory();
+  const memory = new TaskLog();
   for (const [length, isKept] of [
     [1_024, true],
     [1_025, false],

@@ -22,7 +22,7 @@ export interface TaskScope {
 }
 
 /** The tasks that began at this node. Ids that cannot be remembered (`isTaskId`) belong to no owner. */
-export class TaskMemory {
+export class TaskLog {
   /** By owner, then by id: the instances as `{template}/{instance}`, the latest last, because two may give the same id. */
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
 
