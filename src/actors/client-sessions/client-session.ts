@@ -67,15 +67,15 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   readonly #lists: SessionLists | undefined;
   readonly #sessionBinding: SessionBinding;
   readonly #calls = new LinkedSet<SessionRoute>();
-  readonly #reservations = new LinkedSet<Reserved>();
-  #isAway = false;
+  // A session at rest consists of few objects: these three are made at their first use.
+  #reservations: LinkedSet<Reserved> | undefined;
   /** Its observers are the event streams of the client. */
-  readonly #messages = new Subject<ServerMessage>();
+  #messages: Subject<ServerMessage> | undefined;
+  #ended: AsyncSubject<string> | undefined;
+  #isAway = false;
   /** The subscription at its binding, as long as `messages$` is observed. */
   #listening: Subscription | undefined;
   #holds = 0;
-  /** Emits the reason, a clause, once when the session is over, then completes. Replayed. */
-  readonly ended$ = new AsyncSubject<string>();
 
   /**
    * `value`: what the session is; its profile may be shared by sessions with an equal one. Without `lists` the backend answers all
@@ -148,6 +148,14 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     return this.value.logLevel;
   }
 
+  /** Emits the reason, a clause, once when the session is over, then completes. Replayed. */
+  get ended$(): Observable<string> {
+    const { endReason } = this.value;
+    if (endReason !== undefined) return of(endReason);
+    this.#ended ??= new AsyncSubject();
+    return this.#ended;
+  }
+
   /**
    * See McpSession of protocol/ports.ts. Also errors with NO_HEALTHY_INSTANCE when the session could continue but no instance is
    * healthy, and with BACKEND_TIMEOUT when binding took too long: the next request tries again.
@@ -171,19 +179,21 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     const route = this.#calls.values().find(({ lastEvent }) => lastEvent === event);
     const binding = route?.binding; // without one the call continues at the binding of the session
     const watching = new Subscription();
+    this.#reservations ??= new LinkedSet();
+    const reservations = this.#reservations;
     const leave = (): void => {
-      if (!this.#reservations.delete(reserved)) return;
+      if (!reservations.delete(reserved)) return;
       watching.unsubscribe();
       binding?.release();
       this.callEnded();
     };
     const end = (error: GatewayError): void => {
-      if (!this.#reservations.has(reserved)) return;
+      if (!reservations.has(reserved)) return;
       lost(binding?.isIntact === false ? conversationLost(binding) : error);
       leave(); // afterwards: callers are answered before their session ends
     };
     const reserved: Reserved = { end };
-    this.#reservations.add(reserved);
+    reservations.add(reserved);
     if (binding !== undefined) {
       binding.take();
       const isContinuation = route?.reservation === binding;
@@ -200,7 +210,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** Ends the calls that are between two rounds: there will be no next round. */
   dismiss(error: GatewayError): void {
-    for (const { end } of this.#reservations.values()) end(perhapsDelivered(error));
+    for (const { end } of this.#reservations?.values() ?? []) end(perhapsDelivered(error));
   }
 
   /** See McpSession of protocol/ports.ts. Dropped without a backend, or where the backend could not identify the client. */
@@ -221,6 +231,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       if (this.#isOver) return subscriber.complete();
       this.used();
       const isFirst = !this.isListened;
+      this.#messages ??= new Subject();
       this.#messages.subscribe(subscriber);
       const { binding, isUnbound } = this.#sessionBinding;
       if (isFirst && binding !== undefined) this.#listenAt(binding);
@@ -273,7 +284,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** Calls under way, including those between two rounds. */
   get calls(): number {
-    return this.#calls.size + this.#reservations.size;
+    return this.#calls.size + this.#reserved;
   }
 
   /**
@@ -293,11 +304,11 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   get isListened(): boolean {
-    return this.#messages.observed;
+    return this.#messages?.observed === true;
   }
 
   get isCalling(): boolean {
-    return this.#reservations.size > 0 || this.#calls.values().some(({ binding }) => binding !== undefined);
+    return this.#reserved > 0 || this.#calls.values().some(({ binding }) => binding !== undefined);
   }
 
   used(): void {
@@ -323,7 +334,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   deliver(message: ServerMessage): void {
-    this.#messages.next(message);
+    this.#messages?.next(message);
   }
 
   ended(ending: Ending): void {
@@ -332,13 +343,18 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     const error = this.#supervisor.deps.isAccepting() ? sessionLost(reason) : callCutOff('no');
     for (const route of this.#calls.values()) route.refuse(error);
     this.dismiss(error);
-    this.#messages.complete();
-    this.ended$.next(reason);
-    this.ended$.complete();
+    this.#messages?.complete();
+    this.#ended?.next(reason);
+    this.#ended?.complete();
     this.#supervisor.ended(this, ending);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
+
+  /** Calls between two rounds. */
+  get #reserved(): number {
+    return this.#reservations?.size ?? 0;
+  }
 
   get #isOver(): boolean {
     return this.value.endReason !== undefined;
