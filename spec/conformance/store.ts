@@ -195,8 +195,11 @@ export function storeConformance(test: Suite, open: () => Promise<Store>): void 
       await endOf(
         store.saveInstances([{ definition: first }, { definition: { ...second, locked: 'no key' } }]),
       ),
+      await endOf(
+        store.saveInstances([{ definition: first }, { definition: { ...second, serverId: first.serverId } }]),
+      ),
     ];
-    assert.equal(outcomes, ['done', 'DUPLICATE_SERVER', 'CONFIG_INCOMPLETE']);
+    assert.equal(outcomes, ['done', 'DUPLICATE_SERVER', 'CONFIG_INCOMPLETE', 'DUPLICATE_SERVER']);
     assert.equal(await store.listInstances(), [smallest]);
     const changed = { ...smallest, weight: 5 };
     const revision = await store.revision();

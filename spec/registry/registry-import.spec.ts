@@ -106,6 +106,18 @@ test('saves and removes the entries of a file in groups', async () => {
   assert.equal(changes, [...Array(3).fill('saveInstances'), ...Array(3).fill('deleteInstances')]);
 });
 
+test('saves entries of several templates with equal ids in one group', async () => {
+  const entries = ['r', 's', 't'].map((template) => ({ ...entry('a', 'f1'), template }));
+  assert.is((await importAll(entries)).added.length, 3);
+  assert.equal(
+    registry.active.definitions().map(({ serverId }) => serverId),
+    ['a', 's.a', 't.a'],
+  );
+  assert.equal(await database.listInstances(), registry.active.definitions());
+  const changes = store.calls.filter((method) => method.startsWith('saveInstance'));
+  assert.equal(changes, ['saveInstances']);
+});
+
 test('opens an instance again only for another backend, not for another weight', async () => {
   await importAll([entry('a', 'f1'), entry('b', 'f1')]);
   const before = ['a', 'b'].map((id) => harness.fleet.member('r', id));

@@ -110,7 +110,9 @@ async function saveInstances(
       .where({ $or: [...keys, { serverId: { $in: serverIds } }] })
       .execute('all');
     const stored = new Map(found.map((row) => [`${row.template}/${row.id}`, row]));
-    const namesakes = new Map(found.map((row) => [row.serverId, row]));
+    const namesakes = new Map<string, Pick<InstanceRow, 'template' | 'id'>>(
+      found.map((row) => [row.serverId, row]),
+    );
     const added: (Columns<InstanceRow> & { position: number })[] = [];
     for (const [index, { columns, before }] of writes.entries()) {
       const { template, id, serverId } = columns;
@@ -119,6 +121,8 @@ async function saveInstances(
       if (before !== undefined && !isDeepStrictEqual(present, before)) return false;
       const namesake = namesakes.get(serverId) ?? columns;
       if (namesake.template !== template || namesake.id !== id) throw duplicateServer(serverId);
+      if (row !== undefined) namesakes.delete(row.serverId);
+      namesakes.set(serverId, columns);
       if (row !== undefined) await em.nativeUpdate(instances, { template, id }, columns);
       // In the order of the definitions.
       else added.push({ ...columns, position: revision - writes.length + 1 + index });

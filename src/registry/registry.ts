@@ -124,8 +124,14 @@ export class Registry {
         input: checkedInstance(each.template, each.written, each.options),
       }));
       return await this.#change(async () => {
-        const define = () =>
-          inputs.map(({ template, input, options }) => this.#define(template, input, options));
+        const define = () => {
+          const taken = new Set<string>();
+          return inputs.map(({ template, input, options }) => {
+            const definition = this.#define(template, input, options, taken);
+            taken.add(definition.serverId);
+            return definition;
+          });
+        };
         await Promise.all(define().map((definition) => this.#refuseExposing(definition)));
         for (const template of new Set(entries.map(({ template }) => template)))
           await this.#saveSettings(template, {});
@@ -286,7 +292,13 @@ export class Registry {
     return revision !== undefined;
   }
 
-  #define(template: string, input: InstanceInput, options: RegisterOptions): InstanceDefinition {
+  /** `taken`: server ids of others that are registered with it. */
+  #define(
+    template: string,
+    input: InstanceInput,
+    options: RegisterOptions,
+    taken?: ReadonlySet<string>,
+  ): InstanceDefinition {
     const { nodeId, fleet } = this.#deps;
     const definition = defineInstance(template, input, {
       ...options,
@@ -294,7 +306,7 @@ export class Registry {
       isInProcess: options.handler !== undefined,
       nodeId,
       find: (id) => this.#active.find(template, id),
-      isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId),
+      isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId) || taken?.has(serverId) === true,
       randomHex: () => randomBytes(4).toString('hex'),
     });
     this.#active.refuseOverflow(definition);
