@@ -70,6 +70,21 @@ test('errors of a backend have status 200, except codes with an HTTP status', as
   }
 });
 
+test('the end of a request is reported once, as its client gets it', async () => {
+  const { backends, send, ends } = modernHarness();
+  const data = { elicitations: [{ url: 'https://a.example/', message: 'log in' }] };
+  const required = { code: -32042, message: 'visit', data };
+  await send('tools/call', call, { capabilities: { elicitation: { url: {} } } });
+  backends.last.refuse(required);
+  await send('tools/call', call);
+  backends.last.refuse(required);
+  await send('tools/call', call);
+  backends.last.refuse(7);
+  await send('tools/call', call);
+  backends.last.result(done);
+  assert.equal(ends, ['result', 'error', 'error', 'result']);
+});
+
 test('failures of the gateway have their HTTP status, unless the request was wrong', async () => {
   const { backends, send, faults } = modernHarness();
   const table: readonly [failure: Error, expected: string][] = [

@@ -69,6 +69,8 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     charges,
     /** Reported errors of the gateway itself. */
     faults,
+    /** The reported ends of requests. */
+    ends: [] as string[],
     charge: (_requests: number): void | Promise<void> => {},
 
     /** Sends a body as it is. */
@@ -99,7 +101,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
         body: sent.method === 'POST' ? Buffer.from(text) : Buffer.alloc(0),
         template: 'template' in said ? said.template : 't',
         principal: { ...ANONYMOUS, id: owner },
-        report: () => ({ ended: () => {} }),
+        report: () => ({ ended: (end) => harness.ends.push(end.kind) }),
         requireRoom: () => {},
         consumeRateLimit: (requests) => {
           charges.push(requests);

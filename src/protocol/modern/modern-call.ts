@@ -6,7 +6,7 @@
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors.ts';
-import { type Answer, type CallReport, isFinal } from '../../domain/exchange.ts';
+import type { Answer, CallReport, FinalEvent } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -85,10 +85,9 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
   #handle(answer: Answer): void {
     const { event, instanceId } = answer;
     this.noteInstanceOf(answer);
-    if (isFinal(event)) this.report.ended(event);
     switch (event.kind) {
       case 'result':
-        this.#answer(resultMessage(this.#request.id, this.#finished(event.result, instanceId)), 200);
+        this.#answerWith(this.#finished(event.result, instanceId), event);
         return;
       case 'error':
         this.#takeError(event.error, instanceId);
@@ -129,9 +128,7 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
       this.#fail(missingCapabilityError(missing));
       return false;
     }
-    const result = this.#deps.routing.inputRequired(request, requests, state, infoFor(request));
-    this.report.ended({ kind: 'result', result });
-    this.#answer(resultMessage(request.id, result), 200);
+    this.#answerWith(this.#deps.routing.inputRequired(request, requests, state, infoFor(request)));
     return true;
   }
 
@@ -179,6 +176,12 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     const { progressToken } = this.#request.envelope;
     const isOther = method === PROGRESS && params.progressToken !== progressToken;
     return isOther ? { ...params, progressToken } : params;
+  }
+
+  #answerWith(result: JsonText, end: FinalEvent = { kind: 'result', result }): void {
+    const message = resultMessage(this.#request.id, result); // may throw, which fails the exchange
+    this.report.ended(end);
+    this.#answer(message, 200);
   }
 
   #fail(error: JsonRpcError): void {
