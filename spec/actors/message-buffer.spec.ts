@@ -2,9 +2,9 @@
 
 import { createHash } from 'node:crypto';
 import * as assert from 'uvu/assert';
+import { isAboutTask } from '../../src/actors/calls/stateless-routing.ts';
 import { MessageBuffer } from '../../src/actors/message-buffer.ts';
-import { sessionFingerprint } from '../../src/actors/session-fingerprint.ts';
-import { isAboutTask } from '../../src/actors/stateless/stateless-routing.ts';
+import { sessionFingerprint } from '../../src/actors/sessions/session-fingerprint.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { suite } from '../helpers/suite.ts';

@@ -2,9 +2,9 @@
 
 import * as assert from 'uvu/assert';
 import { createActor } from 'xstate';
-import { clientSessionMachine, newSession } from '../../src/actors/client-sessions/client-session.machine.ts';
-import type { ClientSession } from '../../src/actors/client-sessions/client-session.ts';
 import { session } from '../../src/actors/instances/session.ts';
+import { clientSessionMachine, newSession } from '../../src/actors/sessions/client-session.machine.ts';
+import type { ClientSession } from '../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
 import { type Clock, machineClock } from '../../src/domain/clock.ts';
 import {

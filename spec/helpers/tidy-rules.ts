@@ -20,7 +20,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/registry/active-registry.ts',
   'src/registry/follower.ts',
   // Times in answers, samples and traces.
-  'src/actors/client-sessions/client-sessions.ts',
+  'src/actors/sessions/client-sessions.ts',
   'src/actors/instances/instance-ref.ts',
   'src/http/routes/health.ts',
   'src/metrics/samples.ts',

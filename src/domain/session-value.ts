@@ -1,5 +1,5 @@
 // What the session of a legacy client is, as one plain value: JSON only, with a version of its own. The machine of the session holds
-// it (actors/client-sessions/client-session.machine.ts), a parked session consists of it, and it can be written at any time and
+// it (actors/sessions/client-session.machine.ts), a parked session consists of it, and it can be written at any time and
 // read again by another process. Source: ADR 138.
 //
 // The id of the session is a credential and not part of the value; its client sends it with the next request. The profile and the

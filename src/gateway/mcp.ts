@@ -4,12 +4,12 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER, type Observable, Subscription } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
+import { ParkedCalls } from '../actors/calls/parked-calls.ts';
 import type { RetryBudget } from '../actors/calls/retry.ts';
-import { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
+import { StatelessClients } from '../actors/calls/stateless-clients.ts';
+import { StatelessPool } from '../actors/calls/stateless-pool.ts';
 import type { Fleet } from '../actors/fleet.ts';
-import { ParkedCalls } from '../actors/parked-calls.ts';
-import { StatelessClients } from '../actors/stateless/stateless-clients.ts';
-import { StatelessPool } from '../actors/stateless/stateless-pool.ts';
+import { ClientSessions } from '../actors/sessions/client-sessions.ts';
 import { ChangeFeed } from '../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../balancing/policy.ts';
 import type { Clock } from '../domain/clock.ts';

@@ -2,10 +2,10 @@
 // src/actors owns sessions, stateless clients and changes.
 
 import { filter, firstValueFrom, map, type Observable, race, Subject, takeUntil, tap } from 'rxjs';
-import type { ClientSessions } from '../actors/client-sessions/client-sessions.ts';
+import type { StatelessClients } from '../actors/calls/stateless-clients.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import type { InstanceRef } from '../actors/instances/instance-ref.ts';
-import type { StatelessClients } from '../actors/stateless/stateless-clients.ts';
+import type { ClientSessions } from '../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../balancing/policy.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';

@@ -1,7 +1,7 @@
 // Harness of the modern endpoint: scripted backends, and clients that write requests of the revision. Parked calls are the real
 // ones.
 
-import { ParkedCalls } from '../../../src/actors/parked-calls.ts';
+import { ParkedCalls } from '../../../src/actors/calls/parked-calls.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { ByteBudget, memoryBounds } from '../../../src/domain/held-bytes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json.ts';

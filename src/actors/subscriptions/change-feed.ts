@@ -26,9 +26,9 @@ import { announcesUpdates, type Peer, type WantedChanges } from '../../domain/mc
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import { backOffMs } from '../back-off.ts';
+import type { StatelessClient, StatelessPool } from '../calls/stateless-pool.ts';
 import type { Fleet } from '../fleet.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import type { StatelessClient, StatelessPool } from '../stateless/stateless-pool.ts';
 import { type Feed, UPDATED } from './feed.ts';
 
 export interface ChangeFeedDeps extends Pick<Clock, 'alarm'> {

@@ -2,7 +2,7 @@
 // logged as its fingerprint. Each request is counted and traced here, too.
 
 import type { Logger } from 'pino';
-import { sessionFingerprint } from '../../actors/session-fingerprint.ts';
+import { sessionFingerprint } from '../../actors/sessions/session-fingerprint.ts';
 import { systemClock } from '../../domain/clock.ts';
 import type { CallOutcome } from '../../domain/exchange.ts';
 import type { Prometheus } from '../../metrics/prometheus.ts';

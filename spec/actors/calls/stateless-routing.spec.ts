@@ -6,7 +6,7 @@ import {
   logLevelOf,
   type Routing,
   routingTo,
-} from '../../../src/actors/stateless/stateless-routing.ts';
+} from '../../../src/actors/calls/stateless-routing.ts';
 import type { SessionSharing } from '../../../src/balancing/policy.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import type { JsonObject, JsonValue } from '../../../src/domain/json.ts';

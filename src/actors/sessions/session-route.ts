@@ -31,9 +31,9 @@ import {
   type Trouble,
   type Wait,
 } from '../calls/routes.ts';
+import { isAboutTask, NO_TASKS } from '../calls/stateless-routing.ts';
 import type { YieldingCall } from '../calls/wait-queue.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
-import { isAboutTask, NO_TASKS } from '../stateless/stateless-routing.ts';
 import type { Binding } from './bindings.ts';
 import { asksForLog } from './client-state.ts';
 import type { SessionBinding } from './session-binding.ts';

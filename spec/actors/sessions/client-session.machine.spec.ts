@@ -4,15 +4,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { createActor, SimulatedClock } from 'xstate';
-import { Binding } from '../../../src/actors/client-sessions/bindings.ts';
+import { Binding } from '../../../src/actors/sessions/bindings.ts';
 import {
   boundTo,
   type ClientSessionEvent,
   clientSessionMachine,
   newSession,
   type SessionHost,
-} from '../../../src/actors/client-sessions/client-session.machine.ts';
-import { forwardNotification } from '../../../src/actors/client-sessions/client-session.ts';
+} from '../../../src/actors/sessions/client-session.machine.ts';
+import { forwardNotification } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import { Harness, PLAIN } from '../../helpers/failing-backend.ts';
 import { ScriptedTransport } from '../../helpers/scripted-transport.ts';

@@ -23,7 +23,6 @@ import { canonicalText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { SessionValue } from '../../domain/session-value.ts';
-import { sessionFingerprint } from '../session-fingerprint.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
 import {
@@ -32,6 +31,7 @@ import {
   type SessionLists,
   type SessionSupervisor,
 } from './client-session.ts';
+import { sessionFingerprint } from './session-fingerprint.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */

@@ -5,7 +5,7 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { InspectionEvent } from 'xstate';
-import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { SESSION_ACTOR_ID } from '../../../src/actors/template.machine.ts';
 import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { profileBytes, type SessionRecord } from '../../../src/domain/client.ts';

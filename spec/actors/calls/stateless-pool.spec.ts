@@ -2,9 +2,9 @@
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { StatelessUpstream } from '../../../src/actors/calls/stateless-pool.ts';
 import { type Conversation, NO_SUBSCRIBER } from '../../../src/actors/instances/conversation.ts';
 import type { InstanceRef } from '../../../src/actors/instances/instance-ref.ts';
-import { StatelessUpstream } from '../../../src/actors/stateless/stateless-pool.ts';
 import { profileBytes } from '../../../src/domain/client.ts';
 import { hasCode } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';

@@ -1,7 +1,7 @@
 // A session is written in each of its states, and made again from that in another gateway: a new actor, and nothing live of the old one.
 
 import * as assert from 'uvu/assert';
-import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { readSession, writeSession } from '../../../src/domain/session-value.ts';
 import {

@@ -7,18 +7,18 @@
 
 import { randomBytes } from 'node:crypto';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
-import type { ClientQuestion, ClientReply, ServerRequest } from '../domain/client.ts';
-import { type Clock, spreadClock } from '../domain/clock.ts';
-import { backendUnavailable, callCutOff } from '../domain/error-catalogue.ts';
-import type { GatewayError } from '../domain/errors.ts';
-import { type Answer, type FinalEvent, isFinal } from '../domain/exchange.ts';
-import { HeldBytes, type Holding, memoryOf, OwnerShares } from '../domain/held-bytes.ts';
-import { type JsonObject, valuesIn } from '../domain/json.ts';
-import { RPC } from '../domain/jsonrpc.ts';
-import { LIMITS } from '../domain/limits.ts';
-import { TaskScheduler } from '../domain/task-scheduler.ts';
-import { parkingRefusal } from './instances/call-counter.ts';
-import { MessageBuffer } from './message-buffer.ts';
+import type { ClientQuestion, ClientReply, ServerRequest } from '../../domain/client.ts';
+import { type Clock, spreadClock } from '../../domain/clock.ts';
+import { backendUnavailable, callCutOff } from '../../domain/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import { type Answer, type FinalEvent, isFinal } from '../../domain/exchange.ts';
+import { HeldBytes, type Holding, memoryOf, OwnerShares } from '../../domain/held-bytes.ts';
+import { type JsonObject, valuesIn } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { TaskScheduler } from '../../domain/task-scheduler.ts';
+import { parkingRefusal } from '../instances/call-counter.ts';
+import { MessageBuffer } from '../message-buffer.ts';
 
 /** Random bytes of an id, 144 bits: the owner of a call resumes it by its id. */
 const ID_BYTES = 18;

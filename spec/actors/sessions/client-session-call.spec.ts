@@ -3,7 +3,7 @@
 import { mock } from 'node:test';
 import { firstValueFrom, map, type Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { ClientSession } from '../../../src/actors/client-sessions/client-session.ts';
+import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
 import { DEFAULT_POLICY, type SessionFailover } from '../../../src/balancing/policy.ts';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';

@@ -3,17 +3,17 @@
 import { mock } from 'node:test';
 import { map, type Observable, type Subscription, take } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { ParkedCalls } from '../../src/actors/parked-calls.ts';
-import type { ClientQuestion, ClientReply } from '../../src/domain/client.ts';
-import { backendTimeout } from '../../src/domain/error-catalogue.ts';
-import { asGatewayError, type GatewayError } from '../../src/domain/errors.ts';
-import type { Answer } from '../../src/domain/exchange.ts';
-import { HeldBytes } from '../../src/domain/held-bytes.ts';
-import { LIMITS } from '../../src/domain/limits.ts';
-import { ScriptedTransport } from '../helpers/scripted-transport.ts';
-import { simulateTime } from '../helpers/simulated-time.ts';
-import { suite } from '../helpers/suite.ts';
-import { passTurns, untimedScheduler } from '../helpers/turns.ts';
+import { ParkedCalls } from '../../../src/actors/calls/parked-calls.ts';
+import type { ClientQuestion, ClientReply } from '../../../src/domain/client.ts';
+import { backendTimeout } from '../../../src/domain/error-catalogue.ts';
+import { asGatewayError, type GatewayError } from '../../../src/domain/errors.ts';
+import type { Answer } from '../../../src/domain/exchange.ts';
+import { HeldBytes } from '../../../src/domain/held-bytes.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
+import { ScriptedTransport } from '../../helpers/scripted-transport.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+import { passTurns, untimedScheduler } from '../../helpers/turns.ts';
 
 const test = suite('parked calls');
 const ANN = { id: 'ann' };

@@ -2,8 +2,8 @@
 // to its instance, again after a move: log level, subscriptions, and subscriptions that several sessions share.
 
 import * as assert from 'uvu/assert';
-import type { ClientSession, SessionLists } from '../../../src/actors/client-sessions/client-session.ts';
-import { sessionFingerprint } from '../../../src/actors/session-fingerprint.ts';
+import type { ClientSession, SessionLists } from '../../../src/actors/sessions/client-session.ts';
+import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import {
   ASKABLE,

@@ -21,8 +21,13 @@ import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { listOf, type Peer } from '../../domain/mcp.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { CallUpstream } from '../../transports/transport.ts';
-import type { ExchangeEnding } from '../calls/call-events.ts';
-import type { Dispatcher } from '../calls/dispatcher.ts';
+import type { Fleet } from '../fleet.ts';
+import type { Group } from '../group.ts';
+import { NO_SUBSCRIBER } from '../instances/conversation.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { capabilitiesKey } from '../instances/leases.ts';
+import type { ExchangeEnding } from './call-events.ts';
+import type { Dispatcher } from './dispatcher.ts';
 import {
   type At,
   type AttemptPlan,
@@ -39,12 +44,7 @@ import {
   type Tried,
   type Trouble,
   type Wait,
-} from '../calls/routes.ts';
-import type { Fleet } from '../fleet.ts';
-import type { Group } from '../group.ts';
-import { NO_SUBSCRIBER } from '../instances/conversation.ts';
-import type { InstanceRef } from '../instances/instance-ref.ts';
-import { capabilitiesKey } from '../instances/leases.ts';
+} from './routes.ts';
 import type { StatelessClient, StatelessLease, StatelessPool } from './stateless-pool.ts';
 import { forLegacy, isLogged, logLevelOf, NO_TASKS, type Routing, routingTo } from './stateless-routing.ts';
 
