@@ -39,7 +39,7 @@ export interface Incoming {
 /** The era of a backend: with a handshake, or without. */
 export type Era = 'legacy' | 'modern';
 
-/** The text of the answer in the key order of the TypeScript SDK; undefined for a message that is no request. */
+/** The text of the answer in the key order of the TypeScript SDK; undefined for a message that is not a request. */
 export function answerTo({ id, method, params }: Incoming, era: Era = 'legacy'): string | undefined {
   if (id === undefined || method === undefined) return undefined;
   const idText = JSON.stringify(id);

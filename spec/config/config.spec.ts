@@ -160,7 +160,7 @@ test('has no key that is also a section', () => {
 test('keeps secrets off the command line, and gives every other setting a flag', () => {
   for (const { key, flag, secret, kind } of settings) {
     if (secret === undefined) assert.type(flag, 'string', key);
-    // A database without a password in its URL is no secret; one with is refused.
+    // A database without a password in its URL is not a secret; one with is refused.
     else if (flag !== undefined) assert.type(kind.holdsSecret, 'function', key);
   }
   const exposed = settings.filter(({ secret, flag }) => secret && flag !== undefined).map(({ key }) => key);

@@ -136,7 +136,7 @@ test('does not warn of settings, files of secrets, empty variables, service link
     PATH: '/bin',
   };
   assert.equal(unknownVariables(known, ALL_SETTINGS), []);
-  assert.is(unknownVariables({ MCP_GATEWAY_PORT_FILE: 'x' }, ALL_SETTINGS).length, 1, 'it is no secret');
+  assert.is(unknownVariables({ MCP_GATEWAY_PORT_FILE: 'x' }, ALL_SETTINGS).length, 1, 'it is not a secret');
 });
 
 test('warns of variables with the prefix GATEWAY_ only if they nearly match a setting', () => {

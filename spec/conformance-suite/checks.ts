@@ -27,7 +27,7 @@ export async function readChecks(folder: string): Promise<Check[]> {
     const output = join(folder, name, 'stdout.txt');
     if (existsSync(output)) checks.push(clientCheck(scenario, await readFile(output, 'utf8')));
     const content: unknown = JSON.parse(await readFile(file, 'utf8'));
-    if (!Array.isArray(content)) throw new Error(`${name}/checks.json is no list`);
+    if (!Array.isArray(content)) throw new Error(`${name}/checks.json is not a list`);
     for (const entry of content) checks.push(checkOf(scenario, entry));
   }
   return checks;

@@ -218,7 +218,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.equal(await accounts.findApiKeys(), [ownerless]);
   });
 
-  declare('the last use of each key is stored, and is no change of the revision', async (store) => {
+  declare('the last use of each key is stored, and is not a change of the revision', async (store) => {
     const { accounts } = store;
     const ids = Array.from({ length: 120 }, (_, index) => String(index).padStart(16, '0'));
     for (const id of ids) await accounts.insertApiKey({ ...smallKey, id });

@@ -114,7 +114,7 @@ for (const words of [
   ['npx', '-y', '@scope/server@1.2.4', '/srv'],
   ['NPX', '-y', '@scope/server@1.2.3', '/srv'],
   ['npx -y @scope/server@1.2.3 /srv'],
-  // The program itself is no wildcard.
+  // The program itself is not a wildcard.
   ['sh', 'x'],
   ['*anything', 'x'],
 ]) {

@@ -99,7 +99,7 @@ for (const [where, path, name] of PATHS) {
     }
   });
 
-  test(`an id of a task at the path of ${where} that is no text, or too long, reaches no instance`, async () => {
+  test(`an id of a task at the path of ${where} that is not text, or too long, reaches no instance`, async () => {
     await offer(['a/one']);
     const { taskId } = await begin('a');
     const inSession = await session(path, eve);

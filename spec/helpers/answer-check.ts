@@ -113,7 +113,7 @@ class BodyCheck {
     try {
       value = JSON.parse(body.toString('utf8'));
     } catch {
-      return [`a body that is no JSON: ${body.toString('utf8').slice(0, 100)}`];
+      return [`a body that is not JSON: ${body.toString('utf8').slice(0, 100)}`];
     }
     const validator = this.#compile(schema);
     if (validator.Check(value)) return [];

@@ -58,7 +58,7 @@ async function watch(context: BrowserContext): Promise<WatchedPage> {
   await page.addInitScript({ content: REPORT_BREACHES });
   page.on('request', (request) => requests.push(request.url()));
   page.on('requestfailed', (request) => {
-    // A client that has read its answer cancels the rest of the stream; that is no failure.
+    // A client that has read its answer cancels the rest of the stream; that is not a failure.
     if (request.failure()?.errorText !== 'net::ERR_ABORTED') complaints.push(`failed: ${request.url()}`);
   });
   page.on('pageerror', (error) => complaints.push(`uncaught: ${error.message}`));

@@ -86,6 +86,6 @@ function checkHistogram(name: string, samples: readonly MetricSample[]): void {
     const hasSum = lines.some((line) => line.name === `${name}_sum`);
     const isWhole = bounds.at(-1) === Number.POSITIVE_INFINITY && counts.at(-1) === count && hasSum;
     if (!isWhole || !isRising(bounds) || !isRising(counts))
-      throw new Error(`${name}${labels} is no histogram`);
+      throw new Error(`${name}${labels} is not a histogram`);
   }
 }

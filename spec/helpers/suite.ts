@@ -126,7 +126,9 @@ async function withinTime(body: Body, timeoutMs: number, what: string): Promise<
 
 /** Wraps any thrown value in an Error, because uvu loses the failure otherwise. */
 function asError(thrown: unknown): Error {
-  return thrown instanceof Error ? thrown : new Error(`threw a value that is no Error: ${String(thrown)}`);
+  return thrown instanceof Error
+    ? thrown
+    : new Error(`threw a value that is not an Error: ${String(thrown)}`);
 }
 
 // A spec file started by hand (`node spec/x.spec.ts`) has no runner: uvu sets the exit code, and would set it to 0 in

@@ -30,7 +30,7 @@ export function watchAnswers(onIssue: OnIssue): () => Promise<void> {
       onIssue(`${answer.method} ${answer.target} ${answer.status}: ${issue}`);
   };
   subscribe('stagedoor:request', (message) => {
-    if (!isArrival(message)) throw new TypeError('a message on stagedoor:request that is no request');
+    if (!isArrival(message)) throw new TypeError('a message on stagedoor:request that is not a request');
     record(message, look);
   });
   return async () => {

@@ -22,7 +22,7 @@ const completion = { ref: { type: 'ref/prompt', name: 'greet' }, argument: { nam
 
 type Case = readonly [body: unknown, issue: string];
 
-/** By request: a body (a string is a form; undefined is no body), and field and kind of the first issue. */
+/** By request: a body (a string is a form; undefined is not a body), and field and kind of the first issue. */
 const TABLE: Readonly<Record<string, readonly Case[]>> = {
   'POST /auth/api-keys': [
     [{ ...key, name: undefined }, 'body.name missing'],

@@ -93,7 +93,7 @@ test('counts requests and their durations by method and outcome', async () => {
   assert.is(risen('stagedoor_queue_wait_seconds_count', { template: 'demo' }), 4);
 });
 
-test('an error of a tool has its own outcome, and a list or a resource that is not offered is no error', async () => {
+test('an error of a tool has its own outcome, and a list or a resource that is not offered is not an error', async () => {
   const small = await startApp();
   await small.serve('t', 'bare', serving({ fail: () => ({ ...say('no'), isError: true }) }));
   const statuses = [
@@ -232,7 +232,7 @@ test('is the only path of its own listener, without credentials; on loopback a f
   scraper.resetAndDestroy();
   await closed;
   console.error = write;
-  assert.is(faults.length, 1, 'a scrape that is given up is no fault');
+  assert.is(faults.length, 1, 'a scrape that is given up is not a fault');
   for (const server of [local, open]) await server.close();
 });
 

@@ -84,7 +84,7 @@ test('searches as many windows as a filter needs, and yields in between', async 
   const all = [11_999, 10_000, 5_000, 4_999, 1, 0];
   assert.equal(await found({}), all);
   assert.equal(await found({ limit: 3 }), all.slice(0, 3));
-  assert.equal(await found({ limit: 3, before: 'zzz' }), all.slice(0, 3), 'a cursor that is no id');
+  assert.equal(await found({ limit: 3, before: 'zzz' }), all.slice(0, 3), 'a cursor that is not an id');
   assert.equal(await found({ limit: 3, before: call(5_000).id }), all.slice(3));
   assert.equal(await found({ from: call(1).id, before: call(11_999).id }), all.slice(1, 5));
   let turns = 0;

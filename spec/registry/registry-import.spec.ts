@@ -87,7 +87,7 @@ test('replaces an instance whose secrets cannot be read, and removes it only if 
   assert.equal(await importAll([]), { ...NOTHING, removed: [a] });
 });
 
-test('stops when the database is unavailable, which is no problem of an entry', async () => {
+test('stops when the database is unavailable, which is not a problem of an entry', async () => {
   store.failing.add('saveInstances');
   store.failure = () => databaseUnavailable(new Error('away'));
   assert.is(await codeOf(importAll([entry('a', 'f1'), entry('b', 'f1')])), 'DATABASE_UNAVAILABLE');

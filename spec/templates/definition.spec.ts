@@ -64,7 +64,7 @@ test('refuses invalid and unknown settings of the load balancer', () => {
   ]);
 });
 
-test('refuses a config_schema with a pattern that is no regular expression', () => {
+test('refuses a config_schema with a pattern that is not a regular expression', () => {
   const withPattern = (pattern: string) => ({
     ...smallest,
     config_schema: { type: 'object', properties: { key: { type: 'string', pattern } } },

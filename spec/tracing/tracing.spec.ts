@@ -161,7 +161,7 @@ test('a collector that refuses the last spans is one warning, and no error of th
   collector.close();
 });
 
-test('a collector whose address is no URL is a warning that quotes it', async () => {
+test('a collector whose address is not a URL is a warning that quotes it', async () => {
   trace.disable();
   process.env.OTEL_EXPORTER_OTLP_ENDPOINT = 'no url';
   const reasons: string[] = [];

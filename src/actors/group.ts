@@ -157,7 +157,7 @@ export class Group {
 
   /**
    * TOOL_NOT_FOUND, with the nearest name, for a tool that an instance lacks. Undefined when another one that is not in `tried` (ids)
-   * may become available on this node, and may have it: it listed the tool, or never listed any, and the name is no misspelt one.
+   * may become available on this node, and may have it: it listed the tool, or never listed any, and the name is not a misspelt one.
    * `isBound`: no other instance may answer.
    */
   unknownTool(

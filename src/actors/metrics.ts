@@ -282,7 +282,7 @@ export class Metrics {
     return counts;
   }
 
-  /** Undefined for a name that is no template: a caller of the embedding API may use any. */
+  /** Undefined for a name that is not a template: a caller of the embedding API may use any. */
   #template(template: string): TemplateCounts | undefined {
     const known = this.#templates.get(template);
     if (known !== undefined || !this.#hasTemplate(template)) return known;
@@ -330,7 +330,7 @@ function newInstanceCounts(): InstanceCounts {
 
 /**
  * Requests, and how many of them failed: by an error answer, without an answer, or because no instance could take them. An error
- * that a tool reports in its result is no failure of the instance.
+ * that a tool reports in its result is not a failure of the instance.
  */
 export function tallyOf(outcomes: Iterable<readonly [RequestOutcome, number]>): Tally {
   let [requests, failures] = [0, 0];

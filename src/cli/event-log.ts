@@ -51,7 +51,7 @@ function wordsOf(event: GatewayEvent): Words | undefined {
     case 'session.ended':
       return event.isLost ? ['info', 'session ended: no instance can continue it'] : undefined;
     case 'upstream.ended':
-      // HTTP backends end sessions that they no longer need; that is no failure.
+      // HTTP backends end sessions that they no longer need; that is not a failure.
       return event.isLost && hasOwnProcess(event)
         ? ['warn', 'dedicated process of a client exited']
         : undefined;

@@ -15,7 +15,7 @@ export interface Terminal {
   complain(text: string): void;
   /** Prints a warning or progress to the stream of errors; --quiet drops it. */
   note(text: string): void;
-  /** Resolves when everything printed is written. Throws CommandFailure when it could not be; a reader that went away is no failure. */
+  /** Resolves when everything printed is written. Throws CommandFailure when it could not be; a reader that went away is not a failure. */
   written(): Promise<void>;
   /** Replaces everything on the screen. Only where a person reads `print`. */
   redraw(text: string): void;

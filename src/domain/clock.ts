@@ -1,4 +1,4 @@
-// The clock of all code that measures time or waits; specs pass their own. An alarm is no Observable, because every call sets one.
+// The clock of all code that measures time or waits; specs pass their own. An alarm is not an Observable, because every call sets one.
 
 import { Observable } from 'rxjs';
 

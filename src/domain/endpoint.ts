@@ -8,7 +8,7 @@ const WELL_FORMED = /^https?:\/\/(?<authority>[^\s\\/?#]+)(?<path>\/[^\s\\?#]*)?
 
 /**
  * The URL for requests. Without a path it gets `defaultPath`; a path, even `/`, is kept. Throws VALIDATION_ERROR at `loc` for a text
- * that is no http or https URL or has a fragment, and ENDPOINT_NOT_ALLOWED for credentials in the URL. No message repeats the URL,
+ * that is neither an http nor an https URL or has a fragment, and ENDPOINT_NOT_ALLOWED for credentials in the URL. No message repeats the URL,
  * which may contain a secret. Source: ADR 6.
  */
 export function readEndpoint(

@@ -91,10 +91,10 @@ export function readMessage(whole: Buffer): BackendMessage | undefined {
   }
 }
 
-/** What a message of this size is that was not read, because it is no plain result; undefined when it is within the limit. */
+/** What a message of this size is that was not read, because it is not a plain result; undefined when it is within the limit. */
 export function unparsedSize(bytes: number): string | undefined {
   if (bytes <= LIMITS.parsedMessageBytes) return undefined;
-  return `a message of ${bytes} bytes that is no plain result, over the limit of ${LIMITS.parsedMessageBytes}`;
+  return `a message of ${bytes} bytes that is not a plain result, over the limit of ${LIMITS.parsedMessageBytes}`;
 }
 
 /**

@@ -40,7 +40,7 @@ export class ConnectionTests {
    */
   async run(
     template: string,
-    { id: _, ...input }: InstanceInput, // a new id, so that it is no instance that exists
+    { id: _, ...input }: InstanceInput, // a new id, so that it is not an instance that exists
     { signal, caller = ANONYMOUS.id }: ConnectionTestOptions,
   ): Promise<ConnectionOutcome> {
     const shares = this.#shares;

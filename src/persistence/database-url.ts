@@ -28,7 +28,7 @@ export interface ParsedDatabaseUrl {
 
 const MEMORY = ':memory:';
 
-/** Undefined for `memory://`, which is no database. `cwd`: base of a relative file. Throws StoreOpenError. */
+/** Undefined for `memory://`, which is not a database. `cwd`: base of a relative file. Throws StoreOpenError. */
 export function parseDatabaseUrl(url: string, cwd: string): ParsedDatabaseUrl | undefined {
   // A URL such as `postgresql+asyncpg` names a driver of another language.
   const [prefix = '', written = ''] = /^([a-z][a-z0-9]*)(?:\+[a-z0-9_.-]+)?:\/\//i.exec(url) ?? [];

@@ -21,7 +21,7 @@ export interface RegistryContents {
   readonly isPartial: boolean;
 }
 
-/** A file that cannot be read, or text that is no registry document. `message` is one line. */
+/** A file that cannot be read, or text that is not a registry document. `message` is one line. */
 export class RegistryFileError extends OperatorError {
   override readonly name = 'RegistryFileError';
 }

@@ -72,7 +72,7 @@ const EVENTS_TYPE = 'text/event-stream';
 /** The header of nearly every client. */
 const USUAL_ACCEPT = `${JSON_TYPE}, ${EVENTS_TYPE}`;
 
-/** Refuses a POST whose client does not accept both kinds of answers (406), or whose body is no JSON (415). */
+/** Refuses a POST whose client does not accept both kinds of answers (406), or whose body is not JSON (415). */
 export function checkPostTypes(headers: RequestHeaders): void {
   const accept = headerOf(headers, 'accept') ?? '';
   if (accept !== USUAL_ACCEPT && !(accepts(accept, JSON_TYPE) && accepts(accept, EVENTS_TYPE))) {
@@ -81,7 +81,7 @@ export function checkPostTypes(headers: RequestHeaders): void {
   checkContentType(headers);
 }
 
-/** Refuses a body that is no JSON (415). */
+/** Refuses a body that is not JSON (415). */
 export function checkContentType(headers: RequestHeaders): void {
   const contentType = headerOf(headers, 'content-type') ?? '';
   if (contentType !== JSON_TYPE && contentType.split(';', 1)[0]?.trim().toLowerCase() !== JSON_TYPE) {

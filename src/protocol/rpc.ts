@@ -84,7 +84,7 @@ export function refused(status: number, message: string, code: number = RPC.badR
   return new RpcFailure(status, { code, message });
 }
 
-/** For a text that is no message, or not allowed here: 400, -32600. Without an id, which may belong to a request under way. */
+/** For a text that is not a message, or not allowed here: 400, -32600. Without an id, which may belong to a request under way. */
 export function invalidRequest(problem: string): RpcFailure {
   return refused(400, `Invalid Request: ${problem}`, RPC.invalidRequest);
 }

@@ -27,7 +27,7 @@ const CHECK_MS = 500;
 
 /** Claims a node of a database file. Throws ConfigError when another process has it, and when its file cannot be locked. */
 export async function claimNodeOfFile(databaseFile: string, nodeId: string): Promise<NodeClaim> {
-  // A link to the file names the same database. One that does not exist yet is no link.
+  // A link to the file names the same database. One that does not exist yet is not a link.
   const file = await realpath(databaseFile).catch(() => databaseFile);
   const path = `${file}.${encodeURIComponent(nodeId)}.claim`;
   const lock = await lockFile(path).catch((error: unknown) => {

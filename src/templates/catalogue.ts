@@ -19,7 +19,7 @@ const BUNDLED_TEMPLATES = fileURLToPath(new URL('../../templates', import.meta.u
 
 /**
  * Reads all templates of a folder. An unusable file or folder is a problem, not a failure; a subfolder
- * without template.json is no template.
+ * without template.json is not a template.
  */
 export async function readCatalogue(folder: string = BUNDLED_TEMPLATES): Promise<Catalogue> {
   let names: string[];

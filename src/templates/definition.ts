@@ -103,7 +103,7 @@ function faultsOfCommand(definition: TemplateDefinition): string[] {
   return issues;
 }
 
-/** The schema checks settings; a pattern that is no regular expression cannot be compiled. */
+/** The schema checks settings; a pattern that is not a regular expression cannot be compiled. */
 function faultsOfSchema({ config_schema = {} }: TemplateDefinition): string[] {
   try {
     Compile(Type.Unsafe(config_schema));

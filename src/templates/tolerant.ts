@@ -37,7 +37,7 @@ function id(definition: JsonObject, note: Note, folder?: string): JsonObject {
 function ports(definition: JsonObject, note: Note): JsonObject {
   if (!isJsonObject(definition.ports)) return definition;
   const numbers = Object.entries(definition.ports).map(([host, container]) =>
-    // An object may have a `toString` that is no function.
+    // An object may have a `toString` that is not a function.
     typeof container === 'object' && container !== null
       ? Number.NaN
       : Number(String(container ?? host).replace(/\/(tcp|udp)$/, '')),

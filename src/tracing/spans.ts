@@ -241,7 +241,7 @@ function nameOf(method: string, name: string | undefined): string {
   return cutText(text, 2 * NAME_UNITS);
 }
 
-/** Whole characters: half of a surrogate pair is no valid text for a collector. */
+/** Whole characters: half of a surrogate pair is not valid text for a collector. */
 function shown(text: string): string {
   return cutText(text, NAME_UNITS);
 }

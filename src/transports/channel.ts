@@ -321,7 +321,7 @@ export abstract class Channel implements Upstream, HandshakeChannel {
 
 /**
  * Ids of the requests that a message answers, from its first and last bytes: when an answer broke off and the next one follows on the
- * same line, the head names another id than the tail. Undefined for a message that is no answer.
+ * same line, the head names another id than the tail. Undefined for a message that is not an answer.
  */
 export function idsAtEdges(head: Buffer, tail: Buffer): readonly number[] | undefined {
   const start = head.toString('latin1');

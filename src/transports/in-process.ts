@@ -85,7 +85,7 @@ class InProcessTransport extends Channel implements Transport {
       const { method, params } = JSON.parse(call.exchange.text);
       const request = params === undefined ? { method } : { method, params };
       const result = await this.#handler(request, { signal, notify });
-      // Serialized at once: a result that is no JSON fails here, and later changes of it have no effect.
+      // Serialized at once: a result that is not JSON fails here, and later changes of it have no effect.
       return { kind: 'result', result: JsonText.ofBytes(Buffer.from(JSON.stringify(result ?? {}))) };
     } catch (thrown) {
       return { kind: 'error', error: errorOfThrown(thrown) };

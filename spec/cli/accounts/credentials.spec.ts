@@ -107,7 +107,7 @@ test('names the login command, or the rejected variable, when the gateway refuse
   assert.is(refused(url), `the login of ada at ${url} expired at ${before}${login('ada')}`);
 });
 
-test('finds no token below a home that is no folder', () => {
+test('finds no token below a home that is not a folder', () => {
   writeFileSync(folder('home'), '');
   assert.is(findToken(credentialsPath({ HOME: folder('home') }), url), undefined);
 });

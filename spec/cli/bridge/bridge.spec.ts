@@ -50,7 +50,7 @@ test('opens the stream of the server again after the gateway was away or busy fo
   }
 });
 
-test('answers a request with an error, and passes nothing on, when the address is no gateway', async () => {
+test('answers a request with an error, and passes nothing on, when the address is not a gateway', async () => {
   const { bridge, lines } = await open((_, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<html>\n<p>Welcome</p>');
   });

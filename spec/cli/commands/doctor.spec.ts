@@ -98,7 +98,7 @@ test('distinguishes a port that another program uses from one that a gateway use
 });
 
 test('fails for a broken or unreachable database, and shows a usable one', async () => {
-  writeFileSync(folder('gateway.db'), 'this is no database, whatever its name says. '.repeat(100), {
+  writeFileSync(folder('gateway.db'), 'this is not a database, whatever its name says. '.repeat(100), {
     mode: 0o600,
   });
   const broken = (await examined()).of('database');

@@ -172,7 +172,7 @@ for (const [kind, request, headers] of [
     socket.destroy();
     if (!signal.aborted) await once(signal, 'abort');
     await other.close();
-    assert.equal(other.log, [], 'a disconnect is no error');
+    assert.equal(other.log, [], 'a disconnect is not an error');
   });
 }
 

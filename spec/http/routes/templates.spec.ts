@@ -92,7 +92,7 @@ test('list the settings of a template with the schema of each, in which choices 
   assert.is(enumNames[1], 'least_connections: the one with the fewest calls in flight');
 });
 
-test('refuse a start limit that is no whole number from 5 to 3600', async () => {
+test('refuse a start limit that is not a whole number from 5 to 3600', async () => {
   for (const start_timeout of [4, 3601, 5.5, '60'])
     assert.is((await app.ask('PATCH', '/gateway/templates/alpha', { body: { start_timeout } })).status, 422);
 });

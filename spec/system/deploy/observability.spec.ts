@@ -74,7 +74,7 @@ test('the dashboard and the rules use metrics and labels that exist', async () =
     assert.ok(names.length > 0, query);
     for (const name of names) {
       const family = families.get(name) ?? families.get(name.replace(/_bucket$/, ''));
-      assert.ok(family, `${name} is no metric: ${query}`);
+      assert.ok(family, `${name} is not a metric: ${query}`);
       if (name.endsWith('_bucket')) assert.is(family?.type, 'histogram');
     }
     const labels = [...query.matchAll(/([a-z_]+)=~?"|by \(([^)]*)\)/g)].flatMap(

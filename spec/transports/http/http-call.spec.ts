@@ -75,7 +75,7 @@ for (const [how, delivered, doubtful, words] of expected) {
   });
 }
 
-test('an error with a status that is no success has the status and the wait that its server asked for', async () => {
+test('an error with a status that is not a success has the status and the wait that its server asked for', async () => {
   const refuse = refused(401, -32001);
   const answers: Answers = {
     initialize: initialized,

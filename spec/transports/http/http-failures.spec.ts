@@ -37,11 +37,11 @@ const REFUSALS: readonly Row[] = [
   ['an error with 500 is the answer', refused(500, -32603), 'answer -32603'],
   ['an error with 503 may come from a proxy', refused(503, -32603), 'unknown'],
   ['without an error there is no answer', refused(400), 'no'],
-  ['an error about another request is no answer', refused(400, -32602, 8), 'no'],
-  ['an error without an id is no answer', refused(400, -32602, null), 'no'],
+  ['an error about another request is not an answer', refused(400, -32602, 8), 'no'],
+  ['an error without an id is not an answer', refused(400, -32602, null), 'no'],
   ['-32020 without an id is a missing header', refused(400, -32020, null), 'answer -32020'],
-  ['-32020 with 404 and no id is no answer', refused(404, -32020, null), 'no'],
-  ['-32020 in the legacy era without an id is no answer', refused(400, -32020, null), 'no', PEER],
+  ['-32020 with 404 and no id is not an answer', refused(404, -32020, null), 'no'],
+  ['-32020 in the legacy era without an id is not an answer', refused(400, -32020, null), 'no', PEER],
 ];
 
 for (const [name, refusal, expected, peer = MODERN_PEER] of REFUSALS)

@@ -222,10 +222,10 @@ test('another encoding, and bytes that are not in the named one, are the cause o
     ['compress', /answered in the encoding "compress"; the gateway reads plain bodies and up to 3 of gzip, /],
     ['gzip, exi', /answered in the encoding "gzip, exi"/],
     ['br, br, br, br', /answered in the encoding "br, br, br, br"/],
-    ['gzip, br', /answered with a body that is no gzip, br/],
-    ['zstd', /answered with a body that is no zstd/],
-    ['gzip', /answered with a body that is no gzip \(Z_DATA_ERROR\)/],
-    ['br', /answered with a body that is no br/],
+    ['gzip, br', /answered with a body that is not gzip, br/],
+    ['zstd', /answered with a body that is not zstd/],
+    ['gzip', /answered with a body that is not gzip \(Z_DATA_ERROR\)/],
+    ['br', /answered with a body that is not br/],
   ];
   for (const [coding, cause] of causes) {
     const listener = initializing((_request, response, id) => {

@@ -192,7 +192,7 @@ for (const [name, text, reason] of [
   ['endless interim answers', 'HTTP/1.1 102 Processing\r\n\r\n'.repeat(17), 'more than 16 interim answers'],
   ['too many headers', `${OK}${'a: b\r\n'.repeat(257)}\r\n`, 'it has more than 256 headers'],
   ['no size', `${chunked}\r\nhello`, SIZE],
-  ['a size that is no number', `${chunked}xyz\r\n`, SIZE],
+  ['a size that is not a number', `${chunked}xyz\r\n`, SIZE],
   ['a negative size', `${chunked}-1\r\n`, SIZE],
   ['a size with a prefix', `${chunked}0x5\r\nhello\r\n`, SIZE],
   ['a size with spaces', `${chunked}5 \r\nhello\r\n`, SIZE],

@@ -117,10 +117,10 @@ posix('is watched by the reaper from its start to the end of its group', async (
 test('reports why a program could not be started', async () => {
   const failures: readonly (readonly [Partial<Program>, RegExp])[] = [
     [{ command: 'no-such-program' }, /^could not be started: ENOENT, there is no program "no-such-program"$/],
-    [{ workingDir: '/no/folder' }, /^could not be started: ENOENT, "\/no\/folder" is no folder that can/],
+    [{ workingDir: '/no/folder' }, /^could not be started: ENOENT, "\/no\/folder" is not a folder that can/],
     [
       { workingDir: process.execPath },
-      /^could not be started: ENOTDIR, "\/.* is no folder that can be entered$/,
+      /^could not be started: ENOTDIR, "\/.* is not a folder that can be entered$/,
     ],
     [{ args: ['a\0b'] }, /^could not be started: .*null bytes/],
   ];

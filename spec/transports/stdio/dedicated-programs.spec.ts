@@ -33,7 +33,7 @@ test('starts no warm program before the first opening', async () => {
   assert.equal([started.length, pool.warm], [1 + LIMITS.warmProcesses, LIMITS.warmProcesses]);
 });
 
-test('a program for several clients is no warm one, and leads to none', async () => {
+test('a program for several clients is not a warm one, and leads to none', async () => {
   const { started, pool, open } = make();
   await open('ann', true);
   assert.equal([started.length, pool.warm], [1, 0]);

@@ -106,7 +106,7 @@ test('an error or a notification that is too large to be parsed is named with it
       const { end } = await see(transport.exchange(callTool('any', {})));
       assert.match(
         String(end),
-        /it answered with a message of 90\d{5} bytes that is no plain result, over the limit of 8388608/,
+        /it answered with a message of 90\d{5} bytes that is not a plain result, over the limit of 8388608/,
       );
       const { stderr } = transport.diagnostics();
       assert.match(stderr.join('\n'), /\[dropped: a message of 90\d{5} bytes/);

@@ -147,7 +147,7 @@ export function answerOf(
   return lastValueFrom(race(exchange$.pipe(filter(isFinal)), late$));
 }
 
-/** The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a result that is no JSON. */
+/** The result of an answer. Throws the error of errorOfAnswer for an error answer, and BACKEND_UNAVAILABLE for a result that is not JSON. */
 export function resultOf({ event }: FinalAnswer, request: ExchangeRequest): unknown {
   if (event.kind === 'error') throw errorOfAnswer(request, event.error);
   return parsedResult(event.result, 'value', ANY_SIZE);

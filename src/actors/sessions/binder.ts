@@ -316,7 +316,7 @@ function isIsolated({ definition: { transport } }: InstanceRef, { session }: Bal
   return session === 'isolated' && TRANSPORT_TRAITS[transport].hasProcesses;
 }
 
-/** A session is no load until it calls: when all instances are full, any may be chosen. `last` only when there is no other. */
+/** A session is not load until it calls: when all instances are full, any may be chosen. `last` only when there is no other. */
 function pick(
   group: Group,
   ownerId: string,

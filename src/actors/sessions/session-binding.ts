@@ -1,4 +1,4 @@
-// The actor of a session, and what belongs to its state but is no value: the requests that wait for a binding, and the client's part in
+// The actor of a session, and what belongs to its state but is not a value: the requests that wait for a binding, and the client's part in
 // shared subscriptions. A parked session has no actor. The states are in client-session.machine.ts.
 
 import { firstValueFrom, Observable, type Subscriber } from 'rxjs';

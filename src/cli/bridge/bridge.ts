@@ -385,7 +385,7 @@ interface BridgeMessage {
   readonly modernVersion: string | undefined;
 }
 
-/** Undefined when the line is no JSON-RPC message. */
+/** Undefined when the line is not a JSON-RPC message. */
 function readBridgeMessage(line: string): BridgeMessage | undefined {
   const value = jsonIn(line, parseExact);
   if (Array.isArray(value)) {

@@ -85,7 +85,7 @@ export interface DatabaseReport {
   readonly warnings: readonly string[];
 }
 
-/** Read-only. Throws for `memory://` and for any other text that is no URL of a database. */
+/** Read-only. Throws for `memory://` and for any other text that is not a URL of a database. */
 export async function databaseReport(config: Config, terminal: Terminal): Promise<DatabaseReport> {
   const { kind, printable, file } = describeStored(config);
   const exposure = file === undefined ? undefined : await fileExposureOf(file);

@@ -82,7 +82,7 @@ export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drained
     left -= chunk.length;
     if (left < 0) request.destroy();
   });
-  // A disconnect meanwhile is no error.
+  // A disconnect meanwhile is not an error.
   request.on('error', () => request.destroy());
   request.resume();
 }

@@ -221,7 +221,7 @@ interface Crawled {
   /** Memory of the items: see memoryOf. */
   readonly bytes: number;
   readonly readAtMs: number;
-  /** Age of its oldest page that is no answer of now. */
+  /** Age of its oldest page that is not an answer of now. */
   readonly staleMs?: number | undefined;
   /** Why it ends before its last page, as a clause. */
   readonly cut?: string | undefined;

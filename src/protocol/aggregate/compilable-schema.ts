@@ -44,7 +44,7 @@ class SchemaCheck {
 
   isValid(): boolean {
     if (!this.#isSchema(this.#root)) return false;
-    // A reference may lead to a place that is no schema otherwise, and has references of its own.
+    // A reference may lead to a place that is not a schema otherwise, and has references of its own.
     for (const reference of this.#references) if (!this.#isResolvable(reference)) return false;
     return true;
   }

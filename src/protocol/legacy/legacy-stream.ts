@@ -194,7 +194,7 @@ export class LegacyStream {
 
 const EVENT_ID = /^([a-z0-9-]{1,20})\.(\d{1,9})$/;
 
-/** Reads an event id; undefined for text that is no event id of this gateway. */
+/** Reads an event id; undefined for text that is not an event id of this gateway. */
 export function positionOf(eventId: string): EventPosition | undefined {
   const [, key, number] = EVENT_ID.exec(eventId) ?? [];
   return key === undefined ? undefined : { key, number: Number(number) };

@@ -38,7 +38,7 @@ const LONGEST_FIELD = 256;
 /**
  * A result with the fields that the era requires and it lacks, each for itself: `resultType`; where the method needs them, `ttlMs` and
  * `cacheScope`, also in place of ones that clients refuse; without a type also the server info, except where the backend wrote a
- * `_meta`, which could only be extended by reading all of it. A result that lacks nothing, or is no object, is the same one.
+ * `_meta`, which could only be extended by reading all of it. A result that lacks nothing, or is not an object, is the same one.
  */
 export function completed(
   method: string,
@@ -110,5 +110,5 @@ export function modernError(method: string, params: JsonFields, error: JsonRpcEr
 }
 
 const URL_ELICITATION_REQUIRED = -32042;
-/** Stands for a type that is no string: such a result is unchanged. */
+/** Stands for a type that is not a string: such a result is unchanged. */
 const UNKNOWN = 'unknown';

@@ -126,7 +126,7 @@ function cursorKey(call: ModernRequest): string {
   return pathKey(`cursor of ${call.method}`, call);
 }
 
-/** Replies are plain results: a wrapped one, or one that is no object, is dropped, and the server asks again. RpcFailure (-32602). */
+/** Replies are plain results: a wrapped one, or one that is not an object, is dropped, and the server asks again. RpcFailure (-32602). */
 function repliesOf(params: JsonFields): ReadonlyMap<string, ClientReply> {
   const inputResponses = fieldValue(params.inputResponses) ?? {};
   if (!isJsonObject(inputResponses)) throw invalidParams('Invalid params: inputResponses must be an object');

@@ -34,7 +34,7 @@ export type AnswerEnding =
   | RefusedEnding
   | { readonly kind: 'broken'; readonly failure: GatewayError };
 
-/** A status that is no success, with the JSON-RPC error of its body if there is one. */
+/** A status that is not a success, with the JSON-RPC error of its body if there is one. */
 export interface RefusedEnding extends RefusedStatus {
   readonly kind: 'refused';
   readonly error: RefusalError | undefined;
@@ -97,7 +97,7 @@ export class HttpAnswer implements AnswerReceiver {
   #bytes = 0;
   #over = false;
   #budget: InstanceHeldBytes | undefined;
-  /** Of a status that is no success. */
+  /** Of a status that is not a success. */
   #refusal: ResponseHeaders | undefined;
   #holding: Holding | undefined;
   #cancelTimer: (() => void) | undefined;

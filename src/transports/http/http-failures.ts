@@ -9,7 +9,7 @@ import { AddressDenied } from '../network-guard.ts';
 import { CODINGS, MAX_CODINGS } from './body-decoder.ts';
 import { InvalidResponse } from './response-parser.ts';
 
-/** An HTTP status that is no success, with what the server said. */
+/** An HTTP status that is not a success, with what the server said. */
 export interface RefusedStatus {
   readonly status: number;
   /** Beginning of its text, for callers. */
@@ -99,7 +99,7 @@ export function codingUnknown(coding: string): GatewayError {
 
 export function codingFailed(coding: string, error: Error): GatewayError {
   const code = codeOf(error);
-  const reason = `answered with a body that is no ${coding}${code === undefined ? '' : ` (${code})`}`;
+  const reason = `answered with a body that is not ${coding}${code === undefined ? '' : ` (${code})`}`;
   return endpointUnavailable(reason, { delivered: 'unknown', suspicious: true, cause: error });
 }
 

@@ -20,7 +20,7 @@ interface RefusedRequest {
   readonly isDecoded: boolean;
 }
 
-/** What a status that is no success says: its JSON-RPC error, if any, and everything for callers. */
+/** What a status that is not a success says: its JSON-RPC error, if any, and everything for callers. */
 export function readRefusal(
   status: number,
   headers: ResponseHeaders,
@@ -79,7 +79,7 @@ function waitOf(written: unknown, date: unknown): number | undefined {
 
 /** Beginning of a body that is read, in UTF-16 units. */
 const READ_UNITS = 8_192;
-/** A shorter value is no secret, and stands in many texts. */
+/** A shorter value is not a secret, and stands in many texts. */
 const SHORTEST_SECRET = 3;
 /** A shorter one may be a part of other words, and is only hidden as a whole one. */
 const SHORTEST_PART = 5;
@@ -88,7 +88,7 @@ const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'none'
 export const PLAIN_TEXT = { type: 'text/plain', encoding: '' } as const;
 
 /**
- * The first LIMITS.refusalCharacters of the text; '' for a body that is no text, or is compressed. `secrets`: see `secretsOf`; each is
+ * The first LIMITS.refusalCharacters of the text; '' for a body that is not text, or is compressed. `secrets`: see `secretsOf`; each is
  * replaced by `***`.
  */
 export function refusalText(

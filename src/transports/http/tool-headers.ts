@@ -50,13 +50,13 @@ export class ToolHeaders {
   /** Removes tools whose declarations break the rules from a list of tools. Source: MCP 2026-07-28 server/tools#x-mcp-header. */
   checkTools({ method }: ExchangeRequest, { era }: Peer, result: JsonText): JsonText {
     if (method !== 'tools/list' || era !== 'modern') return result;
-    const page = jsonIn(result.text, parseExact); // one that is no JSON is left to the reader of the list
+    const page = jsonIn(result.text, parseExact); // one that is not JSON is left to the reader of the list
     if (!isJsonObject(page) || !Array.isArray(page.tools)) return result;
     const usable = page.tools.filter((tool) => this.#take(tool));
     return usable.length === page.tools.length ? result : JsonText.ofValue({ ...page, tools: usable });
   }
 
-  /** False for a tool that cannot be called. An entry that is no tool is left to the reader of the list. */
+  /** False for a tool that cannot be called. An entry that is not a tool is left to the reader of the list. */
   #take(tool: unknown): boolean {
     if (!isJsonObject(tool) || typeof tool.name !== 'string') return true;
     const { declarations, fault } = declaredBy(tool.inputSchema);

@@ -144,7 +144,7 @@ export function environmentOf(user: ProgramUser | undefined): NodeJS.ProcessEnv 
 function startFailure(error: unknown, { command, workingDir }: Program): Error {
   const code = codeOf(error);
   if (workingDir !== undefined && !existsSync(`${workingDir}/.`))
-    return new Error(`${code}, "${workingDir}" is no folder that can be entered`);
+    return new Error(`${code}, "${workingDir}" is not a folder that can be entered`);
   return new Error(code === 'ENOENT' ? `ENOENT, there is no program "${command}"` : messageOf(error));
 }
 

@@ -339,7 +339,7 @@ interface RegisterBody {
   readonly instance: Readonly<Record<string, unknown>>;
 }
 
-/** Empty fields are omitted. Throws for a line that is no pair. */
+/** Empty fields are omitted. Throws for a line that is not a pair. */
 function bodyOf(
   form: HTMLFormElement,
   kind: 'endpoint' | 'command',
