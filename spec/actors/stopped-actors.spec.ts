@@ -82,6 +82,21 @@ for (const [kind, stop] of Object.entries(WAYS)) {
   });
 }
 
+test('a root that is stopped ends the wait for the calls of sessions', async () => {
+  const { call } = await busySession();
+  let isClosed = false;
+  const closed = harness.sessions.closeAll(60_000).then(() => {
+    isClosed = true;
+  });
+  await settled();
+  assert.is(isClosed, false);
+  harness.fleet.root.stop();
+  await Promise.all([call.end, pass(1)]);
+  await settled();
+  assert.equal([isClosed, harness.sessions.size], [true, 0]);
+  await closed;
+});
+
 for (const isOpen of [false, true]) {
   test(`an instance actor that is stopped when it ${isOpen ? 'serves' : 'opens'} ends its session`, async () => {
     const instance = new InstanceHarness({ fields: STDIO });

@@ -65,7 +65,8 @@ export class ClientSessions implements SessionSupervisor {
   /** The next sweep; set while there are sessions. */
   #disarm: (() => void) | undefined;
   readonly #closings = new Set<Promise<void>>();
-  #emptied: (() => void) | undefined;
+  /** Resolved when the last session has ended while the gateway closes. */
+  readonly #emptied = Promise.withResolvers<void>();
   #isClosing = false;
 
   constructor({
@@ -190,15 +191,14 @@ export class ClientSessions implements SessionSupervisor {
     const { scheduler, alarm } = this.deps;
     this.#isClosing = true;
     this.#disarm?.();
-    const { promise: ready, resolve } = Promise.withResolvers<void>();
-    this.#emptied = resolve;
+    const { promise: late, resolve } = Promise.withResolvers<void>();
     const disarm = alarm(graceMs, resolve);
     const refusal = shuttingDown();
     await scheduler.each(this.#all(), (session) => {
       session.dismiss?.(refusal); // no next round is taken
       if (session.calls === 0) void this.#end(session, SHUT_DOWN);
     });
-    if (this.size > 0) await ready;
+    if (this.size > 0) await Promise.race([this.#emptied.promise, late]);
     disarm();
     await scheduler.each(this.#all(), (session) => this.#end(session, SHUT_DOWN));
     await Promise.all(this.#closings);
@@ -297,7 +297,7 @@ export class ClientSessions implements SessionSupervisor {
     shares.release(session.ownerId);
     this.#declarations.add(session.ownerId, -profileBytes(session.profile));
     this.#open.delete(session.id);
-    if (this.size === 0) this.#emptied?.();
+    if (this.#isClosing && this.size === 0) this.#emptied.resolve();
   }
 
   /** The open sessions without the parts of sessions with all templates. */
