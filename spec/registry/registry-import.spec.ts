@@ -7,7 +7,7 @@ import { databaseUnavailable } from '../../src/domain/errors.ts';
 import type { InstanceInput } from '../../src/domain/instance.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { RegistryEntry } from '../../src/persistence/registry-entry.ts';
-import { importContents } from '../../src/registry/registry-sync.ts';
+import { importContents, syncListing } from '../../src/registry/registry-sync.ts';
 import { startsForEver } from '../helpers/failing-backend.ts';
 import { Node } from '../helpers/nodes.ts';
 import { codeOf, endOf, errorOf } from '../helpers/outcome.ts';
@@ -166,6 +166,33 @@ test('tolerates that the API removes or replaces instances while it runs', async
   assert.ok(ids.includes('a') && !ids.includes('c'), ids.join());
   assert.equal(facts(), ['c api undefined 5']);
 });
+
+for (const ids of [['a'], ['a', 'b']]) {
+  test(`a sync of ${ids.length} keeps a weight that the API changes while it runs`, async () => {
+    const sync = (port: number) =>
+      syncListing(registry, {
+        origin: 'docker:1',
+        deployments: ids.map((id) => ({
+          ...{ template: 'r', id, name: id },
+          input: { endpoint: `http://127.0.0.1:${port}/mcp` },
+        })),
+        skipped: [],
+      });
+    await sync(9);
+    store.turns = () => 3;
+    const tombstones = registry.tombstones.bind(registry);
+    let changing: Promise<unknown> | undefined;
+    registry.tombstones = async (...of) => {
+      const found = await tombstones(...of);
+      changing = registry.changeInstance('r', 'a', { weight: 9 });
+      return found;
+    };
+    const { changed } = await sync(10);
+    await changing;
+    const { weight, endpoint } = registry.active.find('r', 'a') ?? {};
+    assert.equal([changed.length, weight, endpoint], [ids.length, 9, 'http://127.0.0.1:10/mcp']);
+  });
+}
 
 test('does not change templates that the caller may not use', async () => {
   await importAll([entry('a', 'f1')]);

@@ -144,11 +144,8 @@ async function synchronize(
 
 function entryOf(registry: Registry, source: 'file' | 'sync', wanted: WantedInstance) {
   const { template, id, input, fingerprint, container } = wanted;
-  const existing = registry.active.find(template, id);
-  // Operators set weight and metadata of a deployment, which has none.
-  const { weight, metadata } = source === 'sync' ? (existing ?? {}) : {};
-  const written = { ...definedFields({ weight, metadata }), ...input, id };
-  return { template, written, options: { source, fingerprint, container }, isNew: existing === undefined };
+  const isNew = registry.active.find(template, id) === undefined;
+  return { template, written: { ...input, id }, options: { source, fingerprint, container }, isNew };
 }
 
 /** By template and id. */

@@ -21,6 +21,7 @@ import {
 } from '../domain/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domain/instance.ts';
+import { definedFields } from '../domain/json.ts';
 import { changedInstance, defineInstance } from '../domain/registration.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { isStored } from '../domain/transport-kinds.ts';
@@ -300,7 +301,11 @@ export class Registry {
     taken?: ReadonlySet<string>,
   ): InstanceDefinition {
     const { nodeId, fleet } = this.#deps;
-    const definition = defineInstance(template, input, {
+    // Operators set weight and metadata of a deployment, which has none; perhaps while the sync runs.
+    const before = options.source === 'sync' ? this.#active.find(template, input.id ?? '') : undefined;
+    const { weight, metadata } = before ?? {};
+    const written = { ...definedFields({ weight, metadata }), ...input };
+    const definition = defineInstance(template, written, {
       ...options,
       now: new Date(this.#deps.clock.wall()).toISOString(),
       isInProcess: options.handler !== undefined,
