@@ -191,6 +191,22 @@ test('thousands of streams begin a few per turn of the event loop', async () => 
   assert.is(Math.max(...rises), LIMITS.tasksPerTurn);
 });
 
+test('messages that expect no answer leave no state behind', async () => {
+  const { post, endpoint, backends } = conversing();
+  backends.add('one', 'ann');
+  const messages = [
+    ...['initialized', 'cancelled', 'roots/list_changed'].map((name) =>
+      notification(`notifications/${name}`),
+    ),
+    answer(1),
+  ];
+  for (const message of messages) {
+    const { reply, done } = post(message);
+    await done;
+    assert.equal([reply.status, endpoint.conversations], [202, 0]);
+  }
+});
+
 for (const [what, begin] of [
   ['closing ends all conversations', (endpoint: LegacyEndpoint) => endpoint.close()],
   ['a sweep visits all conversations', () => mock.timers.tick(10_000)],
@@ -199,7 +215,7 @@ for (const [what, begin] of [
     const { endpoint, backends, post } = conversing();
     for (let count = 0; count < 100; count += 1) {
       backends.add(`${count}`, 'ann');
-      post(notification('notifications/initialized'), { 'mcp-session-id': `${count}` });
+      post(request(count, 'ping'), { 'mcp-session-id': `${count}` });
     }
     const sizes = [endpoint.conversations];
     const ended = begin(endpoint);

@@ -68,7 +68,7 @@ interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBy
 
 /** Serves legacy clients at all paths. The caller closes it. */
 export class LegacyEndpoint {
-  /** By session: made at the first use, removed by the first sweep that finds no state. One timer for all. */
+  /** By session: made at the first request or stream, removed by the first sweep that finds no state. One timer for all. */
   readonly #conversations = new Map<string, LegacyConversation>();
   readonly #deps: ConversationDeps;
   readonly #scheduler: TaskScheduler;
@@ -250,17 +250,22 @@ export class LegacyEndpoint {
     const { session, request, reply } = from;
     const revision = revisionOf(request, session);
     const requests = requestsOf(messages);
+    if (requests.length === 0) {
+      const known = this.#conversations.get(session.id); // these messages need none
+      known?.clientSeen();
+      request.requireRoom();
+      for (const message of messages) if (message.kind !== 'request') forward(message, known, from);
+      reply.empty(202);
+      return;
+    }
     const conversation = this.#conversationOf(session);
     for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
     conversation.clientSeen();
-    if (requests.length === 0) request.requireRoom();
     const post = conversation.post(reply, requests.length, revision);
     for (const message of messages) {
       if (message.kind === 'request') this.#begin(message, conversation, post, from);
-      else if (requests.length === 0) forward(message, conversation, from);
       else forwardOrDrop(message, conversation, from);
     }
-    if (requests.length === 0) reply.empty(202);
   }
 
   /** Starts a request; answers `ping`, and what `refusalOf` refuses, here. Source: MCP 2025-11-25 basic/utilities/ping. */
@@ -311,14 +316,14 @@ function forwardOrDrop(...message: Parameters<typeof forward>): void {
 
 function forward(
   message: Exclude<McpMessage, ClientRequest>,
-  conversation: LegacyConversation,
+  conversation: LegacyConversation | undefined,
   { session, request: { holdBody } }: SessionPost,
 ): void {
   if (message.kind === 'answer') {
-    conversation.reply(message.id, message.reply, holdBody);
+    conversation?.reply(message.id, message.reply, holdBody);
   } else if (message.method === 'notifications/cancelled') {
     const id = readId(message.params.requestId);
-    if (id !== undefined) conversation.cancel(id, message.params.reason);
+    if (id !== undefined) conversation?.cancel(id, message.params.reason);
   } else if (message.method !== 'notifications/initialized') {
     // `initialized` is not passed on: the gateway finished the handshake with the backend.
     session.notify(message.method, message.params);
