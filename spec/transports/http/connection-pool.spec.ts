@@ -9,7 +9,7 @@ import { suite } from '../../helpers/suite.ts';
 import { startRawServer, withRawServer } from '../raw-server.ts';
 import { poolOf, postTo } from './pool-of.ts';
 
-const test = suite('client pool');
+const test = suite('connection pool');
 const RESULT = '{"jsonrpc":"2.0","id":1,"result":{}}';
 
 /** Sends one request; resolves with its ending, or with 'aborted'. */

@@ -201,6 +201,25 @@ test('a connection that its server closed meanwhile is not used; one that it res
   );
 });
 
+test('a server may close each connection with its answer without announcing it', async () => {
+  await serve(
+    (socket, path) => socket.end(answerOf(path)),
+    async ({ port, made }) => {
+      const pool = poolOf({ port }, 1);
+      const paths = Array.from({ length: 20 }, (_, index) => `/${index}`);
+      for (const path of paths.slice(0, 10)) assert.is((await call(pool, path)).path, path);
+      // Those that wait for the connection.
+      const outcomes = await Promise.all(paths.slice(10).map((path) => call(pool, path)));
+      assert.equal(
+        outcomes.map(({ path }) => path),
+        paths.slice(10),
+      );
+      assert.is(made(), 20);
+      pool.destroy();
+    },
+  );
+});
+
 test('a request that comes together with the close of an idle connection gets another one', async () => {
   await serve(
     (socket, path) => socket.write(answerOf(path)),

@@ -27,11 +27,13 @@ export class ConnectionPool {
   /** With the time when each is closed: an idle one soon, one in use after the longest call. Monotonic, in ms. */
   readonly #connections = new Map<Http1Connection, number>();
   readonly #idle: Http1Connection[] = [];
+  /** Those that were freed in this turn of the event loop: what follows the answer, such as their end, is read in the next one. */
+  readonly #fresh: Http1Connection[] = [];
   /** The idle connection that lives as long as its server allows. Not the first one ever made: a stream may hold that for days. */
   #kept: Http1Connection | undefined;
   /** Requests without a connection, in order of arrival. */
   readonly #waiting: Http1Request[] = [];
-  #startsSoon = false;
+  #hasTurn = false;
   #isDestroyed = false;
   #sweepAtMs = Number.POSITIVE_INFINITY;
   #cancelSweep: (() => void) | undefined;
@@ -50,7 +52,7 @@ export class ConnectionPool {
     }
     this.#waiting.push(request);
     this.#openMissing();
-    this.#startSoon();
+    this.#awaitTurn();
   }
 
   /** Requests that are under way or wait for a connection fail. */
@@ -72,16 +74,18 @@ export class ConnectionPool {
     const mayRestMs = this.#kept === connection ? idleMs : Math.min(idleMs, SPARE_IDLE_MS);
     const endsAtMs = systemClock.now() + mayRestMs;
     this.#connections.set(connection, endsAtMs);
-    this.#idle.push(connection);
+    this.#fresh.push(connection);
     this.#sweepBy(endsAtMs);
-    this.#startSoon();
+    this.#awaitTurn();
   }
 
   closed(connection: Http1Connection): void {
     this.#connections.delete(connection);
     if (this.#kept === connection) this.#kept = undefined;
-    const index = this.#idle.indexOf(connection);
-    if (index !== -1) this.#idle.splice(index, 1);
+    for (const free of [this.#idle, this.#fresh]) {
+      const index = free.indexOf(connection);
+      if (index !== -1) free.splice(index, 1);
+    }
     this.#openMissing();
   }
 
@@ -91,10 +95,12 @@ export class ConnectionPool {
     return Math.min(allowedMs, MAX_IDLE_MS);
   }
 
-  /** Opens connections for the requests that get none of the idle ones. */
+  /** Opens connections for the requests that get none of the free ones. */
   #openMissing(): void {
-    while (this.#waiting.length > this.#idle.length && this.#connections.size < this.#maxConnections) {
-      const [request] = this.#waiting.splice(this.#idle.length, 1);
+    for (;;) {
+      const free = this.#idle.length + this.#fresh.length;
+      if (this.#waiting.length <= free || this.#connections.size >= this.#maxConnections) return;
+      const [request] = this.#waiting.splice(free, 1);
       if (request === undefined || this.#isDestroyed) return;
       const connection = new Http1Connection(this.#connector, this, request);
       this.#connections.set(connection, this.#endOfUse());
@@ -105,14 +111,19 @@ export class ConnectionPool {
    * An idle connection is used only after everything that the system has received was read: its server may have closed it, or sent
    * what belongs to no request. Source: the advisory GHSA-35p6-xmwp-9g52 of undici.
    */
-  #startSoon(): void {
-    if (this.#startsSoon || this.#waiting.length === 0 || this.#idle.length === 0) return;
-    this.#startsSoon = true;
-    setImmediate(this.#startWaiting);
+  #awaitTurn(): void {
+    if (
+      this.#hasTurn ||
+      (this.#fresh.length === 0 && (this.#waiting.length === 0 || this.#idle.length === 0))
+    )
+      return;
+    this.#hasTurn = true;
+    setImmediate(this.#takeTurn);
   }
 
-  readonly #startWaiting = (): void => {
-    this.#startsSoon = false;
+  /** Runs after all sockets were read. */
+  readonly #takeTurn = (): void => {
+    this.#hasTurn = false;
     const nowMs = systemClock.now();
     while (this.#waiting.length > 0) {
       const connection = this.#idle.pop();
@@ -120,7 +131,9 @@ export class ConnectionPool {
       if ((this.#connections.get(connection) ?? 0) <= nowMs) connection.destroy(endpointClosed());
       else this.#sendNext(connection);
     }
+    this.#idle.push(...this.#fresh.splice(0));
     this.#openMissing();
+    this.#awaitTurn();
   };
 
   /** Sends the first request that is still needed. */
