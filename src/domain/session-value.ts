@@ -108,7 +108,12 @@ export function readSession(text: string): SessionValue {
 }
 
 /** The part of a backend's handshake that the value keeps. */
-export function greetedOf({ era, protocolVersion, serverInfo, capabilities }: Peer): SessionValue['greeted'] {
+export function greetedOf({
+  era,
+  protocolVersion,
+  serverInfo,
+  capabilities,
+}: Peer): NonNullable<SessionValue['greeted']> {
   const { name, version } = serverInfo;
   return { era, protocolVersion, serverInfo: { name, version }, capabilities };
 }

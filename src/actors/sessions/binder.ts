@@ -22,6 +22,7 @@ import type { Group } from '../group.ts';
 import { type LeaseHolder, sharedBy } from '../instances/conversation.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Lease } from '../instances/leases.ts';
+import type { Feed } from '../subscriptions/feed.ts';
 import { Binding } from './bindings.ts';
 
 /** What all sessions of a gateway share. */
@@ -70,6 +71,9 @@ export class Binder {
   /** Modern programs. The first session whose client may be asked something probes whether the program speaks the legacy era. */
   readonly #eraProbes = new WeakMap<Peer, StartQueue>();
 
+  /** The binding of all sessions that share the conversation of an instance, by its feed. */
+  readonly #shared = new WeakMap<Feed, Binding>();
+
   constructor(deps: SessionDeps) {
     this.#deps = deps;
   }
@@ -82,11 +86,14 @@ export class Binder {
 
   /** The binding at this instance, if nothing has to be opened for it. */
   at(ref: InstanceRef, needs: SessionNeeds): Binding | undefined {
-    const { peer } = ref;
+    const { peer, feed } = ref;
     const { policy } = needs.group;
-    if (peer === undefined) return undefined;
+    if (peer === undefined || feed === undefined) return undefined;
     const isShared = this.#keepsDedicated.get(peer) === false && !isIsolated(ref, policy);
-    return isShared || !needsDedicated(ref, peer, policy, needs) ? new Binding(ref, peer) : undefined;
+    if (!isShared && needsDedicated(ref, peer, policy, needs)) return undefined;
+    const binding = this.#shared.get(feed) ?? new Binding(ref, peer);
+    this.#shared.set(feed, binding);
+    return binding;
   }
 
   /**

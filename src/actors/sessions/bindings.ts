@@ -5,6 +5,7 @@ import type { Subscription } from 'rxjs';
 import type { ServerMessage } from '../../domain/client.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import { greetedOf, type SessionValue } from '../../domain/session-value.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
@@ -18,8 +19,8 @@ export interface SessionSubscriber extends Pick<FeedClient, 'uris'> {
 }
 
 /**
- * A session's use of one instance. Its dedicated conversation ends with the session, or with the last call after the session
- * moved to another instance.
+ * A session's use of one instance; sessions that share the conversation of the instance share the binding. A dedicated conversation
+ * ends with the session, or with the last call after the session moved to another instance.
  */
 export class Binding {
   readonly ref: InstanceRef;
@@ -30,6 +31,9 @@ export class Binding {
   readonly isShared: boolean;
   /** The messages and subscriptions of a shared conversation, or of a modern one; undefined for other dedicated ones. */
   readonly feed: Feed | undefined;
+  /** What the value of a session keeps of the binding, and of the first backend. */
+  readonly place: NonNullable<SessionValue['binding']>;
+  readonly greeted: NonNullable<SessionValue['greeted']>;
   readonly #lease: Lease | undefined;
   readonly #buffer: MessageBuffer<ServerMessage> | undefined;
   #listener: SessionSubscriber | undefined;
@@ -41,6 +45,8 @@ export class Binding {
     this.#lease = lease;
     this.upstream = lease?.conversation.upstream;
     this.isShared = lease?.conversation.isShared ?? true;
+    this.place = { instanceId: ref.id, serverId: ref.serverId, isShared: this.isShared };
+    this.greeted = greetedOf(peer);
     if (lease === undefined) this.feed = ref.feed;
     else if (peer.era === 'modern' || this.isShared) this.feed = lease.conversation.feed;
     else if (!isNetworked(ref.definition)) {

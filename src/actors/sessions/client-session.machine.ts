@@ -23,7 +23,7 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type Delivered, type GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { greetedOf, type SessionValue } from '../../domain/session-value.ts';
+import type { SessionValue } from '../../domain/session-value.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binding } from './bindings.ts';
@@ -104,15 +104,9 @@ export function newSession(
 
 /** The session with this binding. */
 export function boundTo<S extends RestingSession>(before: S, binding: Binding): S {
-  const { ref, isShared, peer } = binding;
-  const { greeted = greetedOf(peer), ...session } = before.session;
-  const at = { instanceId: ref.id, serverId: ref.serverId, isShared };
-  return {
-    ...before,
-    binding,
-    first: undefined,
-    session: { ...session, greeted, binding: at } as SessionValue,
-  };
+  const { greeted = binding.greeted } = before.session;
+  const session = { ...before.session, greeted, binding: binding.place };
+  return { ...before, session, binding, first: undefined };
 }
 
 /** The session after its end. `reason`: a clause. */
