@@ -208,13 +208,14 @@ export class SessionBinding implements SessionHost {
   wake(): void {
     const resting = this.#state;
     if (resting instanceof Actor || resting.session.endReason !== undefined) return;
-    const input = { ...resting, host: this };
+    const { session, binding, first } = resting;
+    const input = { session, binding, first, host: this };
     const actor = createActor(clientSessionMachine, {
       id: SESSION_ACTOR_ID,
       parent: this.deps.fleet.root,
       input,
     });
-    actor.on('*', (emission) => this.#follow(emission)); // one listener: each kind would take a set of its own
+    actor.on('*', this.#follow.bind(this)); // one listener: each kind would take a set of its own
     this.#state = actor; // before it starts: it may end synchronously
     actor.start();
   }
