@@ -34,7 +34,7 @@ test('names what differs from the API description', () => {
   const cases: readonly (readonly [SeenAnswer, RegExp])[] = [
     [seen('/livez', { json: { status: 'dead' } }), /^\/status must/],
     [seen('/livez', { json: {} }), /^the body must have required properties status/],
-    [seen('/livez', { text: '{' }), /no JSON/],
+    [seen('/livez', { text: '{' }), /not JSON/],
     [seen('/livez', { status: 201, json: { status: 'alive' } }), /status 201 is not documented/],
     [seen('/livez', { headers: { 'content-type': 'text/html' }, text: 'x' }), /media type "text\/html"/],
     [seen('/docs', { status: 308, text: 'x' }), /a body with the status 308/],
