@@ -23,6 +23,8 @@ test.before.each(async () => {
 });
 test.after.each(async () => {
   await gateway.close({ graceMs: 0 });
+  // What is cancelled after the reset would take a timer of the next test with it.
+  await pass(100);
   mock.timers.reset();
 });
 
