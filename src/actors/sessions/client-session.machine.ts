@@ -93,13 +93,15 @@ export type ClientSessionEmission =
 /** Wait between two attempts to find an instance for a session whose client listens. */
 const RETRY_DELAY_MS = 5_000;
 
+const NO_URIS: readonly string[] = Object.freeze([]);
+
 /** The value of a new session. */
 export function newSession(
   template: string,
   ownerId: string,
   profile: SessionValue['profile'],
 ): SessionValue {
-  return { version: 1, template, ownerId, profile, unsafe: 'no', uris: [] };
+  return { version: 1, template, ownerId, profile, unsafe: 'no', uris: NO_URIS };
 }
 
 /** The session with this binding. */

@@ -53,6 +53,8 @@ interface Waiter {
   readonly subscriber: Subscriber<Binding>;
 }
 
+/** Shared by all sessions at rest. */
+const NOBODY: readonly Waiter[] = Object.freeze([]);
 const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 
 export class SessionBinding implements SessionHost {
@@ -63,7 +65,7 @@ export class SessionBinding implements SessionHost {
   /** The state of the session: that of its actor, or what remains of it while it has none. */
   #state: ClientSessionActor | RestingSession;
   #clientState: ClientState | undefined;
-  #waiting: Waiter[] = [];
+  #waiting: readonly Waiter[] = NOBODY;
 
   /** TEMPLATE_NOT_FOUND. */
   constructor(
@@ -144,7 +146,7 @@ export class SessionBinding implements SessionHost {
       if (endReason !== undefined) return subscriber.error(sessionLost(endReason));
       if (this.#waiting.length >= LIMITS.queuedPerInstance) return subscriber.error(queueFull(template));
       const waiter = { needsDedicated, subscriber };
-      this.#waiting.push(waiter);
+      this.#waiting = [...this.#waiting, waiter];
       this.requestBinding(needsDedicated);
       return () => {
         this.#waiting = this.#waiting.filter((each) => each !== waiter);
@@ -332,7 +334,8 @@ export class SessionBinding implements SessionHost {
    * runs inside of the mailbox, so that what it reports is in force at once.
    */
   #resume(binding: Binding, failure: GatewayError | undefined): void {
-    const waiting = this.#waiting.splice(0);
+    const waiting = this.#waiting;
+    this.#waiting = NOBODY;
     if (waiting.length === 0) return;
     queueMicrotask(() => {
       for (const { needsDedicated, subscriber } of waiting) {
@@ -344,7 +347,8 @@ export class SessionBinding implements SessionHost {
 
   /** Without a failure `why` is the error. While the gateway closes, that is SHUTTING_DOWN. A later request waits. */
   #refuse(failure: GatewayError | undefined, why: () => GatewayError): void {
-    const waiting = this.#waiting.splice(0);
+    const waiting = this.#waiting;
+    this.#waiting = NOBODY;
     if (waiting.length === 0) return;
     const error = failure ?? (this.deps.isAccepting() ? why() : shuttingDown());
     for (const { subscriber } of waiting) subscriber.error(error);
