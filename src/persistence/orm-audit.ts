@@ -67,9 +67,7 @@ export class OrmAudit implements AuditStore {
   }
 
   async #insert(em: SqlEntityManager, audit: Tables['audit'], changes: readonly AuditEntry[]): Promise<void> {
-    const rows = changes.map(rowOfChange);
-    if (this.#session.database.insertsSingleRows) for (const row of rows) await em.insert(audit, row);
-    else if (rows.length > 0) await em.insertMany(audit, rows);
+    await this.#session.insertRows(em, audit, changes.map(rowOfChange));
   }
 
   async appendCalls({ id, calls, entries }: CallBlock): Promise<void> {

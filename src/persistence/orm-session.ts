@@ -3,7 +3,12 @@
 
 import { randomBytes } from 'node:crypto';
 import { statSync } from 'node:fs';
-import { raw, UniqueConstraintViolationException } from '@mikro-orm/core';
+import {
+  type EntitySchema,
+  type RequiredEntityData,
+  raw,
+  UniqueConstraintViolationException,
+} from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { settlesWithin, sleep, systemClock } from '../domain/clock.ts';
 import { codeOf, type Delivered, databaseFull, databaseUnavailable, GatewayError } from '../domain/errors.ts';
@@ -90,6 +95,16 @@ export class OrmSession {
    */
   write<T>(work: Work<T>): Promise<T> {
     return this.#changing((em, tables, operation) => transaction(em, tables, operation, work));
+  }
+
+  /** Inserts rows in their order: one by one where the database takes a single row in each statement. */
+  async insertRows<R extends object>(
+    em: SqlEntityManager,
+    entity: EntitySchema<R>,
+    rows: readonly RequiredEntityData<R>[],
+  ): Promise<void> {
+    if (this.database.insertsSingleRows) for (const row of rows) await em.insert(entity, row);
+    else if (rows.length > 0) await em.insertMany(entity, [...rows]);
   }
 
   /**

@@ -127,7 +127,7 @@ async function saveInstances(
       // In the order of the definitions.
       else added.push({ ...columns, position: revision - writes.length + 1 + index });
     }
-    if (added.length > 0) await em.insertMany(instances, added);
+    await session.insertRows(em, instances, added);
     await em.nativeDelete(tombstones, { $or: keys });
     return true;
   }, writes.length);
