@@ -74,7 +74,7 @@ function rounded(_: string, value: unknown): unknown {
 
 function sectionOf({ date, machine, options, measurements, verdicts, missing }: Results): string {
   const parts = [
-    `Measured ${date.slice(0, 10)}: ${machineLine(machine)}. Medians of ${options.rounds} alternating rounds of ` +
+    `Measured ${date.slice(0, 10)}: ${machineLine(machine)}.\nMedians of ${options.rounds} alternating rounds of ` +
       `${options.seconds} s at 16 connections, of ${OTHER_ROUNDS} rounds at others.`,
     figuresTable(verdicts),
     measurementsTable(measurements),
