@@ -75,6 +75,19 @@ test('names the items that a running gateway withholds at /mcp', async () => {
   assert.is(code, 0);
 });
 
+test('warns that lists are not checked when the gateway does not show its templates', async () => {
+  const refusal = { detail: 'Authentication required.', error_code: 'AUTHENTICATION_REQUIRED' };
+  const url = await serve((request, answer) => {
+    const isRefused = request.url === '/gateway/registry';
+    answer.writeHead(isRefused ? 401 : 200, { 'Content-Type': 'application/json' });
+    answer.end(JSON.stringify(isRefused ? refusal : { build: '1' }));
+  });
+  const [found, ...others] = (await examined([], { STAGEDOOR_URL: url })).of('lists');
+  assert.equal([found?.status, others], ['warn', []]);
+  assert.match(found?.text ?? '', /^not checked, since http.* does not show its templates: /);
+  assert.match(found?.advice ?? '', 'gateway login');
+});
+
 test('distinguishes a port that another program uses from one that a gateway uses', async () => {
   let sentBytes = 0;
   function* endless() {

@@ -18,7 +18,7 @@ import { fields, listOf } from '../answers.ts';
 import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
-import { UsageError } from '../failures.ts';
+import { GatewayRefusal, UsageError } from '../failures.ts';
 import { printable } from '../output.ts';
 import { answerOfGateway, beginningOf, findGateway, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
@@ -271,8 +271,11 @@ async function checkLists(_config: Config, terminal: Terminal): Promise<readonly
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
   const registry = await attemptAsync(() => gateway.request('/gateway/registry'));
-  if (registry instanceof Error)
-    return [ok(`${gateway.url} does not show its templates: ${registry.message}`)];
+  if (registry instanceof GatewayRefusal) {
+    const text = `not checked, since ${gateway.url} does not show its templates: ${registry.message}`;
+    return [warn(text, `"${ownCommand('gateway login admin')}" first`)];
+  }
+  if (registry instanceof Error) return [ok(`no gateway to ask: ${registry.message}`)];
   const templates = Object.entries(fields(fields(registry).templates));
   const found = templates.flatMap(([template, view]) =>
     listOf(fields(view).withheld).map(({ list, name, reason }) => {
