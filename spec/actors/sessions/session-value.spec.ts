@@ -122,6 +122,17 @@ test('a session that finishes, since it may not move, is over at its next reques
   assert.equal([after.sessions.size, after.upstreams('b')], [0, []]);
 });
 
+test('a session that is open is not made again', async () => {
+  await Promise.all([before.add('a', DEDICATED), after.add('a', DEDICATED)]);
+  const session = await before.openSession();
+  const restored = again(session);
+  assert.throws(
+    () => again(session),
+    (error: { readonly code: string }) => error.code === 'SESSION_NOT_FOUND',
+  );
+  assert.equal([after.sessions.size, await resultOf(ask(restored, 'read'))], [1, 'a']);
+});
+
 for (const [name, how, goesOn] of [
   ['a conversation of its own', DEDICATED, false],
   ['a shared one', SHARED, true],

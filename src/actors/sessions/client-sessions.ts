@@ -130,10 +130,11 @@ export class ClientSessions implements SessionSupervisor {
 
   /**
    * Makes a session again from its value, under the id that its client has. Nothing is opened before its first use; then it is bound
-   * as after the loss of a conversation. SESSION_NOT_FOUND when it is over, SESSION_LIMIT, SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
+   * as after the loss of a conversation. SESSION_NOT_FOUND when it is over or open, SESSION_LIMIT, SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
    */
   restore(id: string, value: SessionValue, lists?: SessionLists): ClientSession {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    if (this.#open.has(id)) throw sessionLost('it is open already');
     const { endReason, greeted } = value;
     if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
     // A call that was under way may have arrived.
