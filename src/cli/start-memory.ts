@@ -11,7 +11,7 @@ const IDLE_SHARE = 0.05;
 /** A collection of a larger heap, of thousands of instances, would stop the process for longer than 50 ms. */
 const MAX_HEAP_BYTES = 100e6;
 
-/** Collects once, in the first idle second. Returns a function that calls it off. */
+/** Collects once, in the first idle second. Returns a function that cancels it. */
 export function releaseStartMemory(): () => void {
   let checks = 0;
   let last = performance.eventLoopUtilization();
