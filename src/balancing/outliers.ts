@@ -11,7 +11,7 @@ import type { Clock } from '../domain/clock.ts';
 import { counted } from '../domain/text.ts';
 import { ewma } from './health-score.ts';
 import type { BalancerPolicy } from './policy.ts';
-import { RecentCounts } from './recent-counts.ts';
+import { RecentCount } from './recent-count.ts';
 
 /** A candidate is ejected after `ejectionFailures` in a row, or above this share of at least twice as many outcomes in ten seconds. */
 const FAILED_SHARE = 0.5;
@@ -68,8 +68,8 @@ interface CandidateRecord<C> {
   readonly candidate: C;
   /** Its part of `Outliers.underWay`, while it is up. */
   underWay: number;
-  /** Answered calls, and failed ones. */
-  readonly outcomes: RecentCounts;
+  readonly successes: RecentCount;
+  readonly failures: RecentCount;
   failuresInARow: number;
   /** The newest calls without a message, in the order in which they were sent. */
   readonly unanswered: SentCall<C>[];
@@ -205,7 +205,9 @@ export class Outliers<C extends object> {
         out.trial = undefined;
         out.offerAtMs = out.untilMs;
       }
-    } else if (how !== 'neither' && call.atMs >= record.inSinceMs) this.#count(record, how === 'failed');
+    } else if (call.atMs < record.inSinceMs) return;
+    else if (how === 'answered') this.#countSuccess(record);
+    else if (how === 'failed') this.#countFailure(record);
   }
 
   // -----------------------------------------------------------------------------------------------------------------
@@ -215,15 +217,15 @@ export class Outliers<C extends object> {
     if (this.#options.isUp(record.candidate)) this.underWay += change;
   }
 
-  #count(record: CandidateRecord<C>, isFailure: boolean): void {
+  #countSuccess(record: CandidateRecord<C>): void {
+    record.failuresInARow = 0;
+    record.successes.add(this.#options.now());
+  }
+
+  #countFailure(record: CandidateRecord<C>): void {
     const now = this.#options.now();
-    if (!isFailure) {
-      record.failuresInARow = 0;
-      record.outcomes.addFirst(now);
-      return;
-    }
     record.failuresInARow += 1;
-    record.outcomes.addSecond(now);
+    record.failures.add(now);
     const reason = whyEjected(record, now, this.#options.policy().ejectionFailures);
     if (reason === undefined || !this.#options.isUp(record.candidate)) return;
     if (this.#ejected.length < this.#mostEjected) this.#eject(record, reason, false);
@@ -259,7 +261,8 @@ export class Outliers<C extends object> {
   #forgive(record: CandidateRecord<C>): void {
     this.#out.delete(record.candidate);
     record.failuresInARow = 0;
-    record.outcomes.clear();
+    record.successes.clear();
+    record.failures.clear();
     record.inSinceMs = this.#options.now();
   }
 
@@ -305,7 +308,8 @@ export class Outliers<C extends object> {
     const record: CandidateRecord<C> = {
       candidate,
       underWay: 0,
-      outcomes: new RecentCounts(),
+      successes: new RecentCount(),
+      failures: new RecentCount(),
       failuresInARow: 0,
       unanswered: [],
       level: 0,
@@ -317,13 +321,13 @@ export class Outliers<C extends object> {
 }
 
 function whyEjected(
-  { failuresInARow, outcomes }: CandidateRecord<unknown>,
+  { failuresInARow, successes, failures }: CandidateRecord<unknown>,
   nowMs: number,
   most: number,
 ): string | undefined {
   if (failuresInARow >= most) return `${counted(failuresInARow, 'call')} in a row failed`;
-  const [answered, failed] = outcomes.sums(nowMs);
-  const all = answered + failed;
+  const failed = failures.sum(nowMs);
+  const all = successes.sum(nowMs) + failed;
   if (all < 2 * most || failed <= all * FAILED_SHARE) return undefined;
   return `${failed} of ${all} calls failed within 10 s`;
 }

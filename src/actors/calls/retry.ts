@@ -1,7 +1,7 @@
 // Whether a failed call may be repeated, and the retry budget of the gateway. The call and its route decide how often, and at
 // which instance (call.ts, routes.ts). Source: ADR 9.
 
-import { RecentCounts } from '../../balancing/recent-counts.ts';
+import { RecentCount } from '../../balancing/recent-count.ts';
 import { atInstance, type Delivered, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -110,7 +110,8 @@ export class Retries {
 /** Bounds the repeats of uncertain calls of a gateway by its recent traffic: they would overload a failing backend. */
 export class RetryBudget {
   readonly #now: () => number;
-  readonly #counts = new RecentCounts();
+  readonly #calls = new RecentCount();
+  readonly #repeats = new RecentCount();
 
   /** `now` is a monotonic clock in ms. */
   constructor(now: () => number) {
@@ -118,19 +119,20 @@ export class RetryBudget {
   }
 
   countCall(): void {
-    this.#counts.addFirst(this.#now());
+    this.#calls.add(this.#now());
   }
 
   /** True when one more repeat is within the bound of `take`. */
   get hasRoom(): boolean {
-    const [calls, repeats] = this.#counts.sums(this.#now());
-    return repeats + 1 <= calls * LIMITS.retryBudgetShare + LIMITS.retryBudgetAllowance;
+    const now = this.#now();
+    const most = this.#calls.sum(now) * LIMITS.retryBudgetShare + LIMITS.retryBudgetAllowance;
+    return this.#repeats.sum(now) + 1 <= most;
   }
 
   /** True, and counted, when one more repeat is within 20 % of the last 10 s plus 10. Source: ADR 9. */
   take(): boolean {
     if (!this.hasRoom) return false;
-    this.#counts.addSecond(this.#now());
+    this.#repeats.add(this.#now());
     return true;
   }
 }
