@@ -29,7 +29,7 @@ const OFFER_MS = 5_000;
 const SILENT_CALLS = 3;
 const SILENT_MS = 3_000;
 const SILENT_TIMES_USUAL = 10;
-/** Interval of the check for silent calls; no timer runs while every call has had a message. */
+/** Interval of the check for silent calls; no timer runs while every call has had a message, or without calls. */
 const CHECK_MS = 500;
 
 /** `answered`: also with an error. `failed`: no answer of the backend. `neither`: says nothing about the backend. */
@@ -96,6 +96,8 @@ export class Outliers<C extends object> {
   #stopCheck: (() => void) | undefined;
   /** Calls under way at the candidates that are up, without paused ones. */
   underWay = 0;
+  /** Calls that have not ended, at any candidate. */
+  #calls = 0;
 
   constructor(options: OutlierOptions<C>) {
     this.#options = options;
@@ -121,6 +123,7 @@ export class Outliers<C extends object> {
     const atMs = this.#options.now();
     const call: SentCall<C> = { record, atMs, isAnswered: false, isSilent: false, isPaused: false };
     record.unanswered.push(call);
+    this.#calls += 1;
     this.#countUnderWay(record, 1);
     const out = this.#out.get(candidate);
     if (out !== undefined && out.trial === undefined && atMs >= out.untilMs) out.trial = call;
@@ -165,8 +168,7 @@ export class Outliers<C extends object> {
   }
 
   close(): void {
-    this.#stopCheck?.();
-    this.#stopCheck = undefined;
+    this.#endCheck();
     this.#members = [];
     this.underWay = 0;
     this.#out.clear();
@@ -194,6 +196,8 @@ export class Outliers<C extends object> {
 
   ended(call: SentCall<C>, how: CallVerdict): void {
     const { record } = call;
+    this.#calls -= 1;
+    if (this.#calls === 0) this.#endCheck();
     if (!call.isPaused) this.#countUnderWay(record, -1);
     const index = call.isAnswered ? -1 : record.unanswered.lastIndexOf(call);
     if (index >= 0) record.unanswered.splice(index, 1);
@@ -264,6 +268,11 @@ export class Outliers<C extends object> {
     record.successes.clear();
     record.failures.clear();
     record.inSinceMs = this.#options.now();
+  }
+
+  #endCheck(): void {
+    this.#stopCheck?.();
+    this.#stopCheck = undefined;
   }
 
   /** One timer for all calls of the pool, set only while there are some. */
