@@ -90,7 +90,7 @@ export interface ConfigFile {
 /**
  * A step of the setup. A function makes the step from the name of the variable with the key; it is used only when there is one.
  */
-export type Step = string | ((variable: string) => string);
+export type SetupStep = string | ((variable: string) => string);
 
 export interface ConnectKind {
   readonly name: string;
@@ -101,7 +101,7 @@ export interface ConnectKind {
   /** The file that `--write` changes; the snippet is its section. */
   readonly file?: ConfigFile;
   readonly snippet: (connection: Connection) => string;
-  readonly steps: readonly Step[];
+  readonly steps: readonly SetupStep[];
   readonly troubleshooting: readonly string[];
   readonly documentation: readonly string[];
   /** The client sends requests to the HTTP API, no MCP messages. */
@@ -157,8 +157,8 @@ export function stepsOf({ steps }: ConnectKind, connection: Connection): string[
   });
 }
 
-export const SET_VARIABLE: Step = (name) =>
+export const SET_VARIABLE: SetupStep = (name) =>
   `Set ${name} to an API key in the environment from which it is started.`;
 
-export const REPLACE_PLACEHOLDER: Step = () =>
+export const REPLACE_PLACEHOLDER: SetupStep = () =>
   `Replace ${KEY_PLACEHOLDER} with an API key, or run connect again with --key.`;

@@ -32,12 +32,12 @@ import { createProxies } from './proxies.ts';
 import { bytes, json } from './reply.ts';
 import type {
   HttpMiddleware,
+  HttpStep,
   KoaContext,
   ReportListener,
   RequestState,
   RouteContext,
   RouteMiddleware,
-  Step,
 } from './request.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
@@ -121,8 +121,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   // The steps of one route, after the common ones below. A body is read after authorization.
   const stepsOf = <C extends RouteContext>(
     route: Route,
-    readBody: readonly Step<C>[],
-  ): readonly Step<C>[] => [
+    readBody: readonly HttpStep<C>[],
+  ): readonly HttpStep<C>[] => [
     ...trail(route),
     ...localAccounts(route, auth.isEnabled, proxies),
     authorize(route, auth, proxies),
@@ -243,8 +243,8 @@ async function nothing(): Promise<void> {}
 function unlessTemplate<C>(
   { unlessTemplate: template }: Route,
   gateway: Pick<Gateway, 'hasTemplate'>,
-  steps: Step<C>,
-): Step<C> {
+  steps: HttpStep<C>,
+): HttpStep<C> {
   if (template === undefined) return steps;
   return (context, next) => (gateway.hasTemplate(template) ? next() : steps(context, next));
 }
@@ -254,7 +254,7 @@ function unlessTemplate<C>(
  * detect a second call of `next`, which no step here makes: one function for all steps of a request counts them. A step may throw
  * synchronously: steps that catch errors use `await`, or `guarded`.
  */
-function compose<C>(steps: readonly Step<C>[]): Step<C> {
+function compose<C>(steps: readonly HttpStep<C>[]): HttpStep<C> {
   return (context, next) => {
     let begun = 0;
     const run: typeof next = () => {

@@ -85,9 +85,9 @@ export interface RouteContext extends HttpContext {
  * A step of a request; `next` runs the steps after it. Both return a promise only if something waits, whatever koa's types say, and
  * throw or reject with the error of the answer.
  */
-export type Step<C> = (context: C, next: Next) => ReturnType<Middleware>;
-export type HttpMiddleware = Step<HttpContext>;
-export type RouteMiddleware = Step<RouteContext>;
+export type HttpStep<C> = (context: C, next: Next) => ReturnType<Middleware>;
+export type HttpMiddleware = HttpStep<HttpContext>;
+export type RouteMiddleware = HttpStep<RouteContext>;
 
 /** Called at the end of each MCP request, which may be later than the end of its HTTP request. */
 export type ReportListener = (report: HttpCallReport, context: HttpContext) => void;

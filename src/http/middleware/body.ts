@@ -11,7 +11,7 @@ import type { HeldBodies } from '../body/held-bodies.ts';
 import { NO_BYTES, parseCallBody, parseFormBody, parseJsonBody, type ReadBody } from '../body/read.ts';
 import { consumeRateLimit, requestsIn, whenKnown } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
-import { ClientGone, type HttpContext, type Step } from '../request.ts';
+import { ClientGone, type HttpContext, type HttpStep } from '../request.ts';
 
 /** `call`: JSON whose arguments are not parsed; `form`: JSON or a form; `bytes`: JSON that is not parsed at all. */
 export type BodyKind = 'json' | 'call' | 'form' | 'bytes';
@@ -33,7 +33,7 @@ export function body<C extends HttpContext>(
   kind: BodyKind,
   costs: BodyCosts,
   mostValues?: number,
-): Step<C> {
+): HttpStep<C> {
   const parsers: Partial<Record<BodyKind, ParseBody>> = { bytes: (bytes) => bytes, call: parseCallBody };
   const parseJson: ParseBody = parsers[kind] ?? ((bytes) => parseJsonBody(bytes, mostValues));
   return (context, next) => {
