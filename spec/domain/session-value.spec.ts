@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import {
+  type AggregateSessionValue,
   MAX_SESSION_BYTES,
   readSession,
   SESSION_VERSION,
@@ -15,6 +16,7 @@ const test = suite('session value');
 const PROFILE = { protocolVersion: '2025-06-18', capabilities: { sampling: {} }, clientInfo: { name: 'c' } };
 const NEW: SessionValue = {
   version: SESSION_VERSION,
+  kind: 'template',
   template: 't',
   ownerId: 'ann',
   profile: PROFILE,
@@ -36,9 +38,32 @@ const FULL: SessionValue = {
   endReason: 'it was closed',
 };
 
+const NEW_ALL: AggregateSessionValue = {
+  version: SESSION_VERSION,
+  kind: 'all',
+  ownerId: 'ann',
+  profile: PROFILE,
+  uris: {},
+};
+const FULL_ALL: AggregateSessionValue = {
+  ...NEW_ALL,
+  templates: ['s', 't'],
+  greeted: {
+    era: 'legacy',
+    protocolVersion: '2025-11-25',
+    serverInfo: { name: 'stagedoor', version: '1' },
+    capabilities: { tools: { listChanged: true } },
+  },
+  logLevel: 'info',
+  uris: { t: ['file:///a'] },
+  endReason: 'it was closed',
+};
+
 for (const [name, value] of [
   ['without optional fields', NEW],
   ['with all fields', FULL],
+  ['with all templates, without optional fields', NEW_ALL],
+  ['with all templates and all fields', FULL_ALL],
 ] as const) {
   test(`a session ${name} is the same when it is read`, () => {
     assert.equal(readSession(writeSession(value)), value);
@@ -71,6 +96,12 @@ for (const [name, text, field] of [
   ['no object', 'null', 'the value is not as it was written'],
   ['no version', JSON.stringify({ ...NEW, version: 'one' }), 'version is not as it was written'],
   ['a field that is missing', JSON.stringify({ ...NEW, uris: undefined }), 'uris is not as it was written'],
+  ['no kind', JSON.stringify({ ...NEW, kind: 'some' }), 'kind is not as it was written'],
+  [
+    'fields of the other kind',
+    JSON.stringify({ ...FULL_ALL, template: 't' }),
+    'template is not as it was written',
+  ],
   ['a field more', JSON.stringify({ ...NEW, secret: 1 }), 'secret is not as it was written'],
   [
     'a wrong value',

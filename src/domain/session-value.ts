@@ -1,6 +1,6 @@
-// What the session of a legacy client is, as one plain value: JSON only, with a version of its own. The machine of the session holds
-// it (actors/sessions/client-session.machine.ts), a parked session consists of it, and it can be written at any time and
-// read again by another process. Source: ADR 138.
+// What the session of a legacy client is, as one plain value: JSON only, with a version of its own. Its session holds it: with one
+// template the machine (actors/sessions/client-session.machine.ts), with all templates protocol/aggregate/aggregate-session.ts.
+// It can be written at any time and read again by another process. Source: ADR 138, ADR 145.
 //
 // The id of the session is a credential and not part of the value; its client sends it with the next request. The profile and the
 // URIs belong to the client: the text is encrypted where it is stored.
@@ -18,46 +18,60 @@ export const MAX_SESSION_BYTES = 16 * 1024;
 const AnyObject = Type.Unsafe<JsonObject>(Type.Record(Type.String(), Type.Unknown()));
 const Text = Type.String();
 
-const SessionValueSchema = Type.Object(
+const CLOSED = { additionalProperties: false };
+
+/** The fields of both kinds. */
+const COMMON = {
+  version: Type.Literal(SESSION_VERSION),
+  /** Id of the principal that opened it. */
+  ownerId: Text,
+  /** What the client declared. */
+  profile: Type.Object({ protocolVersion: Text, capabilities: AnyObject, clientInfo: AnyObject }, CLOSED),
+  /** The server that the client knows from the handshake; absent before it. */
+  greeted: Type.Optional(
+    Type.Object(
+      {
+        era: Type.Union([Type.Literal('legacy'), Type.Literal('modern'), Type.Literal('bare')]),
+        protocolVersion: Text,
+        serverInfo: Type.Object({ name: Text, version: Text }, CLOSED),
+        capabilities: AnyObject,
+      },
+      CLOSED,
+    ),
+  ),
+  /** The level of the last `logging/setLevel`. */
+  logLevel: Type.Optional(Text),
+  /** Why the session is over, as a clause; absent while it is not. */
+  endReason: Type.Optional(Text),
+};
+
+const WithTemplate = Type.Object(
   {
-    version: Type.Literal(SESSION_VERSION),
+    ...COMMON,
+    kind: Type.Literal('template'),
     template: Text,
-    /** Id of the principal that opened it. */
-    ownerId: Text,
-    /** What the client declared. */
-    profile: Type.Object(
-      { protocolVersion: Text, capabilities: AnyObject, clientInfo: AnyObject },
-      { additionalProperties: false },
-    ),
-    /** The backend of the first binding, which the client knows from the handshake; absent before it. */
-    greeted: Type.Optional(
-      Type.Object(
-        {
-          era: Type.Union([Type.Literal('legacy'), Type.Literal('modern'), Type.Literal('bare')]),
-          protocolVersion: Text,
-          serverInfo: Type.Object({ name: Text, version: Text }, { additionalProperties: false }),
-          capabilities: AnyObject,
-        },
-        { additionalProperties: false },
-      ),
-    ),
     /** The instance it is or was bound to; absent before the first binding. `isShared`: in a conversation of several clients. */
     binding: Type.Optional(
-      Type.Object(
-        { instanceId: Text, serverId: Text, isShared: Type.Boolean() },
-        { additionalProperties: false },
-      ),
+      Type.Object({ instanceId: Text, serverId: Text, isShared: Type.Boolean() }, CLOSED),
     ),
     /** Whether a call that is not safe to repeat has arrived at a backend: `unknown` while the first ones are under way. */
     unsafe: Type.Union([Type.Literal('no'), Type.Literal('unknown'), Type.Literal('yes')]),
-    /** The level of the last `logging/setLevel`. */
-    logLevel: Type.Optional(Text),
     /** The resources that the client has subscribed to. */
     uris: Type.Array(Text),
-    /** Why the session is over, as a clause; absent while it is not. */
-    endReason: Type.Optional(Text),
   },
-  { additionalProperties: false },
+  CLOSED,
+);
+
+const WithAll = Type.Object(
+  {
+    ...COMMON,
+    kind: Type.Literal('all'),
+    /** The templates that its owner may use; absent for all. */
+    templates: Type.Optional(Type.Array(Text)),
+    /** The resources that the client has subscribed to, by template. */
+    uris: Type.Record(Text, Type.Array(Text)),
+  },
+  CLOSED,
 );
 
 /** Read-only, but for objects with any names. */
@@ -68,7 +82,11 @@ type Frozen<T> = T extends readonly string[]
       ? T
       : { readonly [K in keyof T]: Frozen<T[K]> }
     : T;
-export type SessionValue = Frozen<Static<typeof SessionValueSchema>>;
+/** The session of a client with one template. */
+export type SessionValue = Frozen<Static<typeof WithTemplate>>;
+/** The session of a client with all templates together. Its sessions with single templates are not part of it. */
+export type AggregateSessionValue = Frozen<Static<typeof WithAll>>;
+export type AnySessionValue = SessionValue | AggregateSessionValue;
 
 /** `version`: another release wrote it. `size`: more than MAX_SESSION_BYTES. `damage`: it is not a written session. */
 export type SessionValueProblem = 'version' | 'size' | 'damage';
@@ -83,17 +101,17 @@ export class SessionValueError extends Error {
   }
 }
 
-const SHAPE = compileShape(SessionValueSchema, 'body');
+const SHAPE = compileShape(Type.Union([WithTemplate, WithAll]), 'body');
 
 /** The value as JSON text. SessionValueError `size`. */
-export function writeSession(value: SessionValue): string {
+export function writeSession(value: AnySessionValue): string {
   const text = JSON.stringify(value);
   checkSize(text);
   return text;
 }
 
 /** The value that `writeSession` wrote. SessionValueError. */
-export function readSession(text: string): SessionValue {
+export function readSession(text: string): AnySessionValue {
   checkSize(text);
   const value = parsed(text);
   const version = Object(value).version;

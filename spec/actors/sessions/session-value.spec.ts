@@ -49,7 +49,9 @@ test.after.each(async () => {
 function again(session: ClientSession): ClientSession {
   const text = writeSession(session.value);
   assert.is(text.includes(session.id), false, 'the id is a credential');
-  return after.sessions.restore(session.id, readSession(text));
+  const value = readSession(text);
+  if (value.kind !== 'template') throw new Error('another kind was written');
+  return after.sessions.restore(session.id, value);
 }
 
 /** Brings a session at the dedicated conversation of `a` into a state. */

@@ -12,7 +12,7 @@ import type { ListChange } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
-import { AggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
+import { AggregateSession, newAggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
 import type { McpSession, Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
@@ -36,7 +36,8 @@ function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
   );
   const templates = ['a', 'b'];
   const uses: unknown[] = [];
-  const session: AggregateSession = new AggregateSession(owner, PROFILE, PEER, {
+  const value = newAggregateSession(owner, PROFILE, PEER);
+  const session: AggregateSession = new AggregateSession(value, owner, PEER, {
     directory,
     backendsOf: of,
     templates: () => templates,

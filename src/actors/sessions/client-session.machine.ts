@@ -23,7 +23,7 @@ import { timeoutFor } from '../../balancing/policy.ts';
 import { backendTimeout } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type Delivered, type GatewayError } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { SessionValue } from '../../domain/session-value.ts';
+import { SESSION_VERSION, type SessionValue } from '../../domain/session-value.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { Binding } from './bindings.ts';
@@ -101,7 +101,15 @@ export function newSession(
   ownerId: string,
   profile: SessionValue['profile'],
 ): SessionValue {
-  return { version: 1, template, ownerId, profile, unsafe: 'no', uris: NO_URIS };
+  return {
+    version: SESSION_VERSION,
+    kind: 'template',
+    template,
+    ownerId,
+    profile,
+    unsafe: 'no',
+    uris: NO_URIS,
+  };
 }
 
 /** The session with this binding. */

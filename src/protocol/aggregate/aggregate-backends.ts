@@ -20,6 +20,7 @@ import {
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
 import { timer$ } from '../../domain/clock.ts';
+import { sessionLost } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import {
@@ -30,6 +31,7 @@ import {
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
+import type { AggregateSessionValue } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
 import type { Backends, Client, McpSession, Owner, SessionlessOptions } from '../ports.ts';
@@ -38,12 +40,18 @@ import { aggregateGreeting } from './aggregate-greeting.ts';
 import { AggregateLists, type AggregateListsOptions } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
-import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
+import {
+  AggregateSession,
+  type AggregateSessionDeps,
+  isAllowedFor,
+  newAggregateSession,
+} from './aggregate-session.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const PEERS_REMEMBERED = 100;
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
+const RIGHTS_CHANGED = 'the templates that its owner may use have changed';
 
 export type AggregateOptions = Omit<AggregateSessionDeps, 'directory'> &
   Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$'>;
@@ -70,7 +78,29 @@ export class AggregateBackends implements Backends {
   }
 
   async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
-    const session = new AggregateSession(owner, profile, this.#peer(owner), this.#sessionDeps);
+    const peer = this.#peer(owner);
+    const session = new AggregateSession(
+      newAggregateSession(owner, profile, peer),
+      owner,
+      peer,
+      this.#sessionDeps,
+    );
+    this.#options.sessions.add(session);
+    return session;
+  }
+
+  /**
+   * Makes a session again from its value, under the id that its client has, which was told what the value says. `owner`: its owner
+   * with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND when it is over or open, or its owner may
+   * use other templates than before; SESSION_LIMIT, SHUTTING_DOWN.
+   */
+  restore(id: string, value: AggregateSessionValue, owner: Owner): AggregateSession {
+    const { endReason, greeted } = value;
+    if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
+    if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
+    if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionLost(RIGHTS_CHANGED);
+    const peer = { ...greeted, greeting: {} };
+    const session = new AggregateSession(value, owner, peer, this.#sessionDeps, id);
     this.#options.sessions.add(session);
     return session;
   }
@@ -80,7 +110,7 @@ export class AggregateBackends implements Backends {
     const session = sessions.findAny(id);
     if (!(session instanceof AggregateSession)) return undefined;
     if (session.ownerId === owner.id && !session.isAllowedFor(owner)) {
-      void session.close('the templates that its owner may use have changed');
+      void session.close(RIGHTS_CHANGED);
       return undefined;
     }
     sessions.used(session);

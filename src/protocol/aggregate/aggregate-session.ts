@@ -1,5 +1,6 @@
 // The session of a legacy client with all templates together. It opens a session with a template at the first use of the template,
-// and another one after that session has ended; the client's own session continues.
+// and another one after that session has ended; the client's own session continues. What it is, is one plain value
+// (domain/session-value.ts); the sessions with templates are not part of that.
 
 import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
@@ -32,6 +33,7 @@ import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { ListChange, Peer } from '../../domain/mcp.ts';
+import { type AggregateSessionValue, greetedOf, SESSION_VERSION } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
@@ -57,19 +59,34 @@ export interface AggregateSessionDeps {
   readonly listChanges$: Observable<ListChange>;
 }
 
+const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
+
+/** The value of a new session. `peer`: what its client is told. */
+export function newAggregateSession(owner: Owner, profile: ClientProfile, peer: Peer): AggregateSessionValue {
+  const { id: ownerId, templates } = owner;
+  const restriction = templates === undefined ? {} : { templates: [...templates] };
+  const greeted = greetedOf(peer);
+  return { version: SESSION_VERSION, kind: 'all', ownerId, ...restriction, profile, greeted, uris: NO_URIS };
+}
+
+/** True when the owner may use the templates that it could use when the session was opened. */
+export function isAllowedFor({ templates }: AggregateSessionValue, owner: Owner): boolean {
+  return isDeepStrictEqual(templates && new Set(templates), owner.templates);
+}
+
 /** One client's session. Closing removes it from its table. */
 export class AggregateSession implements McpSession, SessionRecord {
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
-  readonly id = randomBytes(32).toString('base64url');
-  readonly profile: ClientProfile;
+  readonly id: string;
   readonly peer: Peer;
   readonly isShared = false;
   readonly ended$ = new ReplaySubject<string>(1);
   calls = 0;
-  logLevel: string | undefined;
   readonly #deps: AggregateSessionDeps;
+  #value: AggregateSessionValue;
+  /** The caller as it was checked last: it may use the templates of the value. */
   #owner: Owner;
   /** By template: its session, open or being opened. */
   readonly #inner = new Map<string, Promise<McpSession>>();
@@ -77,25 +94,45 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly #opened = new Subject<McpSession>();
   /** Sessions with templates that were deleted. */
   readonly #left = new Subject<McpSession>();
-  /** The subscribed resources by template, for its next session. */
-  readonly #uris = new Map<string, Set<string>>();
   #holds = 0;
-  #isOver = false;
+  /** The first time its client listens, sessions are opened at once: the session may have been read again. */
+  #hasListened = false;
 
-  constructor(owner: Owner, profile: ClientProfile, peer: Peer, deps: AggregateSessionDeps) {
+  /** `owner`: that of the value, for which `isAllowedFor` is true. `id`: that of a session which was read again. */
+  constructor(
+    value: AggregateSessionValue,
+    owner: Owner,
+    peer: Peer,
+    deps: AggregateSessionDeps,
+    id = randomBytes(32).toString('base64url'),
+  ) {
+    this.#value = value;
     this.#owner = owner;
-    this.profile = profile;
     this.peer = peer;
     this.#deps = deps;
+    this.id = id;
+  }
+
+  /** What the session is: it can be written, and made again from it (AggregateBackends.restore). */
+  get value(): AggregateSessionValue {
+    return this.#value;
   }
 
   get ownerId(): string {
-    return this.#owner.id;
+    return this.#value.ownerId;
+  }
+
+  get profile(): ClientProfile {
+    return this.#value.profile;
+  }
+
+  get logLevel(): string | undefined {
+    return this.#value.logLevel;
   }
 
   /** False when its owner may use other templates than at its start. */
   isAllowedFor(owner: Owner): boolean {
-    if (!isDeepStrictEqual(owner.templates, this.#owner.templates)) return false;
+    if (owner.templates !== this.#owner.templates && !isAllowedFor(this.#value, owner)) return false;
     this.#owner = owner; // the next comparison is one of references
     return true;
   }
@@ -118,7 +155,11 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   get messages$(): Observable<ServerMessage> {
-    const open$ = defer(() => from([...this.#open.values()]));
+    const open$ = defer(() => {
+      if (!this.#hasListened) this.#openSubscribed();
+      this.#hasListened = true;
+      return from([...this.#open.values()]);
+    });
     const messages$ = merge(open$, this.#opened, this.#reopened$).pipe(
       mergeMap((session) => heldWhileSubscribed(session, this.#left)),
     );
@@ -183,7 +224,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
-    this.#isOver = true;
+    this.#value = { ...this.#value, endReason: reason };
     this.ended$.next(reason);
     this.ended$.complete();
     this.#opened.complete();
@@ -191,6 +232,10 @@ export class AggregateSession implements McpSession, SessionRecord {
     // In several turns: there may be one for each template. One that is being opened ends when it is open.
     const closed = this.#deps.scheduler.each([...this.#open.values()], (session) => session.close());
     await Promise.allSettled([closed, ...this.#inner.values()]);
+  }
+
+  get #isOver(): boolean {
+    return this.#value.endReason !== undefined;
   }
 
   #used(): void {
@@ -260,7 +305,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   /** Sends the level to the open sessions, and to later ones when they open. */
   #setLevel(request: ExchangeRequest): Observable<Answer> {
     const level = request.params?.level;
-    this.logLevel = typeof level === 'string' ? level : undefined;
+    const { logLevel: _, ...rest } = this.#value;
+    this.#value = typeof level === 'string' ? { ...rest, logLevel: level } : rest;
     for (const session of this.#open.values()) this.#send(session, request);
     return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
   }
@@ -292,12 +338,15 @@ export class AggregateSession implements McpSession, SessionRecord {
     return ticks$(this.#deps.clock, REOPEN_MS).pipe(
       tap(() => {
         this.#leaveDeleted();
-        for (const [template, { size }] of this.#uris)
-          if (size > 0)
-            this.#sessionWith(template).catch((thrown) => this.#reopeningFailed(template, thrown));
+        this.#openSubscribed();
       }),
       ignoreElements(),
     );
+  }
+
+  #openSubscribed(): void {
+    for (const template of Object.keys(this.#value.uris))
+      this.#sessionWith(template).catch((thrown) => this.#reopeningFailed(template, thrown));
   }
 
   /** Sessions with deleted templates are held no longer: they expire when their calls have ended. */
@@ -312,32 +361,45 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** It is tried again, unless the template was deleted. */
   #reopeningFailed(template: string, thrown: unknown): void {
-    if (hasCode(thrown, 'TEMPLATE_NOT_FOUND')) this.#uris.delete(template);
+    if (hasCode(thrown, 'TEMPLATE_NOT_FOUND')) this.#setUris(template, []);
   }
 
   #noteResource(template: string, { method, params }: ExchangeRequest): void {
     const { uri } = params ?? {};
     if (typeof uri !== 'string') return;
-    const uris = this.#uris.get(template) ?? new Set();
-    if (method === 'resources/unsubscribe') uris.delete(uri);
-    else if (method === 'resources/subscribe' && uris.size < LIMITS.subscriptionsPerClient)
-      this.#uris.set(template, uris.add(uri));
+    const uris = this.#urisOf(template);
+    if (method === 'resources/unsubscribe') {
+      if (uris.includes(uri))
+        this.#setUris(
+          template,
+          uris.filter((each) => each !== uri),
+        );
+    } else if (method === 'resources/subscribe' && uris.length < LIMITS.subscriptionsPerClient) {
+      if (!uris.includes(uri)) this.#setUris(template, [...uris, uri]);
+    }
+  }
+
+  /** The subscribed resources of a template. */
+  #urisOf(template: string): readonly string[] {
+    return this.#value.uris[template] ?? [];
+  }
+
+  #setUris(template: string, uris: readonly string[]): void {
+    const { [template]: _, ...others } = this.#value.uris;
+    this.#value = { ...this.#value, uris: uris.length === 0 ? others : { ...others, [template]: [...uris] } };
   }
 
   /** Repeats what the client expects its server to remember. Refusals are ignored. */
   #restore(template: string, session: McpSession): void {
     const level = session.peer.capabilities.logging === undefined ? undefined : this.logLevel;
     if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
-    const uris = this.#uris.get(template) ?? new Set<string>();
     const subscribe = (uri: string): Observable<unknown> => {
-      if (!uris.has(uri)) return EMPTY; // the client has unsubscribed meanwhile
+      if (!this.#urisOf(template).includes(uri)) return EMPTY; // the client has unsubscribed meanwhile
       return session
         .exchange({ method: 'resources/subscribe', params: { uri } })
         .pipe(catchError(() => EMPTY));
     };
-    from([...uris])
-      .pipe(mergeMap(subscribe, CONCURRENT_REPEATS))
-      .subscribe();
+    from(this.#urisOf(template)).pipe(mergeMap(subscribe, CONCURRENT_REPEATS)).subscribe();
   }
 
   /** A refusal is ignored: that server keeps its own state. */
