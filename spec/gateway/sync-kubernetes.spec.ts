@@ -315,7 +315,10 @@ test('sends exactly the kinds of requests that the RBAC manifest allows', async 
   await gateway.followDeployments();
   await cluster.watched();
   const asked = new Set(cluster.seen.map((line) => line.split(' ', 2).join(' ')));
-  const manifest = await readFile(new URL('../../deploy/kubernetes-rbac.yaml', import.meta.url), 'utf8');
+  const manifest = await readFile(
+    new URL('../../deploy/kubernetes/components/sync/rbac.yaml', import.meta.url),
+    'utf8',
+  );
   const role = parseAllDocuments(manifest)
     .map((document) => document.toJS())
     .find(({ kind }) => kind === 'Role');
