@@ -369,6 +369,7 @@ const fullStdio: InstanceDefinition = {
   command: 'npx',
   args: ['-y', '@scope/server@1.2.3', 'a b'],
   env: { A: '1', B: '' },
+  secretEnv: ['A'],
   source: 'sync',
   nodeId: 'node-7f.example',
 };

@@ -37,6 +37,7 @@ test('accepts each field under each of its aliases', () => {
     args: ['a'],
     working_dir: '/srv',
     env_vars: { A: 'b' },
+    secret_env_vars: ['A'],
     headers: { 'X-A': 'b' },
     transport: 'http',
     era: 'legacy',

@@ -148,7 +148,12 @@ test('replaces an instance whose backend changed, and keeps it after other chang
   };
   const backends: Partial<InstanceDefinition>[] = [
     ...[{ endpoint: 'http://127.0.0.1:8/mcp' }, { command: 'run' }, { args: ['x'] }, { workingDir: '/srv' }],
-    ...[{ env: { KEY: 'v' } }, { headers: { authorization: 'v' } }, { nodeId: 'there' }],
+    ...[
+      { env: { KEY: 'v' } },
+      { secretEnv: ['A'] },
+      { headers: { authorization: 'v' } },
+      { nodeId: 'there' },
+    ],
     ...[{ transport: 'stdio' } as const, { serverId: 'other' }, { force: true } as const],
     { container: { engine: 'unix:///e', id: '1' } },
   ];

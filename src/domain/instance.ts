@@ -22,6 +22,8 @@ const ONLY_THESE_NAMES = { additionalProperties: false } as const;
 /** One line of Latin-1: every request with another header would fail. Source: RFC 9110 section 5.5. */
 const HEADER_TEXT = '^[\\t\\x20-\\x7e\\x80-\\xff]*$';
 
+const VARIABLE_NAME = '^[A-Za-z_][A-Za-z0-9_]*$';
+
 /** Fields of an instance as a caller writes them. Source: ADR 6. */
 export const InstanceInput = Type.Object(
   {
@@ -33,10 +35,14 @@ export const InstanceInput = Type.Object(
     args: Type.Optional(Type.Array(Type.String({ maxLength: 8192 }), { maxItems: 256 })),
     working_dir: Type.Optional(Type.String({ minLength: 1, maxLength: 4096 })),
     env_vars: Type.Optional(
-      Type.Record(Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }), Type.String({ maxLength: 32768 }), {
+      Type.Record(Type.String({ pattern: VARIABLE_NAME }), Type.String({ maxLength: 32768 }), {
         ...ONLY_THESE_NAMES,
         maxProperties: LIMITS.variablesPerInstance,
       }),
+    ),
+    /** Names of variables whose values are secret: no error and no line of output shows them. Others: ADR 154. */
+    secret_env_vars: Type.Optional(
+      Type.Array(Type.String({ pattern: VARIABLE_NAME }), { maxItems: LIMITS.variablesPerInstance }),
     ),
     headers: Type.Optional(
       Type.Record(
@@ -101,6 +107,8 @@ export interface InstanceDefinition {
   readonly args: readonly string[];
   readonly workingDir?: string;
   readonly env: Readonly<Record<string, string>>;
+  /** Names of variables whose values are secret whatever they are called. */
+  readonly secretEnv?: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   /** The only era that is spoken with it. Default: the server decides. */
   readonly era?: PinnedEra;

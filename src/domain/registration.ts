@@ -97,6 +97,7 @@ export function defineInstance(
     ...definedFields({ endpoint, command: program?.command, workingDir: input.working_dir }),
     args: program?.args ?? [],
     env: { ...input.env_vars },
+    ...secretNames(input.secret_env_vars),
     headers: { ...input.headers },
     ...pinnedEra(input.era),
     ...(input.force === true ? { force: true } : {}),
@@ -131,7 +132,7 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
 /** Refuses fields without effect, because the caller expects an effect. */
 function refuseUnused(input: InstanceInput, loc: Location): void {
   refuseEra(input.era, input.transport, loc);
-  const { endpoint, command, args, working_dir, env_vars, headers, force } = input;
+  const { endpoint, command, args, working_dir, env_vars, secret_env_vars, headers, force } = input;
   const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
   if (command === undefined) {
     if (isFilled(args)) throw configIncomplete('"args" are given, but the "command" is missing.');
@@ -139,6 +140,8 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
       throw invalid([...loc, 'working_dir'], 'Only a command has a working directory');
     if (force === true) throw invalid([...loc, 'force'], 'Only a command can be forced');
     if (isFilled(env_vars)) throw invalid([...loc, 'env_vars'], 'Only a command has environment variables');
+    if (isFilled(secret_env_vars))
+      throw invalid([...loc, 'secret_env_vars'], 'Only a command has environment variables');
   }
   if (endpoint === undefined && isFilled(headers))
     throw invalid([...loc, 'headers'], 'Only an endpoint has headers');
@@ -153,6 +156,10 @@ function refuseEra(era: InstanceInput['era'], transport: TransportKind | undefin
 
 function pinnedEra(era: InstanceInput['era']): Pick<InstanceDefinition, 'era'> {
   return era === undefined || era === 'auto' ? {} : { era };
+}
+
+function secretNames(names: readonly string[] = []): Pick<InstanceDefinition, 'secretEnv'> {
+  return names.length === 0 ? {} : { secretEnv: [...new Set(names)] };
 }
 
 function readProgram(

@@ -31,6 +31,7 @@ import type { DatabaseState } from '../registry/database-status.ts';
 import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
+import { shortSecrets } from '../transports/secrets.ts';
 import { checkEventName, checkedOptions, refusalOfTimeout } from './checked-input.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import type {
@@ -284,9 +285,10 @@ export class Gateway {
 
   #server(view: MemberView): Server {
     const { definitions, metrics } = this.#deps;
-    const { template, serverId, command } = view.definition;
+    const { template, serverId, command, env, secretEnv = [] } = view.definition;
     const { requires = [] } = definitions.get(template) ?? {};
-    const warnings = command === undefined ? [] : uncheckedRequirements(requires);
+    const warnings =
+      command === undefined ? [] : [...uncheckedRequirements(requires), ...shortSecrets({ env, secretEnv })];
     return { ...view, warnings, clients: metrics.clientsAt(serverId) };
   }
 

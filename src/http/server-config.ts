@@ -45,13 +45,20 @@ export function serverInput(
   const isComplete = own.endpoint !== undefined || own.command !== undefined;
   const values = checkedSettings(Object.fromEntries(settings), definition, isComplete);
   const connection = connectionOf(definition, values, isComplete);
-  const { env_vars: fromTemplate, headers: headersOfTemplate, ...rest } = connection;
+  const {
+    env_vars: fromTemplate,
+    secret_env_vars: secret = [],
+    headers: headersOfTemplate,
+    ...rest
+  } = connection;
   const variables = { ...fromTemplate, ...own.env_vars };
   const headers = { ...headersOfTemplate, ...own.headers };
+  const secretNames = [...new Set([...secret, ...(own.secret_env_vars ?? [])])];
   const input: InstanceInput = {
     ...rest,
     ...own,
     ...(Object.keys(variables).length === 0 ? {} : { env_vars: variables }),
+    ...(secretNames.length === 0 ? {} : { secret_env_vars: secretNames }),
     ...(Object.keys(headers).length === 0 ? {} : { headers }),
   };
   if (input.endpoint === undefined && input.command === undefined) {
@@ -72,8 +79,8 @@ function connectionOf(
   if (definition === undefined) return {};
   // Placeholders are not replaced, so that unfilled ones can be found.
   if (!isComplete) return instanceInputOf(definition, SCRATCH, values);
-  const { env: env_vars, headers } = mappedSettings(definition, values);
-  return { env_vars, headers };
+  const { env: env_vars, headers, secretEnv: secret_env_vars } = mappedSettings(definition, values);
+  return { env_vars, headers, secret_env_vars };
 }
 
 /** Names of the variables that a template declares: its environment, and those that its settings are mapped to. */

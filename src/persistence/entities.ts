@@ -36,7 +36,7 @@ export function tablesFor(kind: DatabaseKind) {
         source: id(16),
         nodeId: id(255).nullable(),
         fingerprint: id(128).nullable(),
-        /** `endpoint`, `command`, `args`, `workingDir`, `era`, `force`, `container`. */
+        /** `endpoint`, `command`, `args`, `workingDir`, `era`, `force`, `secretEnv`, `container`. */
         target: document(),
         /** Encrypted; null when there is none. */
         env: document().nullable(),

@@ -206,7 +206,7 @@ function ormSettings(session: OrmSession): SettingStore {
 
 type Target = Pick<
   InstanceDefinition,
-  'endpoint' | 'command' | 'args' | 'workingDir' | 'era' | 'force' | 'container'
+  'endpoint' | 'command' | 'args' | 'workingDir' | 'era' | 'force' | 'secretEnv' | 'container'
 >;
 
 /** Without the key. */
@@ -214,8 +214,8 @@ function rowOfInstance(
   definition: InstanceDefinition,
 ): Omit<Columns<InstanceRow>, SecretField | 'template' | 'id'> {
   const { template, id, env, headers, locked, ...others } = definition;
-  const { endpoint, command, args, workingDir, era, force, container, ...own } = others;
-  const target = toDocument({ endpoint, command, args, workingDir, era, force, container });
+  const { endpoint, command, args, workingDir, era, force, secretEnv, container, ...own } = others;
+  const target = toDocument({ endpoint, command, args, workingDir, era, force, secretEnv, container });
   return columnsOf({ nodeId: undefined, fingerprint: undefined, ...own, target });
 }
 

@@ -44,6 +44,7 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
   args: ['args'],
   working_dir: ['working_dir', 'cwd'],
   env_vars: ['env_vars', 'env', 'environment'],
+  secret_env_vars: ['secret_env_vars'],
   headers: ['headers'],
   transport: ['transport', 'type'],
   era: ['era'],
@@ -200,6 +201,7 @@ function removeUnused(fields: Map<string, EntryValue>, problems: string[]): void
   for (const [field, needed] of [
     ['working_dir', 'command'],
     ['env_vars', 'command'],
+    ['secret_env_vars', 'command'],
     ['force', 'command'],
     ['headers', 'endpoint'],
   ] as const) {

@@ -241,7 +241,7 @@ const BACKEND = [
     'era',
     'force',
   ] as const),
-  ...(['container', 'env', 'headers'] as const),
+  ...(['container', 'env', 'secretEnv', 'headers'] as const),
 ];
 
 /** Unique, and no server id, because template names contain no slash. */

@@ -52,7 +52,15 @@ export type TemplateDefinition = Static<typeof TemplateFile>;
 /** The fields that apply to its instances, whatever registered them. */
 export type TemplateRules = Pick<
   TemplateDefinition,
-  'id' | 'environment' | 'requires' | 'ports' | 'command' | 'args' | 'transport' | 'load_balancer'
+  | 'id'
+  | 'environment'
+  | 'config_schema'
+  | 'requires'
+  | 'ports'
+  | 'command'
+  | 'args'
+  | 'transport'
+  | 'load_balancer'
 >;
 
 /** An unusable definition. `issues` has one line per fault, `message` all of them. */

@@ -8,7 +8,7 @@ import { commandWords } from '../domain/command.ts';
 import type { InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import { fillPlaceholders, hasPlaceholder, type TemplateDefinition } from './definition.ts';
-import { mappedSettings, type SettingValues, withDefaults } from './settings.ts';
+import { mappedSettings, type SettingValues, secretVariables, withDefaults } from './settings.ts';
 
 /**
  * The input that registers an instance of a template, with placeholders filled. A command is split into words first,
@@ -37,7 +37,11 @@ export function instanceInputOf(
   const words = 'words' in split ? split.words : []; // reading the definition proved that it can be split
   const [program = '', ...args] = [...words, ...mapped.args].map(fill);
   const variables = filled({ ...environment, ...mapped.env });
-  return { ...target, command: program, args, ...(isEmpty(variables) ? {} : { env_vars: variables }) };
+  return {
+    ...{ ...target, command: program, args },
+    ...(isEmpty(variables) ? {} : { env_vars: variables }),
+    ...(isEmpty(mapped.secretEnv) ? {} : { secret_env_vars: mapped.secretEnv }),
+  };
 }
 
 function isEmpty(texts: object): boolean {
@@ -75,14 +79,17 @@ export function launchOf<L extends Launch>(launch: L, options: LaunchOptions = {
 
 /**
  * Adds the variables of the template's `environment` that the instance does not set, except those with a
- * placeholder, which has no value for an instance that was registered by its command.
+ * placeholder, which has no value for an instance that was registered by its command. The variables of its sensitive
+ * settings are secret.
  */
 export function withTemplateEnvironment(
   definition: InstanceDefinition,
-  { environment = {} }: Pick<TemplateDefinition, 'environment'>,
+  template: Pick<TemplateDefinition, 'environment' | 'config_schema'>,
 ): InstanceDefinition {
+  const { environment = {} } = template;
   const defaults = Object.entries(environment).filter(([, value]) => !hasPlaceholder(value));
-  return { ...definition, env: { ...Object.fromEntries(defaults), ...definition.env } };
+  const env = { ...Object.fromEntries(defaults), ...definition.env };
+  return { ...definition, env, secretEnv: [...(definition.secretEnv ?? []), ...secretVariables(template)] };
 }
 
 function findProgram(name: string, version: string | undefined, from: string): string | undefined {

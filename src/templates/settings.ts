@@ -15,10 +15,13 @@ export interface TemplateSetting {
   readonly argument: string | undefined;
   readonly header: string | undefined;
   readonly separator: string | undefined;
+  readonly isSecret: boolean;
 }
 
+type Schemas = Pick<TemplateDefinition, 'config_schema' | 'environment'>;
+
 /** The settings in the order of the schema, which is also the order of the words. */
-export function settingsOf(definition: TemplateDefinition | undefined): readonly TemplateSetting[] {
+export function settingsOf(definition: Schemas | undefined): readonly TemplateSetting[] {
   const { config_schema: schema, environment = {} } = definition ?? {};
   return Object.entries(isJsonObject(schema?.properties) ? schema.properties : {}).map(([name, written]) => {
     const property = isJsonObject(written) ? withDefinition(written, schema) : written;
@@ -27,7 +30,8 @@ export function settingsOf(definition: TemplateDefinition | undefined): readonly
     const capitals = name.toUpperCase();
     const declared = Object.hasOwn(environment, capitals) ? capitals : undefined;
     // Every user of the machine can read the words of a command.
-    const option = rules.sensitive === true ? undefined : rules.command_arg;
+    const isSecret = rules.sensitive === true;
+    const option = isSecret ? undefined : rules.command_arg;
     return {
       name,
       schema: property,
@@ -35,8 +39,16 @@ export function settingsOf(definition: TemplateDefinition | undefined): readonly
       argument: option === true ? '' : text(option),
       header: text(rules.header_mapping),
       separator: text(rules.env_separator),
+      isSecret,
     };
   });
+}
+
+/** Names of the variables that the template's settings declare as secret. */
+export function secretVariables(definition: Schemas | undefined): string[] {
+  return settingsOf(definition).flatMap(({ isSecret, variable }) =>
+    isSecret && variable !== undefined ? [variable] : [],
+  );
 }
 
 /** The property with the definition of the schema that it refers to. */
@@ -80,7 +92,7 @@ export function withDefaults(definition: TemplateDefinition, values: SettingValu
   return { ...Object.fromEntries(defaults), ...values };
 }
 
-/** Puts each value in its place, without checks; `unmapped` names the values without a place. */
+/** Puts each value in its place, without checks; `unmapped` names the values without a place, `secretEnv` secret variables. */
 export function mappedSettings(definition: TemplateDefinition, values: SettingValues) {
   const args: string[] = [];
   const env: Record<string, string> = {};
@@ -92,8 +104,9 @@ export function mappedSettings(definition: TemplateDefinition, values: SettingVa
     if (header !== undefined) headers[header] = textOf(value, separator);
     if (argument !== undefined) args.push(...wordsOf(value, argument, separator));
   }
+  const secretEnv = given.flatMap(({ isSecret, variable }) => (isSecret && variable ? [variable] : []));
   const unmapped = given.filter((setting) => !isMapped(setting)).map(({ name }) => name);
-  return { args, env, headers, unmapped };
+  return { args, env, headers, unmapped, secretEnv };
 }
 
 function isMapped({ variable, argument, header }: TemplateSetting): boolean {

@@ -64,6 +64,7 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     era,
     force,
     env_vars: withSecrets && !isEmpty(env) ? allEscaped(env) : undefined,
+    secret_env_vars: instance.secretEnv,
     headers: withSecrets && !isEmpty(headers) ? allEscaped(headers) : undefined,
     weight,
     metadata: isEmpty(metadata) ? undefined : metadata,

@@ -64,6 +64,8 @@ export const InstanceRecord = named('InstanceRecord', {
   era: Type.Optional(Type.Enum(['legacy', 'modern'])),
   force: Type.Optional(Type.Boolean()),
   env_vars: masks({}),
+  /** Names of variables that are secret whatever they are called. */
+  secret_env_vars: Type.Optional(Type.Array(Type.String())),
   headers: masks({ Authorization: '***' }),
   metadata: Type.Record(Type.String(), Type.Unknown(), { examples: [{ team: 'search' }] }),
   source: Type.Enum(['api', 'file', 'sync']),
@@ -117,6 +119,7 @@ function recordOf(server: Server, viewer: Principal): InstanceRecord {
     ...(definition.era === undefined ? {} : { era: definition.era }),
     ...(definition.force === true ? { force: true } : {}),
     env_vars: masked(definition.env),
+    ...(definition.secretEnv === undefined ? {} : { secret_env_vars: [...definition.secretEnv] }),
     headers: masked(definition.headers),
     metadata: { ...definition.metadata },
     source: definition.source,

@@ -23,6 +23,7 @@ import { LIMITS } from '../../domain/limits.ts';
 import { resultEvent } from '../../domain/list-pages.ts';
 import { CANCELLED, isCustomNotice, LISTEN, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
 import { callerTokenOf, paramsForCaller, reportsProgress, textWithToken } from '../handshake.ts';
+import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed, OpenOptions } from '../transport.ts';
 import {
   type AnswerEnding,
@@ -34,7 +35,6 @@ import {
 import type { HttpConnection } from './http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from './http-failures.ts';
 import type { HttpSession } from './http-session.ts';
-import { errorWithoutSecrets } from './refusal-text.ts';
 import { areTooLarge, TOO_LARGE, type ToolHeaders } from './tool-headers.ts';
 
 /** Wait for the rest of a stream when the backend names none, as in the SDKs. */

@@ -4,16 +4,17 @@
 import type { ByteBudget, InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { secretsOf } from '../secrets.ts';
 import type { OpenOptions } from '../transport.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { type Connector, guardedConnector } from './connector.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import type { HttpAnswer, Sender, Sending } from './http-answer.ts';
-import { PLAIN_TEXT, refusalText, secretsOf } from './refusal-text.ts';
+import { PLAIN_TEXT, refusalText } from './refusal-text.ts';
 import { RequestWriter } from './request-writer.ts';
 
 type EndpointDefinition = Pick<InstanceDefinition, 'endpoint' | 'headers'> &
-  Partial<Pick<InstanceDefinition, 'env'>>;
+  Partial<Pick<InstanceDefinition, 'env' | 'secretEnv'>>;
 
 export type Headers = Sending['headers'];
 
@@ -47,12 +48,13 @@ export class HttpConnection implements Sender {
   #lastId = 0;
 
   constructor(
-    { endpoint = '', headers, env = {} }: EndpointDefinition,
+    definition: EndpointDefinition,
     { isDenied, answers, waitingBytes }: Pick<OpenOptions, 'isDenied' | 'answers' | 'waitingBytes'>,
   ) {
     this.waitingBytes = waitingBytes;
     this.#answers = answers;
-    this.secrets = secretsOf({ endpoint, headers, env });
+    this.secrets = secretsOf(definition);
+    const { endpoint = '', headers } = definition;
     const url = new URL(endpoint);
     this.path = url.pathname;
     this.origin = url.origin;

@@ -16,7 +16,7 @@ import { type AnswerEnding, type AnswerSink, HttpAnswer } from '../http/http-ans
 import type { HttpConnection } from '../http/http-connection.ts';
 import { answeredStatus, answerMissing, connectionClosed } from '../http/http-failures.ts';
 import { UnawaitedMessages } from '../http/http-handshake.ts';
-import { errorWithoutSecrets } from '../http/refusal-text.ts';
+import { errorWithoutSecrets } from '../secrets.ts';
 import type { Closed } from '../transport.ts';
 
 const LONGEST_TARGET = 2_048;

@@ -13,7 +13,7 @@ import type { OpenOptions } from '../transport.ts';
 import { groupRuns, killGroup, killTree, ownsGroup } from './process-group.ts';
 
 /** A program to run. Arguments are passed unchanged: there is no shell. `env`: see childEnvironment. */
-export type Program = Pick<InstanceDefinition, 'args' | 'workingDir' | 'container' | 'env'> & {
+export type Program = Pick<InstanceDefinition, 'args' | 'workingDir' | 'container' | 'env' | 'secretEnv'> & {
   readonly command: string;
 };
 

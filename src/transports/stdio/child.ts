@@ -7,6 +7,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { settlesWithin } from '../../domain/clock.ts';
 import { messageOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { cutWithoutSecrets, longestOf, programSecrets, withoutSecrets } from '../secrets.ts';
 import type { OpenOptions } from '../transport.ts';
 import {
   LAST_WAIT_MS,
@@ -43,7 +44,7 @@ export class Child {
    */
   readonly exited: Promise<string>;
   /** The last lines of its stderr, and lines of stdout that are added: some programs write there why they do not run. */
-  readonly tail = new LineTail();
+  readonly tail = new LineTail(() => this.secrets);
   readonly #ladder: KillLadder;
   readonly #givenUp = Promise.withResolvers<string>();
   /** Ends what is left of its pipes, or of the connections to its engine. */
@@ -51,12 +52,15 @@ export class Child {
   /** Undefined when it could not be started. */
   readonly #started: Promise<RunningProgram | undefined>;
   #program: RunningProgram | undefined;
+  readonly #env: Pick<Program, 'env' | 'secretEnv'>;
+  #secrets: readonly string[] | undefined;
   #hasExited = false;
   #swept: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
 
   constructor(program: Program, options: ChildOptions = {}) {
     this.#ladder = options.ladder ?? { stdinEndMs: LIMITS.stdinEndMs, terminateMs: LIMITS.terminateMs };
+    this.#env = program;
     const starting = this.#start(program, options);
     const follow = (running: RunningProgram) => this.#follow(running, options);
     // A process of this machine runs already, and must not run unwatched.
@@ -74,6 +78,12 @@ export class Child {
   /** Process id on this machine while it runs, else null; null where it is unknown. */
   get pid(): number | null {
     return this.#hasExited ? null : (this.#program?.pid ?? null);
+  }
+
+  /** What its errors and its output must not show; made for the first of them. */
+  get secrets(): readonly string[] {
+    this.#secrets ??= programSecrets(this.#env);
+    return this.#secrets;
   }
 
   /** Writes to stdin. `done` is called once: without an error when all of it was written. Never throws. */
@@ -148,34 +158,56 @@ export class Child {
 /** The end of a program that SIGKILL does not end, such as one of another user. */
 const NOT_STOPPED = 'could not be stopped';
 
-/** The last lines of a text stream, bounded by LIMITS, without empty ones: for operators, no decision depends on them. */
+/**
+ * The last lines of a text stream, bounded by LIMITS, without empty ones and without the secrets of the program: for operators, no
+ * decision depends on them.
+ */
 export class LineTail {
+  readonly #secrets: () => readonly string[];
   readonly #decoder = new StringDecoder('utf8');
   /** As they were written: programs may write far more lines than anyone reads. */
   #finished: string[] = [];
   #unfinished = '';
 
+  constructor(secrets: () => readonly string[] = () => []) {
+    this.#secrets = secrets;
+  }
+
   write(chunk: Buffer): void {
     const lines = (this.#unfinished + this.#decoder.write(chunk)).split('\n');
-    this.#unfinished = cut(lines.pop() ?? '');
+    this.#unfinished = this.#head(lines.pop() ?? '');
     for (const line of lines.filter(hasText).slice(-LIMITS.stderrLines)) this.#keep(line);
   }
 
   /** Takes a whole line of another stream, which comes before an incomplete line of this one. */
   add(line: Buffer): void {
-    const text = line.toString('utf8', 0, LIMITS.stderrLineCharacters * LONGEST_CHARACTER);
+    const text = line.toString('utf8', 0, this.#mostUnits() * LONGEST_CHARACTER);
     if (hasText(text)) this.#keep(text);
   }
 
   #keep(line: string): void {
-    this.#finished.push(cut(line));
+    this.#finished.push(line.length > LIMITS.stderrLineCharacters ? this.#cut(line) : line);
     if (this.#finished.length > 2 * LIMITS.stderrLines) this.#finished.splice(0, LIMITS.stderrLines);
   }
 
   /** Oldest first, including an incomplete last line. */
   get lines(): readonly string[] {
-    const lines = [...this.#finished, this.#unfinished].map(readable).filter((line) => line !== '');
-    return lines.slice(-LIMITS.stderrLines);
+    const lines = [...this.#finished, this.#cut(this.#unfinished)];
+    const shown = lines.map((line) => withoutSecrets(readable(line), this.#secrets()));
+    return shown.filter((line) => line !== '').slice(-LIMITS.stderrLines);
+  }
+
+  #cut(line: string): string {
+    return cutWithoutSecrets(readable(this.#head(line)), LIMITS.stderrLineCharacters, this.#secrets());
+  }
+
+  /** Enough of a line to find the secrets in what is shown of it. */
+  #head(line: string): string {
+    return line.length > LIMITS.stderrLineCharacters ? line.slice(0, this.#mostUnits()) : line;
+  }
+
+  #mostUnits(): number {
+    return LIMITS.stderrLineCharacters + longestOf(this.#secrets());
   }
 }
 
@@ -185,10 +217,6 @@ function hasText(line: string): boolean {
 
 /** Most bytes of a character in UTF-8. */
 const LONGEST_CHARACTER = 4;
-
-function cut(line: string): string {
-  return line.slice(0, LIMITS.stderrLineCharacters);
-}
 
 /** Removes colours, which some programs write without a terminal, and half a character at the cut. */
 function readable(line: string): string {

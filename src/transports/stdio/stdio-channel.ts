@@ -24,7 +24,7 @@ import {
   type PendingExchange,
 } from '../channel.ts';
 import type { HandshakeChannel } from '../handshake.ts';
-import { errorWithoutSecrets, secretsOf, secretVariables } from '../http/refusal-text.ts';
+import { errorWithoutSecrets } from '../secrets.ts';
 import {
   CLOSED_BY_GATEWAY,
   type Closed,
@@ -62,9 +62,6 @@ export class StdioChannel extends Channel {
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
   readonly #command: CommandHistory;
-  readonly #env: Program['env'];
-  /** Made for the first error. */
-  #secrets: readonly string[] | undefined;
   /** When the last cancellation was sent, on the monotonic clock. */
   #cancelledAtMs = Number.NEGATIVE_INFINITY;
   #answeredCalls = 0;
@@ -84,7 +81,6 @@ export class StdioChannel extends Channel {
     this.isIndependent = isIndependent ?? isDedicated;
     this.#answers = answers;
     this.#command = history?.command ?? {};
-    this.#env = program.env;
     const listener: LineListener = {
       onLine: (line) => this.#receive(line),
       onOversize: (line) => this.#receiveOversize(line),
@@ -189,8 +185,7 @@ export class StdioChannel extends Channel {
   /** Errors for callers do not show the secrets that the program got. */
   override receive(message: BackendMessage): void {
     if (message.kind === 'error') {
-      this.#secrets ??= secretsOf({ headers: {}, env: secretVariables(this.#env) });
-      super.receive({ ...message, error: errorWithoutSecrets(message.error, this.#secrets) });
+      super.receive({ ...message, error: errorWithoutSecrets(message.error, this.#child.secrets) });
     } else super.receive(message);
   }
 

@@ -1,0 +1,153 @@
+// The secrets that an instance got from the gateway, and how they are hidden in what its server says: `***` stands for each one in
+// errors, texts of refusals and lines of output. Results pass unchanged.
+
+import type { InstanceDefinition } from '../domain/instance.ts';
+import type { JsonRpcError } from '../domain/jsonrpc.ts';
+
+/** A shorter value is not a secret, and stands in many texts. */
+const SHORTEST_SECRET = 3;
+/** A shorter one may be a part of other words, and is only hidden as a whole one. */
+const SHORTEST_PART = 5;
+const NO_SECRETS: ReadonlySet<string> = new Set(['true', 'false', 'null', 'none', 'yes', 'off']);
+
+/** The text with `***` for each secret. */
+export function withoutSecrets(text: string, secrets: readonly string[]): string {
+  return secrets.reduce((hidden, secret) => hidden.replaceAll(patternOf(secret), '***'), text);
+}
+
+/** The first `units` of the text without secrets. They are hidden before it is cut, so that no part of one remains. */
+export function cutWithoutSecrets(text: string, units: number, secrets: readonly string[]): string {
+  const read = text.slice(0, units + longestOf(secrets));
+  const hidden = withoutSecrets(read, secrets);
+  return hidden.slice(0, Math.max(0, hidden.length - Math.max(0, read.length - units)));
+}
+
+export function longestOf(secrets: readonly string[]): number {
+  return secrets.reduce((most, { length }) => Math.max(most, length), 0);
+}
+
+function patternOf(secret: string): string | RegExp {
+  if (secret.length >= SHORTEST_PART) return secret;
+  return new RegExp(`(?<![A-Za-z0-9])${secret.replace(/[^A-Za-z0-9]/g, '\\$&')}(?![A-Za-z0-9])`, 'g');
+}
+
+/** An error of a server with `***` for each secret in its message and in the texts and numbers of its data. */
+export function errorWithoutSecrets(error: JsonRpcError, secrets: readonly string[]): JsonRpcError {
+  if (secrets.length === 0) return error;
+  const { data, ...rest } = error;
+  const shown = { ...rest, message: withoutSecrets(error.message, secrets) };
+  if (data === undefined) return shown;
+  const written = JSON.stringify(data);
+  const hidden = written.replace(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?/g, (token) => {
+    const plain = token.startsWith('"') ? String(JSON.parse(token)) : token;
+    const safe = withoutSecrets(plain, secrets);
+    return safe === plain ? token : JSON.stringify(safe);
+  });
+  return { ...shown, data: hidden === written ? data : JSON.parse(hidden) };
+}
+
+interface Credentials {
+  readonly endpoint?: string;
+  readonly headers: InstanceDefinition['headers'];
+  readonly env?: InstanceDefinition['env'];
+  readonly secretEnv?: InstanceDefinition['secretEnv'];
+}
+
+/**
+ * The values of headers and variables of an instance and of the query of its endpoint, as servers may repeat them: whole, a credential
+ * without its scheme, the name and password of Basic, each cookie, lines and items of a secret variable, and with the escapes of JSON,
+ * URLs and HTML. Longest first.
+ */
+export function secretsOf({
+  endpoint = '',
+  headers,
+  env = {},
+  secretEnv = [],
+}: Credentials): readonly string[] {
+  const query = URL.canParse(endpoint) ? [...new URL(endpoint).searchParams.values()] : [];
+  const items = secretEnv.flatMap((name) => itemsOf(env[name] ?? ''));
+  const values = [...Object.values(headers).flatMap(partsOf), ...Object.values(env), ...items, ...query];
+  const written = values.flatMap((value) => [
+    value,
+    JSON.stringify(value).slice(1, -1),
+    encodeURIComponent(value.toWellFormed()),
+    value.replace(/[&<>"']/g, (sign) => HTML_SIGNS[sign] ?? sign),
+  ]);
+  return [...new Set(written)].filter(isHidden).sort((one, other) => other.length - one.length);
+}
+
+/** One line for each secret variable whose value cannot be hidden. */
+export function shortSecrets({ env, secretEnv = [] }: ProgramVariables): string[] {
+  const short = secretEnv.filter(
+    (name) => env[name] !== undefined && env[name] !== '' && !isHidden(env[name]),
+  );
+  return short.map(
+    (name) => `the value of ${name} is too short or too common a word to be hidden in errors and output`,
+  );
+}
+
+function isHidden(value: string): boolean {
+  return value.length >= SHORTEST_SECRET && !NO_SECRETS.has(value);
+}
+
+/**
+ * What the errors and the output of a program must not show: the variables that are declared secret, those with names of credentials,
+ * and the passwords in URLs. Not all variables, because programs name the folders, modes and levels that they got.
+ */
+export function programSecrets({ env, secretEnv = [] }: ProgramVariables): readonly string[] {
+  const named = Object.entries(env).filter(
+    ([name]) => secretEnv.includes(name) || (SECRET_NAME.test(name) && !NAMED_PLACE.test(name)),
+  );
+  const inUrls = Object.entries(env).flatMap(([name, value]) => {
+    const { password = '' } = URL.canParse(value) ? new URL(value) : {};
+    return [
+      [`${name} as written`, password],
+      [`${name} decoded`, decodedPart(password)],
+    ];
+  });
+  return secretsOf({ headers: {}, env: Object.fromEntries([...named, ...inUrls]), secretEnv });
+}
+
+type ProgramVariables = Pick<InstanceDefinition, 'env' | 'secretEnv'>;
+
+const SECRET_NAME =
+  /key|token(?!s|_?(?:limit|count))|secret|passw|passphrase|pwd|credential|auth(?!or)|cookie|(?:^|_)(?:pat|pass|pin|dsn)(?:_|$)/i;
+/** A file or a folder that has the secret. */
+const NAMED_PLACE = /(?:path|file|dir|folder|home|sock|url|uri|host|user|name|type|mode|level|enabled)$/i;
+
+function decodedPart(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // it is not escaped
+  }
+}
+
+const HTML_SIGNS: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  "'": '&#39;',
+};
+
+/** The lines and list items of a value, and the values in JSON; not those that may be parts of other words. */
+function itemsOf(value: string): readonly string[] {
+  const items = value.split(/[\r\n,;|]+/).map((item) => item.trim());
+  const inJson: string[] = [];
+  if (/^[{[]/.test(value))
+    try {
+      JSON.parse(value, (_name, each: unknown) => void inJson.push(String(each)));
+    } catch {
+      // it only begins like JSON
+    }
+  return [...items, ...inJson].filter(({ length }) => length >= SHORTEST_PART);
+}
+
+function partsOf(header: string): string[] {
+  const [, scheme = '', credential = ''] = /^(\S+) +(.+)$/.exec(header) ?? [];
+  const parts = [header, credential, ...header.split(/; */).map((cookie) => cookie.replace(/^[^=]*=/, ''))];
+  if (scheme.toLowerCase() !== 'basic') return parts;
+  const plain = Buffer.from(credential, 'base64').toString('utf8');
+  return [...parts, plain, ...plain.split(/:(.*)/s)];
+}
