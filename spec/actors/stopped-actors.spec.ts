@@ -149,7 +149,7 @@ test('the machine of a client session that is stopped searches no longer', async
   const host = {
     group: harness.fleet.group('t'),
     now: () => 0,
-    ...{ isListened: true, isCalling: false, isAwaited: false },
+    ...{ isListened: true, isCalling: false, isPart: false, isAwaited: false },
     find: (signal: AbortSignal) => {
       signal.addEventListener('abort', () => aborted.resolve());
       return new Promise<never>(() => {});

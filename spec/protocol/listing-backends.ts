@@ -6,7 +6,13 @@ import type { ClientProfile } from '../../src/domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
-import type { Client, McpSession, Owner, SessionlessOptions } from '../../src/protocol/ports.ts';
+import type {
+  Client,
+  McpSession,
+  Owner,
+  SessionlessOptions,
+  SessionOpening,
+} from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
 import { ScriptedBackends, ScriptedSession } from './scripted-backends.ts';
@@ -31,6 +37,7 @@ export const shownTool = (name: string) => ({ name, inputSchema: { type: 'object
 export class ListingBackends extends ScriptedBackends {
   readonly asked: (ExchangeRequest & Pick<SessionlessOptions, 'instanceId'>)[] = [];
   readonly sessions: ListingSession[] = [];
+  readonly openings: SessionOpening[] = [];
   lists: Lists;
   /** Replaces the answer of every exchange. */
   instead: Observable<Answer> | undefined;
@@ -49,7 +56,12 @@ export class ListingBackends extends ScriptedBackends {
     return this.lists.tools?.find((tool) => tool.name === name) === undefined ? undefined : { name };
   }
 
-  override async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
+  override async openSession(
+    owner: Owner,
+    profile: ClientProfile,
+    opening: SessionOpening = {},
+  ): Promise<McpSession> {
+    this.openings.push(opening);
     const session = new ListingSession(this, owner.id, profile);
     this.sessions.push(session);
     return session;

@@ -14,6 +14,7 @@ import type {
   Owner,
   Reservation,
   SessionlessOptions,
+  SessionOpening,
 } from '../../src/protocol/ports.ts';
 import { AnsweredExchange, PEER as SILENT_PEER } from '../helpers/scripted-transport.ts';
 
@@ -214,7 +215,7 @@ export class ScriptedBackends implements Backends {
     return undefined;
   }
 
-  openSession(_owner: Owner, _profile: ClientProfile, _signal?: AbortSignal): Promise<McpSession> {
+  openSession(_owner: Owner, _profile: ClientProfile, _opening?: SessionOpening): Promise<McpSession> {
     throw new Error('no modern client opens a session');
   }
 }
@@ -236,7 +237,7 @@ export class SessionBackends extends ScriptedBackends {
   override async openSession(
     owner: Owner,
     profile: ClientProfile,
-    signal?: AbortSignal,
+    { signal }: SessionOpening = {},
   ): Promise<McpSession> {
     this.opened.push(profile);
     this.signals.push(signal);

@@ -16,7 +16,7 @@ import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
-import type { Backends, McpSession, Owner, SessionlessOptions } from '../protocol/ports.ts';
+import type { Backends, McpSession, Owner, SessionlessOptions, SessionOpening } from '../protocol/ports.ts';
 
 export interface BackendDeps {
   readonly clock: Clock;
@@ -79,8 +79,8 @@ export class TemplateBackends implements Backends {
     return fleet.group(this.#template).noneHealthy();
   }
 
-  openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession> {
-    return this.#deps.sessions.open(this.#template, owner.id, profile, signal, this.#lists);
+  openSession(owner: Owner, profile: ClientProfile, opening?: SessionOpening): Promise<McpSession> {
+    return this.#deps.sessions.open(this.#template, owner.id, profile, { ...opening, lists: this.#lists });
   }
 
   session(id: string): McpSession | undefined {

@@ -32,9 +32,9 @@ export interface Backends {
   noneHealthy?(): GatewayError;
   /**
    * Opens a session for a legacy client, at an instance that the strategy chooses. NO_HEALTHY_INSTANCE, SESSION_LIMIT,
-   * QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE. When `signal` aborts it rejects, and no session is left open.
+   * QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE.
    */
-  openSession(owner: Owner, profile: ClientProfile, signal?: AbortSignal): Promise<McpSession>;
+  openSession(owner: Owner, profile: ClientProfile, opening?: SessionOpening): Promise<McpSession>;
   /**
    * The session of that id at this path; the endpoint compares the owner. `owner`: the caller with its current permissions. A
    * session of that owner which was opened with others ends.
@@ -60,6 +60,13 @@ export interface Backends {
    * client.
    */
   relistTool(name: string, owner?: Owner): void;
+}
+
+export interface SessionOpening {
+  /** When it aborts, the opening rejects, and no session is left open. */
+  readonly signal?: AbortSignal | undefined;
+  /** It is a part of the session of a client with all templates. Where another session would end, it begins anew at an instance. */
+  readonly isPart?: boolean | undefined;
 }
 
 export interface Client {

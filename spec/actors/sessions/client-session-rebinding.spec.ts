@@ -327,7 +327,7 @@ test('another session finds out the eras of a program when the first one is abor
   await harness.add('a', { peer: FULL_MODERN, fields: STDIO });
   const { signals } = harness.freeze('a');
   const first = new AbortController();
-  const opening = [harness.sessions.open('t', 'first', ASKABLE, first.signal)];
+  const opening = [harness.sessions.open('t', 'first', ASKABLE, { signal: first.signal })];
   for (let n = 0; n < 3; n += 1) opening.push(harness.openSession(ASKABLE, `owner ${n}`));
   const codes = opening.map((session) => session.catch(codeOf));
   await settled();

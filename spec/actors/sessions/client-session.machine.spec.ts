@@ -30,6 +30,7 @@ class FakeHost implements SessionHost {
   isListened = false;
   isCalling = false;
   isAwaited = true;
+  isPart = false;
   settling = Promise.withResolvers<Binding>();
   signal: AbortSignal | undefined;
   get group() {

@@ -64,7 +64,7 @@ test('sends list requests, and no others, through the lists of its template', as
     },
     withNotices: (messages$) => messages$,
   };
-  const session = await harness.sessions.open('t', 'ann', PLAIN, undefined, lists);
+  const session = await harness.sessions.open('t', 'ann', PLAIN, { lists });
   await resultOf(ask(session, { method: 'tools/list' }));
   await resultOf(ask(session, 'read'));
   assert.equal(asked, ['tools/list of ann']);
@@ -234,7 +234,9 @@ test('there are no events of a session that was never open', async () => {
   await harness.add('a', { fields: HTTP });
   harness.backend('a').openUpstream = () => new Promise(() => undefined);
   const leaving = new AbortController();
-  const opening = harness.sessions.open('t', 'somebody', PLAIN, leaving.signal).catch(() => 'called off');
+  const opening = harness.sessions
+    .open('t', 'somebody', PLAIN, { signal: leaving.signal })
+    .catch(() => 'called off');
   await settled();
   leaving.abort();
   assert.is(await opening, 'called off');

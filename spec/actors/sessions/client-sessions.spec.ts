@@ -251,7 +251,7 @@ test('an opening whose client disconnects is aborted, and no longer counts', asy
   for (const id of ['a', 'b']) await harness.add(id, { fields: HTTP });
   const frozen = ['a', 'b'].map((id) => harness.freeze(id));
   const client = new AbortController();
-  const opening = codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal));
+  const opening = codeOf(harness.sessions.open('t', 'ann', PLAIN, { signal: client.signal }));
   await settled();
   assert.is(harness.sessions.size, 1);
   client.abort();
@@ -260,13 +260,16 @@ test('an opening whose client disconnects is aborted, and no longer counts', asy
   const signals = frozen.flatMap((each) => each.signals);
   const found = signals.map(({ aborted }) => aborted);
   assert.equal(found, [true]);
-  assert.is(await codeOf(harness.sessions.open('t', 'ann', PLAIN, client.signal)), 'SESSION_NOT_FOUND');
+  assert.is(
+    await codeOf(harness.sessions.open('t', 'ann', PLAIN, { signal: client.signal })),
+    'SESSION_NOT_FOUND',
+  );
 });
 
 test('a client that disconnects right after its session was bound has none, later it keeps its session', async () => {
   await harness.add('a');
   const client = new AbortController();
-  const open = () => harness.sessions.open('t', 'ann', PLAIN, client.signal);
+  const open = () => harness.sessions.open('t', 'ann', PLAIN, { signal: client.signal });
   const session = await open();
   const opening = codeOf(open());
   client.abort();

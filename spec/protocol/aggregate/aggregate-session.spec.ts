@@ -13,7 +13,7 @@ import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
 import { AggregateLists } from '../../../src/protocol/aggregate/aggregate-lists.ts';
 import { AggregateSession, newAggregateSession } from '../../../src/protocol/aggregate/aggregate-session.ts';
-import type { McpSession, Owner } from '../../../src/protocol/ports.ts';
+import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -64,9 +64,9 @@ test('a call waits for an inner session only within its timeout, and the session
   const { a, session, call } = setUp();
   const open = a.openSession.bind(a);
   const opening = Promise.withResolvers<void>();
-  a.openSession = async (owner, profile) => {
+  a.openSession = async (...options) => {
     await opening.promise;
-    return open(owner, profile);
+    return open(...options);
   };
   const first = call('a__x').catch(codeOf);
   await settled();
@@ -148,27 +148,22 @@ test('passes on messages of its inner sessions, later ones included, and list ch
   assert.equal([a.sessions[0]?.messages.observed, listChanges$.observed], [false, false]);
 });
 
-for (const [what, end] of [
-  ['is over', (inner?: McpSession) => inner?.close()],
-  ['takes no new calls', () => undefined],
-] as const) {
-  test(`a call whose inner session ${what} is made in a new one`, async () => {
-    const { a, session, call } = setUp();
-    await call('a__x');
-    const [inner] = a.sessions;
-    const refusing$ = new Observable<never>((subscriber) => {
-      void end(inner);
-      subscriber.error(sessionLost('its instance is gone'));
-    });
-    if (inner !== undefined) inner.exchange = () => refusing$;
-    assert.equal(await call('a__x'), { called: { name: 'x' } });
-    await inner?.close(); // it may end later
-    assert.equal(await call('a__x'), { called: { name: 'x' } });
-    assert.equal([a.sessions.length, session.innerSessionIds], [2, ['session-1']]);
-    await session.close();
-    assert.is(a.sessions[1]?.isClosed, true);
+test('a call whose inner session ends meanwhile fails, and later ones are made in a new one', async () => {
+  const { a, session, call } = setUp();
+  await call('a__x');
+  const [inner] = a.sessions;
+  const refusing$ = new Observable<never>((subscriber) => {
+    void inner?.close();
+    subscriber.error(sessionLost('it was ended'));
   });
-}
+  if (inner !== undefined) inner.exchange = () => refusing$;
+  assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
+  assert.equal(await call('a__x'), { called: { name: 'x' } });
+  assert.equal([a.sessions.length, session.innerSessionIds], [2, ['session-1']]);
+  assert.equal(a.openings, [{ isPart: true }, { isPart: true }]);
+  await session.close();
+  assert.is(a.sessions[1]?.isClosed, true);
+});
 
 test('an inner session gets the subscriptions that the previous one had', async () => {
   const { a, ask, call } = setUp();
@@ -187,14 +182,14 @@ test('an inner session gets the subscriptions that the previous one had', async 
   assert.equal(found, ['resources/subscribe a:2', 'tools/call undefined']);
 });
 
-test('a call that may have arrived is not repeated when its inner session ends, and its client keeps the session', async () => {
+test('the end of an inner session does not end that of the client', async () => {
   const { a, session, call } = setUp();
   a.instead = throwError(() => perhapsDelivered(sessionLost('it was ended')));
   assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'unknown' });
   a.instead = throwError(() => sessionLost('its instance is gone'));
   assert.equal(await call('a__x').catch(codeOf), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
   const found = a.asked.length;
-  assert.equal([found, session.park()], [3, true]);
+  assert.equal([found, session.park()], [2, true]);
 });
 
 test('a request about a task goes to the inner session of its instance, and to no new one', async () => {

@@ -6,8 +6,8 @@
 //             └─ new ─────────────────────────► binding
 //
 //   lost:      the conversation is over, or the instance may not be used: the session moves, or is unbound for a while if it has just
-//              moved; or, when it may not move, keeps its binding if no other instance could serve its client, or is finishing while
-//              calls are under way there, or ends
+//              moved; or, when it may not move, keeps its binding if no other instance could serve its client, or begins anew if it is a
+//              part of a session with all templates, or is finishing while calls are under way there, or ends
 //   upgrade:   a dedicated conversation is needed
 //   failed:    a binding that is still usable is kept; a session without a first binding ends
 //   callEnded: from finishing to serving, when the instance may be used again, or to ended
@@ -39,7 +39,7 @@ export interface RestingSession {
 
 /** The surroundings of a session. All but `find` are synchronous and do not throw. */
 export interface SessionHost {
-  readonly group: Pick<Group, 'policy' | 'pool' | 'isStarting' | 'noneHealthy'>;
+  readonly group: Pick<Group, 'policy' | 'pool' | 'isStarting' | 'noneHealthy' | 'isDeleted'>;
   now(): number;
   /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
   find(signal: AbortSignal): Promise<Binding>;
@@ -49,6 +49,8 @@ export interface SessionHost {
   readonly isCalling: boolean;
   /** Requests wait for a binding. */
   readonly isAwaited: boolean;
+  /** It is a part of a session with all templates, which continues: where another session would end, this one begins anew. */
+  readonly isPart: boolean;
 }
 
 export interface ClientSessionContext extends RestingSession {
@@ -133,6 +135,11 @@ export function mayMove({
   return sessionFailover === 'always' || (sessionFailover === 'auto' && session.unsafe === 'no');
 }
 
+/** Instead of its end: its client has a session that continues. */
+function mayBeginAnew({ host: { isPart, group } }: ClientSessionContext): boolean {
+  return isPart && !group.isDeleted;
+}
+
 /** Its binding may be used now. */
 export function isServed({ binding, isAbandoned }: ClientSessionContext): boolean {
   return binding?.isIntact === true && !isAbandoned && binding.ref.acceptsCalls(binding.upstream);
@@ -163,6 +170,7 @@ const FAILED = [
 const LOST = [
   { guard: 'mayMove', target: 'binding' },
   { guard: 'mayWait', actions: ['refuse', 'forgetFailure'] },
+  { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
   { guard: 'mayFinish', target: 'finishing' },
   { target: 'ended' },
 ] as const;
@@ -202,10 +210,15 @@ export const clientSessionMachine = setup({
     isServed: ({ context }) => isServed(context),
     isListened: ({ context }) => context.host.isListened,
     mayMove: ({ context }) => mayMove(context),
+    mayBeginAnew: ({ context }) => mayBeginAnew(context),
     /** It has just moved, and no request waits: a backend that always fails is not opened again without a pause. */
     mayPause: ({ context }) => {
       const { host, movedAtMs } = context;
-      return mayMove(context) && host.now() - movedAtMs < RETRY_DELAY_MS && !host.isAwaited;
+      return (
+        (mayMove(context) || mayBeginAnew(context)) &&
+        host.now() - movedAtMs < RETRY_DELAY_MS &&
+        !host.isAwaited
+      );
     },
     /** Ending the session would not help: no other instance could serve its client. */
     mayWait: ({ context }) => context.binding?.isIntact === true && !hasOthers(context, context.binding.ref),
@@ -227,6 +240,10 @@ export const clientSessionMachine = setup({
     }),
     forgetFailure: assign({ failure: undefined }),
     abandon: assign({ isAbandoned: true }),
+    /** The calls before do not count. */
+    beginAnew: assign(({ context: { session, unsettledCalls } }) => ({
+      session: { ...session, unsafe: unsettledCalls > 0 ? 'unknown' : 'no' },
+    })),
     noteUnsafe: assign(({ context: { session, unsettledCalls: before }, event }) => {
       if (event.type !== 'unsafe') return {};
       const { delivered } = event;

@@ -37,6 +37,12 @@ export interface SessionLists {
   withNotices(messages$: Observable<ServerMessage>, greeted: Announcing): Observable<ServerMessage>;
 }
 
+/** `lists`: without them the backend answers all list requests. `isPart`: see SessionOpening of protocol/ports.ts. */
+export interface SessionOptions {
+  readonly lists?: SessionLists | undefined;
+  readonly isPart?: boolean | undefined;
+}
+
 export interface SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
@@ -77,20 +83,17 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   #listening: Subscription | undefined;
   #holds = 0;
 
-  /**
-   * `value`: what the session is; its profile may be shared by sessions with an equal one. Without `lists` the backend answers all
-   * list requests. `id`: that of a session which was read again. TEMPLATE_NOT_FOUND.
-   */
+  /** `value`: sessions with equal profiles may share one. `id`: that of a session which was read again. TEMPLATE_NOT_FOUND. */
   constructor(
     supervisor: SessionSupervisor,
     value: SessionValue,
-    lists?: SessionLists,
+    { lists, isPart = false }: SessionOptions = {},
     id = randomBytes(ID_BYTES).toString('base64url'),
   ) {
     this.id = id;
     this.#supervisor = supervisor;
     this.#lists = lists;
-    this.#sessionBinding = new SessionBinding(supervisor, this, value);
+    this.#sessionBinding = new SessionBinding(supervisor, this, value, isPart);
   }
 
   /** Binds a new session to an instance; for errors see ClientSessions.open. */
@@ -197,9 +200,10 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     if (binding !== undefined) {
       binding.take();
       const isContinuation = route?.reservation === binding;
+      const { mayMove: couldMove } = this.#sessionBinding;
       const complete = () => {
         const { binding: present, mayMove } = this.#sessionBinding;
-        if (present === binding && !mayMove) end(conversationLost(binding)); // it can continue nowhere else
+        if (!couldMove || (present === binding && !mayMove)) end(conversationLost(binding)); // it can continue nowhere else
       };
       const error = (thrown: unknown) => end(asGatewayError(thrown));
       const reservation$ = binding.ref.reserve(this.ownerId, isContinuation, binding.upstream);

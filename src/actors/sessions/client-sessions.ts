@@ -29,6 +29,7 @@ import {
   type BoundInstance,
   ClientSession,
   type SessionLists,
+  type SessionOptions,
   type SessionSupervisor,
 } from './client-session.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
@@ -41,6 +42,10 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly share?: number | undefined;
   /** Counts the profiles of sessions. */
   readonly declarations: ByteBudget;
+}
+
+interface SessionOpening extends SessionOptions {
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** Shortest time between two sweeps, in ms. */
@@ -99,18 +104,17 @@ export class ClientSessions implements SessionSupervisor {
    * Opens a session for a client: the strategy of the template chooses the instance. When the opening fails there, the next one
    * is tried, at most `maxRetries` times. Aborting ends what was opened. Rejects with SESSION_LIMIT (in all, or of the owner's
    * share), SHUTTING_DOWN, TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL;
-   * SESSION_NOT_FOUND after aborting. `lists`: those of the template. Default: none are in memory.
+   * SESSION_NOT_FOUND after aborting.
    */
   async open(
     template: string,
     ownerId: string,
     profile: ClientProfile,
-    signal?: AbortSignal,
-    lists?: SessionLists,
+    { signal, ...options }: SessionOpening = {},
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(ABORTED);
-    const session = this.#create(newSession(template, ownerId, profile), lists);
+    const session = this.#create(newSession(template, ownerId, profile), options);
     this.#opening.add(session);
     const abortOpening = () => this.#end(session, ABORTED);
     signal?.addEventListener('abort', abortOpening);
@@ -138,7 +142,7 @@ export class ClientSessions implements SessionSupervisor {
     const { endReason, greeted } = value;
     if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
     // A call that was under way may have arrived.
-    const session = this.#create({ ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, lists, id);
+    const session = this.#create({ ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists }, id);
     this.#begin(session);
     session.restore();
     return session;
@@ -230,12 +234,12 @@ export class ClientSessions implements SessionSupervisor {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #create(value: SessionValue, lists: SessionLists | undefined, id?: string): ClientSession {
+  #create(value: SessionValue, options: SessionOptions, id?: string): ClientSession {
     const { template, ownerId, profile } = value;
     this.#makeRoom(ownerId, this.#shares);
     this.deps.fleet.group(template); // TEMPLATE_NOT_FOUND, before anything is counted
     this.#takeBytes(ownerId, profile);
-    const session = new ClientSession(this, { ...value, profile: this.#shared(profile) }, lists, id);
+    const session = new ClientSession(this, { ...value, profile: this.#shared(profile) }, options, id);
     this.#shares.take(ownerId);
     return session;
   }

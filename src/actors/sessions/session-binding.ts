@@ -60,6 +60,8 @@ const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 export class SessionBinding implements SessionHost {
   readonly deps: SessionDeps;
   readonly group: Group;
+  /** See SessionHost. */
+  readonly isPart: boolean;
   readonly #binder: Binder;
   readonly #owner: BoundSession;
   /** The state of the session: that of its actor, or what remains of it while it has none. */
@@ -72,10 +74,12 @@ export class SessionBinding implements SessionHost {
     { deps, binder }: { readonly deps: SessionDeps; readonly binder: Binder },
     owner: BoundSession,
     session: SessionValue,
+    isPart: boolean,
   ) {
     this.deps = deps;
     this.#binder = binder;
     this.#owner = owner;
+    this.isPart = isPart;
     this.#state = { session, binding: undefined };
     this.group = deps.fleet.hold(session.template);
   }

@@ -242,12 +242,12 @@ export class AggregateSession implements McpSession, SessionRecord {
     if (!this.#isOver) this.#deps.sessions.used(this);
   }
 
-  /** `bound`: the template of a task, which no other session with the template knows. */
+  /** `bound`: the template of a task. */
   #route(request: ExchangeRequest, bound: string | undefined): Observable<Answer> {
     const { directory, clock } = this.#deps;
     const arrivedAtMs = clock.now();
     const toTemplate = (template: string, own: ExchangeRequest) =>
-      this.#carry(template, own, arrivedAtMs, bound === undefined).pipe(
+      this.#carry(template, own, arrivedAtMs).pipe(
         tap(({ event }) => event.kind === 'result' && this.#noteResource(template, own)),
         map(withAggregateInstance(template)),
       );
@@ -255,16 +255,8 @@ export class AggregateSession implements McpSession, SessionRecord {
     return aggregateExchange({ request, directory, client, toTemplate, bound });
   }
 
-  /**
-   * A call waits for a session that is being opened until its own deadline. The session is opened in any case. When it takes no
-   * more calls, the call is made in another one, once: the client's own session continues.
-   */
-  #carry(
-    template: string,
-    request: ExchangeRequest,
-    arrivedAtMs: number,
-    mayRepeat: boolean,
-  ): Observable<Answer> {
+  /** A call waits for a session that is being opened until its own deadline. The session is opened in any case. */
+  #carry(template: string, request: ExchangeRequest, arrivedAtMs: number): Observable<Answer> {
     const opening = this.#sessionWith(template);
     const session = this.#open.get(template);
     const session$ =
@@ -274,12 +266,9 @@ export class AggregateSession implements McpSession, SessionRecord {
         exchangeInSession(inner, { ...request, arrivedAtMs }, undefined, this.#deps.clock).pipe(
           catchError((thrown: unknown) => {
             if (this.#isOver || !hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
-            const { delivered } = asGatewayError(thrown);
             // Says nothing about the session of the client, which may have another session with the template.
-            if (!mayRepeat || delivered !== 'no')
-              throw backendUnavailable('the session with its template has ended', { delivered });
-            this.#forget(template, inner);
-            return this.#carry(template, request, arrivedAtMs, false);
+            const { delivered } = asGatewayError(thrown);
+            throw backendUnavailable('the session with its template has ended', { delivered });
           }),
         ),
       ),
@@ -321,7 +310,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   async #openWith(template: string): Promise<McpSession> {
-    const session = await this.#deps.backendsOf(template).openSession(this.#owner, this.profile);
+    const backends = this.#deps.backendsOf(template);
+    const session = await backends.openSession(this.#owner, this.profile, { isPart: true });
     if (this.#isOver) {
       await session.close();
       throw sessionLost('it was closed');

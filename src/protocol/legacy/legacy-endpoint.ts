@@ -193,7 +193,7 @@ export class LegacyEndpoint {
       await request.consumeRateLimit(1);
       const leaving = new AbortController();
       reply.onGone(() => leaving.abort());
-      const session = await backends.openSession(request.principal, profile, leaving.signal);
+      const session = await backends.openSession(request.principal, profile, { signal: leaving.signal });
       try {
         const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
         reply.log.sessionId = session.id;

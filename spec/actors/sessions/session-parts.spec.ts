@@ -1,0 +1,122 @@
+// A session that is a part of one with all templates: where another session would end, because it may not move, it begins anew. Calls
+// that are not safe to repeat, and those between two rounds, stay with the conversation that they began in.
+
+import * as assert from 'uvu/assert';
+import type { ClientSession } from '../../../src/actors/sessions/client-session.ts';
+import type { SessionFailover } from '../../../src/balancing/policy.ts';
+import {
+  ASKABLE,
+  ask,
+  type BackendOptions,
+  codeOf,
+  FULL,
+  FULL_MODERN,
+  Harness,
+  HTTP,
+  listenTo,
+  PLAIN,
+  pass,
+  resultOf,
+  STDIO,
+  settled,
+  silent,
+  toolCall,
+} from '../../helpers/failing-backend.ts';
+import { simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('client session: parts');
+const DEDICATED: BackendOptions = { peer: FULL, fields: HTTP };
+let harness = new Harness();
+simulateTime(test, () => {
+  harness = new Harness();
+});
+test.after.each(() => harness.close());
+
+/** Bound to `a`; whether it has made a call that is not safe to repeat. */
+async function openPart(failover: SessionFailover, backend: BackendOptions, client = PLAIN) {
+  harness.setPolicy({ sessionFailover: failover });
+  await harness.add('a', backend);
+  const session = await harness.sessions.open('t', 'ann', client, { isPart: true });
+  if (failover === 'auto') await resultOf(ask(session, 'write'));
+  return session;
+}
+
+const said = (session: ClientSession) => ask(session, 'read').end.then(codeOf);
+
+for (const failover of ['never', 'auto'] as const) {
+  test(`with failover ${failover} it begins anew when its conversation is lost`, async () => {
+    const session = await openPart(failover, DEDICATED);
+    harness.upstreams('a')[0]?.disconnect();
+    assert.is(await said(session), 'a');
+    assert.equal([session.value.unsafe, harness.upstreams('a').length], ['no', 2]);
+    assert.equal(harness.eventsOf('session.ended'), []);
+  });
+
+  test(`with failover ${failover} it leaves an instance that drains, where a call under way continues`, async () => {
+    const session = await openPart(failover, DEDICATED);
+    await harness.add('b', DEDICATED);
+    harness.rewrite('a', silent);
+    const waiting = ask(session, 'write');
+    await settled();
+    harness.ref('a').drain();
+    assert.is(await said(session), 'b');
+    assert.equal([waiting.subscription.closed, harness.upstreams('a')[0]?.isClosed], [false, false]);
+    harness.upstreams('a')[0]?.last.result({ content: [] });
+    await settled();
+    assert.equal([waiting.subscription.closed, harness.upstreams('a')[0]?.isClosed], [true, true]);
+    const moves = harness
+      .eventsOf('session.moved')
+      .map(({ fromInstanceId, instanceId }) => [fromInstanceId, instanceId]);
+    assert.equal(moves, [['a', 'b']]);
+  });
+}
+
+test('while no other instance could serve it, it keeps its conversation', async () => {
+  const session = await openPart('never', DEDICATED);
+  harness.ref('a').drain();
+  assert.is(await said(session), 'NO_HEALTHY_INSTANCE');
+  assert.is(harness.upstreams('a')[0]?.isClosed, false);
+});
+
+test('starts no process after the other for a client that only listens', async () => {
+  harness.setPolicy({ session: 'isolated', sessionFailover: 'never' });
+  await harness.add('a', { peer: FULL, fields: STDIO });
+  const session = await harness.sessions.open('t', 'ann', PLAIN, { isPart: true });
+  listenTo(session);
+  for (let crashes = 0; crashes < 40; crashes += 1) {
+    harness.upstreams('a').at(-1)?.disconnect();
+    await pass(100);
+  }
+  assert.is(harness.upstreams('a').length, 2);
+  await pass(5_000);
+  assert.is(harness.upstreams('a').length, 3);
+});
+
+test('a call between two rounds ends with its conversation, wherever its session is by then', async () => {
+  const modern = { peer: FULL_MODERN, fields: HTTP, own: FULL_MODERN };
+  const session = await openPart('never', modern, ASKABLE);
+  await harness.add('b', modern);
+  const ends: unknown[] = [];
+  let reservation: ReturnType<ClientSession['reserve']> | undefined;
+  session.exchange(toolCall('write')).subscribe((answer) => {
+    reservation = session.reserve(answer, ({ code, delivered }) => ends.push([code, delivered]));
+  });
+  await settled();
+  harness.ref('a').drain();
+  assert.is(await said(session), 'b');
+  assert.equal(ends, [], 'it may continue at the instance that drains');
+  harness.upstreams('a')[0]?.disconnect();
+  await settled();
+  assert.equal(ends, [['BACKEND_UNAVAILABLE', 'unknown']]);
+  reservation?.leave();
+});
+
+test('when its template was deleted, it ends', async () => {
+  const session = await openPart('never', DEDICATED);
+  await harness.fleet.remove('t', 'a', 1_000);
+  harness.fleet.deleteTemplate('t');
+  assert.is(await said(session), 'SESSION_NOT_FOUND');
+});
+
+test.run();
