@@ -4,6 +4,7 @@ import { createCipher } from '../../src/persistence/cipher.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { accountConformance } from '../conformance/accounts.ts';
 import { auditConformance } from '../conformance/audit.ts';
+import { sessionConformance } from '../conformance/sessions.ts';
 import { settingConformance } from '../conformance/settings.ts';
 import { storeConformance } from '../conformance/store.ts';
 import type { Suite } from '../helpers/suite.ts';
@@ -14,6 +15,7 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
   accountConformance(test, open);
   settingConformance(test, open);
   auditConformance(test, open);
+  sessionConformance(test, open);
 }
 
 /** A cipher for stores that keep secrets. */

@@ -133,6 +133,22 @@ export function tablesFor(kind: DatabaseKind) {
         entries: document(),
       },
     }),
+    /** The sessions of clients of the legacy era, as far as they outlive their node. Source: ADR 143. */
+    sessions: defineEntity({
+      name: 'Session',
+      tableName: 'sessions',
+      properties: {
+        /** SHA-256 of the id, in hex. */
+        key: id(64).primary(),
+        /** The owner of the row: node and life. */
+        node: id(255).index(),
+        life: id(16),
+        generation: number(),
+        /** See StoredSession. Encrypted where there is a cipher. */
+        value: document(),
+        usedAt: time(),
+      },
+    }),
     /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */
     revision: defineEntity({
       name: 'Revision',
@@ -149,6 +165,7 @@ export type InstanceRow = InferEntity<Tables['instances']>;
 export type UserRow = InferEntity<Tables['users']>;
 export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
 export type AuditRow = InferEntity<Tables['audit']>;
+export type SessionRow = InferEntity<Tables['sessions']>;
 
 /** All columns of a row but its position, which a change keeps. */
 export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };

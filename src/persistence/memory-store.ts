@@ -22,7 +22,16 @@ import {
   userNotFound,
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import type { AccountStore, AuditStore, InstanceSave, SettingStore, Store, TemplateChange } from './store.ts';
+import type {
+  AccountStore,
+  AuditStore,
+  InstanceSave,
+  SessionStore,
+  SettingStore,
+  Store,
+  StoredSession,
+  TemplateChange,
+} from './store.ts';
 
 export class MemoryStore implements Store {
   readonly kind = 'memory';
@@ -33,6 +42,7 @@ export class MemoryStore implements Store {
   readonly accounts = new MemoryAccounts(() => this.#changed());
   readonly settings: SettingStore = memorySettings();
   readonly audit: AuditStore = memoryAudit();
+  readonly sessions: SessionStore = memorySessions();
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);
@@ -161,6 +171,44 @@ function memoryAudit(): AuditStore {
     trim: async (bounds) => {
       changes = unexpired(newest(changes, bounds.changes), bounds.from);
       calls = unexpired(newest(calls, bounds.calls), bounds.from);
+    },
+  };
+}
+
+/** For specs: a gateway with this store keeps no sessions, since nothing would outlive it. */
+function memorySessions(): SessionStore {
+  const rows = new Map<string, StoredSession>();
+  const stored = (keys: readonly string[]) => keys.flatMap((key) => rows.get(key) ?? []);
+  const ownersOf = (keys: readonly string[]) => new Map(stored(keys).map(({ key, life }) => [key, life]));
+  return {
+    insert: async (added) => {
+      for (const row of added) if (!rows.has(row.key)) rows.set(row.key, { ...row });
+    },
+    update: async (life, changes) => {
+      for (const { key, value, usedAt } of changes) {
+        const row = rows.get(key);
+        if (row?.life === life) rows.set(key, { ...row, value, usedAt });
+      }
+      return ownersOf(changes.map(({ key }) => key));
+    },
+    read: async (keys) => stored(keys),
+    claim: async (read, { node, life }) => {
+      for (const { key, life: from, generation } of read) {
+        const row = rows.get(key);
+        if (row?.life === from && row.generation === generation)
+          rows.set(key, { ...row, node, life, generation: generation + 1 });
+      }
+      const own = stored(read.map(({ key }) => key)).filter((row) => row.life === life);
+      return new Set(own.map(({ key }) => key));
+    },
+    delete: async (life, keys) => {
+      for (const { key, life: owner } of stored(keys)) if (owner === life) rows.delete(key);
+    },
+    trim: async ({ node, life }, keep) => {
+      const others = [...rows.values()].filter((row) => row.node === node && row.life !== life);
+      const old = others.toSorted((a, b) => (a.usedAt < b.usedAt ? 1 : -1)).slice(keep);
+      for (const { key } of old) rows.delete(key);
+      return old.length;
     },
   };
 }

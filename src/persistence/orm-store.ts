@@ -1,4 +1,4 @@
-// The store in a database, without accounts (orm-accounts.ts) and the audit log (orm-audit.ts). Rows become domain types; secrets
+// The store in a database, without accounts (orm-accounts.ts), the audit log (orm-audit.ts) and the sessions (orm-sessions.ts). Rows become domain types; secrets
 // of an instance (values of environment variables and headers) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';
@@ -15,6 +15,7 @@ import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDo
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
+import { ormSessions } from './orm-sessions.ts';
 import type { InstanceSave, SettingStore, Store } from './store.ts';
 import { readRow } from './store-errors.ts';
 
@@ -34,6 +35,7 @@ export function ormStore(
     accounts: ormAccounts(session),
     settings: ormSettings(session),
     audit: new OrmAudit(session),
+    sessions: ormSessions(session, cipher),
     listTemplates: () =>
       session.run(async (em, { templates }) => {
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');

@@ -1,5 +1,5 @@
-// The interface of a store: the registry, the accounts, a few settings and the audit log, as domain types. Runtime state (health, counts)
-// is never stored.
+// The interface of a store: the registry, the accounts, a few settings, the audit log and the sessions of clients, as domain types. Other
+// runtime state (health, counts) is never stored.
 
 import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-balancer.ts';
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
@@ -18,6 +18,7 @@ export interface Store {
   readonly accounts: AccountStore;
   readonly settings: SettingStore;
   readonly audit: AuditStore;
+  readonly sessions: SessionStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   saveTemplate(change: TemplateChange): Promise<number>;
@@ -102,6 +103,49 @@ export interface SettingStore {
   read(name: string): Promise<string | undefined>;
   /** Compare and swap: replaces `before` by `after`; `undefined` means no value. False when there is another value. */
   exchange(name: string, before: string | undefined, after: string | undefined): Promise<boolean>;
+}
+
+/** A stored session of a client, and the life that owns its row: only this life may change the row. */
+export interface StoredSession extends SessionOwner {
+  /** SHA-256 of the id of the session, in hex: the id is a credential. */
+  readonly key: string;
+  /** 1 at first, and 1 more with each claim. */
+  readonly generation: number;
+  /** What the session is, as text. It is encrypted in the database where there is a cipher. */
+  readonly value: string;
+  /** When the row was written last, ISO 8601. */
+  readonly usedAt: string;
+}
+
+/** One start of a node: see domain/life.ts. */
+interface SessionOwner {
+  /** Id of the node. */
+  readonly node: string;
+  readonly life: string;
+}
+
+export type SessionChange = Pick<StoredSession, 'key' | 'value' | 'usedAt'>;
+
+/** Most rows of one operation of a SessionStore: databases limit the values in a list. */
+export const MAX_SESSION_ROWS = 100;
+
+/**
+ * Sessions of clients, which outlive their node. No change is one of the revision. On a file the changes do not wait for the disk:
+ * they survive the end of the process, and a power failure loses those of the last second. At most MAX_SESSION_ROWS in each operation.
+ */
+export interface SessionStore {
+  /** Ignores rows that are stored: the answer to an earlier attempt may be lost. */
+  insert(rows: readonly StoredSession[]): Promise<void>;
+  /** Changes the rows that the life owns. Resolves with the life that owns each row, by key, without the keys that have no row. */
+  update(life: string, changes: readonly SessionChange[]): Promise<ReadonlyMap<string, string>>;
+  /** Without rows that do not exist, and those that cannot be decrypted. */
+  read(keys: readonly string[]): Promise<StoredSession[]>;
+  /** Makes `owner` the owner of the rows that are as they were read. Resolves with the keys of those that it owns now. */
+  claim(rows: readonly StoredSession[], owner: SessionOwner): Promise<ReadonlySet<string>>;
+  /** Deletes the rows that the life owns. */
+  delete(life: string, keys: readonly string[]): Promise<void>;
+  /** Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is done. */
+  trim(owner: SessionOwner, keep: number): Promise<number>;
 }
 
 /** The audit log: append-only, except for the removal of its oldest entries. */

@@ -18,4 +18,8 @@ export const migrations: Migrations = {
     'create unique index [users_username_key_unique] on [users] ([username_key]);',
     "insert into [revision] ([name], [counter]) values ('registry', 0);",
   ],
+  Migration20261126043954_sessions: [
+    'create table [sessions] ([key] nvarchar(64) collate Latin1_General_BIN2 not null, [node] nvarchar(255) collate Latin1_General_BIN2 not null, [life] nvarchar(16) collate Latin1_General_BIN2 not null, [generation] int not null, [value] varchar(max) not null, [used_at] datetime2(3) not null, constraint [sessions_pkey] primary key ([key]));',
+    'create index [sessions_node_index] on [sessions] ([node]);',
+  ],
 };

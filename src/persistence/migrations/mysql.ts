@@ -18,4 +18,8 @@ export const migrations: Migrations = {
     'alter table `users` add unique `users_username_key_unique` (`username_key`);',
     "insert into `revision` (`name`, `counter`) values ('registry', 0);",
   ],
+  Migration20261126043954_sessions: [
+    'create table `sessions` (`key` varchar(64) not null, `node` varchar(255) not null, `life` varchar(16) not null, `generation` int not null, `value` longtext not null, `used_at` datetime(3) not null, primary key (`key`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+    'alter table `sessions` add index `sessions_node_index` (`node`);',
+  ],
 };

@@ -18,4 +18,8 @@ export const migrations: Migrations = {
     'create unique index "users_username_key_unique" on "users" ("username_key");',
     'insert into "revision" ("name", "counter") values (\'registry\', 0);',
   ],
+  Migration20261126043955_sessions: [
+    'create table "sessions" ("key" varchar2(64) not null, "node" varchar2(255) not null, "life" varchar2(16) not null, "generation" number(10, 0) not null, "value" clob not null, "used_at" timestamp(3) with time zone not null, primary key ("key"));',
+    'create index "sessions_node_index" on "sessions" ("node");',
+  ],
 };

@@ -18,4 +18,8 @@ export const migrations: Migrations = {
     'alter table "users" add constraint "users_username_key_unique" unique ("username_key");',
     'insert into "revision" ("name", "counter") values (\'registry\', 0);',
   ],
+  Migration20261126043954_sessions: [
+    'create table "sessions" ("key" varchar(64) collate "C" not null, "node" varchar(255) collate "C" not null, "life" varchar(16) collate "C" not null, "generation" int not null, "value" text not null, "used_at" timestamptz(3) not null, primary key ("key"));',
+    'create index "sessions_node_index" on "sessions" ("node");',
+  ],
 };

@@ -18,4 +18,8 @@ export const migrations: Migrations = {
     'create unique index `users_username_key_unique` on `users` (`username_key`);',
     "insert into `revision` (`name`, `counter`) values ('registry', 0);",
   ],
+  Migration20261126043954_sessions: [
+    'create table `sessions` (`key` text not null primary key, `node` text not null, `life` text not null, `generation` integer not null, `value` text not null, `used_at` datetime not null);',
+    'create index `sessions_node_index` on `sessions` (`node`);',
+  ],
 };

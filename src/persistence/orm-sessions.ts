@@ -1,0 +1,144 @@
+// The sessions of clients in a database. Each change names the life that owns the row, so that a node which lost a session to
+// another one changes nothing. Source: ADR 143.
+
+import { type FilterQuery, raw } from '@mikro-orm/core';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import { hasCode } from '../domain/errors.ts';
+import type { Cipher } from './cipher.ts';
+import { fromDocument, type SessionRow, type Tables, toDocument } from './entities.ts';
+import type { OrmSession } from './orm-session.ts';
+import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from './store.ts';
+
+export function ormSessions(session: OrmSession, cipher: Cipher | undefined): SessionStore {
+  const rowOf = ({ value, usedAt, ...row }: StoredSession) => ({
+    ...row,
+    value: encoded(row.key, value, cipher),
+    usedAt: new Date(usedAt),
+  });
+  const insertAll = async (em: SqlEntityManager, { sessions }: Tables, rows: readonly StoredSession[]) =>
+    session.insertRows(em, sessions, rows.map(rowOf));
+  return {
+    insert: async (rows) => {
+      try {
+        await session.writeBehind((em, tables) => insertAll(em, tables, rows));
+      } catch (thrown) {
+        if (hasCode(thrown, 'DATABASE_UNAVAILABLE')) throw thrown;
+        // Rows whose answer was lost are written again, although some of them may be stored.
+        await session.writeBehind(async (em, tables) => {
+          const stored = await ownersOf(em, tables, keysOf(rows));
+          await insertAll(
+            em,
+            tables,
+            rows.filter(({ key }) => !stored.has(key)),
+          );
+        });
+      }
+    },
+    update: (life, changes) =>
+      session.writeBehind(async (em, tables) => {
+        const { sessions } = tables;
+        const own = changes.map(({ key, value, usedAt }) => ({
+          key,
+          value: encoded(key, value, cipher),
+          usedAt,
+        }));
+        if (session.database.insertsSingleRows)
+          for (const { key, value, usedAt } of own)
+            await em.nativeUpdate(sessions, { key, life }, { value, usedAt: new Date(usedAt) });
+        else await updateTogether(em, tables, life, own);
+        return ownersOf(em, tables, keysOf(changes));
+      }),
+    read: (keys) =>
+      session.run(async (em, { sessions }) => {
+        const rows: SessionRow[] = await em
+          .createQueryBuilder(sessions)
+          .where({ key: { $in: [...keys] } })
+          .execute('all');
+        return rows.flatMap((row) => storedOf(row, cipher) ?? []);
+      }),
+    claim: (rows, { node, life }) =>
+      session.writeBehind(async (em, tables) => {
+        const { sessions } = tables;
+        const next = { node, life, generation: raw('?? + 1', ['generation']) };
+        const asRead = rows.map(({ key, life: from, generation }) => ({ key, life: from, generation }));
+        await em.nativeUpdate(sessions, { $or: asRead }, next);
+        const owners = await ownersOf(em, tables, keysOf(rows));
+        return new Set([...owners].filter(([, owner]) => owner === life).map(([key]) => key));
+      }),
+    delete: async (life, keys) => {
+      await session.writeBehind((em, { sessions }) =>
+        em.nativeDelete(sessions, { key: { $in: [...keys] }, life }),
+      );
+    },
+    trim: ({ node, life }, keep) =>
+      session.writeBehind(async (em, { sessions }) => {
+        const others: FilterQuery<SessionRow> = { node, life: { $ne: life } };
+        const rows = await em.findAll(sessions, {
+          where: others,
+          orderBy: { usedAt: 'desc', key: 'asc' },
+          offset: keep,
+          limit: MAX_SESSION_ROWS,
+          fields: ['key'],
+        });
+        if (rows.length > 0) await em.nativeDelete(sessions, { ...others, key: { $in: keysOf(rows) } });
+        return rows.length;
+      }),
+  };
+}
+
+/** One statement for all rows. */
+async function updateTogether(
+  em: SqlEntityManager,
+  { sessions }: Tables,
+  life: string,
+  changes: readonly SessionChange[],
+): Promise<void> {
+  const [newest] = changes
+    .map(({ usedAt }) => usedAt)
+    .toSorted()
+    .reverse();
+  if (newest === undefined) return;
+  const cases = changes.map(() => 'when ? then ?').join(' ');
+  const value = raw(`case ?? ${cases} end`, [
+    'key',
+    ...changes.flatMap((change) => [change.key, change.value]),
+  ]);
+  const where = { key: { $in: keysOf(changes) }, life };
+  await em.nativeUpdate(sessions, where, { value, usedAt: new Date(newest) });
+}
+
+/** The life that owns each row, by key. */
+async function ownersOf(
+  em: SqlEntityManager,
+  { sessions }: Tables,
+  keys: readonly string[],
+): Promise<Map<string, string>> {
+  const rows = await em.findAll(sessions, { where: { key: { $in: [...keys] } }, fields: ['key', 'life'] });
+  return new Map(rows.map(({ key, life }) => [key, life]));
+}
+
+function keysOf(rows: readonly { readonly key: string }[]): string[] {
+  return rows.map(({ key }) => key);
+}
+
+function encoded(key: string, value: string, cipher: Cipher | undefined): string {
+  return cipher === undefined ? toDocument(value) : cipher.encrypt(value, purposeOf(key));
+}
+
+/** Undefined when the value cannot be read: its key is gone. The session cannot be continued, as without a row. */
+function storedOf(
+  { value, usedAt, ...row }: SessionRow,
+  cipher: Cipher | undefined,
+): StoredSession | undefined {
+  try {
+    const isEncrypted = !value.startsWith('"');
+    const text = isEncrypted ? cipher?.decrypt(value, purposeOf(row.key)) : String(fromDocument(value));
+    return text === undefined ? undefined : { ...row, value: text, usedAt: usedAt.toISOString() };
+  } catch {
+    return undefined;
+  }
+}
+
+function purposeOf(key: string): string {
+  return `session:${key}`;
+}
