@@ -1,8 +1,6 @@
 // Ids of lives and sessions. A life is one start of a node. The id of a session begins with the life that opened it, and keeps
 // it when another life continues the session.
 
-import { randomBytes } from 'node:crypto';
-
 const LIFE_BYTES = 6;
 const SECRET_BYTES = 32;
 /** A life and 256 random bits, as base64url. */
@@ -10,15 +8,19 @@ const SESSION_ID = /^([\w-]{8})[\w-]{43}$/;
 
 /** A new life: 8 characters of `A-Z`, `a-z`, `0-9`, `_` and `-`. */
 export function newLife(): string {
-  return randomBytes(LIFE_BYTES).toString('base64url');
+  return randomText(LIFE_BYTES);
 }
 
 /** A new session id of this life: the life and 43 random characters. It is a credential. */
 export function newSessionId(life: string): string {
-  return life + randomBytes(SECRET_BYTES).toString('base64url');
+  return life + randomText(SECRET_BYTES);
 }
 
 /** The life that opened the session; undefined for text that is not a session id. */
 export function lifeOf(sessionId: string): string | undefined {
   return SESSION_ID.exec(sessionId)?.[1];
+}
+
+function randomText(bytes: number): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(bytes))).toString('base64url');
 }

@@ -1,7 +1,6 @@
 // One session of a legacy client: its calls, its streams, its end. It keeps its id when it moves to another instance, and answers its
 // calls before it ends. client-session.machine.ts has its state, client-sessions.ts its idle time.
 
-import { randomBytes } from 'node:crypto';
 import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
@@ -60,9 +59,6 @@ interface Reserved extends Linked {
   readonly end: (error: GatewayError) => void;
 }
 
-/** Randomness of an id; as base64url it is visible ASCII. */
-const ID_BYTES = 32;
-
 export class ClientSession implements BoundSession, SessionSubscriber {
   readonly id: string;
   /** For its supervisor: when it was opened and last used, in ms of the gateway's monotonic clock. */
@@ -83,12 +79,12 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   #listening: Subscription | undefined;
   #holds = 0;
 
-  /** `value`: sessions with equal profiles may share one. `id`: that of a session which was read again. TEMPLATE_NOT_FOUND. */
+  /** `value`: sessions with equal profiles may share one. TEMPLATE_NOT_FOUND. */
   constructor(
     supervisor: SessionSupervisor,
+    id: string,
     value: SessionValue,
     { lists, isPart = false }: SessionOptions = {},
-    id = randomBytes(ID_BYTES).toString('base64url'),
   ) {
     this.id = id;
     this.#supervisor = supervisor;

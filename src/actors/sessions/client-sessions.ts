@@ -20,6 +20,7 @@ import { shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
 import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
 import { canonicalText } from '../../domain/json.ts';
+import { newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { SessionValue } from '../../domain/session-value.ts';
@@ -42,6 +43,8 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly share?: number | undefined;
   /** Counts the profiles of sessions. */
   readonly declarations: ByteBudget;
+  /** The present life of this node, with which new ids begin. Default: a new one. */
+  readonly life?: string | undefined;
 }
 
 interface SessionOpening extends SessionOptions {
@@ -56,6 +59,7 @@ const PROFILES_REMEMBERED = 256;
 export class ClientSessions implements SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
+  readonly #life: string;
   /** Most sessions with one template, and most with all templates. */
   readonly max: number;
   readonly #shares: OwnerShares;
@@ -79,9 +83,11 @@ export class ClientSessions implements SessionSupervisor {
     idleMs = LIMITS.sessionIdleMs,
     share,
     declarations,
+    life = newLife(),
     ...deps
   }: ClientSessionsOptions) {
     this.deps = deps;
+    this.#life = life;
     this.#declarations = declarations;
     this.binder = new Binder(deps);
     this.max = maxSessions;
@@ -96,6 +102,11 @@ export class ClientSessions implements SessionSupervisor {
   get size(): number {
     return this.#opening.size + this.#open.size;
   }
+  /** The id of a new session. */
+  newId(): string {
+    return newSessionId(this.#life);
+  }
+
   get owners(): readonly string[] {
     return [...this.#shares.owners, ...this.#aggregateShares.owners];
   }
@@ -114,7 +125,7 @@ export class ClientSessions implements SessionSupervisor {
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(ABORTED);
-    const session = this.#create(newSession(template, ownerId, profile), options);
+    const session = this.#create(this.newId(), newSession(template, ownerId, profile), options);
     this.#opening.add(session);
     const abortOpening = () => this.#end(session, ABORTED);
     signal?.addEventListener('abort', abortOpening);
@@ -142,7 +153,7 @@ export class ClientSessions implements SessionSupervisor {
     const { endReason, greeted } = value;
     if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
     // A call that was under way may have arrived.
-    const session = this.#create({ ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists }, id);
+    const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
     session.restore();
     return session;
@@ -234,12 +245,12 @@ export class ClientSessions implements SessionSupervisor {
 
   // -----------------------------------------------------------------------------------------------------------------
 
-  #create(value: SessionValue, options: SessionOptions, id?: string): ClientSession {
+  #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
     const { template, ownerId, profile } = value;
     this.#makeRoom(ownerId, this.#shares);
     this.deps.fleet.group(template); // TEMPLATE_NOT_FOUND, before anything is counted
     this.#takeBytes(ownerId, profile);
-    const session = new ClientSession(this, { ...value, profile: this.#shared(profile) }, options, id);
+    const session = new ClientSession(this, id, { ...value, profile: this.#shared(profile) }, options);
     this.#shares.take(ownerId);
     return session;
   }
