@@ -129,6 +129,27 @@ inBrowser('have no finding of axe in dialogs, results and at sign-in', async () 
   assert.equal(findings, []);
 });
 
+inBrowser('show the chosen text of each select as a whole', async () => {
+  const { page } = watched;
+  await page.setViewportSize({ width: 1_280, height: 900 });
+  const cut: string[] = [];
+  for (const [name, path] of Object.entries(PAGES)) {
+    await open(path);
+    if (path.startsWith('template')) await page.getByLabel('Strategy').waitFor();
+    // The arrow needs 16 px.
+    const cutTexts = `[...document.querySelectorAll('select')].flatMap((select) => {
+      const { font, paddingLeft, paddingRight } = getComputedStyle(select);
+      const canvas = document.createElement('canvas').getContext('2d');
+      canvas.font = font;
+      const room = select.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight) - 16;
+      const text = select.selectedOptions[0]?.label ?? '';
+      return canvas.measureText(text).width > room ? [text] : [];
+    })`;
+    for (const text of Object(await page.evaluate(cutTexts))) cut.push(`${name}: ${text}`);
+  }
+  assert.equal(cut, []);
+});
+
 inBrowser('fail the check of axe for a control without a name', async () => {
   const { page } = watched;
   await open('activity');

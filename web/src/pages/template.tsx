@@ -298,7 +298,7 @@ function Balancer({ name, balancer }: { readonly name: string; readonly balancer
       <div class="panel padded form">
         <div class="columns">
           {data?.settings.map(({ name: setting, title, description, schema }) => (
-            <Field key={setting} label={title} hint={description}>
+            <Field key={setting} label={title} hint={hintOf(description, schema, balancer[setting])}>
               <SettingInput
                 schema={schema}
                 value={balancer[setting]}
@@ -310,6 +310,14 @@ function Balancer({ name, balancer }: { readonly name: string; readonly balancer
       </div>
     </section>
   );
+}
+
+/** The description, with what the chosen word means. */
+function hintOf(description: string, schema: Schema, chosen: unknown): string {
+  const control = controlOf(schema);
+  if (control.kind !== 'choice') return description;
+  const label = control.choices.find(({ value }) => value === chosen)?.label ?? '';
+  return label.includes(': ') ? `${description} ${label}.` : description;
 }
 
 interface SettingInputProps {
@@ -334,8 +342,8 @@ function SettingInput({ schema, value, onSet, ...rest }: SettingInputProps) {
     return (
       <select {...common} value={shown}>
         {control.choices.map((choice) => (
-          <option key={choice.label} value={String(choice.value)}>
-            {choice.label}
+          <option key={choice.label} value={String(choice.value)} title={choice.label}>
+            {String(choice.value)}
           </option>
         ))}
       </select>
