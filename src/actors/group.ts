@@ -6,7 +6,13 @@ import { bestLatencyMs, healthScore } from '../balancing/health-score.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import { Pool, type PoolChange } from '../balancing/pool.ts';
 import { nearName } from '../config/nearest.ts';
-import { noHealthyInstance, queueFull, runsElsewhere, toolNotFound } from '../domain/error-catalogue.ts';
+import {
+  backendUnavailable,
+  noHealthyInstance,
+  queueFull,
+  runsElsewhere,
+  toolNotFound,
+} from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
@@ -173,6 +179,20 @@ export class Group {
     };
     const mayExist = !isBound && [...this.members.values()].some(mayHave);
     return mayExist ? undefined : toolNotFound(tool, this.template, near);
+  }
+
+  /** Why no instance takes a call. `lacking`: the tool that the asked instances lack; `bound`: the only one that may answer. */
+  noneFor(
+    lacking: string | undefined,
+    tried: ReadonlySet<string> | undefined,
+    bound: InstanceRef | undefined,
+  ): GatewayError {
+    const isBound = bound !== undefined;
+    const unknown = lacking === undefined ? undefined : this.unknownTool(lacking, tried, isBound);
+    if (unknown !== undefined) return unknown;
+    return isBound
+      ? backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' })
+      : this.noneHealthy();
   }
 
   #nearestTool(tool: string): string | undefined {

@@ -4,7 +4,7 @@
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
-import { backendTimeout, backendUnavailable, queueFull } from '../../domain/error-catalogue.ts';
+import { backendTimeout, queueFull } from '../../domain/error-catalogue.ts';
 import {
   asGatewayError,
   atInstance,
@@ -431,17 +431,11 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#input.group.queue.leave(this);
   }
 
-  /** TOOL_NOT_FOUND unless an unavailable instance may have the tool. */
   #noInstance(): GatewayError {
-    if (!this.#deps.isAccepting()) return shuttingDown();
-    const { group } = this.#input;
-    const { lacking } = this.#tool;
-    const { bound } = this.#route;
-    const isBound = bound !== undefined;
-    const unknown = lacking === undefined ? undefined : group.unknownTool(lacking, this.tried, isBound);
-    if (unknown !== undefined) return unknown;
-    if (!isBound) return group.noneHealthy();
-    return backendUnavailable(`"${bound.id}" is ${bound.state}`, { delivered: 'no' });
+    const { group, route } = this.#input;
+    return this.#deps.isAccepting()
+      ? group.noneFor(this.#tool.lacking, this.tried, route.bound)
+      : shuttingDown();
   }
 
   get #passedMs(): number {
