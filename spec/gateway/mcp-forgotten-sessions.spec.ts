@@ -1,6 +1,7 @@
 // A server that forgets its sessions, and says so with one of the statuses that servers use: what the next call gives at each door.
 
 import * as assert from 'uvu/assert';
+import type { GatewayEvent } from '../../src/domain/events.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import { type AppFixture, startApp } from '../helpers/http-app.ts';
@@ -121,6 +122,18 @@ for (const [name, form] of Object.entries(FORMS)) {
     assert.is(await outcome({ ...doors.own, headers: await openSession(gateway, 't') }), 'result');
   });
 }
+
+test('a call that is sent again in a new session counts as one attempt', async () => {
+  unknown = text(404);
+  live.clear();
+  const seen: GatewayEvent[] = [];
+  const subscription = gateway.events$.subscribe((event) => seen.push(event));
+  assert.equal(await restOutcomes(), ['result', 'result']);
+  subscription.unsubscribe();
+  const ofCalls = seen.filter(({ type }) => /^(call|attempt)\./.test(type));
+  const [lost, next] = ofCalls.filter(({ type }) => type === 'call.finished');
+  assert.equal([ofCalls.length, Object(lost).attempt, Object(next).attempt, calls], [4, 1, 1, 2]);
+});
 
 for (const status of [400, 401, 403, 410, 429]) {
   test(`a ${status} to one call is its answer, and the session continues`, async () => {

@@ -378,9 +378,10 @@ export function queueFull(template: string): GatewayError {
   return new GatewayError('QUEUE_FULL', message, retryAfter(1));
 }
 
+type SessionFact = 'isSessionLost' | 'isRepaired';
 type BackendFacts = Pick<
   ErrorDetails,
-  'cause' | 'stderr' | 'suspicious' | 'unreachable' | 'backendStatus' | 'backendWaitMs' | 'isSessionLost'
+  'cause' | 'stderr' | 'suspicious' | 'unreachable' | 'backendStatus' | 'backendWaitMs' | SessionFact
 > & { delivered: Delivered };
 
 /** A backend cannot be used. `reason` is a clause: "connection refused", "exited with code 7". It may name paths of the machine. */

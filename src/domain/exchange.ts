@@ -36,6 +36,8 @@ export interface ExchangeRequest {
   readonly trace?: AttemptTrace;
   /** Id of the HTTP request, for events. Not sent. */
   readonly requestId?: string | undefined;
+  /** True: it is sent again in its conversation, after an error with `isRepaired`. A further refusal is its answer. Not sent itself. */
+  readonly isRepeat?: boolean;
 }
 
 export interface ExchangeOptions {

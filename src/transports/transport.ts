@@ -1,15 +1,17 @@
 // A transport is the connection to one backend. Every kind implements this interface and passes the shared conformance suite
 // (spec/conformance/transport.ts). A transport knows no actors, no health and no balancing.
 
-import type { Observable } from 'rxjs';
+import { catchError, defer, type Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
 import type { ProgramUser } from '../domain/command.ts';
 import type { RunInContainer } from '../domain/deployment.ts';
+import { asGatewayError } from '../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBudget, InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, PinnedEra } from '../domain/mcp.ts';
+import { nextAfter } from '../domain/repeat.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { TransportKind } from '../domain/transport-kinds.ts';
 import type { AddressCheck } from './network-guard.ts';
@@ -48,8 +50,8 @@ export interface Upstream {
   /**
    * Cold: subscribing sends the request, unsubscribing before the answer cancels it on the backend. Emits
    * notifications, then one result or error event, then completes. Errors with BACKEND_UNAVAILABLE, whose `delivered` says
-   * whether the request can have reached the backend. Sending is synchronous up to the transport's own buffer. The
-   * dispatcher sets the deadline.
+   * whether the request can have reached the backend; with `isRepaired` it may be sent again in this conversation, which never does
+   * that by itself. Sending is synchronous up to the transport's own buffer. The dispatcher sets the deadline.
    */
   exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
   /**
@@ -69,6 +71,20 @@ export interface Upstream {
   /** Fails every open exchange (BACKEND_UNAVAILABLE), then ends the backend's session or process, and for a transport every
    *  upstream that is not independent. Idempotent. Resolves when all of them have ended, and never rejects. */
   close(): Promise<void>;
+}
+
+/** Sends a request of the gateway itself, which no Call carries. Cold, like `exchange`. */
+export function ownExchange(
+  upstream: Pick<Upstream, 'exchange'>,
+  request: ExchangeRequest,
+): Observable<ExchangeEvent> {
+  return defer(() => upstream.exchange(request)).pipe(
+    catchError((thrown: unknown) => {
+      const failed = { error: asGatewayError(thrown), mayRepeat: true };
+      if (nextAfter(failed, { here: 1, elsewhere: 0 }) === 'stop') throw thrown;
+      return upstream.exchange({ ...request, isRepeat: true });
+    }),
+  );
 }
 
 /** A tool that is left out of lists. `reason`: why it cannot be called, as a clause without values of arguments. */

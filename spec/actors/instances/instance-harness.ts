@@ -109,6 +109,7 @@ export class Harness {
         caller.events.push(event);
         during?.();
       },
+      repeatsHere: () => false,
       failed: (_: Attempt, error: GatewayError) => end(error),
       completed: () => end(),
       paused: () => {},

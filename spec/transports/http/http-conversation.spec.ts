@@ -5,7 +5,7 @@ import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import type { Closed, Upstream } from '../../../src/transports/transport.ts';
+import { type Closed, ownExchange, type Upstream } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { answering, everyCapability, openFor } from '../../conformance/upstream.ts';
 import type { HttpFixture } from '../../fixtures/http-server.ts';
@@ -118,7 +118,7 @@ for (const unknownSession of [404, 400] as const) {
       await upstream.close();
       assert.is(verbs(server, 'DELETE'), 0);
       // The transport itself continues in a new session.
-      assert.is(textOf((await see(transport.exchange(echo('own')))).events[0]), 'own');
+      assert.is(textOf((await see(ownExchange(transport, echo('own')))).events[0]), 'own');
       const later = server.count('initialize');
       assert.is(later, initialized + 1);
     });

@@ -6,7 +6,7 @@ import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
-import type { Transport } from '../../../src/transports/transport.ts';
+import { ownExchange, type Transport } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { answering, clientSide, everyCapability, noCapability, openFor } from '../../conformance/upstream.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -119,7 +119,7 @@ test('a modern backend is asked for its era once if it refuses a call before any
   ] as const) {
     const asked: string[] = [];
     await withRawTransport(serving({ ...modernOnly, otherwise: answer }, asked), async (transport) => {
-      await see(transport.exchange(callTool('echo', {})));
+      await see(ownExchange(transport, callTool('echo', {})));
       const once = ['server/discover', 'tools/call'];
       assert.equal(asked, times === 1 ? once : [...once, ...once]);
     });
@@ -134,7 +134,7 @@ test('a 404 with an error about this call is its answer: no other session, and n
     const asked: string[] = [];
     const answers = { ...legacyOnly, 'tools/call': refused(404, code) };
     await withRawTransport(serving(answers, asked), async (transport) => {
-      const { end, events } = await see(transport.exchange(callTool('echo', {})));
+      const { end, events } = await see(ownExchange(transport, callTool('echo', {})));
       assert.equal([end, events[0]?.kind], ['completed', 'error']);
       assert.is(asked.filter((method) => method === 'tools/call').length, calls);
     });

@@ -6,6 +6,7 @@ import type { ServerMessage } from '../../../src/domain/client.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { HttpListener } from '../../../src/transports/http/http-listener.ts';
 import { openSession } from '../../../src/transports/http/http-session.ts';
+import { ownExchange } from '../../../src/transports/transport.ts';
 import { callTool, openOptions, see, textOf, until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
 import { withRawServer } from '../raw-server.ts';
@@ -205,7 +206,7 @@ test('messages$ emits notifications of the stream, also after the session was re
     server.notify(changed);
     await until(() => messages.length === 1, 'the notification arrived');
     server.forgetSessions();
-    assert.is(textOf((await see(transport.exchange(callTool('echo', { text: 'x' })))).events[0]), 'x');
+    assert.is(textOf((await see(ownExchange(transport, callTool('echo', { text: 'x' })))).events[0]), 'x');
     await until(open, 'it listens again');
     server.notify('notifications/resources/list_changed');
     await until(() => messages.length === 2, 'the second notification arrived');

@@ -4,6 +4,7 @@ import type { ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { openHttp } from '../../../src/transports/http/http.ts';
+import { ownExchange } from '../../../src/transports/transport.ts';
 import { callTool, failure, see, textOf, until } from '../../conformance/transport.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -19,7 +20,7 @@ for (const unknownSession of [404, 400] as const) {
     await withBackend({ unknownSession }, async ({ transport, server }) => {
       const [old] = server.sessions.keys();
       server.forgetSessions();
-      const { events, end } = await see(transport.exchange(echo('hello')));
+      const { events, end } = await see(ownExchange(transport, echo('hello')));
       assert.is(end, 'completed');
       assert.is(textOf(events[0]), 'hello');
       for (const method of ['initialize', 'notifications/initialized', 'tools/call'])
@@ -30,6 +31,17 @@ for (const unknownSession of [404, 400] as const) {
   });
 }
 
+test('a request that the server refused before any work is not sent again by its conversation', async () => {
+  await withBackend({}, async ({ transport, server }) => {
+    server.forgetSessions();
+    const { end } = await see(transport.exchange(echo('hello')));
+    const facts = end === 'completed' ? undefined : end.facts;
+    assert.equal([failure(end), facts?.isRepaired], [{ code: 'BACKEND_UNAVAILABLE', delivered: 'no' }, true]);
+    assert.is(server.count('tools/call'), 1);
+    assert.is(server.sessions.size, 1);
+  });
+});
+
 test('the time that a start left for the first handshake, even a fraction, does not bound later ones', async () => {
   const server = await startHttpServer();
   const options = openOptions({ handshakeTimeoutMs: 900 });
@@ -37,7 +49,7 @@ test('the time that a start left for the first handshake, even a fraction, does 
   server.forgetSessions();
   server.failNext('never', { method: 'initialize' });
   const startMs = performance.now();
-  await see(transport.exchange(echo('hello')));
+  await see(ownExchange(transport, echo('hello')));
   assert.ok(performance.now() - startMs > 850);
   await Promise.all([transport.close(), server.close()]);
 });
@@ -46,7 +58,7 @@ test('shares one handshake among all calls that lost the same session', async ()
   await withBackend({}, async ({ transport, server }) => {
     server.forgetSessions();
     const numbers = Array.from({ length: 50 }, (_, index) => String(index));
-    const all = await Promise.all(numbers.map((text) => see(transport.exchange(echo(text)))));
+    const all = await Promise.all(numbers.map((text) => see(ownExchange(transport, echo(text)))));
     const found = all.map(({ events }) => textOf(events[0]));
     assert.equal(found, numbers);
     assert.is(server.count('initialize'), 2);
@@ -60,10 +72,10 @@ test('a call that loses its session twice, or gets no new one, is undelivered; t
       if (isTwice) server.failNext('404', { method: 'tools/call', times: 2 });
       else server.failNext('503', { method: 'initialize' });
       if (!isTwice) server.forgetSessions();
-      const { end } = await see(transport.exchange(echo('hello')));
+      const { end } = await see(ownExchange(transport, echo('hello')));
       assert.equal(failure(end), { code: 'BACKEND_UNAVAILABLE', delivered: 'no' });
       assert.is(server.count('initialize'), isTwice ? 2 : 3);
-      assert.is(textOf((await see(transport.exchange(echo('next')))).events[0]), 'next');
+      assert.is(textOf((await see(ownExchange(transport, echo('next')))).events[0]), 'next');
     }
   });
 });

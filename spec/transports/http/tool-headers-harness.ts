@@ -9,7 +9,7 @@ import { systemClock } from '../../../src/domain/clock.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import type { Transport } from '../../../src/transports/transport.ts';
+import { ownExchange, type Transport } from '../../../src/transports/transport.ts';
 import { type Answer, discovered, refused, result, serving } from '../scripted-server.ts';
 import { withRawTransport } from './open-http.ts';
 
@@ -81,7 +81,7 @@ export async function withBackend(
 /** All that a caller receives: results by value, errors by code, messages by method, and its failure. */
 export async function heardBy(transport: Transport, request: ExchangeRequest = CALL): Promise<unknown[]> {
   const received: unknown[] = [];
-  const events$ = transport.exchange(request);
+  const events$ = ownExchange(transport, request);
   try {
     for (const event of await lastValueFrom(events$.pipe(toArray()))) {
       if (event.kind === 'result') received.push(event.result.value);

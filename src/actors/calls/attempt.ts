@@ -31,6 +31,8 @@ export interface AttemptCaller {
   /** Runs the task, which handles a failure: after the end of the attempt before, and in a later turn when thousands are due. */
   fail(task: () => void): void;
   onEvent(attempt: Attempt, event: ExchangeEvent): void;
+  /** True when the attempt is to send its request again in its conversation, which refused it before any work. */
+  repeatsHere(attempt: Attempt, error: GatewayError): boolean;
   /** There is no answer. `ended` follows. */
   failed(attempt: Attempt, error: GatewayError): void;
   /** The events after the answer have ended. `ended` follows. */
@@ -65,6 +67,8 @@ export class Attempt implements Observer<ExchangeEvent> {
   /** Questions that the client has not answered. */
   #unanswered = 0;
   isPaused = false;
+  /** Its request was sent again. */
+  isRepeat = false;
   /** Handles the failure of the next attempt, which failed at once: to be run after the end of this one. */
   nextFailure: (() => void) | undefined;
   #hasEnded = false;
@@ -98,11 +102,14 @@ export class Attempt implements Observer<ExchangeEvent> {
 
   /** Counts the call and sends the request in one synchronous block. */
   start(): void {
+    this.ref.calls.begin(this.#ownerId);
+    this.#send(this.#request);
+  }
+
+  #send(request: ExchangeRequest): void {
     const { upstream } = this.plan;
-    const request = this.#request;
     const trace = this.#trace;
     const { opened } = this.ref;
-    this.ref.calls.begin(this.#ownerId);
     try {
       const conversation = upstream ?? opened?.transport;
       if (conversation === undefined) throw notConnected();
@@ -160,6 +167,11 @@ export class Attempt implements Observer<ExchangeEvent> {
       return;
     }
     const error = asGatewayError(thrown);
+    if (error.facts.isRepaired && this.#caller.repeatsHere(this, error)) {
+      this.isRepeat = true;
+      this.#send({ ...this.#request, isRepeat: true });
+      return;
+    }
     // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is repeated.
     this.#error = error.facts.delivered === undefined ? perhapsDelivered(error) : error;
     this.#outcome = 'failed';

@@ -1,6 +1,5 @@
 // The loop of one call: choose an instance, count and send the call there in one synchronous block, wait, and try the next one if
-// that is safe. It alone decides about repeats, by the rules in retry.ts; routes.ts says where the call may go on. dispatcher.ts has
-// the rules in full.
+// domain/repeat.ts allows it. routes.ts says where the call may go on. dispatcher.ts has the rules in full.
 
 import { type Observable, type Subscriber, Subscription } from 'rxjs';
 import { ANONYMOUS } from '../../domain/account.ts';
@@ -13,11 +12,12 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import type { Answer, ExchangeEvent, FinalEvent } from '../../domain/exchange.ts';
+import { mayHedge, nextAfter } from '../../domain/repeat.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 import type { CallEvents, ExchangeEnding } from './call-events.ts';
 import { Deadline, HEDGE_DIVISOR, type TimedCall } from './deadline.ts';
-import { type FailedAttempt, isAboutRequest, isRepeatAllowed, isRepeatable, Retries } from './retry.ts';
+import { type FailedAttempt, isAboutRequest, isRepeatable, Retries } from './retry.ts';
 import type {
   At,
   AttemptPlan,
@@ -128,6 +128,10 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
       this.#endOthers(attempt);
     }
     this.#subscriber.next({ event, instanceId: ref.id, serverId: ref.serverId });
+  }
+
+  repeatsHere({ mayRepeat, isRepeat }: Attempt, error: GatewayError): boolean {
+    return !isRepeat && nextAfter({ error, mayRepeat }, { here: 1, elsewhere: 0 }) === 'here';
   }
 
   failed(attempt: Attempt, error: GatewayError): void {
@@ -334,12 +338,12 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return [...this.#silent, this.#attempt].filter((each) => each !== attempt);
   }
 
-  /** The one place where a failed call goes on: where its route knows a way, and retry.ts allows it. */
+  /** The one place where a failed call goes on elsewhere, if its route knows a way. */
   #continue(failed: FailedAttempt, error: GatewayError, plan?: AttemptPlan): void {
     this.#exclude(failed.ref);
     const isOver = this.#isAnswering || this.#attempt !== undefined;
-    const mayRepeat = !isOver && isRepeatAllowed(error.delivered, failed.mayRepeat);
-    const step = mayRepeat ? this.#step({ kind: 'failed', error, plan }) : undefined;
+    const next = isOver ? 'stop' : nextAfter({ error, mayRepeat: failed.mayRepeat }, { elsewhere: 1 });
+    const step = next === 'stop' ? undefined : this.#step({ kind: 'failed', error, plan });
     if (step?.kind === 'reopen') {
       this.tried?.delete(failed.ref.id);
       this.tryNow();
@@ -348,7 +352,7 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.#retries.noteFailure(failed, error);
     const isFinal = plan !== undefined && isAboutRequest(error);
     if (this.#attempt !== undefined && !isFinal) this.#hedge();
-    else if (isFinal || step === undefined || (this.#route.bound === undefined && !this.#mayRetry()))
+    else if (isFinal || step === undefined || (this.#route.bound === undefined && this.#retriesLeft <= 0))
       this.giveUp();
     else this.#take(step);
   }
@@ -374,8 +378,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
   /** Starts one more attempt beside silent ones, if another instance can take the call now, or when its route has opened one. */
   #hedge(): void {
     const silent = this.#attempt;
-    if (silent === undefined || this.#silent.length >= MAX_SILENT || !silent.mayRepeat) return;
-    if (!this.#mayRetry() || this.#search !== undefined || !this.#retries.mayAffordHedge) return;
+    if (silent === undefined || this.#silent.length >= MAX_SILENT || this.#search !== undefined) return;
+    if (!mayHedge(silent, { elsewhere: this.#retriesLeft }, this.#retries.mayAffordHedge)) return;
     this.#exclude(silent.ref);
     const error = this.#silence(silent);
     const step = this.#step({ kind: 'hedge', error, plan: silent.plan });
@@ -405,8 +409,8 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     search.add(until$.subscribe({ next: () => over(true), error: () => over(false) }));
   }
 
-  #mayRetry(): boolean {
-    return !this.#isAnswering && this.#retries.count < this.#input.group.policy.maxRetries;
+  get #retriesLeft(): number {
+    return this.#isAnswering ? 0 : this.#input.group.policy.maxRetries - this.#retries.count;
   }
 
   /** Waits while a suitable instance is starting, or in the queue while one is only at capacity; else gives up. */

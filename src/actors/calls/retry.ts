@@ -1,8 +1,8 @@
-// Whether a failed call may be repeated, and the retry budget of the gateway. The call and its route decide how often, and at
-// which instance (call.ts, routes.ts). Source: ADR 9.
+// Which requests may be repeated, the repeats of one call, and the retry budget of the gateway. domain/repeat.ts decides; a route says
+// at which instance (routes.ts). Source: ADR 9.
 
 import { RecentCount } from '../../balancing/recent-count.ts';
-import { atInstance, type Delivered, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
+import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { METHODS, setsClientState } from '../../domain/mcp.ts';
@@ -18,11 +18,6 @@ export function isRepeatable(
   const tool = toolOf(request);
   if (tool !== undefined) return tools?.isRepeatable(tool) ?? false;
   return METHODS[request.method]?.repeatable ?? setsClientState(request.method);
-}
-
-/** True for a request that certainly did not arrive, and for one that perhaps did if it is safe to repeat; never after an answer. */
-export function isRepeatAllowed(delivered: Delivered, mayRepeat: boolean): boolean {
-  return delivered === 'no' || (delivered === 'unknown' && mayRepeat);
 }
 
 /** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */

@@ -1,7 +1,7 @@
 // The actor that owns one transport, and with it one process or one connection: opens it, offers it for requests, and
 // reports its end. instance.machine.ts decides about health and restarts.
 
-import { defer, firstValueFrom, from, map, race, tap } from 'rxjs';
+import { firstValueFrom, from, map, race, tap } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
 import { type Clock, timer$ } from '../../domain/clock.ts';
@@ -21,12 +21,13 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { gatherPages } from '../../domain/list-pages.ts';
 import { changedList, type ListField, type Peer, type Tool } from '../../domain/mcp.ts';
-import type {
-  Open,
-  Transport,
-  TransportDiagnostics,
-  Upstream,
-  WithheldTool,
+import {
+  type Open,
+  ownExchange,
+  type Transport,
+  type TransportDiagnostics,
+  type Upstream,
+  type WithheldTool,
 } from '../../transports/transport.ts';
 import { answerOf } from '../calls/requests.ts';
 import { Feed } from '../subscriptions/feed.ts';
@@ -63,7 +64,7 @@ export class OpenedTransport {
     };
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
-      defer(() => transport.exchange(request)).pipe(tap(() => this.noteMessage()));
+      ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
     this.tools = new ToolCache(() => listTools({ peer, exchange }, onCut), clock, counted);
     this.feed = new Feed({ peer, messages$, closed$, exchange }, clock);
   }
@@ -270,7 +271,7 @@ export const probe = fromPromise<ProbeResult, ProbeInput>(async ({ input }) => {
 
 async function ask({ opened: { transport }, timeoutMs, alarm }: ProbeInput): Promise<void> {
   const { era } = transport.peer;
-  const send = (method: string) => answerOf(transport.exchange({ method }), timeoutMs, { alarm });
+  const send = (method: string) => answerOf(ownExchange(transport, { method }), timeoutMs, { alarm });
   const answer = await send(era === 'modern' ? 'server/discover' : 'ping');
   if (answer.kind === 'result') return;
   if (answer.error.code !== RPC.methodNotFound) throw refusal(answer);

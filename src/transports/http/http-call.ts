@@ -1,7 +1,8 @@
-// One exchange over HTTP, from the POST to the answer: sorts the messages of the answer, repeats the request once when the backend
-// forgot the session or misses a header, and cancels it when its caller unsubscribes. An event stream that ended before the answer
-// is resumed: the rest after the last event id is requested until the answer is there, the backend no longer knows the stream, or
-// its address refuses connections. A backend that ends a stream before the answer asks to be polled. The caller sets the deadline.
+// One exchange over HTTP, from the POST to the answer: sorts the messages of the answer, and cancels it when its caller unsubscribes.
+// When the backend forgot the session or misses a header, it removes the cause and fails with `isRepaired`; its caller decides about
+// a repeat. An event stream that ended before the answer is resumed: the rest after the last event id is requested until the answer is
+// there, the backend no longer knows the stream, or its address refuses connections. A backend that ends a stream before the answer asks
+// to be polled. The caller sets the deadline.
 // Source: MCP 2025-11-25 basic/transports#resumability, SEP-1699.
 
 import type { Subscriber } from 'rxjs';
@@ -53,7 +54,7 @@ interface Polling {
   cancelWait?: () => void;
 }
 
-/** A request is repeated only after its first answer has ended, so that no message of the first attempt can arrive later. */
+/** It fails with `isRepaired` only after its answer has ended, so that no message of it can arrive during the repeat. */
 export class HttpCall implements AnswerSink {
   readonly #conversation: CallConversation;
   readonly #request: ExchangeRequest;
@@ -66,7 +67,6 @@ export class HttpCall implements AnswerSink {
   /** The session of the latest POST. */
   #session: HttpSession;
   #post: PostTrace | undefined;
-  #repeated = false;
   isOver = false;
 
   constructor(
@@ -82,7 +82,7 @@ export class HttpCall implements AnswerSink {
     this.#token = callerTokenOf(request);
   }
 
-  /** Sends the request, also again. Throws VALIDATION_ERROR, the first time only, when it cannot be serialized. */
+  /** Sends the request. Throws VALIDATION_ERROR when it cannot be serialized. */
   start(): void {
     if (this.isOver) return;
     const { backend, session, calls, ending } = this.#conversation;
@@ -241,20 +241,16 @@ export class HttpCall implements AnswerSink {
   #takeRefusal(refused: RefusedEnding): void {
     const { session } = this.#conversation;
     this.#endPostSpan(refused.status);
-    if (this.#repeated) this.#takeAnswer(refused);
-    else if (session.isLost(refused, this.#id)) this.#repeatAfter(this.#replaceSession());
+    if (this.#request.isRepeat) this.#takeAnswer(refused);
+    else if (session.isLost(refused, this.#id)) this.#failWhenRepaired(this.#replaceSession());
     else if (session.mayBeLost(refused, this.#id))
-      this.#repeatAfter(this.#checkSession(refused, this.#session));
+      this.#failWhenRepaired(this.#checkSession(refused, this.#session));
     else this.#takeAnswer(refused);
   }
 
-  /**
-   * The one place where a request is sent again: once, after the server refused it before any work, and the cause is removed. `repair`
-   * resolves with false when it has ended the call instead.
-   */
-  #repeatAfter(repair: Promise<boolean>): void {
-    this.#repeated = true;
-    void repair.then((isRepaired) => isRepaired && this.start());
+  /** The server refused the request before any work. `repair` resolves with false when it has ended the call. */
+  #failWhenRepaired(repair: Promise<boolean>): void {
+    void repair.then((isRepaired) => isRepaired && this.#fail(refusedBeforeWork()));
   }
 
   async #replaceSession(): Promise<boolean> {
@@ -302,9 +298,9 @@ export class HttpCall implements AnswerSink {
     const answer = callRefusalOf(refused, this.#id, session.peer);
     const { status, waitMs } = refused;
     if (answer instanceof GatewayError) this.#fail(answer);
-    else if (this.#repeated || !missesHeader(refused, session.peer))
+    else if (this.#request.isRepeat || !missesHeader(refused, session.peer))
       this.#complete({ kind: 'error', error: answer, refusal: { status, waitMs } });
-    else this.#repeatAfter(this.#renewHeaders(answer));
+    else this.#failWhenRepaired(this.#renewHeaders(answer));
   }
 
   /** Reports the end of the session before the failure of this call. */
@@ -410,6 +406,12 @@ export function callRefusalOf(refused: RefusedEnding, id: number, peer: Peer): J
 /** The session of a client is lost: its call never ran. */
 function sessionForgotten(): GatewayError {
   return backendUnavailable(SESSION_LOST, { delivered: 'no', isSessionLost: true });
+}
+
+/** The request never ran, and can be sent again. */
+function refusedBeforeWork(): GatewayError {
+  const reason = 'it refused the request before any work';
+  return backendUnavailable(reason, { delivered: 'no', isRepaired: true });
 }
 
 /** The session was lost and no new one could be opened: the call never ran. */
