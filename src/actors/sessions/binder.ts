@@ -10,6 +10,7 @@ import { asGatewayError, atInstance, type GatewayError, shuttingDown } from '../
 import type { GatewayEvent } from '../../domain/events.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import { mayHedge, nextAfter } from '../../domain/repeat.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isNetworked, TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import { StartQueue } from '../../transports/stdio/start-queue.ts';
@@ -30,7 +31,7 @@ export interface SessionDeps extends Clock {
   readonly fleet: Pick<Fleet, 'group' | 'has' | 'hold' | 'release' | 'root'>;
   readonly dispatcher: Pick<Dispatcher, 'carry'>;
   /** Bounds second openings, as it bounds second attempts of calls. */
-  readonly budget: Pick<RetryBudget, 'countCall' | 'take'>;
+  readonly budget: Pick<RetryBudget, 'countCall' | 'hasRoom' | 'take'>;
   /** For tasks that come due by the thousand. */
   readonly scheduler: TaskScheduler;
   readonly emit: (event: GatewayEvent) => void;
@@ -175,6 +176,9 @@ interface SearchDeps extends SearchOptions, Pick<SessionDeps, 'now' | 'alarm' | 
   readonly open: (ref: InstanceRef, ended: AbortSignal) => Promise<Binding>;
 }
 
+/** Of an opening: without a request it does no work. */
+const OPENING = { mayRepeat: true };
+
 class BindingSearch {
   readonly #deps: SearchDeps;
   readonly #endsAtMs: number;
@@ -209,7 +213,7 @@ class BindingSearch {
   /** Continues when an instance has started; false when none is starting. */
   #awaitStart(): boolean {
     const { group, ownerId, signal } = this.#deps;
-    const started$ = this.#mayTry ? group.untilStarted(ownerId, this.#tried) : undefined;
+    const started$ = this.#triesLeft > 0 ? group.untilStarted(ownerId, this.#tried) : undefined;
     started$?.pipe(take(1), takeUntil(fromEvent(signal, 'abort'))).subscribe({
       error: (error: GatewayError) => this.#found.reject(error),
       complete: () => this.#continue(this.#next()),
@@ -229,9 +233,11 @@ class BindingSearch {
       this.#over.abort();
       this.#found.resolve(binding);
     } catch (thrown) {
-      this.#failure = atInstance(asGatewayError(thrown), ref.id);
+      const error = asGatewayError(thrown);
+      this.#failure = atInstance(error, ref.id);
       this.#underWay -= 1;
-      this.#continue(this.#next());
+      const next = nextAfter({ ...OPENING, error }, { elsewhere: this.#triesLeft });
+      this.#continue(next === 'stop' ? undefined : this.#next());
     } finally {
       disarm();
     }
@@ -243,30 +249,35 @@ class BindingSearch {
    */
   #hedge(slow: InstanceRef): () => void {
     const { now, alarm, budget, withinMs } = this.#deps;
-    if (!isNetworked(slow.definition) || !this.#hasNext) return () => undefined;
+    if (!isNetworked(slow.definition) || !this.#mayHedge(true)) return () => undefined;
     const halfMs = Math.ceil((this.#endsAtMs - now()) / 2);
     const soonMs = Math.min(SLOW_MS, Math.ceil(withinMs / HEDGE_DIVISOR), halfMs);
     let disarm = alarm(soonMs, () => {
       slow.suspect();
-      if (this.#hasNext && budget.take()) this.#continue(this.#next());
-      else disarm = alarm(halfMs - soonMs, () => this.#continue(this.#next()));
+      if (this.#mayHedge(budget.hasRoom) && budget.take()) this.#continue(this.#next());
+      else
+        disarm = alarm(halfMs - soonMs, () =>
+          this.#continue(this.#mayHedge(true) ? this.#next() : undefined),
+        );
     });
     return () => disarm();
   }
 
-  get #mayTry(): boolean {
+  /** Zero, or less, also when the search is over. */
+  get #triesLeft(): number {
     const { only, group, signal } = this.#deps;
-    const most = only === undefined ? group.policy.maxRetries + 1 : 1;
-    return this.#tried.size < most && !signal.aborted && !this.#over.signal.aborted;
+    if (signal.aborted || this.#over.signal.aborted) return 0;
+    return (only === undefined ? group.policy.maxRetries + 1 : 1) - this.#tried.size;
   }
 
-  get #hasNext(): boolean {
-    return this.#mayTry && this.#deps.group.pool.candidates.some(({ id }) => !this.#tried.has(id));
+  #mayHedge(isAffordable: boolean): boolean {
+    const hasOther = this.#deps.group.pool.candidates.some(({ id }) => !this.#tried.has(id));
+    return hasOther && mayHedge(OPENING, { elsewhere: this.#triesLeft }, isAffordable);
   }
 
   #next(): InstanceRef | undefined {
     const { group, ownerId, last } = this.#deps;
-    return this.#mayTry ? pick(group, ownerId, this.#tried, last) : undefined;
+    return this.#triesLeft > 0 ? pick(group, ownerId, this.#tried, last) : undefined;
   }
 
   #noInstance(): GatewayError {
