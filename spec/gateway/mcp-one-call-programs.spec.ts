@@ -13,6 +13,7 @@ const test = suite('programs that end after a call', { timeoutMs: 120_000 });
 /** Ends 5 ms after the answer to a call, with code 0; with a file to write, only the first time. */
 const PROGRAM = `
   const [mark] = process.argv.slice(1);
+  let called = 0;
   const isFirst = mark === undefined || !require('fs').existsSync(mark);
   const say = (id, answer) => console.log(JSON.stringify({ jsonrpc: '2.0', id, ...answer }));
   require('readline').createInterface({ input: process.stdin }).on('line', (line) => {
@@ -23,6 +24,8 @@ const PROGRAM = `
     if (method === 'ping') return say(id, { result: {} });
     if (method === 'tools/list') return say(id, { result: { tools: [{ name: 'write', inputSchema: { type: 'object' } }] } });
     if (method !== 'tools/call') return say(id, { error: { code: -32601, message: 'no' } });
+    called += 1;
+    if (called > 1 && isFirst) return;
     say(id, { result: { content: [{ type: 'text', text: String(process.pid) }] } });
     if (!isFirst) return;
     if (mark !== undefined) require('fs').writeFileSync(mark, '');
@@ -40,7 +43,10 @@ test.after.each(async () => {
   await app.close();
 });
 
-const rest = async () => (await app.ask('POST', '/mcp/t/tools/call', { body: PARAMS })).outcome;
+async function rest(): Promise<string> {
+  const { status, body } = await app.ask('POST', '/mcp/t/tools/call', { body: PARAMS });
+  return status === 200 ? '200' : `${body.error_code} ${body.delivered}`;
+}
 
 async function register(...args: string[]): Promise<void> {
   const program = { command: process.execPath, args: ['-e', PROGRAM, ...args] };
@@ -71,9 +77,13 @@ const DOORS: Readonly<Record<string, () => Promise<() => Promise<string>>>> = {
     statusOf({ template: 't', ...modernRequest('tools/call', PARAMS) }),
 };
 
-async function statusOf(post: Parameters<typeof postTo>[1]): Promise<string> {
-  const { status, answer } = await postTo(app.gateway, post);
-  return answer.result === undefined ? `${status} ${JSON.stringify(answer.error)}` : '200';
+let lastId = 0;
+
+async function statusOf({ message, ...post }: Parameters<typeof postTo>[1]): Promise<string> {
+  lastId += 1;
+  const { status, answer } = await postTo(app.gateway, { ...post, message: { id: lastId, ...message } });
+  const { error_code, delivered } = Object(Object(answer.error).data);
+  return answer.result === undefined ? `${error_code ?? status} ${delivered}` : '200';
 }
 
 for (const [door, open] of Object.entries(DOORS)) {
@@ -83,6 +93,18 @@ for (const [door, open] of Object.entries(DOORS)) {
     const seen: string[] = [];
     for (let each = 0; each < CALLS; each += 1) seen.push(await call());
     assert.equal(seen, Array(CALLS).fill('200'));
+  });
+}
+
+for (const [door, open] of Object.entries(DOORS)) {
+  test(`of two calls at a time, the one without an answer is perhaps delivered, and the next call works: ${door}`, async () => {
+    await register();
+    const call = await open();
+    for (let round = 0; round < 2; round += 1) {
+      const seen = await Promise.all([call(), call()]);
+      assert.equal(seen, ['200', 'BACKEND_UNAVAILABLE unknown']);
+      assert.is(await call(), '200');
+    }
   });
 }
 

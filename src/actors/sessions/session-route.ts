@@ -276,7 +276,8 @@ class SessionAttempt implements At, AttemptPlan {
   ended({ error }: ExchangeEnding): void {
     if (!this.#isUnsafe) return;
     const conversation = this.upstream ?? this.ref.opened?.transport;
-    const isForgotten = error === undefined && conversation?.endsAfterCall === true;
+    // The program ends, whatever the call did.
+    const isForgotten = conversation?.endsAfterCall === true;
     this.#route.noteUnsafe(isForgotten || error?.delivered === 'no' ? 'no' : 'yes');
   }
 }
