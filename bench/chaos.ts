@@ -10,6 +10,7 @@ import { FAULTS, type Fault, SickServer } from './backends/sick.ts';
 import { type StartedGateway, startGateway } from './gateway.ts';
 import { initializeBody, openSession } from './open-session.ts';
 import { markdownTable } from './report.ts';
+import { seeded } from './seeded.ts';
 import { type StallRow, stallRows } from './stalls.ts';
 
 const STALLS = 'stalls';
@@ -248,17 +249,6 @@ async function sent(url: string, body: object, headers: Readonly<Record<string, 
   } catch {
     return false; // the caller got no answer, whatever broke
   }
-}
-
-/** Numbers in [0, 1), the same for the same seed (mulberry32). */
-function seeded(seed: number): () => number {
-  let state = seed | 0;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 function tableOf(rows: readonly Row[]): string {

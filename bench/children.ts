@@ -19,6 +19,8 @@ export interface Started {
   readonly startedMs: number;
   /** Its last output. */
   output(): string;
+  /** SIGKILL; resolves when the process has ended. */
+  kill(): Promise<void>;
   /** SIGTERM, and SIGKILL after that time in ms (default 5 000). */
   stop(withinMs?: number): Promise<void>;
 }
@@ -52,7 +54,13 @@ export async function startNode(
     // `spawn` succeeded, or there would be no announcement.
     const pid = child.pid ?? 0;
     const stopChild = (withinMs?: number): Promise<void> => stop(child, withinMs);
-    return { pid, announced, startedMs, output: () => output.text, stop: stopChild };
+    const killChild = async (): Promise<void> => {
+      if (child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, 'exit');
+      kill();
+      await gone;
+    };
+    return { pid, announced, startedMs, output: () => output.text, kill: killChild, stop: stopChild };
   } catch (error) {
     kill();
     throw error;

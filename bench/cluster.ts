@@ -1,0 +1,108 @@
+// `npm run cluster`: real gateways behind a round-robin balancer without stickiness, clients of the official SDKs of both eras, and one
+// fault after the other (cluster/faults.ts). A checker judges the history of every call (cluster/history.ts). Prints each bar, the
+// figure, and pass or miss; exits 1 when a bar is missed. docs/explanation/cluster.md explains the figures.
+//   --seed N   other times and another mix (default 1)   --only FAULT,...   --seconds N   of each fault (default 40)
+//   --kind legacy, modern or plain: only these clients
+//   --quick   the faults of .ci/run, for 10 s each   --json   figures only
+
+import { parseArgs } from 'node:util';
+import { CallingClient } from './cluster/clients.ts';
+import { startDeployment } from './cluster/deployment.ts';
+import { FAULTS, type Fault } from './cluster/faults.ts';
+import { countsOf, type History, judge, type Verdict } from './cluster/history.ts';
+import { seeded } from './seeded.ts';
+
+interface Outcome {
+  readonly fault: string;
+  readonly what: string;
+  readonly counts: Readonly<Record<string, number>>;
+  readonly verdicts: readonly Verdict[];
+}
+
+/** The first client of a group only reads, the second often does more, the third seldom; and so on. */
+const UNSAFE_SHARES = [0, 0.5, 0.05];
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: 'string', default: '1' },
+    only: { type: 'string' },
+    seconds: { type: 'string' },
+    kind: { type: 'string' },
+    quick: { type: 'boolean', default: false },
+    json: { type: 'boolean', default: false },
+  },
+});
+
+const faults = chosen(values.only?.split(','));
+const seconds = Number(values.seconds ?? (values.quick ? 10 : 40));
+const print = (text: string): void => {
+  if (!values.json) process.stdout.write(`${text}\n`);
+};
+const outcomes: Outcome[] = [];
+for (const fault of faults) {
+  const outcome = await outcomeOf(fault, seconds, Number(values.seed));
+  outcomes.push(outcome);
+  print(textOf(outcome));
+}
+if (values.json) process.stdout.write(`${JSON.stringify(outcomes, null, 2)}\n`);
+process.exit(outcomes.every(({ verdicts }) => verdicts.every(({ isMet }) => isMet)) ? 0 : 1);
+
+function chosen(names: readonly string[] | undefined): readonly Fault[] {
+  const unknown = names?.find((name) => !FAULTS.some((fault) => fault.name === name));
+  if (unknown !== undefined)
+    throw new Error(`--only knows ${FAULTS.map(({ name }) => name).join(', ')}, not "${unknown}"`);
+  return FAULTS.filter(({ name, isQuick }) => names?.includes(name) ?? (!values.quick || isQuick));
+}
+
+async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<Outcome> {
+  const random = seeded(seed * 31 + FAULTS.indexOf(fault));
+  const deployment = await startDeployment(fault);
+  const groups = fault.clients.filter(({ kind }) => kind === (values.kind ?? kind));
+  const clients = fault.templates.flatMap((template) =>
+    groups.flatMap(({ count, ...group }) =>
+      Array.from({ length: count }, (_, index) => {
+        const name = `${template}-${group.kind}-${index + 1}`;
+        const url = new URL(`${deployment.balancer.origin}/mcp/${template}`);
+        const unsafeShare = UNSAFE_SHARES[index % UNSAFE_SHARES.length] ?? 0;
+        return new CallingClient({ ...group, name, url, headers: deployment.key, unsafeShare, random });
+      }),
+    ),
+  );
+  let isOver = false;
+  let disturbances: History['disturbances'] = [];
+  const running = Promise.all(clients.map((client) => client.run(() => isOver)));
+  let carriedOut: History['carriedOut'] = [];
+  let leftOver = 0;
+  try {
+    disturbances = await fault.disturb({ deployment, random, seconds });
+    isOver = true;
+    await running;
+    carriedOut = await deployment.carriedOut();
+  } finally {
+    isOver = true;
+    leftOver = await deployment.close();
+  }
+  const history: History = {
+    calls: clients.flatMap(({ calls }) => calls),
+    carriedOut,
+    disturbances,
+    programs: deployment.programs,
+    failedOpenings: clients.flatMap(({ failedOpenings }) => failedOpenings),
+    leftOver,
+  };
+  return {
+    fault: fault.name,
+    what: fault.what,
+    counts: countsOf(history),
+    verdicts: judge(history, fault.bars),
+  };
+}
+
+function textOf({ fault, what, counts, verdicts }: Outcome): string {
+  const figures = Object.entries(counts).map(([name, count]) => `${name} ${count}`);
+  const lines = verdicts.flatMap(({ bar, found, isMet, examples }) => [
+    `  ${isMet ? 'pass' : 'MISS'}  ${bar}: ${found}`,
+    ...(isMet ? [] : examples.map((example) => `          ${example}`)),
+  ]);
+  return [`${fault}: ${what}`, `  ${figures.join(', ')}`, ...lines, ''].join('\n');
+}

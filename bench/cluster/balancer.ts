@@ -1,0 +1,105 @@
+// The plainest balancer: each request goes to the next node, whatever its session, over a connection of its own. A node that refuses
+// connections is left out until its /readyz answers 200. A request that reached a node is never sent to another one.
+
+import { Agent, createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
+import { setTimeout as delay } from 'node:timers/promises';
+import { portOf } from '../port.ts';
+
+/** Longest wait of a request for a node that accepts it, in ms. */
+const PATIENCE_MS = 15_000;
+const CHECK_MS = 50;
+
+export interface Balancer {
+  readonly origin: string;
+  /** Sends no new requests to a node; what Kubernetes does before it stops a pod. */
+  takeOut(port: number): void;
+  putBack(port: number): void;
+  close(): void;
+}
+
+export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
+  const out = new Set<number>();
+  /** Nodes that refused a connection and are asked for their readiness. */
+  const away = new Set<number>();
+  let turn = 0;
+  const nextPort = (): number | undefined => {
+    const usable = ports.filter((port) => !out.has(port) && !away.has(port));
+    turn += 1;
+    return usable[turn % usable.length];
+  };
+  const leaveOut = async (port: number): Promise<void> => {
+    if (away.has(port)) return;
+    away.add(port);
+    while (server.listening && !(await isReady(port))) await delay(CHECK_MS);
+    away.delete(port);
+  };
+
+  const server = createServer({ keepAliveTimeout: 120_000, requestTimeout: 0 }, (incoming, response) => {
+    const chunks: Buffer[] = [];
+    incoming.on('data', (chunk: Buffer) => chunks.push(chunk));
+    incoming.on('end', () => void pass(incoming, Buffer.concat(chunks), response));
+  });
+
+  async function pass(incoming: IncomingMessage, body: Buffer, response: ServerResponse): Promise<void> {
+    const giveUpAtMs = performance.now() + PATIENCE_MS;
+    while (performance.now() < giveUpAtMs && !response.destroyed) {
+      const port = nextPort();
+      if (port === undefined) await delay(10);
+      else if ((await forward(port, incoming, body, response)) === 'refused') void leaveOut(port);
+      else return;
+    }
+    if (!response.destroyed) response.writeHead(502).end('no node accepts connections');
+  }
+
+  const port = await portOf(server.listen(0, '127.0.0.1'));
+  return {
+    origin: `http://127.0.0.1:${port}`,
+    takeOut: (node) => void out.add(node),
+    putBack: (node) => void out.delete(node),
+    close: () => {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** Resolves when the request is answered or broken, or at once when the node refuses the connection. */
+function forward(
+  port: number,
+  { method, url, headers }: IncomingMessage,
+  body: Buffer,
+  response: ServerResponse,
+): Promise<'refused' | 'done'> {
+  return new Promise((resolve) => {
+    const agent = new Agent({ keepAlive: false });
+    const outgoing = request({ host: '127.0.0.1', port, method, path: url, headers, agent });
+    outgoing.on('response', (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      response.flushHeaders();
+      answer.pipe(response);
+      answer.on('error', () => response.destroy());
+      answer.on('close', () => {
+        if (!answer.complete) response.destroy();
+        resolve('done');
+      });
+    });
+    outgoing.on('error', (error) => {
+      if ('code' in error && error.code === 'ECONNREFUSED') return resolve('refused');
+      if (response.headersSent) response.destroy();
+      else response.writeHead(502).end(String(error));
+      return resolve('done');
+    });
+    response.on('close', () => outgoing.destroy());
+    outgoing.end(body);
+  });
+}
+
+async function isReady(port: number): Promise<boolean> {
+  try {
+    const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(1_000) });
+    await answer.text();
+    return answer.status === 200;
+  } catch {
+    return false; // not there yet
+  }
+}

@@ -1,0 +1,194 @@
+// Clients of the official SDKs in both eras that call until they are stopped: each call has a token of its own, which the answer must
+// contain. A client whose session is lost opens another one. Nothing is tried again here.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import {
+  Client as ModernClient,
+  StreamableHTTPClientTransport as ModernTransport,
+} from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { initializeBody, openSession } from '../open-session.ts';
+import { type Call, type Ending, nowMs, type Opening } from './history.ts';
+
+/**
+ * `legacy`: SDK 1, with sessions and their streams. `modern`: SDK 2 and revision 2026-07-28, without sessions. `plain`: sessions without a
+ * stream and without an SDK, so that hundreds are cheap.
+ */
+export type Kind = 'legacy' | 'modern' | 'plain';
+
+export interface ClientOptions {
+  readonly name: string;
+  readonly kind: Kind;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  /** The share of unsafe calls. */
+  readonly unsafeShare: number;
+  /** Mean pause between two calls, in ms. */
+  readonly pauseMs: number;
+  /** After so many calls the client ends its session and opens another. */
+  readonly callsPerSession: number;
+  readonly random: () => number;
+}
+
+/** Longest wait for an answer; longer than every wait that the gateway promises. */
+const PATIENCE_MS = 20_000;
+/** Pause after an opening that failed. */
+const AGAIN_MS = 100;
+/** A part of the calls takes a while, so that faults meet calls in flight. */
+const SLOW_SHARE = 0.2;
+const SLOW_MS = 300;
+
+/** What both SDKs have. */
+interface Connection {
+  callTool(call: { name: string; arguments: Record<string, unknown> }): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+export class CallingClient {
+  readonly #options: ClientOptions;
+  readonly calls: Call[] = [];
+  readonly failedOpenings: Opening[] = [];
+  #openings = 0;
+  #turn = 0;
+
+  constructor(options: ClientOptions) {
+    this.#options = options;
+  }
+
+  async run(isOver: () => boolean): Promise<void> {
+    while (!isOver()) {
+      const connection = await this.#open();
+      if (connection === undefined) {
+        await delay(AGAIN_MS);
+        continue;
+      }
+      await this.#use(connection, isOver);
+      // The DELETE of a session that no node knows may fail.
+      await connection.close().catch(() => undefined);
+    }
+  }
+
+  async #open(): Promise<Connection | undefined> {
+    const sentMs = nowMs();
+    try {
+      const connection = await connect(this.#options);
+      this.#openings += 1;
+      return connection;
+    } catch (thrown) {
+      const reason = `${this.#options.name}: ${reasonOf(thrown)}`;
+      this.failedOpenings.push({ sentMs, endedMs: nowMs(), reason });
+      return undefined;
+    }
+  }
+
+  /** Until the end, or until the session is lost. */
+  async #use(connection: Connection, isOver: () => boolean): Promise<void> {
+    const { name, random, unsafeShare, pauseMs, callsPerSession } = this.#options;
+    const session = `${name}/${this.#openings}`;
+    let isAfterUnsafe = false;
+    for (let left = callsPerSession; left > 0 && !isOver(); left -= 1) {
+      this.#turn += 1;
+      const token = `${name}.${this.#turn}`;
+      const isUnsafe = random() < unsafeShare;
+      const ms = random() < SLOW_SHARE ? SLOW_MS : 0;
+      const sentMs = nowMs();
+      const { ending, reason } = await called(connection, isUnsafe ? 'write' : 'read', { token, ms });
+      this.calls.push({ token, session, isUnsafe, isAfterUnsafe, sentMs, endedMs: nowMs(), ending, reason });
+      isAfterUnsafe ||= isUnsafe;
+      if (ending === 'lost session') return;
+      await delay(random() * 2 * pauseMs);
+    }
+  }
+}
+
+async function connect({ kind, url, headers }: ClientOptions): Promise<Connection> {
+  const requestInit = { headers: { ...headers } };
+  const information = { name: 'cluster', version: '1.0.0' };
+  const options = { timeout: PATIENCE_MS };
+  if (kind === 'plain') return connectPlainly(url, headers);
+  if (kind === 'legacy') {
+    const client = new Client(information);
+    await client.connect(new StreamableHTTPClientTransport(url, { requestInit }), options);
+    return { callTool: (call) => client.callTool(call, undefined, options), close: () => client.close() };
+  }
+  const client = new ModernClient(information, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
+  await client.connect(new ModernTransport(url, { requestInit }));
+  return { callTool: (call) => client.callTool(call, options), close: () => client.close() };
+}
+
+async function connectPlainly(url: URL, key: ClientOptions['headers']): Promise<Connection> {
+  const session = await openSession(url.href, initializeBody, key);
+  const headers = {
+    'Content-Type': 'application/json',
+    Accept: 'application/json, text/event-stream',
+    ...key,
+    ...session,
+  };
+  let id = 0;
+  return {
+    callTool: async (params) => {
+      id += 1;
+      const body = JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params });
+      const signal = AbortSignal.timeout(PATIENCE_MS);
+      const response = await fetch(url, { method: 'POST', headers, body, signal });
+      const text = await response.text();
+      const { result, error } = response.ok
+        ? messageIn(text)
+        : { result: undefined, error: { message: text } };
+      if (result !== undefined) return result;
+      throw Object.assign(new Error(`${response.status} ${text}`), {
+        status: response.status,
+        data: error?.data,
+      });
+    },
+    close: async () => void (await (await fetch(url, { method: 'DELETE', headers })).text()),
+  };
+}
+
+/** The answer, alone or as the last event of a stream. */
+function messageIn(text: string): {
+  readonly result?: unknown;
+  readonly error?: { readonly data?: unknown };
+} {
+  const events = text.startsWith('{')
+    ? [text]
+    : text.split('\n').flatMap((line) => line.split(/^data: /)[1] ?? []);
+  return JSON.parse(events.at(-1) || '{}');
+}
+
+async function called(
+  connection: Connection,
+  name: string,
+  values: { readonly token: string; readonly ms: number },
+): Promise<{ readonly ending: Ending; readonly reason: string }> {
+  try {
+    const result = JSON.stringify(await connection.callTool({ name, arguments: { ...values } }));
+    const isOwn = result.includes(`"text":"${values.token}"`);
+    return isOwn ? { ending: 'answered', reason: '' } : { ending: 'failed', reason: result.slice(0, 300) };
+  } catch (thrown) {
+    return { ending: endingOf(thrown), reason: reasonOf(thrown) };
+  }
+}
+
+/** From the code, the status and the data of an error of either SDK. */
+function endingOf(thrown: unknown): Ending {
+  const { code, status = code, data } = Object(thrown);
+  const text = `${thrown} ${JSON.stringify(data)}`;
+  if (/timed out|due to timeout/i.test(text) || code === 'REQUEST_TIMEOUT') return 'hung';
+  if (status === 404 || Object(data).status === 404) return 'lost session';
+  if (/delivered\W+unknown/.test(text)) return 'unknown';
+  if (/delivered\W+no\b|"error_code"/.test(text)) return 'refused';
+  if (
+    status === 502 ||
+    Object(data).status === 502 ||
+    /fetch failed|terminated|socket|ECONNRESET/i.test(text)
+  )
+    return 'unknown';
+  return 'failed';
+}
+
+function reasonOf(thrown: unknown): string {
+  const { code, cause, data } = Object(thrown);
+  return `${thrown} ${JSON.stringify({ code, cause: String(cause ?? ''), data })}`.slice(0, 400);
+}

@@ -1,0 +1,240 @@
+// A deployment as users start one: gateway processes with their own node ids and one secret on one database, behind the balancer, with
+// two HTTP servers (template `far`) and one program (template `near`) that record their calls. Nodes can be killed, frozen and
+// started again. It knows the processes of the program by sampling /proc.
+
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { readdirSync, readFileSync } from 'node:fs';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { freshDatabase, postgresql } from '../../spec/helpers/services.ts';
+import { listening, type Started, startNode } from '../children.ts';
+import { ask, programPath } from '../gateway.ts';
+import { type Balancer, startBalancer } from './balancer.ts';
+import { type CarriedOut, nowMs, type ProgramLife } from './history.ts';
+
+type DatabaseName = 'SQLite' | 'PostgreSQL';
+
+/** The name of a template, and of its servers. */
+type Template = 'far' | 'near';
+
+const recording = fileURLToPath(new URL('../backends/recording.ts', import.meta.url));
+const SAMPLE_MS = 20;
+const READY_MS = 60_000;
+const STOP_MS = 60_000;
+
+export class Node {
+  readonly id: string;
+  readonly port: number;
+  readonly #environment: Readonly<Record<string, string>>;
+  readonly #folder: string;
+  #running: Started | undefined;
+
+  constructor(id: string, port: number, folder: string, environment: Readonly<Record<string, string>>) {
+    this.id = id;
+    this.port = port;
+    this.#folder = folder;
+    this.#environment = { ...environment, GATEWAY_NODE_ID: id };
+  }
+
+  get origin(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** Resolves when /readyz answers 200. */
+  async start(): Promise<void> {
+    const words = ['gateway', 'start', '--host', '127.0.0.1', '--port', String(this.port)];
+    this.#running = await startNode([programPath, ...words], /listening on/, {
+      environment: this.#environment,
+      workingFolder: this.#folder,
+      timeoutMs: READY_MS,
+    });
+    const giveUpAtMs = nowMs() + READY_MS;
+    while (nowMs() < giveUpAtMs) {
+      const answer = await fetch(`${this.origin}/readyz`).catch(() => undefined);
+      await answer?.text();
+      if (answer?.status === 200) return;
+      await delay(20);
+    }
+    throw new Error(`node ${this.id} was not ready within ${READY_MS} ms: ${this.#running.output()}`);
+  }
+
+  /** SIGKILL; resolves when the process has ended. */
+  async kill(): Promise<void> {
+    await this.#running?.kill();
+  }
+
+  async stop(): Promise<void> {
+    await this.#running?.stop(STOP_MS);
+  }
+
+  signal(name: NodeJS.Signals): void {
+    if (this.#running !== undefined) process.kill(this.#running.pid, name);
+  }
+
+  /** The end of its log, for a failure. */
+  output(): string {
+    return this.#running?.output() ?? '';
+  }
+}
+
+export interface Deployment {
+  readonly nodes: readonly Node[];
+  readonly balancer: Balancer;
+  /** Headers of an API key. */
+  readonly key: Readonly<Record<string, string>>;
+  readonly programs: readonly ProgramLife[];
+  carriedOut(): Promise<readonly CarriedOut[]>;
+  /** Ends everything; resolves with the number of processes of the program that were left 5 s after the nodes had ended. */
+  close(): Promise<number>;
+}
+
+export interface DeploymentOptions {
+  readonly nodes: number;
+  readonly database: DatabaseName;
+  readonly templates: readonly Template[];
+}
+
+export async function startDeployment(options: DeploymentOptions): Promise<Deployment> {
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-cluster-'));
+  const closing: (() => unknown)[] = [() => rm(folder, { recursive: true, force: true })];
+  const closeAll = async (): Promise<void> => {
+    for (const close of closing.splice(0).reverse()) await close();
+  };
+  try {
+    const database = await openDatabase(options.database, folder);
+    closing.push(database.drop);
+    const record = join(folder, 'carried-out');
+    await writeFile(record, '');
+    const far = await startNode([recording, '--name=far', '--ports=2', `--record=${record}`], listening);
+    closing.push(() => far.stop());
+
+    const password = randomBytes(12).toString('hex');
+    const environment = {
+      GATEWAY_DATABASE_URL: database.url,
+      GATEWAY_SECRET_KEY: randomBytes(32).toString('hex'),
+      GATEWAY_ADMIN_PASSWORD: password,
+      GATEWAY_API_KEY_LIMIT: '1000000000',
+      GATEWAY_STATE_DIR: folder,
+      GATEWAY_LOG_LEVEL: 'warn',
+    };
+    const names = Array.from({ length: options.nodes }, (_, index) => 'abcdefgh'[index] ?? `node-${index}`);
+    const nodes: Node[] = [];
+    for (const name of names) nodes.push(new Node(name, await freePort(), folder, environment));
+    for (const node of nodes) closing.push(() => node.stop());
+    for (const node of nodes) await node.start();
+
+    const [first] = nodes;
+    if (first === undefined) throw new Error('a deployment has at least one node');
+    const { access_token: token } = await ask('POST', `${first.origin}/auth/login`, {
+      username: 'admin',
+      password,
+    });
+    const admin = { Authorization: `Bearer ${token}` };
+    const wanted = { name: 'clients', permissions: ['tools:call'] };
+    const { key } = await ask('POST', `${first.origin}/auth/api-keys`, wanted, admin);
+    const [, ports = ''] = far.announced;
+    const program = [process.execPath, recording, '--name=near', `--record=${record}`, '--deaf'];
+    const instances = {
+      far: ports
+        .split(' ')
+        .map((port, index) => ({ id: `far-${index + 1}`, endpoint: `http://127.0.0.1:${port}/mcp` })),
+      near: [{ id: 'near-1', command: program[0], args: program.slice(1) }],
+    };
+    for (const template of options.templates)
+      for (const instance of instances[template]) {
+        const body = { template_name: template, instance };
+        await ask('POST', `${first.origin}/gateway/register?wait=30`, body, admin);
+      }
+    // Registrations apply on the other nodes within some seconds.
+    if (nodes.length > 1) await delay(4_000);
+
+    const balancer = await startBalancer(nodes.map(({ port }) => port));
+    closing.push(() => balancer.close());
+    const sampled = sample(`--record=${record}`, '--name=near');
+    closing.push(sampled.stop);
+    return {
+      nodes,
+      balancer,
+      key: { 'X-API-Key': String(key) },
+      programs: sampled.programs,
+      carriedOut: async () => {
+        const lines = (await readFile(record, 'utf8')).split('\n').filter((line) => line !== '');
+        return lines.map((line) => JSON.parse(line));
+      },
+      close: async () => {
+        await Promise.all(nodes.map((node) => node.stop()));
+        const giveUpAtMs = nowMs() + 5_000;
+        while (sampled.running() > 0 && nowMs() < giveUpAtMs) await delay(SAMPLE_MS);
+        const leftOver = sampled.running();
+        await closeAll();
+        return leftOver;
+      },
+    };
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+async function openDatabase(
+  name: DatabaseName,
+  folder: string,
+): Promise<{ url: string; drop: () => Promise<void> }> {
+  if (name === 'SQLite') return { url: `sqlite:///${join(folder, 'gateway.db')}`, drop: async () => {} };
+  const server = await postgresql();
+  if (server.url === undefined) throw new Error(`no PostgreSQL: ${server.skip}`);
+  return freshDatabase(server);
+}
+
+/** A free port that a node keeps through its restarts. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === 'string') throw new Error('the server listens on no port');
+  return address.port;
+}
+
+/** Samples the processes whose command line has all these words. The command line of a process is read once. */
+function sample(...words: readonly string[]) {
+  const programs: ProgramLife[] = [];
+  const wanted = new Map<number, ProgramLife | undefined>();
+  let running = 0;
+  const look = (): void => {
+    const atMs = nowMs();
+    const pids = new Set(readdirSync('/proc').map(Number).filter(Number.isInteger));
+    for (const pid of wanted.keys()) if (!pids.has(pid)) wanted.delete(pid);
+    running = 0;
+    for (const pid of pids) {
+      if (!wanted.has(pid)) {
+        const line = readProcess(pid, 'cmdline');
+        // The command line is that of the parent until the program has been executed.
+        if (line === '' || line === undefined) continue;
+        const isWanted = words.every((word) => line.includes(word));
+        const life = isWanted ? { pid, firstSeenMs: atMs, lastSeenMs: atMs } : undefined;
+        wanted.set(pid, life);
+        if (life !== undefined) programs.push(life);
+      }
+      const life = wanted.get(pid);
+      if (life === undefined || /\) [ZX] /.test(readProcess(pid, 'stat') ?? ') Z ')) continue;
+      life.lastSeenMs = atMs;
+      running += 1;
+    }
+  };
+  const timer = setInterval(look, SAMPLE_MS);
+  return { programs, running: () => running, stop: () => clearInterval(timer) };
+}
+
+function readProcess(pid: number, file: 'cmdline' | 'stat'): string | undefined {
+  try {
+    return readFileSync(`/proc/${pid}/${file}`, 'latin1');
+  } catch {
+    return undefined; // it has ended
+  }
+}

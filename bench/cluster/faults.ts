@@ -1,0 +1,168 @@
+// TABLE of the faults of `npm run cluster`. A row has its deployment, its clients, its bars and the disturbance itself, which runs
+// while the clients call. Source: the bars of issue 44.
+
+import { setTimeout as delay } from 'node:timers/promises';
+import type { Kind } from './clients.ts';
+import type { Deployment, DeploymentOptions, Node } from './deployment.ts';
+import { type Bars, type Disturbance, nowMs } from './history.ts';
+
+export interface Fault extends DeploymentOptions {
+  readonly name: string;
+  /** One line for the reader. */
+  readonly what: string;
+  readonly clients: readonly Clients[];
+  readonly bars: Bars;
+  /** Whether `--quick` runs it: it holds, and its short form shows something. */
+  readonly isQuick: boolean;
+  /** Disturbs until the time is over; resolves when everything serves again. */
+  disturb(run: Run): Promise<readonly Disturbance[]>;
+}
+
+/** A group of clients of one template. */
+interface Clients {
+  readonly kind: Kind;
+  readonly count: number;
+  readonly pauseMs: number;
+  readonly callsPerSession: number;
+}
+
+interface Run {
+  readonly deployment: Deployment;
+  readonly random: () => number;
+  readonly seconds: number;
+}
+
+/** Three clients each: the first only reads, see `UNSAFE_SHARES`. */
+const STEADY = {
+  legacy: { kind: 'legacy', count: 3, pauseMs: 100, callsPerSession: Number.POSITIVE_INFINITY },
+  modern: { kind: 'modern', count: 3, pauseMs: 100, callsPerSession: Number.POSITIVE_INFINITY },
+} as const;
+/** Sessions that begin and end all the time, so that faults meet openings and first unsafe calls. */
+const VISITORS = { kind: 'plain', count: 20, pauseMs: 500, callsPerSession: 5 } as const;
+
+export const FAULTS: readonly Fault[] = [
+  {
+    name: 'restart',
+    what: 'one node on SQLite: kill -9 every few seconds, started again at once',
+    nodes: 1,
+    database: 'SQLite',
+    templates: ['far', 'near'],
+    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    bars: { firstAnswerMs: [2_000, 5_000], programBackMs: 15_000 },
+    isQuick: false,
+    disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),
+  },
+  {
+    name: 'none',
+    what: 'three nodes on PostgreSQL, and no fault',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern].map((group) => ({ ...group, pauseMs: 5 })),
+    bars: {},
+    isQuick: false,
+    disturb: async ({ seconds }) => {
+      await delay(seconds * 1_000);
+      return [];
+    },
+  },
+  {
+    name: 'kill',
+    what: 'three nodes on PostgreSQL: kill -9 of one, started again at once',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    bars: { firstAnswerMs: [2_000, 5_000] },
+    isQuick: false,
+    disturb: (run) => repeatedly(run, 8_000, (one) => killed(one, Math.floor(one.random() * 3))),
+  },
+  {
+    name: 'rolling',
+    what: 'three nodes on PostgreSQL: each is taken out of the balancer, stopped and started again',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    bars: { firstAnswerMs: [2_000, 5_000] },
+    isQuick: false,
+    disturb: rolling,
+  },
+  {
+    name: 'freeze',
+    what: 'three nodes on PostgreSQL: SIGSTOP of one for 15 s, then SIGCONT',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    bars: { firstAnswerMs: [15_000, 15_000] },
+    isQuick: false,
+    disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => frozen(nodes.at(-1), 15_000)),
+  },
+];
+
+/** Disturbs after a pause of about this time, and again, until the time is over. */
+async function repeatedly(
+  run: Run,
+  pauseMs: number,
+  once: (run: Run) => Promise<Disturbance>,
+): Promise<readonly Disturbance[]> {
+  const untilMs = nowMs() + run.seconds * 1_000;
+  const disturbances: Disturbance[] = [];
+  do {
+    await delay(pauseMs * (0.75 + run.random() / 2));
+    disturbances.push(await once(run));
+  } while (nowMs() < untilMs);
+  await delay(pauseMs);
+  return disturbances;
+}
+
+async function killed({ deployment: { nodes } }: Run, index: number): Promise<Disturbance> {
+  const node = present(nodes[index]);
+  const fromMs = nowMs();
+  await node.kill();
+  const untilMs = nowMs();
+  await node.start();
+  const backMs = nowMs();
+  const servedMs = nodes.length === 1 ? backMs : untilMs;
+  return { what: `kill -9 of ${node.id}`, fromMs, untilMs, servedMs, backMs };
+}
+
+async function frozen(node: Node | undefined, ms: number): Promise<Disturbance> {
+  const one = present(node);
+  const fromMs = nowMs();
+  one.signal('SIGSTOP');
+  await delay(ms);
+  one.signal('SIGCONT');
+  const untilMs = nowMs();
+  return { what: `SIGSTOP of ${one.id}`, fromMs, untilMs, servedMs: untilMs, backMs: untilMs };
+}
+
+/** What Kubernetes does: no new requests to the pod, a pause, SIGTERM, a new one that is ready. No call may fail. */
+async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readonly Disturbance[]> {
+  const disturbances: Disturbance[] = [];
+  for (const node of nodes) {
+    await delay(2_000);
+    balancer.takeOut(node.port);
+    await delay(1_000);
+    await node.stop();
+    // Of no length: nothing that was in flight is excused.
+    const untilMs = nowMs();
+    disturbances.push({
+      what: `restart of ${node.id}`,
+      fromMs: untilMs,
+      untilMs,
+      servedMs: untilMs,
+      backMs: untilMs,
+    });
+    await node.start();
+    balancer.putBack(node.port);
+  }
+  await delay(2_000);
+  return disturbances;
+}
+
+function present(node: Node | undefined): Node {
+  if (node === undefined) throw new Error('there is no such node');
+  return node;
+}

@@ -1,0 +1,227 @@
+// What happened in one run, and the judgement about it: each call with its times at the client, each call that a backend carried out,
+// each fault with its times, each process group of the shared program. Counters of the gateway are not asked.
+
+import { hrtime } from 'node:process';
+
+/** Milliseconds of the monotonic clock that all processes of the machine share. */
+export function nowMs(): number {
+  return Number(hrtime.bigint()) / 1e6;
+}
+
+/** A line of the record of a backend; written before the answer. */
+export interface CarriedOut {
+  readonly token: string;
+  readonly tool: string;
+  readonly pid: number;
+  readonly atMs: number;
+}
+
+/**
+ * How a call ended: `answered` (with its own token), `unknown` (an error that says so, or a broken connection), `refused` (an error
+ * that says that it was not delivered), `lost session` (404), `hung` (no answer within the patience of the client), `failed`
+ * (anything else, also the answer of another call).
+ */
+export type Ending = 'answered' | 'unknown' | 'refused' | 'lost session' | 'hung' | 'failed';
+
+export interface Call {
+  readonly token: string;
+  /** Of its client: a client that lost its session opens another. */
+  readonly session: string;
+  readonly isUnsafe: boolean;
+  /** Whether its session had sent an unsafe call before: it need not move. */
+  readonly isAfterUnsafe: boolean;
+  readonly sentMs: number;
+  readonly endedMs: number;
+  readonly ending: Ending;
+  /** For a person; empty when answered. */
+  readonly reason: string;
+}
+
+/** The opening of a session that failed; it was tried again. */
+export interface Opening {
+  readonly sentMs: number;
+  readonly endedMs: number;
+  readonly reason: string;
+}
+
+/** One fault, from its first effect until the disturbed node has ended or goes on. */
+export interface Disturbance {
+  readonly what: string;
+  readonly fromMs: number;
+  readonly untilMs: number;
+  /** When a node serves; later than `untilMs` if there is only one. */
+  readonly servedMs: number;
+  /** When the disturbed node is ready again. */
+  readonly backMs: number;
+}
+
+/** A process of the shared program, as sampled. */
+export interface ProgramLife {
+  readonly pid: number;
+  readonly firstSeenMs: number;
+  lastSeenMs: number;
+}
+
+export interface History {
+  readonly calls: readonly Call[];
+  readonly carriedOut: readonly CarriedOut[];
+  readonly disturbances: readonly Disturbance[];
+  readonly programs: readonly ProgramLife[];
+  readonly failedOpenings: readonly Opening[];
+  /** Processes of programs that were left after the end. */
+  readonly leftOver: number;
+}
+
+export interface Verdict {
+  readonly bar: string;
+  readonly found: string;
+  readonly isMet: boolean;
+  /** The first cases that missed it. */
+  readonly examples: readonly string[];
+}
+
+export interface Bars {
+  /** Longest first answer of a session after a disturbance, once a node serves again, in ms: of 99 %, and of all. */
+  readonly firstAnswerMs?: readonly [p99: number, longest: number];
+  /** Longest time from a disturbance until the shared program has a process again, in ms. */
+  readonly programBackMs?: number;
+}
+
+/** The verdicts about a history; every bar of a run must be met. */
+export function judge(history: History, bars: Bars): readonly Verdict[] {
+  const { calls, failedOpenings, leftOver } = history;
+  const inFlight = calls.filter((call) => history.disturbances.some((one) => isInFlight(call, one)));
+  const later = calls.filter((call) => !inFlight.includes(call));
+  const described = (found: readonly Call[]): readonly string[] =>
+    found.map(({ token, ending, reason }) => `${token} ${ending}: ${reason}`);
+  const refused = failedOpenings
+    .filter((opening) => !history.disturbances.some((one) => isInFlight(opening, one)))
+    .map(({ reason }) => reason);
+  const lost = calls.filter(({ ending }) => ending === 'lost session');
+  const failed = [
+    ...later.filter(({ ending }) => ending === 'failed' || ending === 'unknown' || ending === 'refused'),
+    ...inFlight.filter(({ ending }) => ending === 'failed' || ending === 'refused'),
+  ];
+  const movable = lost.filter(({ isAfterUnsafe }) => !isAfterUnsafe);
+  const withoutFault = lost.filter((call) => !isAfterFault(call, history));
+  return [
+    none('failed calls, besides those in flight at a fault', described(failed)),
+    none('calls without an answer within 20 s', described(calls.filter(({ ending }) => ending === 'hung'))),
+    none('sessions without unsafe calls that had to initialize again', described(movable)),
+    none('sessions that had to initialize again without a fault', described(withoutFault)),
+    none('failed openings of sessions, besides those in flight at a fault', refused),
+    none('unsafe calls carried out twice', twiceOf(history)),
+    none('answered calls that no backend carried out', acknowledgedOnly(history)),
+    none('calls refused as not delivered, but carried out', refusedOnly(history)),
+    none('moments with two processes of the shared program', overlapsOf(history.programs)),
+    none('processes of programs left at the end', leftOver === 0 ? [] : [`${leftOver} processes`], leftOver),
+    ...firstAnswers(history, bars),
+    ...programsBack(history, bars),
+  ];
+}
+
+/** Counts for the reader, which are no bars. */
+export function countsOf({ calls, disturbances }: History): Readonly<Record<string, number>> {
+  const inFlight = calls.filter((call) => disturbances.some((one) => isInFlight(call, one)));
+  const unknown = inFlight.filter(({ ending }) => ending === 'unknown').length;
+  const lost = calls.filter(({ ending }) => ending === 'lost session').length;
+  return { calls: calls.length, faults: disturbances.length, inFlight: inFlight.length, unknown, lost };
+}
+
+function none(bar: string, examples: readonly string[], count = examples.length): Verdict {
+  return { bar: `0 ${bar}`, found: String(count), isMet: count === 0, examples: examples.slice(0, 5) };
+}
+
+function isInFlight(
+  { sentMs, endedMs }: Pick<Call, 'sentMs' | 'endedMs'>,
+  { fromMs, untilMs }: Disturbance,
+): boolean {
+  return sentMs <= untilMs && endedMs >= fromMs;
+}
+
+/** Whether there was a fault since the last call of the session before this one. */
+function isAfterFault(call: Call, { calls, disturbances }: History): boolean {
+  const before = calls.filter(({ session, sentMs }) => session === call.session && sentMs < call.sentMs);
+  const sinceMs = Math.max(0, ...before.map(({ sentMs }) => sentMs));
+  return disturbances.some(({ untilMs, fromMs }) => untilMs >= sinceMs && fromMs <= call.endedMs);
+}
+
+function twiceOf({ carriedOut }: History): readonly string[] {
+  const times = new Map<string, number>();
+  for (const { token, tool } of carriedOut)
+    if (tool === 'write') times.set(token, (times.get(token) ?? 0) + 1);
+  return [...times].filter(([, count]) => count > 1).map(([token, count]) => `${token}: ${count} times`);
+}
+
+function acknowledgedOnly({ calls, carriedOut }: History): readonly string[] {
+  const known = new Set(carriedOut.map(({ token }) => token));
+  return calls
+    .filter(({ ending, token }) => ending === 'answered' && !known.has(token))
+    .map(({ token }) => token);
+}
+
+function refusedOnly({ calls, carriedOut }: History): readonly string[] {
+  const known = new Set(carriedOut.map(({ token }) => token));
+  return calls
+    .filter(({ ending, token }) => (ending === 'refused' || ending === 'lost session') && known.has(token))
+    .map(({ token, reason }) => `${token}: ${reason}`);
+}
+
+/** Pairs of processes that were both seen after the later one had begun. */
+function overlapsOf(programs: readonly ProgramLife[]): readonly string[] {
+  const sorted = programs.toSorted((one, other) => one.firstSeenMs - other.firstSeenMs);
+  return sorted.flatMap((one, index) =>
+    sorted
+      .slice(index + 1)
+      .filter((other) => other.firstSeenMs <= one.lastSeenMs)
+      .map((other) => `${one.pid} and ${other.pid} for ${Math.round(one.lastSeenMs - other.firstSeenMs)} ms`),
+  );
+}
+
+/** Per session and disturbance, from its first call after it, or from when a node served again, until an answer. */
+function firstAnswers({ calls, disturbances }: History, { firstAnswerMs }: Bars): readonly Verdict[] {
+  if (firstAnswerMs === undefined || disturbances.length === 0) return [];
+  const [p99Ms, longestMs] = firstAnswerMs;
+  const sessions = Map.groupBy(calls, ({ session }) => session);
+  const waits = disturbances.flatMap(({ untilMs, servedMs }) =>
+    [...sessions.values()].flatMap((those) => {
+      const later = those.filter(({ sentMs }) => sentMs > untilMs);
+      if (later[0] === undefined || later[0].ending === 'lost session') return []; // judged above
+      const first = later.find(({ ending }) => ending === 'answered');
+      return first === undefined ? [Infinity] : [first.endedMs - Math.max(later[0].sentMs, servedMs)];
+    }),
+  );
+  const sorted = waits.map((ms) => Math.max(0, ms)).toSorted((one, other) => one - other);
+  const p99 = sorted[Math.ceil(sorted.length * 0.99) - 1] ?? 0;
+  const longest = sorted.at(-1) ?? 0;
+  return [
+    {
+      bar: `first answer after a fault p99 <= ${p99Ms / 1_000} s, at most ${longestMs / 1_000} s`,
+      found: `p99 ${seconds(p99)}, longest ${seconds(longest)}, ${sorted.length} sessions`,
+      isMet: p99 <= p99Ms && longest <= longestMs,
+      examples: [],
+    },
+  ];
+}
+
+function programsBack({ disturbances, programs }: History, { programBackMs }: Bars): readonly Verdict[] {
+  if (programBackMs === undefined || programs.length === 0) return [];
+  const waits = disturbances.map(({ fromMs, untilMs, backMs }) => {
+    // It ran on: on another node, or in a node that was not ended.
+    if (programs.some(({ firstSeenMs, lastSeenMs }) => firstSeenMs < fromMs && lastSeenMs > backMs)) return 0;
+    return Math.min(...programs.map(({ firstSeenMs }) => firstSeenMs).filter((ms) => ms > fromMs)) - untilMs;
+  });
+  const longest = Math.max(0, ...waits);
+  return [
+    {
+      bar: `the shared program runs again <= ${programBackMs / 1_000} s after a fault`,
+      found: seconds(longest),
+      isMet: longest <= programBackMs,
+      examples: [],
+    },
+  ];
+}
+
+function seconds(ms: number): string {
+  return Number.isFinite(ms) ? `${(ms / 1_000).toFixed(2)} s` : 'never';
+}

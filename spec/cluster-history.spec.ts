@@ -1,0 +1,95 @@
+// The judge of `npm run cluster`: each kind of wrong history misses its bar, and what a fault excuses does not.
+
+import * as assert from 'uvu/assert';
+import { type Call, type Disturbance, type History, judge } from '../bench/cluster/history.ts';
+import { suite } from './helpers/suite.ts';
+
+const test = suite('the judge of the cluster run');
+
+/** From second 10 to second 11; served again at 12. */
+const KILL: Disturbance = { what: 'kill', fromMs: 10_000, untilMs: 11_000, servedMs: 12_000, backMs: 12_000 };
+const WRITTEN = { token: 'a.1', tool: 'write', pid: 1, atMs: 0 };
+
+function callOf(fields: Partial<Call>): Call {
+  return {
+    ...{ token: 'a.1', session: 'a/1', isUnsafe: true, isAfterUnsafe: false },
+    ...{ sentMs: 1_000, endedMs: 2_000, ending: 'answered', reason: '' },
+    ...fields,
+  };
+}
+
+function missedIn(history: Partial<History>): readonly string[] {
+  const empty = {
+    calls: [],
+    carriedOut: [],
+    disturbances: [],
+    programs: [],
+    failedOpenings: [],
+    leftOver: 0,
+  };
+  const bars = { firstAnswerMs: [2_000, 5_000], programBackMs: 15_000 } as const;
+  return judge({ ...empty, ...history }, bars)
+    .filter(({ isMet }) => !isMet)
+    .map(({ bar }) => bar);
+}
+
+test('passes a history in which every call was answered and carried out once', () => {
+  assert.equal(missedIn({ calls: [callOf({})], carriedOut: [WRITTEN] }), []);
+});
+
+test('finds calls that were lost, done twice, refused although done, or never answered', () => {
+  const calls = [callOf({})];
+  assert.equal(missedIn({ calls }), ['0 answered calls that no backend carried out']);
+  assert.equal(missedIn({ calls, carriedOut: [WRITTEN, WRITTEN] }), ['0 unsafe calls carried out twice']);
+  const refused = [callOf({ ending: 'refused', sentMs: 10_500 })];
+  assert.equal(missedIn({ calls: refused, carriedOut: [WRITTEN], disturbances: [KILL] }), [
+    '0 failed calls, besides those in flight at a fault',
+    '0 calls refused as not delivered, but carried out',
+  ]);
+  const hung = [callOf({ ending: 'hung', sentMs: 10_500, endedMs: 30_500 })];
+  assert.equal(missedIn({ calls: hung, disturbances: [KILL] }), ['0 calls without an answer within 20 s']);
+});
+
+test('excuses an unknown outcome only for a call in flight at a fault', () => {
+  const inFlight = callOf({ ending: 'unknown', sentMs: 9_900, endedMs: 10_100 });
+  assert.equal(missedIn({ calls: [inFlight], disturbances: [KILL] }), []);
+  const later = [
+    callOf({ token: 'a.2', ending: 'unknown', sentMs: 11_001, endedMs: 11_002 }),
+    callOf({ sentMs: 11_100, endedMs: 11_200 }),
+  ];
+  assert.equal(missedIn({ calls: later, carriedOut: [WRITTEN], disturbances: [KILL] }), [
+    '0 failed calls, besides those in flight at a fault',
+  ]);
+});
+
+test('excuses a lost session only after an unsafe call and a fault', () => {
+  const answered = callOf({});
+  const lost = { token: 'a.2', ending: 'lost session', sentMs: 13_000, endedMs: 13_001 } as const;
+  const missed = (more: Partial<Call>, disturbances: readonly Disturbance[] = [KILL]) =>
+    missedIn({ calls: [answered, callOf({ ...lost, ...more })], carriedOut: [WRITTEN], disturbances });
+  assert.equal(missed({ isAfterUnsafe: true }), []);
+  assert.equal(missed({}), ['0 sessions without unsafe calls that had to initialize again']);
+  assert.equal(missed({ isAfterUnsafe: true }, []), [
+    '0 sessions that had to initialize again without a fault',
+  ]);
+});
+
+test('finds two processes of one program, one that stays away, and slow first answers', () => {
+  const life = (pid: number, firstSeenMs: number, lastSeenMs: number) => ({ pid, firstSeenMs, lastSeenMs });
+  const restarted = [life(1, 0, 10_900), life(2, 14_000, 20_000)];
+  assert.equal(missedIn({ programs: restarted, disturbances: [KILL] }), []);
+  const both = [life(1, 0, 14_100), life(2, 14_000, 20_000)];
+  assert.equal(missedIn({ programs: both, disturbances: [KILL] }), [
+    '0 moments with two processes of the shared program',
+  ]);
+  assert.equal(missedIn({ programs: [life(1, 0, 10_900)], disturbances: [KILL] }), [
+    'the shared program runs again <= 15 s after a fault',
+  ]);
+  const slow = [callOf({}), callOf({ token: 'a.2', sentMs: 11_500, endedMs: 15_000 })];
+  const carriedOut = [WRITTEN, { ...WRITTEN, token: 'a.2' }];
+  assert.equal(missedIn({ calls: slow, carriedOut, disturbances: [KILL] }), [
+    'first answer after a fault p99 <= 2 s, at most 5 s',
+  ]);
+});
+
+test.run();
