@@ -63,8 +63,8 @@ export async function open(
     }
     change();
   });
-  const [, messages = ''] = /event: endpoint\ndata: (\S+)\n/.exec(greeting) ?? [];
-  assert.match(messages, /sessionId=[A-Za-z0-9_-]{43}$/, greeting);
+  const [, messages = ''] = /event: endpoint\n(?:.*\n)*?data: (\S+)\n/.exec(greeting) ?? [];
+  assert.match(messages, /sessionId=[A-Za-z0-9_-]{51}$/, greeting);
   return {
     socket,
     path: messages,

@@ -112,6 +112,7 @@ export class Mcp {
         return this.#of(template);
       },
       parked: this.#parked,
+      newSessionId: () => this.sessions.newId(),
       stateKey,
       onFault,
       scheduler,

@@ -23,7 +23,7 @@ export interface McpRequest {
   readonly requestId?: string | undefined;
   /** For a GET: how a client of HTTP+SSE (revision 2024-11-05) may open a stream at this path. Default: not at all. */
   readonly sse?: SseOpening | undefined;
-  /** For a POST to a path for the messages of HTTP+SSE: the id of the connection that carries the answer. */
+  /** For a POST to a path for the messages of HTTP+SSE: the id of the session whose stream carries the answer. */
   readonly sseConnection?: string | undefined;
   /**
    * Counts the memory of the body until the returned function is called, for exchanges that need it after the response.
@@ -41,7 +41,7 @@ export interface McpRequest {
 export interface SseOpening {
   /** True for a path of that transport alone. At any other path the headers have to show that the client speaks it. */
   readonly isOnly: boolean;
-  /** The path that its client is to POST messages to; the id of the connection is added as `sessionId`. */
+  /** The path that its client is to POST messages to; the id of the session is added as `sessionId`. */
   readonly messagesPath: string;
 }
 
@@ -105,6 +105,8 @@ export interface EndpointOptions {
   /** The backends of a path: one template, or all templates when it names none. Throws GatewayError when there are none. */
   readonly backends: (template: string | undefined) => Backends;
   readonly parked: CallParking;
+  /** The id of a new session. */
+  readonly newSessionId: () => string;
   /** At least 32 random bytes; nodes that share the key decrypt each other's texts. */
   readonly stateKey: Buffer;
   /**

@@ -63,6 +63,8 @@ export interface Backends {
 }
 
 export interface SessionOpening {
+  /** Its id, a new one. Default: the table chooses it. */
+  readonly id?: string | undefined;
   /** When it aborts, the opening rejects, and no session is left open. */
   readonly signal?: AbortSignal | undefined;
   /** It is a part of the session of a client with all templates. Where another session would end, it begins anew at an instance. */
@@ -137,6 +139,8 @@ export interface McpSession {
 
 /** The table of all legacy sessions of one gateway (actors/client-sessions): bounds, expires and ends them (ADR 70). */
 export interface SessionTable {
+  /** The id of a new session. */
+  newId(): string;
   /** Adds an open session. SESSION_LIMIT, SHUTTING_DOWN. */
   add(session: SessionRecord): void;
   /** A lookup is not a use. */

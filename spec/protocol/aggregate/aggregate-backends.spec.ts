@@ -7,6 +7,7 @@ import type { SessionRecord } from '../../../src/domain/client.ts';
 import { noHealthyInstance, templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
+import { newSessionId } from '../../../src/domain/life.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
@@ -34,6 +35,7 @@ function setUp() {
   const uses: string[] = [];
   const sessions: SessionTable = {
     add: (session) => table.set(session.id, session),
+    newId: () => newSessionId('life-one'),
     findAny: (id) => table.get(id),
     used: (session) => uses.push(session.id),
     remove: ({ id }) => table.delete(id),

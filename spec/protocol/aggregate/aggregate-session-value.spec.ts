@@ -7,6 +7,7 @@ import * as assert from 'uvu/assert';
 import type { ServerMessage, SessionRecord } from '../../../src/domain/client.ts';
 import { sessionLost, templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { newSessionId } from '../../../src/domain/life.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { readSession, writeSession } from '../../../src/domain/session-value.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
@@ -43,6 +44,7 @@ class Gateway {
     listChanges$: new Subject<ListChange>(),
     sessions: {
       add: (session) => this.table.set(session.id, session),
+      newId: () => newSessionId('life-one'),
       findAny: (id) => this.table.get(id),
       used: () => {},
       remove: ({ id }) => this.table.delete(id),

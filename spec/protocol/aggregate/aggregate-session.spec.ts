@@ -8,6 +8,7 @@ import type { ServerMessage } from '../../../src/domain/client.ts';
 import { backendUnavailable, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
+import { newSessionId } from '../../../src/domain/life.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
@@ -46,6 +47,7 @@ function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
     ...CLOCK,
     sessions: {
       add: () => {},
+      newId: () => newSessionId('life-one'),
       findAny: () => session,
       used: () => uses.push(session.calls),
       remove: () => uses.push('removed'),

@@ -1,40 +1,50 @@
-// How many streams of HTTP+SSE may wait for their client; the rest of this transport is in http/mcp-sse.spec.ts, over a real port.
+// Streams of HTTP+SSE: how many may wait for their client, and how a session continues on another one. The rest of this transport is in
+// http/mcp-sse.spec.ts, over a real port.
 
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
-import { LegacySse } from '../../../src/protocol/legacy/legacy-sse.ts';
+import { newSessionId } from '../../../src/domain/life.ts';
+import { LegacySse, RESUME_MS } from '../../../src/protocol/legacy/legacy-sse.ts';
+import { settled } from '../../helpers/failing-backend.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { untimedScheduler } from '../../helpers/turns.ts';
-import { RecordedReply } from '../recorded-reply.ts';
+import { parsed, RecordedReply } from '../recorded-reply.ts';
 import { legacyHarness } from './legacy-harness.ts';
 
 const test = suite('streams of HTTP+SSE');
-test.before.each(() => mock.timers.enable({ apis: ['setTimeout'] }));
+test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'Date'] }));
 test.after.each(() => mock.timers.reset());
 
-test('at most 1,000 have no session, 250 of one owner unless it is anonymous; each for a minute', async () => {
+function setUp() {
   const { backends, endpoint } = legacyHarness();
   const sse = new LegacySse(endpoint, {
     onFault: () => {},
+    newSessionId: () => newSessionId('life-one'),
     scheduler: untimedScheduler(),
     clock: simulatedClock,
   });
-  const report = () => ({ ended: () => {} });
-  const common = { method: 'GET', headers: { accept: 'text/event-stream' }, body: Buffer.alloc(0) } as const;
-  const rest = {
-    ...common,
-    template: 't',
-    requestId: 'r',
-    requireRoom: () => {},
-    consumeRateLimit: () => {},
-    report,
-  };
+  return { backends, sse };
+}
+
+const REQUEST = {
+  body: Buffer.alloc(0),
+  template: 't',
+  requestId: 'r',
+  requireRoom: () => {},
+  consumeRateLimit: () => {},
+  report: () => ({ ended: () => {} }),
+};
+const GET = { ...REQUEST, method: 'GET', headers: { accept: 'text/event-stream' } } as const;
+const ofCaller = (id: string) => ({ ...NO_PRINCIPAL, id });
+
+test('at most 1,000 have no session, 250 of one owner unless it is anonymous; each for a minute', async () => {
+  const { backends, sse } = setUp();
   const open = async (id: string): Promise<RecordedReply> => {
     const reply = new RecordedReply();
-    const request = { ...rest, principal: { ...NO_PRINCIPAL, id } };
+    const request = { ...GET, principal: ofCaller(id) };
     sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
     return reply;
   };
@@ -47,5 +57,112 @@ test('at most 1,000 have no session, 250 of one owner unless it is anonymous; ea
   mock.timers.tick(60_000);
   assert.equal([first?.events.isEnded, await endOf(open('bob'))], [true, 'done']);
 });
+
+/** A client of a session that an earlier life of the gateway opened. */
+function setUpEarlier(id = newSessionId('earlier1')) {
+  const { backends, sse } = setUp();
+  const session = backends.add(id, 'ann');
+  return {
+    ...{ backends, sse, session },
+    open(principal = 'ann', eventId = `${id}.0`, template = 't') {
+      const headers = { ...GET.headers, 'last-event-id': eventId };
+      const reply = new RecordedReply();
+      const done = endOf(
+        (async () => {
+          const request = { ...GET, template, headers, principal: ofCaller(principal) };
+          sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
+        })(),
+      );
+      return { reply, done };
+    },
+    post(message: object, principal = 'ann') {
+      const reply = new RecordedReply();
+      const headers = { 'content-type': 'application/json' };
+      const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
+      const from = { headers, body, sseConnection: id, principal: ofCaller(principal) };
+      const request = { ...REQUEST, ...from, method: 'POST' } as const;
+      const done = endOf((async () => sse.post(id, request, reply, backends))());
+      return { reply, done };
+    },
+  };
+}
+
+const UNKNOWN = 'RpcFailure: Session not found';
+const PING = { id: 1, method: 'ping' };
+
+test('a client that names the last event of its stream continues the session on another one', async () => {
+  const { open, post, session, sse } = setUpEarlier();
+  const { reply } = open();
+  const endpoint = {
+    name: 'endpoint',
+    data: `/m?sessionId=${session.id}`,
+    id: `${session.id}.0`,
+    retryMs: 1_000,
+  };
+  assert.equal(reply.events.events, [endpoint]);
+  assert.is(await post(PING).done, 'done');
+  assert.equal(lastOn(reply), 1);
+  session.messages.next({ kind: 'notification', method: 'notifications/message', params: {} });
+  assert.equal(lastOn(reply), 'notifications/message');
+  await sse.close();
+  assert.equal([reply.events.isEnded, session.isClosed], [true, false], 'it continues after the restart');
+});
+
+test('the end of that stream ends the session', async () => {
+  const { open, session } = setUpEarlier();
+  open().reply.lose();
+  assert.is(session.isClosed, true);
+});
+
+test('the session of another caller, one that is over, and one at another path are unknown', async () => {
+  const { open, session } = setUpEarlier();
+  assert.is(await open('eve').done, UNKNOWN);
+  assert.is(await open('ann', `${newSessionId('earlier1')}.0`).done, UNKNOWN);
+  assert.is(await open().done, 'done');
+  assert.is(await open('ann', `${session.id}.0`, 'other').done, UNKNOWN);
+  await session.close();
+  await settled();
+  assert.is(await open().done, UNKNOWN);
+});
+
+test('a message waits for the stream of its session, at most 5 s', async () => {
+  const { open, post } = setUpEarlier();
+  const early = post(PING);
+  assert.is(await post(PING, 'eve').done, UNKNOWN);
+  await settled();
+  assert.is(early.reply.isAnswered, false);
+  const { reply } = open();
+  assert.is(await early.done, 'done');
+  assert.equal([early.reply.status, lastOn(reply)], [202, 1]);
+  reply.lose();
+  assert.is(await post(PING).done, UNKNOWN);
+
+  const late = setUpEarlier().post(PING);
+  await settled();
+  mock.timers.tick(RESUME_MS);
+  assert.is(await late.done, UNKNOWN);
+
+  const stopped = setUpEarlier();
+  const waiting = stopped.post(PING);
+  await settled();
+  await stopped.sse.close();
+  assert.is(await waiting.done, 'SHUTTING_DOWN');
+});
+
+test('a client whose lost stream is still open here continues on the new one', async () => {
+  const { open, post, session } = setUpEarlier();
+  const first = open().reply;
+  const second = open().reply;
+  assert.is(first.events.isEnded, true);
+  first.lose();
+  await post(PING).done;
+  assert.equal([session.isClosed, lastOn(second)], [false, 1]);
+});
+
+/** The method of the last message on a stream; of an answer the id. */
+function lastOn(reply: RecordedReply): unknown {
+  const { method, id } = parsed(reply.events.events.at(-1)?.data ?? '');
+  return method ?? id;
+}
 
 test.run();

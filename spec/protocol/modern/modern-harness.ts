@@ -5,6 +5,7 @@ import { ParkedCalls } from '../../../src/actors/calls/parked-calls.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { ByteBudget, memoryBounds } from '../../../src/domain/held-bytes.ts';
 import { isJsonObject, type JsonObject, type JsonValue } from '../../../src/domain/json.ts';
+import { newSessionId } from '../../../src/domain/life.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { encodeHeader } from '../../../src/domain/text.ts';
 import { Endpoint } from '../../../src/protocol/endpoint.ts';
@@ -54,6 +55,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
   const endpoint = new Endpoint({
     backends: () => backends,
     parked,
+    newSessionId: () => newSessionId('life-one'),
     stateKey,
     onFault: (error) => faults.push(error),
     scheduler,

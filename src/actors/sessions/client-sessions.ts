@@ -48,6 +48,7 @@ export interface ClientSessionsOptions extends SessionDeps {
 }
 
 interface SessionOpening extends SessionOptions {
+  readonly id?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -121,11 +122,11 @@ export class ClientSessions implements SessionSupervisor {
     template: string,
     ownerId: string,
     profile: ClientProfile,
-    { signal, ...options }: SessionOpening = {},
+    { signal, id = this.newId(), ...options }: SessionOpening = {},
   ): Promise<ClientSession> {
     if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(ABORTED);
-    const session = this.#create(this.newId(), newSession(template, ownerId, profile), options);
+    const session = this.#create(id, newSession(template, ownerId, profile), options);
     this.#opening.add(session);
     const abortOpening = () => this.#end(session, ABORTED);
     signal?.addEventListener('abort', abortOpening);

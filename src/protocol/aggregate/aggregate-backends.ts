@@ -34,7 +34,7 @@ import {
 import type { AggregateSessionValue } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';
-import type { Backends, Client, McpSession, Owner, SessionlessOptions } from '../ports.ts';
+import type { Backends, Client, McpSession, Owner, SessionlessOptions, SessionOpening } from '../ports.ts';
 import { AggregateDirectory } from './aggregate-directory.ts';
 import { aggregateGreeting } from './aggregate-greeting.ts';
 import { AggregateLists, type AggregateListsOptions } from './aggregate-lists.ts';
@@ -77,13 +77,14 @@ export class AggregateBackends implements Backends {
     return [this.#peer(owner)];
   }
 
-  async openSession(owner: Owner, profile: ClientProfile): Promise<McpSession> {
+  async openSession(owner: Owner, profile: ClientProfile, { id }: SessionOpening = {}): Promise<McpSession> {
     const peer = this.#peer(owner);
     const session = new AggregateSession(
       newAggregateSession(owner, profile, peer),
       owner,
       peer,
       this.#sessionDeps,
+      id,
     );
     this.#options.sessions.add(session);
     return session;

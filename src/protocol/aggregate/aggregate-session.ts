@@ -2,7 +2,6 @@
 // and another one after that session has ended; the client's own session continues. What it is, is one plain value
 // (domain/session-value.ts); the sessions with templates are not part of that.
 
-import { randomBytes } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import {
   catchError,
@@ -104,7 +103,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     owner: Owner,
     peer: Peer,
     deps: AggregateSessionDeps,
-    id = randomBytes(32).toString('base64url'),
+    id = deps.sessions.newId(),
   ) {
     this.#value = value;
     this.#owner = owner;

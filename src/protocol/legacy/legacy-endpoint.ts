@@ -193,7 +193,8 @@ export class LegacyEndpoint {
       await request.consumeRateLimit(1);
       const leaving = new AbortController();
       reply.onGone(() => leaving.abort());
-      const session = await backends.openSession(request.principal, profile, { signal: leaving.signal });
+      const opening = { signal: leaving.signal, id: request.sseConnection };
+      const session = await backends.openSession(request.principal, profile, opening);
       try {
         const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
         reply.log.sessionId = session.id;

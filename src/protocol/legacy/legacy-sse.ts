@@ -1,10 +1,11 @@
 // HTTP+SSE, the transport of revision 2024-11-05, towards clients: a GET opens an event stream that names a path first;
 // messages are posted there, and all answers are sent on that stream. A connection carries one legacy session, which
-// legacy-endpoint.ts serves like any other.
-// Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50.
+// legacy-endpoint.ts serves like any other. The first event has an id, so that a client that lost its stream because the gateway
+// was restarted can continue its session on another one.
+// Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145.
 
-import { randomBytes } from 'node:crypto';
-import { ReplaySubject, Subscription } from 'rxjs';
+import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
+import { timer$ } from '../../domain/clock.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
@@ -13,15 +14,17 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { readBody } from '../client-message.ts';
 import {
   type CommonOptions,
+  type EndpointOptions,
+  type McpLog,
   type McpReply,
   type McpRequest,
   type McpStream,
   noteError,
   type SseOpening,
 } from '../endpoint-types.ts';
-import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
+import { checkContentType, checkGetTypes, headerOf, namesEventStream } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
-import { faultOf, refused, rpcFailureOf } from '../rpc.ts';
+import { faultOf, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
@@ -29,61 +32,120 @@ export const MAX_UNOPENED = 1_000;
 /** How long a connection may have no session, in ms. After it the stream ends. */
 export const UNOPENED_MS = 60_000;
 
+/** How long a message waits for the stream of its session, in ms. */
+export const RESUME_MS = 5_000;
+/** Wait of a client before it opens a stream again, in ms. */
+const RETRY_MS = 1_000;
+
 /** Revision of the requests of a connection, whatever revision its session has: it excludes polling. */
 const SERVED_VERSION = '2024-11-05';
 
 /** Headers that a client of HTTP+SSE does not know when it opens its stream. */
-const LATER_HEADERS = ['mcp-session-id', 'last-event-id', 'mcp-protocol-version'] as const;
+const LATER_HEADERS = ['mcp-session-id', 'mcp-protocol-version'] as const;
 
 /** Undefined when it opens no stream. At a shared path a GET must name event streams, and no header of later transports. */
 export function opensSse({ method, headers, sse }: McpRequest): SseOpening | undefined {
   if (method !== 'GET' || sse === undefined || sse.isOnly) return sse;
   const isOld = LATER_HEADERS.every((name) => headers[name] === undefined) && namesEventStream(headers);
-  return isOld ? sse : undefined;
+  const isOther = headers['last-event-id'] !== undefined && sessionOfEvent(headers) === undefined;
+  return isOld && !isOther ? sse : undefined;
 }
 
-/** The connections of one endpoint, by id. Its owner closes it. */
+/** The id of an event: that of its session, and a number. Later events have no ids, since none is stored. */
+const EVENT_ID = /^([\w-]{51})\.\d{1,9}$/;
+const eventIdOf = (sessionId: string) => `${sessionId}.0`;
+
+/** The session of the stream that a client continues; undefined where it opens a first one. */
+function sessionOfEvent(headers: McpRequest['headers']): string | undefined {
+  return EVENT_ID.exec(headerOf(headers, 'last-event-id') ?? '')?.[1];
+}
+
+type SseOptions = CommonOptions & Pick<EndpointOptions, 'newSessionId'>;
+
+/** The connections of one endpoint, by the id of their session, which the stream names before there is one. Its owner closes it. */
 export class LegacySse {
   readonly #legacy: LegacyEndpoint;
-  readonly #options: CommonOptions;
+  readonly #options: SseOptions;
   readonly #connections = new Map<string, SseConnection>();
+  /** The sessions that continue on another stream. */
+  readonly #resumed = new Subject<string>();
   #isClosed = false;
 
-  constructor(legacy: LegacyEndpoint, options: CommonOptions) {
+  constructor(legacy: LegacyEndpoint, options: SseOptions) {
     this.#legacy = legacy;
     this.#options = options;
   }
 
-  /** Opens a stream. Throws RpcFailure (406), SESSION_LIMIT, SHUTTING_DOWN. */
+  /**
+   * Opens a stream: a first one, or another one for the session of the last event that the client has. Throws RpcFailure (406; 404
+   * when the session is over), SESSION_LIMIT, SHUTTING_DOWN.
+   */
   open({ messagesPath }: SseOpening, request: McpRequest, reply: McpReply, backends: Backends): void {
-    checkGetTypes(request.headers);
+    const { headers, principal } = request;
+    checkGetTypes(headers);
     if (this.#isClosed) throw shuttingDown();
-    this.#checkRoom(request.principal.id);
-    const id = randomBytes(32).toString('base64url');
-    const connection = new SseConnection(request, reply, backends, {
+    const resumedId = sessionOfEvent(headers);
+    const known = this.#connections.get(resumedId ?? '');
+    if (known !== undefined) {
+      if (!known.isOf(request)) throw unknownSession();
+      known.attach(reply, messagesPath); // the loss of the other stream was not noticed
+      return;
+    }
+    const session = resumedId === undefined ? undefined : this.#sessionOf(resumedId, request, backends);
+    if (session === undefined) this.#checkRoom(principal.id);
+    const id = session?.id ?? this.#options.newSessionId();
+    const connection = new SseConnection(id, request, backends, {
       legacy: this.#legacy,
       onFault: this.#options.onFault,
       clock: this.#options.clock,
       ended: () => this.#connections.delete(id),
     });
     this.#connections.set(id, connection);
-    connection.begin(`${messagesPath}?sessionId=${id}`);
+    connection.attach(reply, messagesPath);
+    if (session === undefined) return;
+    void connection.carry(session);
+    this.#resumed.next(id);
   }
 
-  /** 404 unless the stream is open, at this path, and the caller's own. Errors of the request itself go to the stream. */
+  /**
+   * 404 unless the stream is open, at this path, and the caller's own. The session of a client that has not opened its stream again
+   * waits for it. Errors of the request itself go to the stream.
+   */
   post(id: string, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     const connection = this.#connections.get(id);
-    if (connection === undefined || !connection.isOf(request)) {
-      throw refused(404, 'Session not found', RPC.sessionNotFound);
-    }
+    if (connection === undefined)
+      return this.#resumption(id, request, backends).then(() => this.post(id, request, reply, backends));
+    if (!connection.isOf(request)) throw unknownSession();
     checkContentType(request.headers);
     return connection.receive(readBody(request.body), request, reply, backends);
   }
 
-  /** Ends every stream with its session, and refuses new ones. */
+  /** Ends every stream, and refuses new ones. The table of sessions ends the sessions. */
   close(): Promise<void> {
     this.#isClosed = true;
-    return this.#options.scheduler.each([...this.#connections.values()], (connection) => connection.close());
+    this.#resumed.complete();
+    return this.#options.scheduler.each([...this.#connections.values()], (connection) => connection.leave());
+  }
+
+  /** A session without a stream. Throws RpcFailure (404). */
+  #sessionOf(id: string, { principal }: McpRequest, backends: Backends): McpSession {
+    const session = backends.session(id, principal);
+    if (session?.ownerId !== principal.id) throw unknownSession();
+    return session;
+  }
+
+  /** Resolves when the session continues on another stream. Rejects with RpcFailure (404) after RESUME_MS. */
+  async #resumption(id: string, request: McpRequest, backends: Backends): Promise<void> {
+    this.#sessionOf(id, request, backends);
+    const resumed$ = this.#resumed.pipe(filter((each) => each === id));
+    const late$ = timer$(this.#options.clock, RESUME_MS).pipe(
+      map(() => {
+        throw unknownSession();
+      }),
+    );
+    await firstValueFrom(race(resumed$, late$), { defaultValue: undefined });
+    if (this.#isClosed) throw shuttingDown();
+    if (!this.#connections.has(id)) throw unknownSession(); // it has ended meanwhile
   }
 
   /** Bounds the connections without a session; the others are bounded as sessions. */
@@ -95,6 +157,10 @@ export class LegacySse {
   }
 }
 
+function unknownSession(): RpcFailure {
+  return refused(404, 'Session not found', RPC.sessionNotFound);
+}
+
 interface SseConnectionDeps extends Pick<CommonOptions, 'onFault' | 'clock'> {
   readonly legacy: LegacyEndpoint;
   ended(): void;
@@ -103,11 +169,12 @@ interface SseConnectionDeps extends Pick<CommonOptions, 'onFault' | 'clock'> {
 /** One event stream, and the session that it carries once its client has initialized. */
 class SseConnection {
   readonly ownerId: string;
+  readonly #id: string;
   readonly #opened: McpRequest;
-  readonly #reply: McpReply;
   readonly #backends: Backends;
   readonly #deps: SseConnectionDeps;
-  readonly #stream: McpStream;
+  #stream: McpStream | undefined;
+  #log: McpLog = {};
   /** Emits once when the stream is over; replayed. */
   readonly #gone$ = new ReplaySubject<void>(1);
   #session: McpSession | undefined;
@@ -115,13 +182,12 @@ class SseConnection {
   #isClosed = false;
   readonly #endExpiry: () => void;
 
-  constructor(opened: McpRequest, reply: McpReply, backends: Backends, deps: SseConnectionDeps) {
+  constructor(id: string, opened: McpRequest, backends: Backends, deps: SseConnectionDeps) {
+    this.#id = id;
     this.ownerId = opened.principal.id;
     this.#opened = opened;
-    this.#reply = reply;
     this.#backends = backends;
     this.#deps = deps;
-    this.#stream = reply.stream();
     this.#endExpiry = deps.clock.background.alarm(UNOPENED_MS, () => this.hasSession || this.close());
   }
 
@@ -129,9 +195,17 @@ class SseConnection {
     return this.#session !== undefined;
   }
 
-  begin(messagesPath: string): void {
-    this.#stream.send({ name: 'endpoint', data: messagesPath });
-    this.#reply.onGone(() => this.close());
+  /** Sends everything on the stream of this reply from now on. The one before ends. */
+  attach(reply: McpReply, messagesPath: string): void {
+    const before = this.#stream;
+    const stream = reply.stream();
+    this.#stream = stream;
+    this.#log = reply.log;
+    before?.end();
+    this.#noteSession();
+    const data = `${messagesPath}?sessionId=${this.#id}`;
+    stream.send({ name: 'endpoint', data, id: eventIdOf(this.#id), retryMs: RETRY_MS });
+    reply.onGone(() => this.#stream === stream && this.close());
   }
 
   isOf({ principal, template }: McpRequest): boolean {
@@ -157,12 +231,18 @@ class SseConnection {
   /** Ends the stream, and the session with all that it owns. */
   close(): void {
     if (this.#isClosed) return;
+    this.leave();
+    if (this.#session !== undefined) this.#deps.legacy.end(this.#session);
+  }
+
+  /** Ends the stream. */
+  leave(): void {
+    if (this.#isClosed) return;
     this.#isClosed = true;
     this.#endExpiry();
     this.#deps.ended();
-    this.#stream.end();
+    this.#stream?.end();
     this.#gone$.next();
-    if (this.#session !== undefined) this.#deps.legacy.end(this.#session);
   }
 
   /** Answers 202 at once: a program may have to start. */
@@ -175,31 +255,38 @@ class SseConnection {
     this.#isOpening = true;
     reply.empty(202);
     Promise.resolve(initializing)
-      .then(() => this.#carry(reply.log.sessionId))
+      .then(() => this.#carryOpened(reply.log.sessionId))
       .catch((thrown: unknown) => this.#fail(thrown, reply))
       .finally(() => {
         this.#isOpening = false;
       });
   }
 
-  /** Carries the session from now on. Messages outside of calls are sent on the stream, too. */
-  async #carry(sessionId: string | undefined): Promise<void> {
+  async #carryOpened(sessionId: string | undefined): Promise<void> {
     const { principal } = this.#opened;
     const session = sessionId === undefined ? undefined : this.#backends.session(sessionId, principal);
-    if (session === undefined) return; // the client left, or the session ended
+    if (session !== undefined) await this.carry(session); // else the client left, or the session ended
+  }
+
+  /** Carries the session from now on. Messages outside of calls are sent on the stream, too. */
+  async carry(session: McpSession): Promise<void> {
     this.#session = session;
     if (this.#isClosed) return this.#deps.legacy.end(session);
-    this.#reply.log.sessionId = session.id;
+    this.#noteSession();
     // Calls that end with the session are answered in the same turn.
     session.ended$.subscribe(() => setImmediate(() => this.close()));
     const listening = this.#asOf({ ...this.#opened, method: 'GET' }, session);
     try {
-      await this.#deps.legacy.get(listening, this.#replyAs(this.#reply), this.#backends);
+      await this.#deps.legacy.get(listening, this.#replyAs({ log: this.#log }), this.#backends);
     } catch (thrown) {
       const fault = faultOf(rpcFailureOf(thrown));
       if (fault !== undefined) this.#deps.onFault(fault);
       this.close();
     }
+  }
+
+  #noteSession(): void {
+    if (this.#session !== undefined) this.#log.sessionId = this.#session.id;
   }
 
   #asOf(request: McpRequest, { id }: McpSession): McpRequest {
@@ -219,12 +306,12 @@ class SseConnection {
 
   /** Does nothing once the stream is over. */
   #send(data: Uint8Array | string): void {
-    if (!this.#isClosed) this.#stream.send({ data });
+    if (!this.#isClosed) this.#stream?.send({ data });
   }
 
   /** The answer to one POST, or the messages outside of calls, as events of the connection: without ids and statuses. */
-  #replyAs({ log }: McpReply): McpReply {
-    const connection = this.#stream;
+  #replyAs({ log }: Pick<McpReply, 'log'>): McpReply {
+    const unsentBytes = () => this.#stream?.unsentBytes ?? 0;
     const listening = new Subscription();
     const complete = () => listening.unsubscribe();
     const event = (data: Uint8Array | string): void => {
@@ -235,7 +322,7 @@ class SseConnection {
       send: ({ data }) => data.length > 0 && this.#send(data),
       end: complete,
       get unsentBytes() {
-        return connection.unsentBytes;
+        return unsentBytes();
       },
     };
     return {
