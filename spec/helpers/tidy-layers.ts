@@ -11,7 +11,7 @@ const layers: readonly (readonly string[])[] = [
   ['http', 'index'],
   ['metrics'],
   ['gateway'],
-  ['registry'],
+  ['registry', 'cluster'],
   ['actors', 'protocol', 'auth'],
   ['transports', 'persistence', 'templates', 'discovery', 'config', 'connect', 'tracing'],
   ['balancing'],

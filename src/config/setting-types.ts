@@ -245,6 +245,38 @@ export const hostName = text('a host name or an IP address, without port', (raw)
   return isIP(bare) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(bare) ? bare : undefined;
 });
 
+const HOST_AND_PORT = /^(\[[0-9a-f:.]+\]|[a-z0-9]([a-z0-9._-]*[a-z0-9])?)(:\d{1,5})?$/;
+
+function hostAndPortIn(raw: string): string | undefined {
+  const written = raw.toLowerCase();
+  const host = isIP(written) === 6 ? `[${written}]` : written;
+  const port = Number(/:(\d{1,5})$/.exec(host)?.[1] ?? 0);
+  return HOST_AND_PORT.test(host) && port <= MAX_PORT ? host : undefined;
+}
+
+const MAX_PORT = 65_535;
+
+/** A name or an address, with a port or without; IPv6 in brackets. */
+export const hostAndPort: SettingType<string | undefined> = {
+  type: 'a host name or an IP address, with or without a port',
+  read: (raw) => (typeof raw === 'string' ? hostAndPortIn(raw) : undefined),
+  show: (value) => value ?? 'none',
+};
+
+/** A port, or an address and a port. */
+export const listenAddress: SettingType<string | undefined> = {
+  type: 'a port, or an address and a port such as 0.0.0.0:8090',
+  read: (raw) => {
+    const port = readNumber(raw);
+    if (port !== undefined)
+      return Number.isInteger(port) && port >= 0 && port <= MAX_PORT ? String(port) : undefined;
+    return typeof raw === 'string' && /:\d{1,5}$/.test(raw) && isIP(raw) !== 6
+      ? hostAndPortIn(raw)
+      : undefined;
+  },
+  show: (value) => value ?? 'none',
+};
+
 /** A value of the `Host` header: a name or an address, with a port or without; IPv6 in brackets. */
 export const hostHeader = text('host names', (raw) => {
   const written = raw.toLowerCase();

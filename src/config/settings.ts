@@ -317,6 +317,23 @@ export const SETTINGS = {
     defaultText: '`local` on SQLite, else host name and first port',
     doc: 'Name of this gateway among those on the same database. The node that registers a program runs it.',
   }),
+  /** Where the other gateways on the same database reach this one. */
+  cluster: {
+    listen: setting({
+      key: 'cluster.listen',
+      kind: types.listenAddress,
+      default: undefined,
+      defaultText: 'a free port of the advertised address',
+      doc: 'Port, or address and port, of the listener for the other gateways on the same database. It is never the public one, and answers only them.',
+    }),
+    advertise: setting({
+      key: 'cluster.advertise',
+      kind: types.hostAndPort,
+      default: undefined,
+      defaultText: '`POD_IP`, else the address from which this gateway reaches its database',
+      doc: 'Address at which the other gateways reach that listener: a name or an IP address, with a port if that differs. On loopback it serves plain HTTP, else TLS with a key derived from the secret.',
+    }),
+  },
   /** Absolute; undefined: the templates of the package. */
   templatesFolder: setting({
     key: 'templates_dir',

@@ -111,6 +111,20 @@ export function databaseFull(cause: unknown, delivered: Delivered): GatewayError
   return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
 }
 
+/** The node that owns the session is away, or does not answer. `unknown`: the request may have reached it. */
+export function nodeUnavailable(node: string, reason: string, delivered: 'no' | 'unknown'): GatewayError {
+  return new GatewayError(
+    'NODE_UNAVAILABLE',
+    `The node "${node}", which has the session, is unavailable: ${reason}.`,
+    {
+      ...retryAfter(1),
+      delivered,
+      reason,
+      plainMessage: 'The node that has the session is unavailable.',
+    },
+  );
+}
+
 const NOTHING_CHANGED = 'Nothing was changed.';
 const PERHAPS_CHANGED = 'It is unknown whether the change was made: check before repeating it.';
 
@@ -179,6 +193,7 @@ export const ERROR_STATUS = {
   BACKEND_UNAVAILABLE: 503,
   BACKEND_TIMEOUT: 503,
   SESSION_LIMIT: 503,
+  NODE_UNAVAILABLE: 503,
   SHUTTING_DOWN: 503,
   DATABASE_UNAVAILABLE: 503,
 } as const;

@@ -59,6 +59,8 @@ export interface GatewayOptions {
   /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
    *  decrypt each other's. Default: random. */
   readonly stateKey?: Buffer;
+  /** The life of this node, with which the ids of its sessions begin: other nodes find their owner by it. Default: a new one. */
+  readonly life?: string | undefined;
   /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    *  events follow. Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;

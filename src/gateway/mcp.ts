@@ -31,7 +31,10 @@ const IDLE_CHECK_MS = 50;
 
 export interface McpDeps
   extends Clock,
-    Pick<GatewayOptions, 'changedCallers$' | 'maxCallMs' | 'stateKey' | 'sessions' | 'onFault' | 'random'> {
+    Pick<
+      GatewayOptions,
+      'changedCallers$' | 'life' | 'maxCallMs' | 'stateKey' | 'sessions' | 'onFault' | 'random'
+    > {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
   readonly budget: RetryBudget;

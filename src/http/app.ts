@@ -7,7 +7,7 @@ import { createRequire } from 'node:module';
 import Koa from 'koa';
 import type { Logger } from 'pino';
 import { isLoopback } from '../config/config.ts';
-import { methodNotAllowed } from '../domain/error-catalogue.ts';
+import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
@@ -18,6 +18,7 @@ import { HeldBodies } from './body/held-bodies.ts';
 import { readDirect, readKoaBody } from './body/read.ts';
 import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
+import { ForwardedCallers } from './forwarded-callers.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
@@ -53,7 +54,7 @@ const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)(
 export interface AppOptions
   extends EventStreamOptions,
     Omit<HostOriginCheckOptions, 'proxies'>,
-    Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings'> {
+    Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners'> {
   readonly log: Logger;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
@@ -69,6 +70,8 @@ export interface HttpApp {
   callback(): RequestListener;
   /** For the listener that serves metrics alone. */
   readonly metrics: Pick<Prometheus, 'text'>;
+  /** Serves a request that another node forwarded to this one. */
+  readonly serveForwarded: ReturnType<ForwardedCallers['serving']>;
   /** Ends every open event stream, which would keep the server open; streams of REST calls end with an error event. */
   closeStreams(): void;
   /** Ids of the principals whose requests wait for their answers. */
@@ -112,6 +115,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const metrics = new Prometheus(gateway);
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
+    owners: options.owners,
     events: new RecentEvents(gateway.events$),
     consoleReply: consoleReply(options.consoleFolder),
     samples: new Samples(gateway),
@@ -151,24 +155,49 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     if (reader === undefined) return [];
     return [{ route, steps: compose<RouteContext>([...common, ...stepsOf(route, reader)]) }];
   });
-  const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
-  for (const route of ROUTES) {
-    const steps = compose(stepsOf<KoaContext & RouteContext>(route, directReader(route) ?? [koaBody]));
-    const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, steps));
-    // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
-    if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
-  }
-
+  const router = routerOf(ROUTES, gateway, (route) =>
+    compose(stepsOf<KoaContext & RouteContext>(route, directReader(route) ?? [koaBody])),
+  );
   const app = new Koa<RequestState, Record<never, never>>();
   for (const step of common) app.use(step);
   app.use(router.routes());
   app.use(unmatched(router, auth, proxies));
   const listener = listenerOf(app, log, plainCalls(plainRoutes));
+
+  /** Not made before it is needed: most gateways have no other nodes. */
+  const forwardedListener = () => {
+    const callers = new ForwardedCallers(auth.changed$);
+    // A request that was forwarded here is not forwarded again.
+    const here = { ...services, owners: undefined };
+    const steps = (route: Route): HttpStep<KoaContext & RouteContext> =>
+      compose<KoaContext & RouteContext>([
+        callers.assume(route),
+        ...[knownPath(route, gateway), rpcErrors(log), ...loadedRegistry(route, gateway)],
+        streams.unread.refuseCalls,
+        ...(directReader(route) ?? []),
+        handle(route, here, { proxies: callers.proxies, streams, open, onReport }),
+      ]);
+    const forwarded = new Koa<RequestState, Record<never, never>>();
+    // The node that received the request counts its answer.
+    const uncounted = observe(log, { countAnswer: () => {} }, new Tracing());
+    for (const step of [requestId(), errors(log), uncounted]) forwarded.use(step);
+    const endpoint = ROUTES.filter(({ speaks }) => speaks === 'json-rpc');
+    forwarded.use(routerOf(endpoint, gateway, steps).routes());
+    forwarded.use(({ method, path }) => {
+      throw routeNotFound(method, path.slice(0, HTTP_LIMITS.loggedPathCharacters));
+    });
+    return callers.serving(listenerOf(forwarded, log));
+  };
+  let serveForwarded: HttpApp['serveForwarded'] | undefined;
   return {
     metrics,
     callback: () => (request, response) => {
       if (arrivals.hasSubscribers) arrivals.publish({ request, response });
       listener(request, response);
+    },
+    serveForwarded: (request, response, caller) => {
+      serveForwarded ??= forwardedListener();
+      serveForwarded(request, response, caller);
     },
     closeStreams: () => streams.close(),
     openCallers: () => open.callers,
@@ -238,6 +267,20 @@ function listenerOf(
 
 /** `next` of the last step, which does not call it. */
 async function nothing(): Promise<void> {}
+
+function routerOf(
+  routes: readonly Route[],
+  gateway: Pick<Gateway, 'hasTemplate'>,
+  stepsOf: (route: Route) => HttpStep<KoaContext & RouteContext>,
+) {
+  const router = new Router<RequestState, Record<never, never>>({ sensitive: true });
+  for (const route of routes) {
+    const row = router.register(route.path, [route.method], unlessTemplate(route, gateway, stepsOf(route)));
+    // The router adds HEAD to every GET; at the MCP endpoint it would open a stream that is never read.
+    if (route.speaks === 'json-rpc') row.methods = row.methods.filter((method) => method !== 'HEAD');
+  }
+  return router;
+}
 
 /** The steps of a route, skipped while a template of this name exists. */
 function unlessTemplate<C>(

@@ -6,6 +6,7 @@ import Type, { type Static } from 'typebox';
 import { NO_PRINCIPAL, type Principal, SCOPES } from '../domain/account.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Tracker } from '../domain/exchange.ts';
+import type { ForwardedAnswer, Forwarding } from '../domain/forwarding.ts';
 import { JsonText } from '../domain/json.ts';
 import type { McpReply } from '../protocol/endpoint-types.ts';
 import type { Trail } from './request.ts';
@@ -72,7 +73,18 @@ export interface McpEndpointReply {
   readonly serve: (reply: McpReply) => void | Promise<void>;
 }
 
-export type Reply = BytesReply | StreamReply | McpEndpointReply;
+/** The answer of another node, which owns the session of the request. */
+export interface ForwardReply {
+  readonly kind: 'forward';
+  /** Sends the request; called once. */
+  readonly forward: (answer: ForwardedAnswer) => Forwarding;
+  /** See HttpRequest.onLost. */
+  readonly onLost: (listener: (reason: Error) => void) => void;
+  /** Counts the request when its owner refuses it, unless it is counted. */
+  readonly countRefusal: () => void | Promise<void>;
+}
+
+export type Reply = BytesReply | StreamReply | McpEndpointReply | ForwardReply;
 
 export function json(status: number, value: unknown, fields: ReplyFields = {}): BytesReply {
   return bytes(status, JSON.stringify(value), fields);

@@ -170,6 +170,12 @@ export class HttpRequest {
     return this.#context.path;
   }
 
+  /** Path and query. */
+  get target(): string {
+    const { path, querystring } = this.#context;
+    return querystring === '' ? path : `${path}?${querystring}`;
+  }
+
   /** True when the client prefers server-sent events to JSON; of equal weights the first type wins. */
   get wantsEventStream(): boolean {
     const { accept } = this.#context.req.headers;

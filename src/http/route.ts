@@ -16,6 +16,7 @@ import {
   validationFailed,
 } from '../domain/error-catalogue.ts';
 import type { ErrorCode, GatewayError, ValidationItem } from '../domain/errors.ts';
+import type { SessionOwners } from '../domain/forwarding.ts';
 import { InstanceId } from '../domain/instance.ts';
 import { isJsonObject, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -41,6 +42,8 @@ export interface Services {
   readonly auth: Auth;
   /** Its creator closes it. */
   readonly mcp: McpEndpoint;
+  /** Finds other nodes that own sessions. Undefined: there are no other nodes. */
+  readonly owners?: SessionOwners | undefined;
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
   /** By id. */

@@ -57,6 +57,17 @@ export function describeDatabase(url: string, cwd: string): DatabaseDescription 
   return parseDatabaseUrl(url, cwd)?.description ?? { kind: 'memory', printable: 'memory://' };
 }
 
+/** Where a database server listens; undefined for a file, and for none. */
+export function databaseHost(
+  url: string,
+  cwd: string,
+): { readonly host: string; readonly port: number } | undefined {
+  const { database, address } = parseDatabaseUrl(url, cwd) ?? {};
+  return database === undefined || address === undefined || database.isFile
+    ? undefined
+    : { host: address.host, port: address.port };
+}
+
 function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUrl {
   const [path = '', query = ''] = rest.split(/\?(.*)/s);
   const options = optionsOf(database, new URLSearchParams(query));

@@ -176,6 +176,19 @@ export function readBatch(parsed: readonly unknown[]): readonly McpMessage[] {
   return messages;
 }
 
+/** The messages of a body, alone or in an array. Throws RpcFailure. */
+export function messagesIn(body: Buffer): readonly McpMessage[] {
+  const parsed = readBody(body);
+  return Array.isArray(parsed) ? readBatch(parsed) : [readClientMessage(parsed)];
+}
+
+/** Requests that count for the rate limit: all but `ping`. */
+export function countedRequests(messages: readonly McpMessage[]): number {
+  let counted = 0;
+  for (const message of messages) if (message.kind === 'request' && message.method !== 'ping') counted += 1;
+  return counted;
+}
+
 export function requestsOf(messages: readonly McpMessage[]): ClientRequest[] {
   return messages.filter((message) => message.kind === 'request');
 }

@@ -15,15 +15,17 @@ import {
   startWith,
 } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
+import type { Member, Members } from '../cluster/members.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { programUser } from '../config/program-user.ts';
 import type { SyncReport } from '../domain/deployment.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
+import { newLife } from '../domain/life.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { createApp, createMetricsApp, createStartingApp, type HttpApp } from '../http/app.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
-import { describeDatabase } from '../persistence/database-url.ts';
+import { databaseHost, describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf } from '../persistence/open.ts';
 import { readRegistryFile } from '../persistence/registry-file.ts';
 import { type RevisionChange, watchRevision } from '../persistence/revision-watch.ts';
@@ -33,6 +35,7 @@ import { namesCollector } from '../tracing/tracing.ts';
 import { Connections } from './connections.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
+import { openPeerChannel } from './peer-channel.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage } from './storage.ts';
 
@@ -58,6 +61,8 @@ export interface ServerOptions {
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
   readonly isTerminal?: boolean;
+  /** Joins the members of the deployment, once the other nodes can reach this one. Default: there are no other nodes. */
+  readonly joinMembers?: (own: Member) => Members | Promise<Members>;
   /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
   readonly signal?: AbortSignal;
 }
@@ -147,14 +152,17 @@ async function start(
   const catalogue = await readCatalogue(config.templatesFolder);
   const largestBody = config.requestBodyBytes;
   const { totalBytes, ownerBytes } = bounds.requests;
+  const life = newLife();
+  const secret = Buffer.from((await storage.signingSecret()).secret);
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     storeChanges$,
     nodeId,
+    life,
     policy: config.defaultPolicy,
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
-    stateKey: Buffer.from((await storage.signingSecret()).secret),
+    stateKey: secret,
     sessions: config.sessions,
     memoryBytes,
     // One body of the largest size always fits.
@@ -176,8 +184,20 @@ async function start(
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
-  const app = createApp(gateway, {
+  let app: HttpApp | undefined;
+  const { joinMembers } = options;
+  const channel =
+    joinMembers === undefined
+      ? undefined
+      : await openPeerChannel({
+          ...{ config, nodeId, life, log, secret, audit: auth.audit, join: joinMembers },
+          database: databaseHost(config.databaseUrl, config.folder),
+          serve: (request, response, caller) => app?.serveForwarded(request, response, caller),
+        });
+  onUndo(async () => channel?.close(0));
+  app = createApp(gateway, {
     ...config,
+    owners: channel?.owners,
     auth,
     mcp: gateway.mcp,
     definitions: catalogue.templates,
@@ -227,6 +247,7 @@ async function start(
       app.closeStreams();
       // The audit log is closed after the last answer, so that it contains the entry of that answer.
       await closeQuietly(() => listeners.close(LAST_ANSWERS_MS), log);
+      await closeQuietly(async () => channel?.close(LAST_ANSWERS_MS), log);
       await closeQuietly(async () => scrapes?.close(LAST_ANSWERS_MS), log);
       for (const last of opened) await closeQuietly(last, log);
     }

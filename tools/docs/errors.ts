@@ -181,6 +181,12 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     remedy:
       'End sessions with `DELETE`, lower `sessions.idle_seconds`, or raise the setting that `detail` names.',
   },
+  NODE_UNAVAILABLE: {
+    cause:
+      'The node that has the session is away, or did not answer for 15 s. With `delivered: "unknown"` the request may have been carried out.',
+    remedy:
+      'Repeat the request after `Retry-After`; with `delivered` first check whether it took effect. See docs/guides/many-nodes.md.',
+  },
   SHUTTING_DOWN: {
     cause: 'The gateway is shutting down.',
     remedy: 'Try again after `Retry-After`, on another node or after the restart.',

@@ -114,7 +114,11 @@ export function refusalOf({ status, error }: Round): readonly unknown[] {
 }
 
 /** Waits until a node serves a template to these clients; fails after the time limit. */
-export async function isServed(node: McpNode, path: string, options: ClientOptions): Promise<void> {
+export async function isServed(
+  node: Pick<McpNode, 'wire'>,
+  path: string,
+  options: ClientOptions,
+): Promise<void> {
   const discover = async () => (await askOnce(node, path, options, 'server/discover')).status;
   await becomes(discover, 200, heardWithinMs);
 }

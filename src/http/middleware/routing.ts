@@ -10,6 +10,7 @@ import { credentialsOf, whenKnown } from '../caller-check.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { OpenRequests } from '../open-requests.ts';
 import type { Proxies } from '../proxies.ts';
+import { relay } from '../relay.ts';
 import { noContent, type Reply } from '../reply.ts';
 import {
   type HttpContext,
@@ -57,6 +58,7 @@ function inputOf(context: RouteContext, request: HttpRequest): RawInput {
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
   if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
   if (reply.kind === 'mcp') return reply.serve(new HttpMcpReply(context, streams));
+  if (reply.kind === 'forward') return relay(context, reply, streams);
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   respond(context, reply);
   streams.unread.count(context);

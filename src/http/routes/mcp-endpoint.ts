@@ -3,11 +3,14 @@
 
 import Type, { type TObject } from 'typebox';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
+import type { SessionOwner } from '../../domain/forwarding.ts';
+import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
+import { headerOf } from '../../protocol/headers.ts';
 import { rpcFailureOf } from '../../protocol/rpc.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { whenKnown } from '../caller-check.ts';
-import type { McpEndpointReply } from '../reply.ts';
+import type { ForwardReply, McpEndpointReply, Reply } from '../reply.ts';
 import {
   defineRoute,
   type Method,
@@ -195,11 +198,31 @@ const sseRoutes: readonly Route[] = [
 
 export const mcpEndpointRoutes: readonly Route[] = [...sseRoutes, ...streamableRoutes];
 
+type McpInput = RouteInput<unknown, unknown, unknown>;
+type McpMethod = Extract<Method, McpRequest['method']>;
+
+/** The answer of this node, or that of the node that owns the session. */
 function serve(
-  method: Extract<Method, McpRequest['method']>,
-  { params, query, body, request, principal }: RouteInput<unknown, unknown, unknown>,
-  { gateway, mcp, auth }: Services,
+  method: McpMethod,
+  input: McpInput,
+  services: Services,
   { isSse = false } = {},
+): Reply | Promise<Reply> {
+  const connection = method === 'POST' ? connectionOf(input.query, isSse) : undefined;
+  const here = () => serveHere(method, input, services, isSse, connection);
+  const sessionId = connection ?? headerOf(input.request.headers, 'mcp-session-id');
+  if (services.owners === undefined || sessionId === undefined) return here();
+  return whenKnown(services.owners.ownerOf(sessionId), (owner) =>
+    owner === undefined ? here() : forward(owner, method, input, services.auth),
+  );
+}
+
+function serveHere(
+  method: McpMethod,
+  { params, body, request, principal }: McpInput,
+  { gateway, mcp, auth }: Services,
+  isSse: boolean,
+  sseConnection: string | undefined,
 ): McpEndpointReply {
   const { template }: { readonly template?: unknown } = Object(params);
   const name = typeof template === 'string' ? template : undefined;
@@ -218,7 +241,7 @@ function serve(
             requestId: request.id,
             holdBody: request.holdBody,
             ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
-            ...(method === 'POST' ? { sseConnection: connectionOf(query, isSse) } : {}),
+            ...(sseConnection === undefined ? {} : { sseConnection }),
             requireRoom: () => {
               if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
             },
@@ -232,15 +255,36 @@ function serve(
   };
 }
 
+/** Counts the requests of the body, then sends all of it to the owner of the session. */
+function forward(
+  owner: SessionOwner,
+  method: McpMethod,
+  { body: given, request, principal }: McpInput,
+  { limiter }: Services['auth'],
+): Reply | Promise<Reply> {
+  const body = Buffer.isBuffer(given) ? given : NO_BYTES;
+  const countRefusal = () => request.consume(limiter, 1);
+  const { id: requestId, address, target, headers } = request;
+  const caller = { principal, requestId, address };
+  const reply: ForwardReply = {
+    kind: 'forward',
+    forward: (answer) => owner.forward({ caller, method, target, headers, body }, answer),
+    onLost: (listener) => request.onLost(listener),
+    countRefusal: () => (method === 'POST' ? countRefusal() : undefined),
+  };
+  if (method !== 'POST') return reply;
+  return countingRefusals(() => {
+    const counted = countedRequests(messagesIn(body));
+    return whenKnown(counted === 0 ? undefined : request.consume(limiter, counted), () => reply);
+  }, countRefusal);
+}
+
 /**
  * Counts a message that is refused as invalid as one request, unless its requests were counted before: it has been read and parsed.
  * Then RATE_LIMIT_EXCEEDED replaces the refusal of a caller without requests left.
  */
-function countingRefusals(
-  serve: () => void | Promise<void>,
-  count: () => void | Promise<void>,
-): void | Promise<void> {
-  const refuse = (thrown: unknown): void | Promise<void> => {
+function countingRefusals<T>(serve: () => T | Promise<T>, count: () => void | Promise<void>): T | Promise<T> {
+  const refuse = (thrown: unknown): never | Promise<never> => {
     if (!isRefusedAsInvalid(thrown)) throw thrown;
     return whenKnown(count(), () => {
       throw thrown;

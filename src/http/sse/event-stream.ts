@@ -28,10 +28,17 @@ export interface EventStreamOptions {
   readonly callerCheckMs?: number;
 }
 
+/** A stream that ends with the app, or when its caller is revoked. */
+interface TrackedStream {
+  /** Writes a comment when nothing else was written. */
+  keepAlive(): void;
+  revoke(error: GatewayError): void;
+}
+
 export class EventStreams {
   readonly unreadMs: number;
   readonly unread: UnreadAnswers;
-  readonly #open = new Set<OpenStream>();
+  readonly #open = new Set<TrackedStream>();
   /** Spreads the checks of streams that were opened together, and the ends of those of one caller. */
   readonly #scheduler = new TaskScheduler();
   readonly #keepAliveMs: number;
@@ -50,7 +57,7 @@ export class EventStreams {
    * Tracks the stream of a request until the returned function is called, and checks its caller periodically: a stream whose API key
    * was revoked would otherwise stay open forever.
    */
-  track(stream: OpenStream, context: HttpContext): () => void {
+  track(stream: TrackedStream, context: HttpContext): () => void {
     const endKeepAlive = systemClock.every(this.#keepAliveMs, () => stream.keepAlive());
     const endChecks = systemClock.every(this.#callerCheckMs, () =>
       this.#scheduler.run(() => void this.#checkCaller(stream, context)),
@@ -92,7 +99,7 @@ export class EventStreams {
     for (const stream of this.#open) stream.revoke(shuttingDown());
   }
 
-  async #checkCaller(stream: OpenStream, context: HttpContext): Promise<void> {
+  async #checkCaller(stream: TrackedStream, context: HttpContext): Promise<void> {
     const refusal = await context.state.check?.(context);
     if (refusal === undefined) return;
     this.#scheduler.run(() => {

@@ -19,6 +19,7 @@ import {
 } from '../client-bounds.ts';
 import {
   type ClientRequest,
+  countedRequests,
   type McpMessage,
   readBatch,
   readClientMessage,
@@ -233,8 +234,7 @@ export class LegacyEndpoint {
     id: JsonRpcId | null,
     post: SessionPost,
   ): void | Promise<void> {
-    let counted = 0;
-    for (const message of messages) if (message.kind === 'request' && message.method !== 'ping') counted += 1;
+    const counted = countedRequests(messages);
     const refuse = (thrown: unknown): never => {
       throw rpcFailureOf(thrown, id);
     };

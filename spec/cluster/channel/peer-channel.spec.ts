@@ -1,0 +1,403 @@
+// The peer channel between real listeners and clients in one process: what crosses and what does not, who may use it, and what happens to
+// requests when the other node is away, silent or slow.
+
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { connect as connectTls } from 'node:tls';
+import * as assert from 'uvu/assert';
+import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
+import { MAX_CALLS } from '../../../src/cluster/channel/peer-client.ts';
+import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
+import type { Principal } from '../../../src/domain/account.ts';
+import { type Clock, systemClock } from '../../../src/domain/clock.ts';
+import { newSessionId } from '../../../src/domain/life.ts';
+import { sendRaw } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
+
+const test = suite('peer channel');
+const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
+let deployment: Deployment;
+test.before.each(() => {
+  deployment = new Deployment();
+});
+test.after.each(() => deployment.close());
+
+const ADA: Principal = {
+  id: 'key:0123456789abcdef',
+  kind: 'api-key',
+  name: 'ada\u00e9',
+  userId: 'u1',
+  scopes: new Set(['tools:call']),
+  templates: new Set(['demo', 'other']),
+  hourlyLimit: 5,
+};
+
+/** Two nodes; the second one serves. */
+async function pair(
+  serve: (request: IncomingMessage, response: ServerResponse) => void,
+  options: { readonly isSecure?: boolean; readonly clock?: Clock } = {},
+): Promise<[PeerNode, PeerNode]> {
+  return [await deployment.node(A, options), await deployment.node(B, { ...options, serve })];
+}
+
+for (const isSecure of [false, true]) {
+  test(`a request reaches the owner with its principal and without credentials (${isSecure ? 'TLS' : 'plain'})`, async () => {
+    const seen: unknown[] = [];
+    const a = await deployment.node(A, { isSecure });
+    await deployment.node(B, {
+      isSecure,
+      serve: async (request, response, caller) => {
+        const { 'peer-token': token, ...headers } = request.headers;
+        seen.push(caller, request.method, request.url, headers, await text(request), typeof token);
+        response
+          .writeHead(200, { 'Content-Type': 'application/json', 'Mcp-Session-Id': 'x' })
+          .end('{"ok":1}');
+      },
+    });
+    const answer = await ask(a, B, {
+      target: '/mcp/demo?sessionId=1',
+      principal: ADA,
+      body: '{"a":"\u00e9"}',
+      headers: {
+        ...{ authorization: 'Bearer secret', cookie: 'a=b', 'x-api-key': 'secret', host: 'public' },
+        ...{ connection: 'close, x-odd', 'x-odd': '1', 'transfer-encoding': 'chunked', 'peer-hops': 'none' },
+        ...{
+          accept: 'text/event-stream',
+          'mcp-session-id': 'an id',
+          'mcp-param-a': 'b',
+          'last-event-id': '7',
+        },
+        'content-type': 'application/json',
+      },
+    });
+    assert.equal([answer.status, answer.text, answer.headers['mcp-session-id']], [200, '{"ok":1}', 'x']);
+    const { hourlyLimit: _, ...principal } = ADA;
+    const port = deployment.rows.get(B)?.address.split('://')[1];
+    assert.equal(seen, [
+      { principal, requestId: 'request-1', address: '192.0.2.7' },
+      'POST',
+      '/mcp/demo?sessionId=1',
+      {
+        ...{
+          host: port,
+          'peer-hops': 'session',
+          'x-request-id': 'request-1',
+          'peer-client-address': '192.0.2.7',
+        },
+        ...{
+          accept: 'text/event-stream',
+          'mcp-session-id': 'an id',
+          'mcp-param-a': 'b',
+          'last-event-id': '7',
+        },
+        ...{ 'content-type': 'application/json', 'content-length': '10' },
+      },
+      '{"a":"\u00e9"}',
+      'string',
+    ]);
+  });
+}
+
+test('bodies and answers of some MiB cross, in parts as they come', async () => {
+  const size = 3 * 1024 * 1024;
+  const [a] = await pair(async (request, response) => {
+    let bytes = 0;
+    for await (const part of request) bytes += part.length;
+    response.write(`${bytes} `);
+    response.write('y'.repeat(size));
+    response.end();
+  });
+  const { bytes, text: received } = await ask(a, B, { body: 'x'.repeat(size) });
+  assert.equal([bytes, received.slice(0, 8)], [size + 8, `${size} `]);
+});
+
+test('an answer is passed on before it is complete, and the owner waits while the client does not read', async () => {
+  let sent = 0;
+  const stopped = Promise.withResolvers<void>();
+  const [a] = await pair(async (_request, response) => {
+    response.writeHead(200).flushHeaders();
+    const part = Buffer.alloc(64 * 1024);
+    while (sent < 64 * 1024 * 1024) {
+      sent += part.length;
+      if (response.write(part)) continue;
+      stopped.resolve();
+      await once(response, 'drain');
+    }
+    response.end();
+  });
+  let isPaused = true;
+  const received = await forward(a, B, { method: 'GET', isPaused: () => isPaused });
+  await received.head.promise;
+  await stopped.promise;
+  for (let turns = 0; turns < 200; turns += 1) await turn();
+  assert.ok(sent < 32 * 1024 * 1024, `${sent} bytes were sent to a client that does not read`);
+  isPaused = false;
+  received.forwarding?.resume();
+  await received.over.promise;
+  assert.is(received.bytes, 64 * 1024 * 1024);
+});
+
+test('the owner is told when the client leaves, before and after the head', async () => {
+  for (const isBegun of [false, true]) {
+    const arrived = Promise.withResolvers<void>();
+    const closed = Promise.withResolvers<void>();
+    deployment = new Deployment();
+    const [a] = await pair((_request, response) => {
+      if (isBegun) response.writeHead(200).flushHeaders();
+      response.on('close', () => closed.resolve());
+      arrived.resolve();
+    });
+    const received = await forward(a, B);
+    await arrived.promise;
+    if (isBegun) await received.head.promise;
+    received.forwarding?.cancel();
+    await closed.promise;
+    await deployment.close();
+  }
+});
+
+test('a token is used for many requests, and made again before it expires', async () => {
+  const tokens = new Set<unknown>();
+  let nowMs = 1_000;
+  const clock = { ...systemClock, now: () => nowMs };
+  const [a] = await pair(
+    (request, response) => {
+      tokens.add(request.headers['peer-token']);
+      response.end();
+    },
+    { clock },
+  );
+  for (const passedMs of [0, 0, 15_000, 15_000]) {
+    nowMs += passedMs;
+    assert.is((await ask(a, B, { principal: ADA })).status, 200);
+  }
+  assert.is(tokens.size, 2);
+});
+
+test('clocks of nodes are not compared: only that of the receiver counts', async () => {
+  const a = await deployment.node(A, { clock: { ...systemClock, now: () => systemClock.now() + 3_600_000 } });
+  await deployment.node(B);
+  assert.is((await ask(a, B)).status, 200);
+});
+
+test('a token that the owner takes for expired is made again, once', async () => {
+  let aheadMs = 0;
+  const a = await deployment.node(A);
+  const b = await deployment.node(B, { clock: { ...systemClock, now: () => systemClock.now() + aheadMs } });
+  assert.is((await ask(a, B)).status, 200);
+  aheadMs = 60_000; // the machine of the sender was suspended
+  assert.is((await ask(a, B)).status, 200);
+  assert.equal(
+    b.refusals.map(({ reason }) => reason),
+    ['expired token'],
+  );
+});
+
+test('every request without a valid token is refused with 401, and reported', async () => {
+  const [a, b] = await pair((_request, response) => response.end('served'));
+  await deployment.node('CCCCCCCC');
+  const { token: key } = channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more'));
+  const other = channelKeys(Buffer.from('another secret, which has 32 bytes or more'));
+  const issued = (from: string, to: string, aheadMs = 0, signing = key): string => {
+    const now = () => systemClock.now() + aheadMs;
+    const issuer = new TokenIssuer(signing, systemClock.now, from, to);
+    const verifier = new TokenVerifier(
+      signing,
+      now,
+      () => to,
+      () => true,
+    );
+    const { text: greeting, answered } = issuer.greeting();
+    assert.ok(answered(verifier.greet(greeting) ?? ''));
+    return issuer.tokenFor(ADA);
+  };
+  const good = issued(A, B);
+  const [payload = '', signature = ''] = good.split('.');
+  const richer = Buffer.from(payload, 'base64url').toString().replace('tools:call', 'admin');
+  const cases: [reason: string, headers: string][] = [
+    ['no token', ''],
+    ['no token', 'Authorization: Bearer x\r\nPeer-Hops: session\r\n'],
+    ['forged token', 'Peer-Token: x.y\r\n'],
+    ['forged token', `Peer-Token: ${issued(A, B, 0, other.token)}\r\n`],
+    ['forged token', `Peer-Token: ${Buffer.from(richer).toString('base64url')}.${signature}\r\n`],
+    ['expired token', `Peer-Token: ${issued(A, B, -31_000)}\r\n`],
+    ['expired token', `Peer-Token: ${issued(A, B, 31_000)}\r\n`],
+    ['token for another node', `Peer-Token: ${issued(A, 'CCCCCCCC')}\r\n`],
+    ['token of an unknown sender', `Peer-Token: ${issued('DDDDDDDD', B)}\r\n`],
+  ];
+  for (const [reason, headers] of cases) {
+    const raw = `POST /mcp/demo HTTP/1.1\r\nHost: x\r\n${headers}Content-Length: 2\r\n\r\n{}`;
+    const answer = await sendRaw(b.listener.port, raw);
+    assert.match(answer, /^HTTP\/1\.1 401 /, reason);
+    assert.match(answer, reason);
+    assert.equal(b.refusals.splice(0), [{ reason, method: 'POST', path: '/mcp/demo', address: '127.0.0.1' }]);
+  }
+  const greeting = await sendRaw(b.listener.port, 'GET /peer/greeting HTTP/1.1\r\nHost: x\r\n\r\n');
+  assert.match(greeting, /^HTTP\/1\.1 401 /);
+  assert.is((await ask(a, B)).text, 'served');
+});
+
+test('a request that took a hop to an owner is not taken on by another one', async () => {
+  const b = await deployment.node(B, { serve: (_request, response) => response.end('served') });
+  await deployment.node(A);
+  const { token: key } = channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more'));
+  const issuer = new TokenIssuer(key, systemClock.now, A, B);
+  const verifier = new TokenVerifier(
+    key,
+    systemClock.now,
+    () => B,
+    () => true,
+  );
+  const { text: greeting, answered } = issuer.greeting();
+  answered(verifier.greet(greeting) ?? '');
+  const token = issuer.tokenFor(ADA);
+  for (const [hops, wanted] of [
+    ['session', /^HTTP\/1\.1 200 /],
+    ['session, session', /^HTTP\/1\.1 421 /],
+    ['', /^HTTP\/1\.1 421 /],
+  ] as const) {
+    const head = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nPeer-Token: ${token}\r\nPeer-Hops: ${hops}\r\n\r\n`;
+    assert.match(await sendRaw(b.listener.port, head), wanted);
+  }
+});
+
+test('another secret, and plain HTTP, are refused by the handshake of TLS', async () => {
+  const b = await deployment.node(B, { isSecure: true });
+  const stranger = await deployment.node(A, {
+    isSecure: true,
+    secret: 'another secret, which has 32 bytes or more',
+  });
+  const answer = await ask(stranger, B);
+  assert.equal([answer.error?.code, answer.error?.status], ['NODE_UNAVAILABLE', 503]);
+  assert.is(await sendRaw(b.listener.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'), '');
+  const socket = connectTls({ port: b.listener.port, host: '127.0.0.1', rejectUnauthorized: false });
+  const [error] = await once(socket, 'error');
+  assert.instance(error, Error);
+  assert.equal(
+    b.refusals.map(({ reason }) => reason),
+    ['failed handshake', 'failed handshake', 'failed handshake'],
+  );
+});
+
+test('a node that is gone is answered at once with 503 and Retry-After', async () => {
+  const [a, b] = await pair((_request, response) => response.end());
+  assert.is((await ask(a, B)).status, 200);
+  await b.listener.close(0);
+  const { error } = await ask(a, B);
+  assert.equal([error?.code, error?.status, error?.facts.retryAfterSeconds], ['NODE_UNAVAILABLE', 503, 1]);
+});
+
+test('another program at the address of a node gets no token', async () => {
+  const got: string[] = [];
+  const program = createServer((socket) => {
+    socket.on('data', (part) => {
+      got.push(part.toString());
+      socket.write('HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}');
+    });
+    socket.on('error', () => socket.destroy());
+  });
+  program.listen(0, '127.0.0.1');
+  await once(program, 'listening');
+  const address = program.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  const a = await deployment.node(A);
+  deployment.rows.set(B, { node: 'b', life: B, address: `http://127.0.0.1:${port}` });
+  const { error } = await ask(a, B, { principal: ADA });
+  assert.equal([error?.code, error?.delivered], ['NODE_UNAVAILABLE', 'no']);
+  assert.equal([got.length, got.join().includes(ADA.id)], [1, false]);
+  a.peers.close();
+  program.close();
+});
+
+test('an answer that breaks off fails, perhaps delivered', async () => {
+  const [a] = await pair((_request, response) => {
+    response.writeHead(200).flushHeaders();
+    setImmediate(() => response.destroy());
+  });
+  const { status, error } = await ask(a, B);
+  assert.equal([status, error?.code, error?.delivered], [200, 'NODE_UNAVAILABLE', 'unknown']);
+});
+
+test('requests wait for a silent node, 15 s at most, and go on when it answers', async () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  try {
+    let nowMs = 0;
+    let isFrozen = false;
+    const held: (() => void)[] = [];
+    const a = await deployment.node(A, { clock: { ...systemClock, now: () => nowMs } });
+    // A node that is frozen accepts connections and answers nothing, not even a ping.
+    const b = createServer((socket) => {
+      socket.on('error', () => socket.destroy());
+      socket.on('data', (part) => {
+        const answer = () => socket.write(answerTo(part.toString()));
+        if (isFrozen) held.push(answer);
+        else answer();
+      });
+    });
+    const verifier = new TokenVerifier(
+      channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more')).token,
+      () => 0,
+      () => B,
+      () => true,
+    );
+    const answerTo = (request: string): string => {
+      const greeting = verifier.greet(/peer-token: (\S+)/.exec(request)?.[1]);
+      const body = request.startsWith('GET /peer/greeting') ? (greeting ?? '') : 'served';
+      return `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    };
+    b.listen(0, '127.0.0.1');
+    await once(b, 'listening');
+    const address = b.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+    deployment.rows.set(B, { node: 'b', life: B, address: `http://127.0.0.1:${port}` });
+    const pass = async (seconds: number): Promise<void> => {
+      for (let second = 0; second < seconds; second += 1) {
+        nowMs += 1_000;
+        mock.timers.tick(1_000);
+        for (let turns = 0; turns < 20; turns += 1) await turn();
+      }
+    };
+    assert.is((await ask(a, B)).text, 'served');
+    isFrozen = true;
+    const first = await forward(a, B);
+    await pass(5);
+    const second = await forward(a, B);
+    await pass(12);
+    assert.equal([first.error?.code, first.error?.delivered], ['NODE_UNAVAILABLE', 'unknown']);
+    assert.equal([first.error?.status, first.error?.facts.retryAfterSeconds], [503, 1]);
+    assert.is(second.error, undefined);
+    isFrozen = false;
+    for (const answer of held.splice(0)) answer();
+    await second.over.promise;
+    assert.is(second.text, 'served');
+    a.peers.close();
+    b.close();
+  } finally {
+    mock.timers.reset();
+  }
+});
+
+test('calls beyond the bound of one node are refused with 503', async () => {
+  const open: ServerResponse[] = [];
+  const [a] = await pair((_request, response) => open.push(response));
+  const calls = await Promise.all(Array.from({ length: MAX_CALLS }, () => forward(a, B)));
+  const { error } = await ask(a, B);
+  assert.equal([error?.code, error?.facts.retryAfterSeconds], ['NODE_UNAVAILABLE', 1]);
+  for (const { forwarding } of calls) forwarding?.cancel();
+  const stream = await forward(a, B, { method: 'GET' });
+  stream.forwarding?.cancel();
+});
+
+test('a life that no member has leads nowhere, and its own life to itself', async () => {
+  const a = await deployment.node(A);
+  assert.is(await a.peers.ownerOf(newSessionId('ZZZZZZZZ')), undefined);
+  assert.is(a.peers.ownerOf(newSessionId(A)), undefined);
+  assert.is(a.peers.ownerOf('not a session id'), undefined);
+});
+
+test.run();

@@ -1,0 +1,148 @@
+// Nodes of the peer channel for specs: each has a real listener, a listener for what reaches it, and clients for the other nodes. The
+// members are a map that the spec changes.
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
+import {
+  openPeerListener,
+  type PeerListener,
+  type PeerRefusal,
+} from '../../../src/cluster/channel/peer-listener.ts';
+import { TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
+import { Peers } from '../../../src/cluster/channel/peers.ts';
+import type { Member, Members } from '../../../src/cluster/members.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
+import { type Clock, systemClock } from '../../../src/domain/clock.ts';
+import type { GatewayError } from '../../../src/domain/errors.ts';
+import type { ForwardedCaller, ForwardedHeaders, Forwarding } from '../../../src/domain/forwarding.ts';
+import { newSessionId } from '../../../src/domain/life.ts';
+
+type Serve = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
+
+export interface NodeOptions {
+  readonly secret?: string;
+  /** Default: false, plain HTTP. */
+  readonly isSecure?: boolean;
+  readonly clock?: Clock;
+  readonly serve?: Serve;
+}
+
+/** The nodes of one deployment. */
+export class Deployment {
+  readonly rows = new Map<string, Member>();
+  readonly #opened: (() => unknown)[] = [];
+
+  async node(life: string, options: NodeOptions = {}): Promise<PeerNode> {
+    const {
+      secret = 'a secret of these nodes, 32 bytes or more',
+      isSecure = false,
+      clock = systemClock,
+    } = options;
+    const keys = channelKeys(Buffer.from(secret));
+    const refusals: PeerRefusal[] = [];
+    const members: Members = {
+      life,
+      find: (other) => this.rows.get(other),
+      refresh: async () => {},
+    };
+    const tokens = new TokenVerifier(
+      keys.token,
+      clock.now,
+      () => life,
+      (from) => this.rows.has(from),
+    );
+    const listener = await openPeerListener({
+      host: '127.0.0.1',
+      port: 0,
+      transportKey: isSecure ? keys.transport : undefined,
+      tokens,
+      headerBytes: 16 * 1024,
+      refreshMembers: async () => {},
+      serve: options.serve ?? ((_request, response) => response.end()),
+      onRefused: (refusal) => refusals.push(refusal),
+    });
+    const peers = new Peers({ members, keys, clock });
+    this.#opened.push(
+      () => peers.close(),
+      () => listener.close(0),
+    );
+    const address = `${isSecure ? 'https' : 'http'}://127.0.0.1:${listener.port}`;
+    const member = { node: `node ${life}`, life, address };
+    this.rows.set(life, member);
+    return { life, member, peers, listener, refusals };
+  }
+
+  async close(): Promise<void> {
+    for (const close of this.#opened.splice(0)) await close();
+  }
+}
+
+export interface PeerNode {
+  readonly life: string;
+  readonly member: Member;
+  readonly peers: Peers;
+  readonly listener: PeerListener;
+  readonly refusals: PeerRefusal[];
+}
+
+export interface Sent {
+  readonly method?: string;
+  readonly target?: string;
+  readonly headers?: ForwardedHeaders;
+  readonly body?: Buffer | string;
+  readonly principal?: Principal;
+  /** Default: it reads everything. */
+  readonly isPaused?: () => boolean;
+}
+
+/** What came back, and the request. */
+export class Received {
+  status = 0;
+  headers: ForwardedHeaders = {};
+  text = '';
+  bytes = 0;
+  error: GatewayError | undefined;
+  readonly head = Promise.withResolvers<void>();
+  readonly over = Promise.withResolvers<void>();
+  forwarding: Forwarding | undefined;
+}
+
+/** Forwards a request from one node to the owner of a session of this life. */
+export async function forward(from: PeerNode, life: string, sent: Sent = {}): Promise<Received> {
+  const owner = await from.peers.ownerOf(newSessionId(life));
+  if (owner === undefined) throw new Error('no owner');
+  const { method = 'POST', target = '/mcp/demo', headers = {}, body = '', isPaused = () => false } = sent;
+  const received = new Received();
+  received.forwarding = owner.forward(
+    {
+      caller: { principal: sent.principal ?? ANONYMOUS, requestId: 'request-1', address: '192.0.2.7' },
+      ...{ method, target, headers, body: Buffer.from(body) },
+    },
+    {
+      head: (status, given) => {
+        received.status = status;
+        received.headers = given;
+        received.head.resolve();
+      },
+      data: (part) => {
+        received.bytes += part.length;
+        if (received.bytes < 1_000_000) received.text += part.toString();
+        return !isPaused();
+      },
+      end: () => received.over.resolve(),
+      failed: (error) => {
+        received.error = error;
+        received.head.resolve();
+        received.over.resolve();
+      },
+    },
+  );
+  return received;
+}
+
+/** The same, to its end. */
+export async function ask(from: PeerNode, life: string, sent: Sent = {}): Promise<Received> {
+  const received = await forward(from, life, sent);
+  await received.over.promise;
+  return received;
+}

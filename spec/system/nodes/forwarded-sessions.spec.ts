@@ -1,0 +1,317 @@
+// Clients of the legacy era behind a load balancer that knows no sessions: each request reaches the next of two complete gateways on one
+// PostgreSQL, which forward it to the owner of the session. The channel alone: spec/cluster/channel/peer-channel.spec.ts.
+
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import * as assert from 'uvu/assert';
+import type { Member, Members } from '../../../src/cluster/members.ts';
+import { loadConfig } from '../../../src/config/config.ts';
+import { type RunningServer, startServer } from '../../../src/server/server.ts';
+import { startEverything } from '../../fixtures/everything-server.ts';
+import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { caller, newKey, tokenOf } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
+import { HeldTool, serving, text as textResult } from '../../helpers/function-backend.ts';
+import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
+import { GUARDED, PASSWORD, register } from '../../helpers/mcp-program.ts';
+import { Wire } from '../../helpers/mcp-wire.ts';
+import { startRoundRobin } from '../../helpers/round-robin.ts';
+import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { accepted, capabilities, isServed, nodeEnv } from './mcp-nodes.ts';
+
+const server = await postgresql();
+const test = suite('journey: sessions of two nodes behind a plain load balancer', { timeoutMs: 120_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+const folder = folderOfAll(test);
+
+/** Last opened, first closed. */
+const opened: (() => unknown)[] = [];
+const members = new Map<string, Member>();
+const held = new HeldTool();
+let a: RunningServer;
+let b: RunningServer;
+let front: Wire;
+let onlyA: Wire;
+let onlyB: Wire;
+let admin: ReturnType<typeof caller>;
+let options: { readonly capabilities: Json; readonly headers: Readonly<Record<string, string>> };
+
+test.before(async () => {
+  if (server.url === undefined) return;
+  const database = await freshDatabase(server);
+  opened.unshift(database.drop);
+  [a, b] = [await start('a', database), await start('b', database)];
+  const [urlA = '', urlB = ''] = [a.urls[0], b.urls[0]];
+  const balancer = await startRoundRobin([urlA, urlB]);
+  opened.unshift(balancer.close);
+  [front, onlyA, onlyB] = [new Wire(balancer.url), new Wire(urlA), new Wire(urlB)];
+  opened.unshift(() => [front, onlyA, onlyB].map((wire) => wire.close()));
+  admin = caller(urlA, await tokenOf(urlA, 'admin', PASSWORD));
+  const { headers } = await newKey(admin, 'clients');
+  options = { capabilities, headers };
+  const backend = await startEverything({ era: 'legacy' });
+  opened.push(() => backend.close());
+  await register(admin, 'legacy', [{ id: 'one', endpoint: backend.url }]);
+  for (const { gateway } of [a, b]) {
+    const handler = serving({
+      held: held.body,
+      echo: (args) => textResult(JSON.stringify(args)),
+    });
+    await gateway.register(
+      'local',
+      { id: gateway === a.gateway ? 'at-a' : 'at-b', handler },
+      { waitMs: 5_000 },
+    );
+  }
+  for (const template of ['legacy', 'local'])
+    for (const wire of [onlyA, onlyB]) await isServed({ wire }, `/mcp/${template}`, options);
+});
+test.after(async () => {
+  for (const close of opened) await close();
+});
+
+onPostgresql('calls, notifications, questions and their answers, and DELETE reach the owner', async () => {
+  const asked: string[] = [];
+  const replies = {
+    'elicitation/create': () => {
+      asked.push('asked');
+      return accepted;
+    },
+  };
+  const clients = await Promise.all(
+    Array.from({ length: 4 }, () => LegacyClient.open(front, '/mcp/legacy', { ...options, replies })),
+  );
+  for (const client of clients) {
+    for (let turn = 0; turn < 4; turn += 1) {
+      const { status, result } = await client.call('test_simple_text');
+      assert.equal([status, textOf({ result })], [200, 'This is a simple text response for testing.']);
+    }
+    const { result } = await client.call('test_elicitation', { message: 'Who?' });
+    assert.match(textOf({ result }), 'ada');
+    const progress = await client.ask(
+      'tools/call',
+      { name: 'test_tool_with_progress', arguments: {} },
+      {
+        meta: { progressToken: 'p' },
+      },
+    );
+    assert.equal(
+      progress.notifications.map(({ method }) => method),
+      Array.from({ length: 3 }, () => 'notifications/progress'),
+    );
+    assert.is(await client.close(), 200);
+    assert.is((await client.ask('tools/list')).status, 404);
+  }
+  assert.is(asked.length, 4);
+});
+
+onPostgresql(
+  'the stream of a session, opened at another node, has its messages, and is resumed there',
+  async () => {
+    const client = await LegacyClient.open(onlyA, '/mcp/legacy', options);
+    const { sessionId } = client;
+    const headers = { ...client.headers, 'Content-Type': undefined };
+    const stream = await onlyB.stream('/mcp/legacy', { method: 'GET', headers });
+    assert.equal([stream.status, stream.headers['content-type']], [200, 'text/event-stream']);
+    assert.is((await client.call('test_trigger_tool_change')).status, 200);
+    await stream.sees(({ method }) => method === 'notifications/tools/list_changed');
+    stream.close();
+    // The owner notices the disconnect at the other node: it accepts a new stream.
+    await becomes(async () => {
+      const next = await onlyB.stream('/mcp/legacy', { method: 'GET', headers });
+      next.close();
+      return next.status;
+    }, 200);
+    assert.is(client.sessionId, sessionId);
+    assert.is(await client.close(), 200);
+  },
+);
+
+onPostgresql('a call is cancelled at the owner by a message through another node', async () => {
+  const client = await LegacyClient.open(onlyA, '/mcp/local', options);
+  const before = held.cancelled;
+  const call = onlyB.exchange('/mcp/local', { headers: client.headers, body: callText('held', {}, 7) });
+  await becomes(() => held.waiting, held.waiting === 0 ? 1 : held.waiting);
+  const cancelled = { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId: 7 } };
+  const sent = await onlyB.exchange('/mcp/local', {
+    headers: client.headers,
+    body: JSON.stringify(cancelled),
+  });
+  assert.is(sent.status, 202);
+  await becomes(() => held.cancelled, before + 1);
+  call.catch(() => undefined);
+  assert.is(await client.close(), 200);
+});
+
+onPostgresql('arguments and results of some MiB cross', async () => {
+  const client = await LegacyClient.open(onlyA, '/mcp/local', options);
+  const big = 'x'.repeat(3 * 1024 * 1024);
+  const { status, messages } = await onlyB.exchange('/mcp/local', {
+    headers: client.headers,
+    body: callText('echo', { big }, 1),
+  });
+  assert.equal([status, textOf(messages[0] ?? {})], [200, JSON.stringify({ big })]);
+  const tooBig = await onlyB.exchange('/mcp/local', {
+    headers: client.headers,
+    body: callText('echo', { big: 'x'.repeat(5 * 1024 * 1024) }, 2),
+  });
+  assert.is(tooBig.status, 413);
+});
+
+onPostgresql('messages of HTTP+SSE reach the node that has the stream', async () => {
+  const { headers } = options;
+  const stream = await rawStream(onlyAUrl(), '/mcp/local/sse', headers);
+  const path = await stream.until(/data: (\/mcp\/local\/messages\?sessionId=[\w-]{51})/);
+  const post = (body: object) =>
+    onlyB.exchange(path, {
+      headers: { ...headers, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const clientInfo = { name: 'old', version: '1' };
+  const params = { protocolVersion: '2024-11-05', capabilities: {}, clientInfo };
+  assert.is((await post({ jsonrpc: '2.0', id: 0, method: 'initialize', params })).status, 202);
+  await stream.until(/"protocolVersion":"2024-11-05"/);
+  assert.is((await post(JSON.parse(callText('echo', { a: 1 }, 1)))).status, 202);
+  await stream.until(/\{\\"a\\":1\}/);
+  stream.close();
+});
+
+onPostgresql('a session of another key, an unknown life and a wrong id are 404', async () => {
+  const client = await LegacyClient.open(onlyA, '/mcp/local', options);
+  const other = await newKey(admin, 'other');
+  const ask = async (headers: Record<string, string>) =>
+    (
+      await onlyB.exchange('/mcp/local', {
+        headers: { ...client.headers, ...headers },
+        body: callText('echo', {}, 1),
+      })
+    ).status;
+  await becomes(() => ask(other.headers), 404);
+  assert.is(await ask({ 'Mcp-Session-Id': `ZZZZZZZZ${client.sessionId.slice(8)}` }), 404);
+  assert.is(await ask({ 'Mcp-Session-Id': `${client.sessionId.slice(0, 50)}_` }), 404);
+  assert.is(await ask({}), 200);
+});
+
+onPostgresql('requests count once for the rate limit, and only where they arrive', async () => {
+  const { headers } = await newKey(admin, 'counted');
+  const client = await LegacyClient.open(onlyA, '/mcp/local', { capabilities, headers });
+  const remaining = async (wire: Wire): Promise<number> => {
+    const answer = await wire.exchange('/mcp/local', {
+      headers: client.headers,
+      body: callText('echo', {}, 1),
+    });
+    assert.is(answer.status, 200);
+    return Number(answer.headers['x-ratelimit-remaining']);
+  };
+  const [atA, atB] = [await remaining(onlyA), await remaining(onlyB)];
+  assert.equal([await remaining(onlyB), await remaining(onlyA)], [atB - 1, atA - 1]);
+});
+
+onPostgresql('the call is in the audit log once, with the address of the client', async () => {
+  const client = await LegacyClient.open(onlyA, '/mcp/local', options);
+  const body = callText('echo', { audited: true }, 1);
+  const headers = { ...client.headers, 'X-Request-ID': 'audited-request' };
+  assert.is((await onlyB.exchange('/mcp/local', { headers, body })).status, 200);
+  const entries = async () => {
+    const { body: found } = await admin('GET /gateway/audit?action=tools/call&limit=1000');
+    const items: Record<string, unknown>[] = Object(found).entries;
+    return items.filter(({ request_id: id }) => id === 'audited-request').map(({ address }) => address);
+  };
+  await becomes(entries, ['127.0.0.1']);
+});
+
+onPostgresql('a revoked key loses its stream at both nodes', async () => {
+  const { id, headers } = await newKey(admin, 'revoked');
+  const client = await LegacyClient.open(onlyA, '/mcp/local', { capabilities, headers });
+  const stream = await onlyB.stream('/mcp/local', {
+    method: 'GET',
+    headers: { ...client.headers, 'Content-Type': undefined },
+  });
+  assert.is(stream.status, 200);
+  assert.is((await admin(`DELETE /auth/api-keys/${id}`)).status, 204);
+  await becomes(() => stream.hasEnded, true, 15_000);
+  await becomes(() => a.gateway.openCallers().has(`key:${id}`), false, 15_000);
+  const again = () =>
+    onlyB.exchange('/mcp/local', { headers: client.headers, body: callText('echo', {}, 1) });
+  await becomes(async () => (await again()).status, 401);
+});
+
+onPostgresql('a request to the peer listener from outside is 401, and in the audit log', async () => {
+  const url = String([...members.values()][0]?.address);
+  assert.match(url, /^http:\/\/127\.0\.0\.1:\d+$/);
+  const answer = await fetch(`${url}/mcp/local`, {
+    method: 'POST',
+    body: '{}',
+    headers: { 'Peer-Token': 'x.y' },
+  });
+  assert.is(answer.status, 401);
+  const recorded = async () => {
+    const { body: found } = await admin('GET /gateway/audit?limit=1000');
+    const items: Record<string, unknown>[] = Object(found).entries;
+    return items.filter(({ action }) => action === 'peer channel: forged token').map(({ status }) => status);
+  };
+  await becomes(recorded, [401]);
+});
+
+onPostgresql('when the owner is gone, its sessions are answered 503 with Retry-After', async () => {
+  const client = await LegacyClient.open(onlyA, '/mcp/local', options);
+  const { sessionId } = client;
+  const doomed = members.get(sessionId.slice(0, 8));
+  assert.is(doomed?.node, 'a');
+  members.set(sessionId.slice(0, 8), { ...doomed, address: 'http://127.0.0.1:1' } as Member);
+  const life = `${sessionId.slice(0, 7)}${sessionId[7] === 'A' ? 'B' : 'A'}`;
+  members.set(life, { node: 'gone', life, address: 'http://127.0.0.1:1' });
+  const headers = { ...client.headers, 'Mcp-Session-Id': `${life}${sessionId.slice(8)}` };
+  const answer = await onlyB.exchange('/mcp/local', { headers, body: callText('echo', {}, 5) });
+  assert.equal([answer.status, answer.headers['retry-after']], [503, '1']);
+  assert.is(objectOr(answer.messages[0]?.error?.data).error_code, 'NODE_UNAVAILABLE');
+  members.delete(life);
+});
+
+test.run();
+
+async function start(id: string, database: Parameters<typeof nodeEnv>[0]): Promise<RunningServer> {
+  const env = { ...GUARDED, ...nodeEnv(database), GATEWAY_NODE_ID: id };
+  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1' }, env, cwd: folder() });
+  const node = await startServer(config, {
+    joinMembers: (own): Members => {
+      members.set(own.life, own);
+      return { life: own.life, find: (life) => members.get(life), refresh: async () => {} };
+    },
+  });
+  opened.unshift(() => node.close());
+  return node;
+}
+
+function onlyAUrl(): string {
+  return String(a.urls[0]);
+}
+
+function callText(name: string, args: object, id: number): string {
+  return JSON.stringify({ jsonrpc: '2.0', id, method: 'tools/call', params: { name, arguments: args } });
+}
+
+/** An event stream as text. */
+async function rawStream(url: string, path: string, headers: Record<string, string>) {
+  const { port } = new URL(url);
+  const socket = connect(Number(port), '127.0.0.1');
+  await once(socket, 'connect');
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  socket.write(
+    `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: text/event-stream\r\n${lines.join('')}\r\n`,
+  );
+  let received = '';
+  socket.on('data', (part) => {
+    received += part.toString();
+  });
+  return {
+    /** The text that the pattern captures. */
+    until: async (pattern: RegExp): Promise<string> => {
+      await becomes(() => pattern.test(received), true);
+      return pattern.exec(received)?.[1] ?? '';
+    },
+    close: () => socket.destroy(),
+  };
+}

@@ -1,0 +1,206 @@
+// Sends requests to one other node, in one of its lives: over two pools, one for calls and one for streams, one request at a time on each
+// connection. While requests are under way it pings the node every second. A node that does not answer for 3 s is silent: requests wait
+// for it, 15 s at most. Source: ADR 148.
+
+import type { Clock } from '../../domain/clock.ts';
+import { codeOf, nodeUnavailable } from '../../domain/errors.ts';
+import type { ForwardedAnswer, ForwardedRequest, Forwarding, SessionOwner } from '../../domain/forwarding.ts';
+import { ConnectionPool } from '../../transports/http/connection-pool.ts';
+import type { Member } from '../members.ts';
+import type { ChannelKeys } from './channel-keys.ts';
+import { peerConnector } from './peer-connector.ts';
+import { PeerExchange } from './peer-exchange.ts';
+import { Ping } from './peer-ping.ts';
+import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
+import { requestText } from './peer-request.ts';
+import { TokenIssuer } from './peer-tokens.ts';
+
+/** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
+export const MAX_CALLS = 1_024;
+const MAX_STREAMS = 8_192;
+/** Requests that wait for a silent node. */
+const MAX_WAITING = 1_000;
+const PING_MS = 1_000;
+/** A ping without an answer for this time makes the node silent. */
+const SILENT_MS = 3_000;
+/** Longest wait of a request for a silent node. */
+const MAX_WAIT_MS = 15_000;
+/** Connections for pings beside the calls. */
+const PING_CONNECTIONS = 2;
+
+export interface PeerClientOptions {
+  readonly keys: ChannelKeys;
+  readonly clock: Pick<Clock, 'now' | 'background'>;
+  /** The life of this node. */
+  readonly life: string;
+}
+
+export class PeerClient implements SessionOwner {
+  readonly #member: Member;
+  readonly #options: PeerClientOptions;
+  readonly #host: string;
+  readonly #issuer: TokenIssuer;
+  readonly #calls: ConnectionPool;
+  readonly #streams: ConnectionPool;
+  /** All requests that have not ended. */
+  readonly #exchanges = new Set<PeerExchange>();
+  readonly #waiting = new Set<PeerExchange>();
+  #openStreams = 0;
+  /** The one under way. */
+  #ping: Ping | undefined;
+  #silentSinceMs: number | undefined;
+  #stopPings: (() => void) | undefined;
+
+  constructor(member: Member, options: PeerClientOptions) {
+    const { keys, clock, life } = options;
+    this.#member = member;
+    this.#options = options;
+    this.#host = new URL(member.address).host;
+    this.#issuer = new TokenIssuer(keys.token, clock.now, life, member.life);
+    const connector = peerConnector(member.address, keys.transport);
+    this.#calls = new ConnectionPool(connector, { maxConnections: MAX_CALLS + PING_CONNECTIONS });
+    this.#streams = new ConnectionPool(connector, { maxConnections: MAX_STREAMS, isKept: false });
+  }
+
+  /** True while no request is under way. */
+  get isIdle(): boolean {
+    return this.#exchanges.size === 0;
+  }
+
+  forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding {
+    const isStream = request.method === 'GET';
+    const exchange = new PeerExchange(request, answer, {
+      startedAtMs: this.#options.clock.now(),
+      heard: () => this.#heard(),
+      refused: (reason) => this.#refused(exchange, reason),
+      lost: (error) => this.#lost(exchange, error),
+      ended: () => this.#ended(exchange),
+    });
+    const calls = this.#exchanges.size - this.#openStreams;
+    const isFull = isStream ? this.#openStreams >= MAX_STREAMS : calls >= MAX_CALLS;
+    this.#exchanges.add(exchange);
+    if (isStream) this.#openStreams += 1;
+    if (isFull)
+      queueMicrotask(() => exchange.fail(this.#unavailable('it has too many requests of this node')));
+    else this.#begin(exchange);
+    return exchange;
+  }
+
+  /** Every request under way fails. */
+  close(): void {
+    for (const exchange of [...this.#exchanges])
+      exchange.fail(this.#unavailable('it has left', exchange.isSent));
+    this.#stopPings?.();
+    this.#calls.destroy();
+    this.#streams.destroy();
+  }
+
+  #begin(exchange: PeerExchange): void {
+    this.#stopPings ??= this.#options.clock.background.every(PING_MS, () => this.#tick());
+    if (this.#issuer.isReady && this.#silentSinceMs === undefined) {
+      this.#send(exchange);
+      return;
+    }
+    if (this.#waiting.size >= MAX_WAITING) {
+      queueMicrotask(() => exchange.fail(this.#unavailable('too many requests wait for it')));
+      return;
+    }
+    this.#waiting.add(exchange);
+    if (this.#ping === undefined) this.#sendPing();
+  }
+
+  #send(exchange: PeerExchange): void {
+    const { request } = exchange;
+    const text = requestText(request, this.#host, this.#issuer.tokenFor(request.caller.principal));
+    const pool = request.method === 'GET' ? this.#streams : this.#calls;
+    pool.dispatch({ text, answer: exchange });
+  }
+
+  #ended(exchange: PeerExchange): void {
+    if (!this.#exchanges.delete(exchange)) return;
+    this.#waiting.delete(exchange);
+    if (exchange.request.method === 'GET') this.#openStreams -= 1;
+    if (this.#exchanges.size > 0) return;
+    this.#stopPings?.();
+    this.#stopPings = undefined;
+    this.#silentSinceMs = undefined;
+  }
+
+  /** The node refused the token of a request, before it read more of it. After an expired one, the request is sent again, once. */
+  #refused(exchange: PeerExchange, reason: string): void {
+    if (reason !== 'expired token' || exchange.isRepeated) {
+      exchange.fail(this.#unavailable(`it refuses this node (${reason})`));
+      return;
+    }
+    exchange.isRepeated = true;
+    this.#issuer.forgetClock();
+    this.#begin(exchange);
+  }
+
+  /** A node that accepts no connection in time is silent; one that refuses connections, or loses them, is away. */
+  #lost(exchange: PeerExchange, error: Error): void {
+    if (exchange.isSent || codeOf(error) !== 'ETIMEDOUT') {
+      exchange.fail(this.#unavailable(error.message, exchange.isSent));
+      return;
+    }
+    this.#silentSinceMs ??= this.#options.clock.now();
+    this.#begin(exchange);
+  }
+
+  #heard(): void {
+    this.#silentSinceMs = undefined;
+  }
+
+  #tick(): void {
+    const nowMs = this.#options.clock.now();
+    const ping = this.#ping;
+    if (ping === undefined) this.#sendPing();
+    else if (nowMs - ping.sentAtMs >= SILENT_MS) {
+      this.#silentSinceMs ??= ping.sentAtMs;
+      // Its connection may be dead, though the node is not.
+      if (nowMs - ping.sentAtMs >= MAX_WAIT_MS) {
+        ping.abort();
+        this.#sendPing();
+      }
+    }
+    const sinceMs = this.#silentSinceMs;
+    if (sinceMs === undefined) return;
+    for (const exchange of [...this.#exchanges]) {
+      if (nowMs - Math.max(sinceMs, exchange.startedAtMs) < MAX_WAIT_MS) continue;
+      exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
+    }
+  }
+
+  #sendPing(): void {
+    const { text, answered } = this.#issuer.greeting();
+    const ping = new Ping(this.#options.clock.now(), (answer) => {
+      if (this.#ping === ping) this.#ping = undefined;
+      this.#pinged(typeof answer === 'string' ? reasonOfAnswer(answered(answer)) : answer);
+    });
+    this.#ping = ping;
+    const head = `GET ${PEER_PATHS.greeting} HTTP/1.1\r\nhost: ${this.#host}\r\n${PEER_HEADERS.token}: ${text}\r\n\r\n`;
+    this.#calls.dispatch({ text: head, answer: ping });
+  }
+
+  #pinged(failure: Error | undefined): void {
+    if (failure === undefined) this.#heard();
+    else if (codeOf(failure) === 'ETIMEDOUT') {
+      this.#silentSinceMs ??= this.#options.clock.now();
+      return;
+    }
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const exchange of waiting) {
+      if (failure === undefined) this.#send(exchange);
+      else exchange.fail(this.#unavailable(failure.message));
+    }
+  }
+
+  #unavailable(reason: string, isSent = false) {
+    return nodeUnavailable(this.#member.node, reason, isSent ? 'unknown' : 'no');
+  }
+}
+
+function reasonOfAnswer(isOfNode: boolean): Error | undefined {
+  return isOfNode ? undefined : new Error('another program answers at its address');
+}

@@ -1,0 +1,31 @@
+// Opens sockets to another node: TLS with the pre-shared key of the deployment, or plain TCP to loopback. The host needs no certificate:
+// only a node with the key completes the handshake.
+
+import { connect as connectTcp } from 'node:net';
+import { connect as connectTls } from 'node:tls';
+import type { Connector } from '../../transports/http/connector.ts';
+import { PEER_TLS, PSK_IDENTITY } from './peer-protocol.ts';
+
+const KEEP_ALIVE_DELAY_MS = 10_000;
+
+/** `address`: the URL of the other node's peer listener. */
+export function peerConnector(address: string, transportKey: Buffer): Connector {
+  const { protocol, hostname, port } = new URL(address);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const isSecure = protocol === 'https:';
+  const common = { host, port: Number(port) };
+  const secure = {
+    ...PEER_TLS,
+    pskCallback: () => ({ psk: transportKey, identity: PSK_IDENTITY }),
+    checkServerIdentity: () => undefined,
+  };
+  return {
+    connectedEvent: isSecure ? 'secureConnect' : 'connect',
+    connect: (onread) => {
+      const socket = isSecure
+        ? connectTls({ ...common, ...secure, ...{ onread } })
+        : connectTcp({ ...common, onread });
+      return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    },
+  };
+}

@@ -1,0 +1,98 @@
+// One forwarded request: passes the parts of the answer on as they come, lets the owner wait while the client does not read, and ends the
+// connection when the client has left.
+
+import type { GatewayError } from '../../domain/errors.ts';
+import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/forwarding.ts';
+import type { AnswerReceiver, Http1Connection } from '../../transports/http/http1-connection.ts';
+import type { ResponseHeaders } from '../../transports/http/response-parser.ts';
+import { PEER_HEADERS } from './peer-protocol.ts';
+
+/** What an exchange reports to the client of its node. */
+export interface ExchangeEvents {
+  readonly startedAtMs: number;
+  /** Something came from the node. */
+  heard(): void;
+  /** The listener refused the token, before anything was carried out. */
+  refused(reason: string): void;
+  /** The connection failed. */
+  lost(error: Error): void;
+  ended(): void;
+}
+
+export class PeerExchange implements AnswerReceiver, Forwarding {
+  readonly request: ForwardedRequest;
+  readonly startedAtMs: number;
+  /** It was sent again after its token had expired. */
+  isRepeated = false;
+  readonly #answer: ForwardedAnswer;
+  readonly #events: ExchangeEvents;
+  #connection: Http1Connection | undefined;
+  #refusal: string | undefined;
+  #isOver = false;
+
+  constructor(request: ForwardedRequest, answer: ForwardedAnswer, events: ExchangeEvents) {
+    this.request = request;
+    this.startedAtMs = events.startedAtMs;
+    this.#answer = answer;
+    this.#events = events;
+  }
+
+  /** The node may have got it. */
+  get isSent(): boolean {
+    return this.#connection !== undefined;
+  }
+
+  fail(error: GatewayError): void {
+    if (!this.#end()) return;
+    this.#connection?.abort(this);
+    this.#answer.failed(error);
+  }
+
+  cancel(): void {
+    if (this.#end()) this.#connection?.abort(this);
+  }
+
+  resume(): void {
+    this.#connection?.resume(this);
+  }
+
+  onRequestStart(connection: Http1Connection): boolean {
+    if (!this.#isOver) this.#connection = connection;
+    return !this.#isOver;
+  }
+
+  onResponseStart(status: number, headers: ResponseHeaders): void {
+    const refusal = headers[PEER_HEADERS.refused];
+    this.#refusal = typeof refusal === 'string' ? refusal : undefined;
+    if (this.#isOver || this.#refusal !== undefined) return;
+    this.#events.heard();
+    this.#answer.head(status, headers);
+  }
+
+  onResponseData(part: Buffer): void {
+    if (this.#isOver || this.#refusal !== undefined) return;
+    this.#events.heard();
+    if (!this.#answer.data(part)) this.#connection?.pause(this);
+  }
+
+  onResponseEnd(): void {
+    const refusal = this.#refusal;
+    if (this.#isOver) return;
+    if (refusal !== undefined) {
+      this.#connection = undefined; // it was not carried out
+      this.#events.refused(refusal);
+    } else if (this.#end()) this.#answer.end();
+  }
+
+  onResponseError(error: Error): void {
+    if (!this.#isOver) this.#events.lost(error);
+  }
+
+  /** False when it is over already. */
+  #end(): boolean {
+    if (this.#isOver) return false;
+    this.#isOver = true;
+    this.#events.ended();
+    return true;
+  }
+}

@@ -1,0 +1,179 @@
+// The listener for the other nodes of the deployment: never the public one. It answers every request without a valid token 401, before a
+// byte of the body is read, and gives the others to the application with the principal of the token. Off loopback it is TLS with a
+// pre-shared key: encrypted, mutual, without certificates. Sources: RFC 5489; ADR 148.
+
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
+import type { Principal } from '../../domain/account.ts';
+import { systemClock } from '../../domain/clock.ts';
+import { OperatorError, reasonOf } from '../../domain/errors.ts';
+import type { ForwardedCaller } from '../../domain/forwarding.ts';
+import { PEER_HEADERS, PEER_PATHS, PEER_TLS, SESSION_HOP } from './peer-protocol.ts';
+import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
+
+/** A request that the listener refused. */
+export interface PeerRefusal {
+  readonly reason: TokenProblem | 'failed handshake' | 'loop';
+  readonly method: string;
+  readonly path: string;
+  readonly address: string | undefined;
+}
+
+export interface PeerListenerOptions {
+  readonly host: string;
+  /** 0: a free one. */
+  readonly port: number;
+  /** The key of TLS; undefined for plain HTTP, which is for loopback. */
+  readonly transportKey: Buffer | undefined;
+  readonly tokens: TokenVerifier;
+  /** Largest sum of the headers of a client's request, in bytes. */
+  readonly headerBytes: number;
+  /** Reads the member table again, for a sender that it did not have. */
+  readonly refreshMembers: () => Promise<void>;
+  /** Serves a request that another node forwards. */
+  readonly serve: (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
+  readonly onRefused: (refusal: PeerRefusal) => void;
+}
+
+export interface PeerListener {
+  readonly port: number;
+  /** Accepts no more connections; those that are open end after their answers, or after `timeoutMs`. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+/** Longer than senders keep an idle connection, so that none is closed while a request is on its way. */
+const KEEP_ALIVE_MS = 65_000;
+/** Time for the handshake of TLS, and for the headers of a request. */
+const HEADERS_MS = 10_000;
+const REQUEST_MS = 60_000;
+/** Connections of all members together: calls and streams of some peers. */
+const MAX_CONNECTIONS = 32_768;
+/** A token may name 1,000 templates. */
+const TOKEN_BYTES = 128 * 1024;
+
+/** Opens the listener. Rejects with OperatorError. */
+export async function openPeerListener(options: PeerListenerOptions): Promise<PeerListener> {
+  const { host, port, transportKey, headerBytes, onRefused } = options;
+  const limits = {
+    maxHeaderSize: headerBytes + TOKEN_BYTES,
+    headersTimeout: HEADERS_MS,
+    requestTimeout: REQUEST_MS,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    noDelay: true,
+  };
+  const serve = listenerOf(options);
+  const server =
+    transportKey === undefined ? plainServer(limits, serve) : await secureServer(limits, transportKey, serve);
+  server.maxConnections = MAX_CONNECTIONS;
+  server.on('tlsClientError', (_error, socket) =>
+    onRefused({ reason: 'failed handshake', method: '', path: '', address: socket.remoteAddress }),
+  );
+  await new Promise<void>((resolve, reject) => {
+    server.on('error', (error) => {
+      // While it listens, errors concern single connections that the system could not accept.
+      if (!server.listening) reject(cannotListen(host, port, error));
+    });
+    server.listen({ host, port }, resolve);
+  });
+  const address = server.address();
+  return {
+    port: typeof address === 'object' && address !== null ? address.port : port,
+    close: (timeoutMs) => closeServer(server, timeoutMs),
+  };
+}
+
+interface ServerLimits {
+  readonly maxHeaderSize: number;
+  readonly headersTimeout: number;
+  readonly requestTimeout: number;
+  readonly keepAliveTimeout: number;
+  readonly noDelay: boolean;
+}
+
+/** An `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB. */
+function plainServer(limits: ServerLimits, serve: RequestListener): Server {
+  return process.getBuiltinModule('node:http').createServer(limits, serve);
+}
+
+async function secureServer(limits: ServerLimits, key: Buffer, serve: RequestListener) {
+  const { createServer } = process.getBuiltinModule('node:https');
+  const secure = { ...PEER_TLS, handshakeTimeout: HEADERS_MS, pskCallback: () => key };
+  return createServer({ ...limits, ...secure }, serve);
+}
+
+function listenerOf(options: PeerListenerOptions): RequestListener {
+  const { tokens, serve, onRefused, refreshMembers } = options;
+  const refuse = (
+    request: IncomingMessage,
+    response: ServerResponse,
+    reason: PeerRefusal['reason'],
+  ): void => {
+    const { method = '', url: path = '' } = request;
+    onRefused({ reason, method, path, address: request.socket.remoteAddress });
+    answer(response, reason === 'loop' ? 421 : 401, reason);
+  };
+  const accept = (request: IncomingMessage, response: ServerResponse, principal: Principal): void => {
+    // A request that was forwarded twice to an owner runs in a circle.
+    if (headerOf(request, PEER_HEADERS.hops) !== SESSION_HOP) {
+      refuse(request, response, 'loop');
+      return;
+    }
+    const requestId = headerOf(request, 'x-request-id') ?? '';
+    const address = headerOf(request, PEER_HEADERS.clientAddress);
+    serve(request, response, { principal, requestId, address });
+  };
+  return (request, response) => {
+    const token = headerOf(request, PEER_HEADERS.token);
+    if (request.url === PEER_PATHS.greeting) {
+      const greeting = tokens.greet(token);
+      if (greeting === undefined) refuse(request, response, 'forged token');
+      else response.writeHead(200, { 'Content-Type': 'application/json' }).end(greeting);
+      return;
+    }
+    const verified = tokens.verify(token);
+    if (typeof verified !== 'string') accept(request, response, verified);
+    else if (verified !== 'token of an unknown sender') refuse(request, response, verified);
+    else {
+      void refreshMembers().then(() => {
+        const again = tokens.verify(token);
+        if (typeof again === 'string') refuse(request, response, again);
+        else accept(request, response, again);
+      });
+    }
+  };
+}
+
+/** Its body is not read. */
+function answer(response: ServerResponse, status: number, reason: string): void {
+  const body = JSON.stringify({
+    detail: `The request is refused: ${reason}.`,
+    error_code: 'AUTHENTICATION_REQUIRED',
+  });
+  response.writeHead(status, {
+    Connection: 'close',
+    [PEER_HEADERS.refused]: reason,
+    'Content-Type': 'application/json',
+    'Content-Length': Buffer.byteLength(body),
+  });
+  response.end(body);
+}
+
+/** Node joins repeated headers of these names. */
+function headerOf(request: IncomingMessage, name: string): string | undefined {
+  const value = request.headers[name];
+  return typeof value === 'string' ? value : undefined;
+}
+
+async function closeServer(server: Server, timeoutMs: number): Promise<void> {
+  const closed = new Promise((resolve) => server.once('close', resolve));
+  server.close(); // and idle connections
+  const cancel = systemClock.alarm(timeoutMs, () => server.closeAllConnections());
+  await closed;
+  cancel();
+}
+
+function cannotListen(host: string, port: number, error: Error): OperatorError {
+  return new OperatorError(
+    `cannot listen for other nodes on ${host} port ${port}: ${reasonOf(error)}; choose another address with cluster.listen`,
+    { cause: error },
+  );
+}

@@ -1,0 +1,50 @@
+// The answer to one ping: a greeting, which also has the clock of the node.
+
+import type { AnswerReceiver, Http1Connection } from '../../transports/http/http1-connection.ts';
+
+/** Largest answer to a greeting. */
+const MAX_CHARACTERS = 1_024;
+
+export class Ping implements AnswerReceiver {
+  readonly sentAtMs: number;
+  /** Gets the answer, or why there is none. */
+  readonly #over: (answer: string | Error) => void;
+  #connection: Http1Connection | undefined;
+  #isAborted = false;
+  #status = 0;
+  #text = '';
+
+  constructor(sentAtMs: number, over: (answer: string | Error) => void) {
+    this.sentAtMs = sentAtMs;
+    this.#over = over;
+  }
+
+  /** Closes its connection; it reports nothing more. */
+  abort(): void {
+    this.#isAborted = true;
+    this.#connection?.abort(this);
+  }
+
+  onRequestStart(connection: Http1Connection): boolean {
+    this.#connection = connection;
+    return !this.#isAborted;
+  }
+
+  onResponseStart(status: number): void {
+    this.#status = status;
+  }
+
+  onResponseData(part: Buffer): void {
+    if (this.#text.length < MAX_CHARACTERS) this.#text += part.toString('latin1');
+  }
+
+  onResponseEnd(): void {
+    if (this.#isAborted) return;
+    const isRefused = this.#status !== 200;
+    this.#over(isRefused ? new Error('it refuses this node: another secret, or another life') : this.#text);
+  }
+
+  onResponseError(error: Error): void {
+    if (!this.#isAborted) this.#over(error);
+  }
+}

@@ -1,0 +1,34 @@
+// One request on the peer channel, as text, and the receiver of its answer. Only headers that the owner reads cross: no credentials, no
+// cookies, no hop-by-hop headers.
+
+import type { ForwardedHeaders, ForwardedRequest } from '../../domain/forwarding.ts';
+import { PEER_HEADERS, SESSION_HOP } from './peer-protocol.ts';
+
+/** Of the client; besides those that begin with `mcp-`. */
+const CROSSING = ['accept', 'content-type', 'last-event-id', 'traceparent', 'tracestate', 'user-agent'];
+
+/** Head and body of a forwarded request. `host`: for the header of this name, which HTTP/1.1 requires. */
+export function requestText(request: ForwardedRequest, host: string, token: string): string | Buffer {
+  const { caller, method, target, headers, body } = request;
+  let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${token}\r\n`;
+  head += `${PEER_HEADERS.hops}: ${SESSION_HOP}\r\nx-request-id: ${caller.requestId}\r\n`;
+  if (caller.address !== undefined) head += `${PEER_HEADERS.clientAddress}: ${caller.address}\r\n`;
+  head += crossingHeaders(headers);
+  if (method !== 'POST') return `${head}\r\n`;
+  head += `content-length: ${body.length}\r\n\r\n`;
+  const text = Buffer.allocUnsafe(head.length + body.length);
+  text.write(head, 0, 'latin1');
+  text.set(body, head.length);
+  return text;
+}
+
+/** Node's parser has refused control characters in values. */
+function crossingHeaders(headers: ForwardedHeaders): string {
+  let lines = '';
+  for (const name in headers) {
+    if (!name.startsWith('mcp-') && !CROSSING.includes(name)) continue;
+    const value = headers[name];
+    lines += `${name}: ${typeof value === 'string' ? value : (value?.join(', ') ?? '')}\r\n`;
+  }
+  return lines;
+}

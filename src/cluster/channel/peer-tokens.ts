@@ -1,0 +1,199 @@
+// Tokens of the peer channel: what a node vouches for when it forwards a request. A token names its sender and its receiver, by their
+// lives, and the principal with its rights, and expires after 30 s. It is used for many requests, and both ends remember it. Times are
+// those of the receiver's monotonic clock, which a greeting asks for: no clocks are compared. Source: ADR 148.
+
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { type Principal, SCOPES, type Scope } from '../../domain/account.ts';
+import { isJsonObject, jsonIn } from '../../domain/json.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+
+const TOKEN_MS = 30_000;
+/** A token with less time left is not sent. */
+const LEAST_LEFT_MS = 10_000;
+/** Tokens that a receiver remembers, each with some 500 bytes. */
+const REMEMBERED = 4_096;
+
+/** Why a request is refused; the audit log has it. */
+export type TokenProblem =
+  | 'no token'
+  | 'forged token'
+  | 'expired token'
+  | 'token for another node'
+  | 'token of an unknown sender';
+
+interface Claims {
+  readonly from: string;
+  readonly to: string;
+  /** Ms of the receiver's clock. */
+  readonly endsAtMs: number;
+  readonly principal: Principal;
+}
+
+/** Verifies the tokens that reach one node. */
+export class TokenVerifier {
+  readonly #key: Buffer;
+  readonly #now: () => number;
+  readonly #life: () => string;
+  readonly #isMember: (life: string) => boolean;
+  readonly #verified = new LruMap<Claims>(REMEMBERED);
+
+  /** `life`: of this node, now. `isMember`: whether a life is that of a member. */
+  constructor(key: Buffer, now: () => number, life: () => string, isMember: (life: string) => boolean) {
+    this.#key = key;
+    this.#now = now;
+    this.#life = life;
+    this.#isMember = isMember;
+  }
+
+  /** The principal of a token, or why it is refused. */
+  verify(token: string | undefined): Principal | TokenProblem {
+    if (token === undefined) return 'no token';
+    const claims = this.#verified.get(token) ?? this.#read(token);
+    if (claims === undefined) return 'forged token';
+    if (claims.to !== this.#life()) return 'token for another node';
+    const leftMs = claims.endsAtMs - this.#now();
+    if (leftMs <= 0 || leftMs > TOKEN_MS) return 'expired token';
+    return this.#isMember(claims.from) ? claims.principal : 'token of an unknown sender';
+  }
+
+  /** Answers a greeting with the time of this node; undefined for a greeting that is not valid. */
+  greet(greeting: string | undefined): string | undefined {
+    const [, from = '', to = '', nonce = '', signature = ''] = GREETING.exec(greeting ?? '') ?? [];
+    if (from === '' || to !== this.#life()) return undefined;
+    if (!isSame(signature, signatureOf(this.#key, `greeting ${from} ${to} ${nonce}`))) return undefined;
+    const nowMs = this.#now();
+    return JSON.stringify({ now_ms: nowMs, proof: proofOfTime(this.#key, nonce, nowMs) });
+  }
+
+  #read(token: string): Claims | undefined {
+    const [, payload = '', signature = ''] = TOKEN.exec(token) ?? [];
+    if (payload === '' || !isSame(signature, signatureOf(this.#key, `token ${payload}`))) return undefined;
+    const claims = claimsIn(Buffer.from(payload, 'base64url').toString());
+    if (claims !== undefined) this.#verified.set(token, claims);
+    return claims;
+  }
+}
+
+/** Makes the tokens for one receiver, once its clock is known. */
+export class TokenIssuer {
+  readonly #key: Buffer;
+  readonly #now: () => number;
+  readonly #from: string;
+  readonly #to: string;
+  /** Principals are shared by all requests with the same credentials. */
+  #issued = new WeakMap<Principal, { readonly token: string; readonly endsAtMs: number }>();
+  /** The receiver's clock minus this one, in ms. */
+  #aheadMs: number | undefined;
+
+  constructor(key: Buffer, now: () => number, from: string, to: string) {
+    this.#key = key;
+    this.#now = now;
+    this.#from = from;
+    this.#to = to;
+  }
+
+  /** False: a greeting has to ask for the clock of the receiver first. */
+  get isReady(): boolean {
+    return this.#aheadMs !== undefined;
+  }
+
+  /** The receiver took a token for an expired one. */
+  forgetClock(): void {
+    this.#aheadMs = undefined;
+  }
+
+  /** A token for this principal. Throws a RangeError while it is not ready. */
+  tokenFor(principal: Principal): string {
+    if (this.#aheadMs === undefined) throw new RangeError('the clock of the receiver is not known');
+    const nowMs = this.#now() + this.#aheadMs;
+    const issued = this.#issued.get(principal);
+    if (issued !== undefined && issued.endsAtMs - nowMs > LEAST_LEFT_MS) return issued.token;
+    const endsAtMs = nowMs + TOKEN_MS;
+    const token = this.#sign({ from: this.#from, to: this.#to, endsAtMs, principal });
+    this.#issued.set(principal, { token, endsAtMs });
+    return token;
+  }
+
+  /** A greeting, and the function that takes its answer: false for an answer of another program. */
+  greeting(): { readonly text: string; readonly answered: (answer: string) => boolean } {
+    const nonce = randomBytes(16).toString('base64url');
+    const signature = signatureOf(this.#key, `greeting ${this.#from} ${this.#to} ${nonce}`);
+    const sentAtMs = this.#now();
+    return {
+      text: `${this.#from}.${this.#to}.${nonce}.${signature}`,
+      answered: (answer) => {
+        const { now_ms: nowMs, proof } = Object(jsonIn(answer));
+        if (typeof nowMs !== 'number' || typeof proof !== 'string') return false;
+        if (!isSame(proof, proofOfTime(this.#key, nonce, nowMs))) return false;
+        const answeredAtMs = this.#now();
+        if (answeredAtMs - sentAtMs > LEAST_LEFT_MS) return false;
+        // The receiver read its clock before its answer came: a token never ends later than it may.
+        this.#aheadMs = nowMs - answeredAtMs;
+        this.#issued = new WeakMap();
+        return true;
+      },
+    };
+  }
+
+  #sign({ principal, ...claims }: Claims): string {
+    const { scopes, templates, hourlyLimit: _, ...identity } = principal;
+    const written = {
+      ...claims,
+      principal: {
+        ...identity,
+        scopes: [...scopes],
+        ...(templates === undefined ? {} : { templates: [...templates] }),
+      },
+    };
+    const payload = Buffer.from(JSON.stringify(written)).toString('base64url');
+    return `${payload}.${signatureOf(this.#key, `token ${payload}`)}`;
+  }
+}
+
+const TOKEN = /^([\w-]+)\.([\w-]{43})$/;
+const GREETING = /^([\w-]{8})\.([\w-]{8})\.([\w-]{22})\.([\w-]{43})$/;
+
+function signatureOf(key: Buffer, text: string): string {
+  return createHmac('sha256', key).update(text).digest('base64url');
+}
+
+function proofOfTime(key: Buffer, nonce: string, nowMs: number): string {
+  return signatureOf(key, `time ${nonce} ${nowMs}`);
+}
+
+/** In constant time. */
+function isSame(found: string, wanted: string): boolean {
+  return found.length === wanted.length && timingSafeEqual(Buffer.from(found), Buffer.from(wanted));
+}
+
+/** The claims that a node with the key wrote. */
+function claimsIn(text: string): Claims | undefined {
+  const { from, to, endsAtMs, principal } = Object(jsonIn(text));
+  if (typeof from !== 'string' || typeof to !== 'string' || typeof endsAtMs !== 'number') return undefined;
+  if (!isJsonObject(principal)) return undefined;
+  const { id, kind, name, userId, scopes, templates } = principal;
+  if (typeof id !== 'string' || typeof name !== 'string') return undefined;
+  if (kind !== 'anonymous' && kind !== 'user' && kind !== 'api-key') return undefined;
+  const names = textsIn(templates);
+  if (templates !== undefined && names === undefined) return undefined;
+  return {
+    from,
+    to,
+    endsAtMs,
+    principal: {
+      ...{ id, kind, name },
+      ...(typeof userId === 'string' ? { userId } : {}),
+      scopes: new Set((textsIn(scopes) ?? []).filter(isScope)),
+      // Without an hourly limit: the node that received the request has counted it.
+      ...(names === undefined ? {} : { templates: new Set(names) }),
+    },
+  };
+}
+
+function isScope(text: string): text is Scope {
+  return SCOPES.some((scope) => scope === text);
+}
+
+function textsIn(value: unknown): string[] | undefined {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string') ? value : undefined;
+}

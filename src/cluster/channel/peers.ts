@@ -1,0 +1,63 @@
+// The other nodes that this one forwards requests to: a client for each life that was needed. The first characters of a session id are
+// the life that opened it, so the owner is found without a query.
+
+import type { Clock } from '../../domain/clock.ts';
+import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
+import { lifeOf } from '../../domain/life.ts';
+import type { Members } from '../members.ts';
+import type { ChannelKeys } from './channel-keys.ts';
+import { PeerClient } from './peer-client.ts';
+
+export interface PeersOptions {
+  readonly members: Members;
+  readonly keys: ChannelKeys;
+  readonly clock: Pick<Clock, 'now' | 'background'>;
+}
+
+export class Peers implements SessionOwners {
+  readonly #options: PeersOptions;
+  readonly #clients = new Map<string, PeerClient>();
+  /** The life of this node that the clients were made with. */
+  #life = '';
+
+  constructor(options: PeersOptions) {
+    this.#options = options;
+  }
+
+  ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined> {
+    const { members } = this.#options;
+    if (sessionId.startsWith(members.life)) return undefined; // nearly always
+    const life = lifeOf(sessionId);
+    if (life === undefined) return undefined;
+    return this.#clientOf(life) ?? members.refresh().then(() => this.#clientOf(life));
+  }
+
+  close(): void {
+    for (const client of this.#clients.values()) client.close();
+    this.#clients.clear();
+  }
+
+  #clientOf(life: string): PeerClient | undefined {
+    const { members, keys, clock } = this.#options;
+    if (members.life !== this.#life) {
+      this.close();
+      this.#life = members.life;
+    }
+    const known = this.#clients.get(life);
+    const member = members.find(life);
+    if (member === undefined || known !== undefined) return known;
+    this.#dropEnded();
+    const client = new PeerClient(member, { keys, clock, life: members.life });
+    this.#clients.set(life, client);
+    return client;
+  }
+
+  /** Clients of lives that are over, and whose last request is. */
+  #dropEnded(): void {
+    for (const [life, client] of this.#clients) {
+      if (this.#options.members.find(life) !== undefined || !client.isIdle) continue;
+      client.close();
+      this.#clients.delete(life);
+    }
+  }
+}

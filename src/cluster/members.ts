@@ -1,0 +1,19 @@
+// The members of the deployment, as this node knows them: what the peer channel needs of them.
+
+/** A node of the deployment with the same key, in one of its lives. */
+export interface Member {
+  /** Id of the node. */
+  readonly node: string;
+  readonly life: string;
+  /** URL of its peer listener: `https://10.0.0.7:40123`, or `http://127.0.0.1:40123` on loopback. */
+  readonly address: string;
+}
+
+export interface Members {
+  /** The present life of this node. */
+  readonly life: string;
+  /** The member with this life; undefined for a life that has ended, and for one that the last read did not have. */
+  find(life: string): Member | undefined;
+  /** Reads the members again, unless that was less than a second ago. Never rejects. */
+  refresh(): Promise<void>;
+}

@@ -1,0 +1,55 @@
+// What crosses between two nodes when one of them forwards the request of a client to the owner of its session. src/http reads the
+// request and writes the answer, src/cluster sends and receives both. Source: ADR 148.
+
+import type { Principal } from './account.ts';
+import type { GatewayError } from './errors.ts';
+
+/** The client of a forwarded request, as the node that checked its credentials knows it. */
+export interface ForwardedCaller {
+  readonly principal: Principal;
+  readonly requestId: string;
+  /** Undefined when its connection is closed. */
+  readonly address: string | undefined;
+}
+
+/** One HTTP request of a client. Credentials, limits and the body were checked. */
+export interface ForwardedRequest {
+  readonly caller: ForwardedCaller;
+  readonly method: string;
+  /** Path and query. */
+  readonly target: string;
+  /** All headers of the client, by name in lower case; the channel passes only those that the owner needs. */
+  readonly headers: ForwardedHeaders;
+  /** Empty for GET and DELETE. */
+  readonly body: Buffer;
+}
+
+export type ForwardedHeaders = Readonly<Record<string, string | string[] | undefined>>;
+
+/** Gets the answer of the owner as it arrives: the head, parts of the body, and the end; or a failure, at any time. */
+export interface ForwardedAnswer {
+  head(status: number, headers: ForwardedHeaders): void;
+  /** False: nothing more is to be read before `Forwarding.resume`. */
+  data(part: Buffer): boolean;
+  end(): void;
+  /** NODE_UNAVAILABLE; called once, instead of `end`. */
+  failed(error: GatewayError): void;
+}
+
+/** A forwarded request that is under way. */
+export interface Forwarding {
+  resume(): void;
+  /** The client is disconnected: the owner is told by the end of the connection. The answer gets nothing more. */
+  cancel(): void;
+}
+
+/** Another node, which owns sessions. */
+export interface SessionOwner {
+  forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding;
+}
+
+/** Finds the node that owns a session. */
+export interface SessionOwners {
+  /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
+  ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined>;
+}

@@ -1,0 +1,98 @@
+// Passes on the answer of another node, which owns the session of the request: as it comes, and no faster than the client reads. Headers
+// of this node (rate limit, origin) are added. The owner is told when the client leaves, or may no longer make the request.
+
+import type { GatewayError } from '../domain/errors.ts';
+import type { ForwardedAnswer, ForwardedHeaders } from '../domain/forwarding.ts';
+import type { ForwardReply } from './reply.ts';
+import { ClientGone, type HttpContext } from './request.ts';
+import { commonHeaders } from './respond.ts';
+import { EVENT_STREAM_TYPE, type EventStreams } from './sse/event-stream.ts';
+import { limitReader } from './unread-answers.ts';
+
+/** Of the owner; all others are those of this node, or of one connection. */
+const PASSED = [
+  'content-type',
+  'content-length',
+  'cache-control',
+  'x-accel-buffering',
+  'mcp-session-id',
+  'retry-after',
+  'allow',
+] as const;
+
+/** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun. */
+export function relay(context: HttpContext, reply: ForwardReply, streams: EventStreams): Promise<void> {
+  const { res: response } = context;
+  if (response.destroyed) return Promise.reject(new ClientGone());
+  return new Promise((resolve, reject) => {
+    let release = (): void => {};
+    const settle = (reason?: Error): void => {
+      release();
+      if (reason === undefined) resolve();
+      else reject(reason);
+    };
+    /** An answer that has begun can only break off; `isComplete`: as an event stream may end. */
+    const stop = (reason: Error, isComplete: boolean): void => {
+      const isBegun = response.headersSent;
+      if (isBegun && isComplete) response.end();
+      else if (isBegun) response.destroy();
+      settle(isBegun ? undefined : reason);
+    };
+    const answer: ForwardedAnswer = {
+      head: (status, headers) => {
+        if (response.destroyed) return;
+        if (status >= 400 && status < 500 && status !== 429) count(reply);
+        const isStream =
+          headers['content-type'] === EVENT_STREAM_TYPE && headers['content-length'] === undefined;
+        writeHead(context, status, headers);
+        if (!isStream) return;
+        limitReader(response, streams.unreadMs);
+        response.flushHeaders();
+        release = streams.track({ keepAlive: () => {}, revoke }, context);
+      },
+      data: (part) => {
+        if (response.destroyed || response.write(part)) return true;
+        limitReader(response);
+        return false;
+      },
+      end: () => {
+        response.end();
+        settle();
+      },
+      failed: (error) => stop(error, false),
+    };
+    const forwarding = reply.forward(answer);
+    const revoke = (reason: GatewayError): void => {
+      forwarding.cancel();
+      stop(reason, true);
+    };
+    response.on('drain', () => forwarding.resume());
+    reply.onLost((reason) => {
+      forwarding.cancel();
+      stop(reason, true);
+    });
+  });
+}
+
+function writeHead({ res, state }: HttpContext, status: number, headers: ForwardedHeaders): void {
+  const instanceId = headers['x-instance-id'];
+  if (typeof instanceId === 'string') state.instanceId = instanceId;
+  const passed = commonHeaders(state, headers['cache-control'] !== undefined);
+  for (const name of PASSED) {
+    const value = headers[name];
+    if (typeof value === 'string') passed.push(name, value);
+  }
+  res.writeHead(status, passed);
+}
+
+/** A caller without requests left is refused at its next request. */
+function count({ countRefusal }: ForwardReply): void {
+  const ignore = (): void => {
+    // The refusal of the owner says more than that the limit is reached.
+  };
+  try {
+    void countRefusal()?.catch(ignore);
+  } catch {
+    ignore();
+  }
+}

@@ -1,0 +1,165 @@
+// Opens the channel to the other nodes of the deployment: its address, its listener, and the clients for the others. src/cluster has its
+// parts; the members come from their table.
+
+import { connect } from 'node:net';
+import type { Logger } from 'pino';
+import type { Auth } from '../auth/auth.ts';
+import { WindowCounter } from '../auth/rate-limiter.ts';
+import { channelKeys } from '../cluster/channel/channel-keys.ts';
+import {
+  openPeerListener,
+  type PeerListenerOptions,
+  type PeerRefusal,
+} from '../cluster/channel/peer-listener.ts';
+import { TokenVerifier } from '../cluster/channel/peer-tokens.ts';
+import { Peers } from '../cluster/channel/peers.ts';
+import type { Member, Members } from '../cluster/members.ts';
+import { type Config, isLoopback } from '../config/config.ts';
+import { systemClock } from '../domain/clock.ts';
+import { hostAndPort } from '../domain/endpoint.ts';
+import { OperatorError, reasonOf } from '../domain/errors.ts';
+import type { SessionOwners } from '../domain/forwarding.ts';
+
+/** Refusals that the audit log records in a minute; further ones are counted. */
+const RECORDED_PER_MINUTE = 30;
+const CONNECT_MS = 5_000;
+
+export interface PeerChannel {
+  readonly owners: SessionOwners;
+  /** Requests under way fail; the listener waits for its last answers at most this long. */
+  close(timeoutMs: number): Promise<void>;
+}
+
+export interface PeerChannelOptions {
+  readonly config: Pick<Config, 'cluster' | 'requestHeaderBytes'>;
+  readonly nodeId: string;
+  /** Of this start. */
+  readonly life: string;
+  /** The secret that signs tokens, which all nodes share. */
+  readonly secret: Uint8Array;
+  /** Host and port of the database; undefined for one without. */
+  readonly database: DatabaseHost | undefined;
+  readonly audit: Auth['audit'];
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+  readonly serve: PeerListenerOptions['serve'];
+  /** Tells the others of this node. */
+  readonly join: (own: Member) => Members | Promise<Members>;
+}
+
+interface DatabaseHost {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Rejects with OperatorError. */
+export async function openPeerChannel(options: PeerChannelOptions): Promise<PeerChannel> {
+  const { config, nodeId, life, secret, audit, log, serve, join } = options;
+  const keys = channelKeys(secret);
+  const { listen, advertise, isSecure } = await addressesOf(config.cluster, options.database);
+  // The members are known once the listener has a port. Before that, no other node knows this one.
+  let members: Members | undefined;
+  const tokens = new TokenVerifier(
+    keys.token,
+    systemClock.now,
+    () => members?.life ?? life,
+    (from) => members?.find(from) !== undefined,
+  );
+  const listener = await openPeerListener({
+    ...listen,
+    transportKey: isSecure ? keys.transport : undefined,
+    tokens,
+    headerBytes: config.requestHeaderBytes,
+    refreshMembers: async () => members?.refresh(),
+    serve,
+    onRefused: refusalRecorder(audit),
+  });
+  const address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
+  try {
+    members = await join({ node: nodeId, life, address });
+  } catch (thrown) {
+    await listener.close(0);
+    throw thrown;
+  }
+  log.info(`other nodes reach this one at ${address}`);
+  const peers = new Peers({ members, keys, clock: systemClock });
+  return {
+    owners: peers,
+    close: (timeoutMs) => {
+      peers.close();
+      return listener.close(timeoutMs);
+    },
+  };
+}
+
+interface Addresses {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly advertise: { readonly host: string; readonly port: number | undefined };
+  /** False on loopback. */
+  readonly isSecure: boolean;
+}
+
+/** The address to listen on, and the one that the others are told. */
+async function addressesOf(
+  { listen, advertise }: Config['cluster'],
+  database: DatabaseHost | undefined,
+): Promise<Addresses> {
+  const advertised = partsOf(advertise ?? process.env.POD_IP ?? (await localAddressTo(database)));
+  const listening = partsOf(listen ?? '0');
+  // An address that was set may be that of a proxy, and a name may be any of the addresses of this machine.
+  const usual = advertise === undefined ? advertised.host : '::';
+  const host = isLoopback(advertised.host) ? advertised.host : usual;
+  return {
+    listen: { host: listening.host || host, port: listening.port ?? 0 },
+    advertise: advertised,
+    isSecure: !isLoopback(advertised.host),
+  };
+}
+
+/** `host:port`, a host, or a port alone. */
+function partsOf(text: string): { readonly host: string; readonly port: number | undefined } {
+  if (/^\d{1,5}$/.test(text)) return { host: '', port: Number(text) };
+  const [, inBrackets, plain, port] = /^(?:\[(.*)\]|([^:]*))(?::(\d+))?$/.exec(text) ?? [];
+  return { host: inBrackets ?? plain ?? text, port: port === undefined ? undefined : Number(port) };
+}
+
+/** The address of this machine on the way to its database. */
+async function localAddressTo(database: DatabaseHost | undefined): Promise<string> {
+  if (database === undefined || isLoopback(database.host)) return '127.0.0.1';
+  const socket = connect({ ...database });
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const cancel = systemClock.alarm(CONNECT_MS, () =>
+    reject(new Error(`no connection within ${CONNECT_MS} ms`)),
+  );
+  socket.once('connect', () => resolve(socket.localAddress ?? '127.0.0.1'));
+  socket.once('error', reject);
+  try {
+    return (await promise).replace(/^::ffff:(?=\d+\.)/i, '');
+  } catch (cause) {
+    throw new OperatorError(
+      `the address of this node is not known, because its database cannot be reached (${reasonOf(cause)}); set cluster.advertise`,
+      { cause },
+    );
+  } finally {
+    cancel();
+    socket.destroy();
+  }
+}
+
+/** Records refusals in the audit log, a number per minute, and counts the others. */
+function refusalRecorder(audit: Pick<Auth['audit'], 'record' | 'suppress'>): (refusal: PeerRefusal) => void {
+  const refusals = new WindowCounter({ windowSeconds: 60, keys: 1 });
+  return ({ reason, method, path, address }) => {
+    const entry = {
+      ...{ actor: 'unknown', actorName: 'unknown' },
+      action: `peer channel: ${reason}`,
+      subject: `${method} ${path}`.trim().slice(0, MAX_SUBJECT),
+      status: reason === 'failed handshake' ? 0 : 401,
+      address,
+    };
+    const { count } = refusals.add('', systemClock.now(), 1, RECORDED_PER_MINUTE);
+    if (count > RECORDED_PER_MINUTE) audit.suppress(entry);
+    else audit.record(entry);
+  };
+}
+
+const MAX_SUBJECT = 512;
