@@ -100,16 +100,13 @@ export class Attempt implements Observer<ExchangeEvent> {
     });
   }
 
-  /** Counts the call and sends the request in one synchronous block. */
+  /** Counts the call and sends the request in one synchronous block; a repeat is the same call. */
   start(): void {
-    this.ref.calls.begin(this.#ownerId);
-    this.#send(this.#request);
-  }
-
-  #send(request: ExchangeRequest): void {
     const { upstream } = this.plan;
+    const request = this.#request;
     const trace = this.#trace;
     const { opened } = this.ref;
+    if (!this.isRepeat) this.ref.calls.begin(this.#ownerId);
     try {
       const conversation = upstream ?? opened?.transport;
       if (conversation === undefined) throw notConnected();
@@ -169,7 +166,7 @@ export class Attempt implements Observer<ExchangeEvent> {
     const error = asGatewayError(thrown);
     if (error.facts.isRepaired && this.#caller.repeatsHere(this, error)) {
       this.isRepeat = true;
-      this.#send({ ...this.#request, isRepeat: true });
+      this.start();
       return;
     }
     // Without `delivered` it counts as unknown, so that only a request that is safe to repeat is repeated.
@@ -230,7 +227,8 @@ export class Attempt implements Observer<ExchangeEvent> {
   get #request(): ExchangeRequest {
     const { request } = this.plan;
     const asksForProgress = request.method === 'tools/call' && this.#caller.deadline.needsProgress;
-    return asksForProgress ? { ...request, wantsProgress: true } : request;
+    const asked = asksForProgress ? { ...request, wantsProgress: true } : request;
+    return this.isRepeat ? { ...asked, isRepeat: true } : asked;
   }
 
   get #isAnswered(): boolean {
