@@ -216,15 +216,6 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     return step;
   }
 
-  /** True when the call was sent. */
-  #take(step: Step): boolean {
-    this.#isWaiting = step.kind === 'wait';
-    if (step.kind === 'at') return this.#prepare(step);
-    if (step.kind === 'wait') this.#waitUntil(step.until$);
-    else this.#joinQueue(step.kind === 'full');
-    return false;
-  }
-
   #skip(ref: InstanceRef): void {
     this.#tool.noteLack();
     this.#exclude(ref);
@@ -235,8 +226,14 @@ export class Call implements QueuedCall, RunningCall, AttemptCaller, TimedCall {
     this.tried.add(ref.id);
   }
 
-  /** Sends the call to the instance, or first opens what it needs there, or lists its tools. False when it was not sent. */
-  #prepare(step: At): boolean {
+  /** Sends the call to the instance, or first opens what it needs there, or lists its tools; or waits. True when it was sent. */
+  #take(step: Step): boolean {
+    this.#isWaiting = step.kind === 'wait';
+    if (step.kind !== 'at') {
+      if (step.kind === 'wait') this.#waitUntil(step.until$);
+      else this.#joinQueue(step.kind === 'full');
+      return false;
+    }
     const { ref } = step;
     if (this.#queueBehindOthers(ref)) return false;
     if (this.#tool.mayBeAbsent(ref)) {
