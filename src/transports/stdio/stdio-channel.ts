@@ -89,7 +89,7 @@ export class StdioChannel extends Channel {
     const onOutput = (chunk: Buffer): void => decoder.write(chunk);
     const onPipeClosed = (pipe: string): void => this.#pipeClosed(`closed its standard ${pipe}`);
     this.#child = new Child(program, { onOutput, onPipeClosed, ...options });
-    this.#outbox = new Outbox((text, done) => this.#child.write(text, done), waitingBytes);
+    this.#outbox = new Outbox(this.#child, waitingBytes);
     void this.#child.exited.then((reason) => {
       decoder.close();
       this.#noteFailure();
@@ -295,12 +295,9 @@ interface OutgoingLine extends Linked {
   onWritten(): void;
 }
 
-/** Writes text; `done` is called once, with an error when the pipe is closed. */
-type Write = (text: string, done: (error?: Error | null) => void) => void;
-
 /** All lines of one turn are written together, one write at a time, so that the channel knows which the child may have read. */
 export class Outbox {
-  readonly #write: Write;
+  readonly #child: Pick<Child, 'write'>;
   readonly #budget: ByteBudget | undefined;
   /** The batch that is being written. */
   #writing: OutgoingLine[] = [];
@@ -310,8 +307,8 @@ export class Outbox {
   #waitingCharacters = 0;
   #state: 'idle' | 'busy' | 'closed' = 'idle';
 
-  constructor(write: Write, budget?: ByteBudget) {
-    this.#write = write;
+  constructor(child: Pick<Child, 'write'>, budget?: ByteBudget) {
+    this.#child = child;
     this.#budget = budget;
   }
 
@@ -362,7 +359,7 @@ export class Outbox {
       this.#state = 'idle';
       return;
     }
-    this.#write(this.#takeBatch(), this.#written);
+    this.#child.write(this.#takeBatch(), this.#written);
   };
 
   readonly #written = (error?: Error | null): void => {
