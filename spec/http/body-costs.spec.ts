@@ -258,7 +258,7 @@ heldBodies(
           throw reason;
         }
       };
-      const app = await startMiddlewares(first, body(readDirect(BYTES), BYTES, 'bytes', { held, limiter }));
+      const app = await startMiddlewares(first, body(readDirect, BYTES, 'bytes', { held, limiter }));
       const socket = connect(app.port, '127.0.0.1');
       socket.write(head('POST /', { 'Content-Type': 'application/json', 'Content-Length': String(BYTES) }));
       await arrived;

@@ -15,7 +15,7 @@ import { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
-import { readDirect, readKoaBody } from './body/read.ts';
+import { koaBodyReader, readDirect } from './body/read.ts';
 import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
 import { ForwardedCallers } from './forwarded-callers.ts';
@@ -94,12 +94,12 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     connections: options.connections,
   };
   const readers = {
-    direct: body(readDirect(maxBodyBytes), maxBodyBytes, 'json', costs),
-    call: body(readDirect(maxBodyBytes), maxBodyBytes, 'call', costs),
-    form: body(readDirect(formBytes), formBytes, 'form', costs),
-    bytes: body(readDirect(maxBodyBytes), maxBodyBytes, 'bytes', costs),
+    direct: body(readDirect, maxBodyBytes, 'json', costs),
+    call: body(readDirect, maxBodyBytes, 'call', costs),
+    form: body(readDirect, formBytes, 'form', costs),
+    bytes: body(readDirect, maxBodyBytes, 'bytes', costs),
   };
-  const koaBody = body(readKoaBody(maxBodyBytes), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);
+  const koaBody = body(koaBodyReader(), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);
   const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
   const documents = documentsOf(async () => {
     // Loaded on demand: the module is large, and most apps never serve the description.

@@ -11,13 +11,7 @@ import { systemClock } from '../../../src/domain/clock.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { ByteBudget } from '../../../src/domain/held-bytes.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
-import {
-  parseFormBody,
-  parseJsonBody,
-  readAllOf,
-  readDirect,
-  readKoaBody,
-} from '../../../src/http/body/read.ts';
+import { koaBodyReader, parseFormBody, parseJsonBody, readDirect } from '../../../src/http/body/read.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { drain } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/reply.ts';
@@ -34,12 +28,12 @@ const COSTS = {
   held: new HeldBodies(new ByteBudget(BOUNDS)),
   limiter: new RateLimiter(systemClock),
 };
-const readers = { direct: readDirect, 'koa-body': readKoaBody };
+const readers = { direct: () => readDirect, 'koa-body': koaBodyReader };
 
 for (const [name, read] of Object.entries(readers)) {
   const test = suite(`the body middleware, read ${name}`);
   const app = appFor(test, () =>
-    startMiddlewares(body(read(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'json', COSTS), (context) =>
+    startMiddlewares(body(read(), SPEC_BODY_BYTES, 'json', COSTS), (context) =>
       respond(context, json(200, context.state.body)),
     ),
   );
@@ -82,7 +76,7 @@ for (const [name, read] of Object.entries(readers)) {
   test('passes every byte on unchanged', async () => {
     let received: unknown;
     const reading = await startMiddlewares(async (context) => {
-      received = await read(1_000)(context);
+      received = await read()(context, 1_000);
       respond(context, json(200, {}));
     });
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
@@ -99,7 +93,7 @@ for (const [name, read] of Object.entries(readers)) {
           if (when === 'before') await once(res, 'close');
           await next().catch(over.resolve);
         },
-        body(read(1_000), 1_000, 'json', COSTS),
+        body(read(), 1_000, 'json', COSTS),
       );
       const socket = await openRaw(watched.port);
       socket.write(jsonRequest('POST /', '{"a":"abc"}').slice(0, -6), () => socket.destroy());
@@ -116,13 +110,10 @@ const collect: () => void = runInNewContext('gc');
 const bytes = suite('bytes of a body');
 
 bytes('are passed on unparsed, after checks of media type and length', async () => {
-  const app = await startMiddlewares(
-    body(readDirect(SPEC_BODY_BYTES), SPEC_BODY_BYTES, 'bytes', COSTS),
-    (context) => {
-      const { body: read } = context.state;
-      respond(context, json(200, read instanceof Uint8Array ? [...read] : 'no bytes'));
-    },
-  );
+  const app = await startMiddlewares(body(readDirect, SPEC_BODY_BYTES, 'bytes', COSTS), (context) => {
+    const { body: read } = context.state;
+    respond(context, json(200, read instanceof Uint8Array ? [...read] : 'no bytes'));
+  });
   const type = { 'content-type': 'application/json; charset=utf-8' };
   const answers = [
     await app.ask('POST', '/', { body: Buffer.from([0x7b, 0x00, 0xff]), headers: type }),
@@ -143,7 +134,7 @@ bytes('are refused as invalid JSON with the position of the error, and are not r
 
 bytes('in pieces of one byte take no more memory than in one piece', async () => {
   const request = new PassThrough();
-  const reading = readAllOf(request, 200_000);
+  const reading = readDirect({ req: request }, 200_000);
   collect();
   const before = process.memoryUsage().heapUsed;
   for (let count = 0; count < 200_000; count += 1) request.emit('data', Buffer.from('x'));
@@ -156,7 +147,7 @@ bytes('in pieces of one byte take no more memory than in one piece', async () =>
 
 bytes('over the limit leave no listener behind', async () => {
   const request = new PassThrough();
-  const refusal = readAllOf(request, 3).catch((thrown: unknown) => thrown);
+  const refusal = readDirect({ req: request }, 3).catch((thrown: unknown) => thrown);
   request.end('abcd');
   assert.is(Object(await refusal).code, 'PAYLOAD_TOO_LARGE');
   assert.is(request.listenerCount('data'), 0);

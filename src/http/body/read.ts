@@ -24,18 +24,18 @@ import { inspect } from '../../domain/validation.ts';
 import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';
 
 /**
- * Resolves with the whole body. Calls `onBytes` with a number of bytes before they are kept. Rejects with an
- * error of `onBytes`, with PAYLOAD_TOO_LARGE, or with ClientGone when the client disconnects.
+ * Resolves with the whole body. Calls `onBytes` with a number of bytes before they are kept. Rejects with an error of `onBytes`, with
+ * PAYLOAD_TOO_LARGE over `maxBytes`, which is the same for all requests of a reader, or with ClientGone when the client disconnects.
  */
-export type ReadBody<C = HttpContext> = (context: C, onBytes?: OnBytes) => Promise<Buffer>;
+export type ReadBody<C = HttpContext> = (context: C, maxBytes: number, onBytes?: OnBytes) => Promise<Buffer>;
 
 type OnBytes = (bytes: number) => void;
 
-export function readDirect(maxBytes: number): ReadBody {
-  return ({ req: request }, onBytes) => readAllOf(request, maxBytes, onBytes);
-}
-
-export function readAllOf(request: Readable, maxBytes: number, onBytes: OnBytes = () => {}): Promise<Buffer> {
+export function readDirect(
+  { req: request }: { readonly req: Readable },
+  maxBytes: number,
+  onBytes: OnBytes = () => {},
+): Promise<Buffer> {
   if (request.destroyed) return Promise.reject(new ClientGone()); // `close` may have been emitted already
   return new Promise((resolve, reject) => {
     // Nearly every body is one chunk. Others are copied: a list of chunks of one byte would take 200 times the memory of the body.
@@ -85,13 +85,13 @@ export function readAllOf(request: Readable, maxBytes: number, onBytes: OnBytes 
 export const NO_BYTES = Buffer.alloc(0);
 
 /**
- * Makes the reader of management routes; it refuses more than `maxBytes`. koa-body only reads: its JSON parser replaces
+ * Makes the reader of management routes. koa-body only reads: its JSON parser replaces
  * broken UTF-8, takes an empty body for {}, refuses harmless keys and has no bound on depth, so the two readers would answer
  * differently. It cannot return bytes, hence the text of one character per byte. The first request loads it (75 ms).
  */
-export function readKoaBody(maxBytes: number): ReadBody<KoaContext> {
+export function koaBodyReader(): ReadBody<KoaContext> {
   let loading: ReturnType<typeof load> | undefined;
-  return async (context, onBytes) => {
+  return async (context, maxBytes, onBytes) => {
     // The size is known only at the end, so the largest size is counted.
     if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
     loading ??= load(maxBytes);

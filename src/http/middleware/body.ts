@@ -50,7 +50,7 @@ export function body<C extends HttpContext>(
     const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
     const startMs = systemClock.now();
     if (state.principal === undefined) costs.connections?.receive(request);
-    const reading = isSmall ? read(context) : readCounted(read, context, length, costs);
+    const reading = isSmall ? read(context, maxBytes) : readCounted(read, maxBytes, context, length, costs);
     return reading.then((bytes) => {
       const isSlow = systemClock.now() - startMs > HTTP_LIMITS.callerCheckMs;
       return whenKnown(isSlow ? state.check?.(context) : undefined, (refusal) => {
@@ -70,6 +70,7 @@ export function body<C extends HttpContext>(
  */
 async function readCounted<C extends HttpContext>(
   read: ReadBody<C>,
+  maxBytes: number,
   context: C,
   length: number,
   { held, limiter }: BodyCosts,
@@ -89,10 +90,10 @@ async function readCounted<C extends HttpContext>(
     }
     if (!Number.isNaN(length)) {
       body.add(length);
-      return await read(context);
+      return await read(context, maxBytes);
     }
     let received = 0;
-    const bytes = await read(context, (more) => {
+    const bytes = await read(context, maxBytes, (more) => {
       received += more;
       body.add(more);
       if (uploaded !== undefined || received <= HTTP_LIMITS.requestBlockBytes) return;
