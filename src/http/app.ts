@@ -191,10 +191,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   let serveForwarded: HttpApp['serveForwarded'] | undefined;
   return {
     metrics,
-    callback: () => (request, response) => {
-      if (arrivals.hasSubscribers) arrivals.publish({ request, response });
-      listener(request, response);
-    },
+    callback: () => listener,
     serveForwarded: (request, response, caller) => {
       serveForwarded ??= forwardedListener();
       serveForwarded(request, response, caller);
@@ -257,6 +254,7 @@ function listenerOf(
       log.error({ err: thrown }, 'request failed');
       response.destroy();
     };
+    if (arrivals.hasSubscribers) arrivals.publish({ request, response });
     const call = callOf(request);
     void guarded(() => {
       if (call === undefined) return run(app.createContext<RequestState>(request, response), nothing);
