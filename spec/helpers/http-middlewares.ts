@@ -3,7 +3,7 @@
 import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import { pino } from 'pino';
-import { errors, requestId } from '../../src/http/middleware/errors.ts';
+import { errors } from '../../src/http/middleware/errors.ts';
 import type { RequestState, RouteMiddleware } from '../../src/http/request.ts';
 import { startRawServer } from '../transports/raw-server.ts';
 import { type Answer, type Ask, send } from './http-app.ts';
@@ -41,7 +41,6 @@ async function startKoa(
     context.respond = false; // as in src/http/app.ts
     return next();
   });
-  koa.use(requestId());
   koa.use(errors(pino({ level: 'silent' })));
   furnish(koa);
   const { port, close } = await startRawServer(koa.callback());

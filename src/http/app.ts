@@ -24,7 +24,7 @@ import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
 import { authorize, freeMessages, loadedRegistry, localAccounts } from './middleware/authorize.ts';
 import { type BodyCosts, body } from './middleware/body.ts';
-import { errors, guarded, refuse, requestId, rpcErrors } from './middleware/errors.ts';
+import { errors, guarded, identify, refuse, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { handle, knownPath, unmatched } from './middleware/routing.ts';
 import { OpenRequests } from './open-requests.ts';
@@ -145,7 +145,6 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     return reader === 'koa-body' ? undefined : [readers[reader]];
   };
   const common: readonly HttpMiddleware[] = [
-    requestId(),
     errors(log),
     observe(log, metrics, new Tracing()),
     hostOriginCheck({ ...options, proxies }),
@@ -180,7 +179,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const forwarded = new Koa<RequestState, Record<never, never>>();
     // The node that received the request counts its answer.
     const uncounted = observe(log, { countAnswer: () => {} }, new Tracing());
-    for (const step of [requestId(), errors(log), uncounted]) forwarded.use(step);
+    for (const step of [errors(log), uncounted]) forwarded.use(step);
     const endpoint = ROUTES.filter(({ speaks }) => speaks === 'json-rpc');
     forwarded.use(routerOf(endpoint, gateway, steps).routes());
     forwarded.use(({ method, path }) => {
@@ -204,8 +203,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
 /** Answers requests until the gateway is created: 503 with Retry-After, and `/livez` as usual. It writes no log lines. */
 export function createStartingApp(): RequestListener {
   const app = new Koa<RequestState, Record<never, never>>();
-  app.use(requestId());
   app.use((context) => {
+    identify(context);
     if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
     else refuse(context, startingReply(context.state.requestId));
   });
@@ -223,7 +222,6 @@ export function createMetricsApp(
 ): RequestListener {
   const app = new Koa<RequestState, Record<never, never>>();
   const origins = { allowedOrigins: [], corsOrigins: [], isPublic: false };
-  app.use(requestId());
   app.use(errors(log));
   // On another address it is for other machines, by any name; web pages cannot read its answers.
   if (isLoopback(host)) app.use(hostOriginCheck({ ...origins, allowedHosts, proxies: createProxies([]) }));

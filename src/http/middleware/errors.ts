@@ -12,12 +12,14 @@ import { type BytesReply, bytes, errorReply } from '../reply.ts';
 import { ClientGone, type HttpContext, type HttpMiddleware, type RouteMiddleware } from '../request.ts';
 import { respond } from '../respond.ts';
 
-/** An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by request id. */
+/** The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by id. */
 export function errors(log: Pick<Logger, 'error'>): HttpMiddleware {
-  return (context, next) =>
-    guarded(next, (thrown) => {
+  return (context, next) => {
+    identify(context);
+    return guarded(next, (thrown) => {
       if (!(thrown instanceof ClientGone)) answer(context, asGatewayError(thrown), log);
     });
+  };
 }
 
 /** Runs a function, and another one with what it throws or rejects with. No promise is made for a function that returns none. */
@@ -90,10 +92,7 @@ export function drain(request: Readable, mostBytes: number = HTTP_LIMITS.drained
 const VALID = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** Sets `state.requestId`: a valid id of the client, else a new one. respond.ts returns it. */
-export function requestId(): HttpMiddleware {
-  return (context, next) => {
-    const sent = context.req.headers['x-request-id'];
-    context.state.requestId = typeof sent === 'string' && VALID.test(sent) ? sent : randomUUID();
-    return next();
-  };
+export function identify({ req, state }: Pick<HttpContext, 'req' | 'state'>): void {
+  const sent = req.headers['x-request-id'];
+  state.requestId = typeof sent === 'string' && VALID.test(sent) ? sent : randomUUID();
 }
