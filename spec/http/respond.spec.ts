@@ -124,11 +124,18 @@ test('disconnects the slowest client over the limit of unread bytes, refuses cal
   // Enough for one large answer, and not for two.
   const { unread } = new EventStreams({ unreadBounds: { totalBytes: 45_000_000, ownerBytes: 25_000_000 } });
   const answered: (() => void)[] = [];
-  const app = await startRoute('/:size', unread.refuseCalls, (context) => {
-    respond(context, bytes(200, context.params.size === 'large' ? LARGE : Buffer.from('{}')));
-    unread.count(context);
-    answered.shift()?.();
-  });
+  const app = await startRoute(
+    '/:size',
+    (context, next) => {
+      unread.requireRoom(context);
+      return next();
+    },
+    (context) => {
+      respond(context, bytes(200, context.params.size === 'large' ? LARGE : Buffer.from('{}')));
+      unread.count(context);
+      answered.shift()?.();
+    },
+  );
   const askAndNotRead = async () => {
     const socket = await openRaw(app.port);
     const closed = untilClosed(socket);

@@ -22,7 +22,7 @@ import { ForwardedCallers } from './forwarded-callers.ts';
 import { HTTP_LIMITS } from './limits.ts';
 import { observe, reportLog } from './middleware/access-log.ts';
 import { auditTrail, callTrail } from './middleware/audit-trail.ts';
-import { authorize, freeMessages, loadedRegistry, localAccounts } from './middleware/authorize.ts';
+import { admission, authorize, localAccounts } from './middleware/authorize.ts';
 import { type BodyCosts, body } from './middleware/body.ts';
 import { errors, guarded, identify, refuse, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
@@ -130,11 +130,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     ...trail(route),
     ...localAccounts(route, auth.isEnabled, proxies),
     authorize(route, auth, proxies),
-    ...(route.speaks === 'json-rpc'
-      ? [knownPath(route, gateway), rpcErrors(log), freeMessages(auth.limiter)]
-      : []),
-    ...loadedRegistry(route, gateway),
-    ...(route.scope === 'tools:call' ? [streams.unread.refuseCalls] : []),
+    ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+    ...admission(route, gateway, streams.unread, auth.limiter),
     ...readBody,
     handle(route, services, { proxies, streams, open, onReport }),
   ];
@@ -171,8 +168,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const steps = (route: Route): HttpStep<KoaContext & RouteContext> =>
       compose<KoaContext & RouteContext>([
         callers.assume(route),
-        ...[knownPath(route, gateway), rpcErrors(log), ...loadedRegistry(route, gateway)],
-        streams.unread.refuseCalls,
+        ...[knownPath(route, gateway), rpcErrors(log), ...admission(route, gateway, streams.unread)],
         ...(directReader(route) ?? []),
         handle(route, here, { proxies: callers.proxies, streams, open, onReport }),
       ]);

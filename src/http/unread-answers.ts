@@ -6,7 +6,7 @@ import { systemClock } from '../domain/clock.ts';
 import { tooMuchUnread } from '../domain/error-catalogue.ts';
 import { type ByteBounds, HeldBytes, type Holding, UNCOUNTED_BYTES } from '../domain/held-bytes.ts';
 import { HTTP_LIMITS } from './limits.ts';
-import type { HttpContext, RouteMiddleware } from './request.ts';
+import type { HttpContext } from './request.ts';
 
 const UNKNOWN = '';
 
@@ -26,11 +26,10 @@ export class UnreadAnswers {
     holding.set(unread);
   }
 
-  /** Middleware that refuses calls of a caller with too many unread bytes: QUEUE_FULL. */
-  readonly refuseCalls: RouteMiddleware = ({ method, state }, next) => {
+  /** Refuses a call of a caller with too many unread bytes: QUEUE_FULL. */
+  requireRoom({ method, state }: Pick<HttpContext, 'method' | 'state'>): void {
     if (method === 'POST' && this.#held.isPressed(state.principal?.id ?? UNKNOWN)) throw tooMuchUnread();
-    return next();
-  };
+  }
 
   #hold(response: ServerResponse, ownerId: string): Holding {
     const holding = this.#held.hold(ownerId, () => response.destroy());

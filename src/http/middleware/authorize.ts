@@ -1,5 +1,5 @@
-// Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses requests that need the
-// registry until it is loaded. src/auth verifies and counts; when it answers at once, no promise is created.
+// Authorizes a matched request before its body is read: credentials, rate limit, scope, template; and refuses what its caller may do,
+// but not now. src/auth verifies and counts; when it answers at once, no promise is created.
 
 import type { Auth } from '../../auth/auth.ts';
 import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/rate-limiter.ts';
@@ -18,6 +18,7 @@ import {
 import type { Proxies } from '../proxies.ts';
 import type { RouteMiddleware } from '../request.ts';
 import type { Route } from '../route.ts';
+import type { UnreadAnswers } from '../unread-answers.ts';
 
 /**
  * Authorizes a request and leaves `principal`, `check` and `rateLimit` in the state. In this order: 401 for
@@ -52,28 +53,27 @@ export function authorize(
 }
 
 /**
- * One step for routes of the MCP endpoint, before the body is read: RATE_LIMIT_EXCEEDED for a caller without requests left that
- * sends too many messages, even of kinds that do not count as requests.
+ * One step before the body is read, or none: refuses what the caller may do, but not now. RATE_LIMIT_EXCEEDED at the MCP endpoint for a
+ * caller without requests left that sends too many messages, even of kinds that do not count as requests. NO_HEALTHY_INSTANCE while the
+ * gateway starts, because a template that is not loaded yet is not unknown. QUEUE_FULL for a call of a caller with too many unread bytes.
+ * Without `limiter` no messages are counted: another node has counted them.
  */
-export function freeMessages(limiter: Pick<RateLimiter, 'takeFree'>): RouteMiddleware {
-  return ({ state: { principal = NO_PRINCIPAL } }, next) => {
-    if (!limiter.takeFree(principal)) throw tooManyFreeMessages(FREE_MESSAGES_PER_SECOND);
-    return next();
-  };
-}
-
-/**
- * One step for routes that need the registry, else none: NO_HEALTHY_INSTANCE while the gateway starts, because a template that is not
- * loaded yet is not unknown.
- */
-export function loadedRegistry(
-  { scope }: Pick<Route, 'scope'>,
+export function admission(
+  { scope, speaks }: Pick<Route, 'scope' | 'speaks'>,
   gateway: Pick<Gateway, 'phase'>,
+  unread: Pick<UnreadAnswers, 'requireRoom'>,
+  limiter?: Pick<RateLimiter, 'takeFree'>,
 ): RouteMiddleware[] {
-  if (scope === 'open' || !readsRegistry([scope].flat())) return [];
+  const free = speaks === 'json-rpc' ? limiter : undefined;
+  const needsRegistry = scope !== 'open' && readsRegistry([scope].flat());
+  const isForCalls = scope === 'tools:call';
+  if (free === undefined && !needsRegistry && !isForCalls) return [];
   return [
-    (_context, next) => {
-      if (gateway.phase === 'starting') throw gatewayStarting();
+    (context, next) => {
+      const { principal = NO_PRINCIPAL } = context.state;
+      if (free?.takeFree(principal) === false) throw tooManyFreeMessages(FREE_MESSAGES_PER_SECOND);
+      if (needsRegistry && gateway.phase === 'starting') throw gatewayStarting();
+      if (isForCalls) unread.requireRoom(context);
       return next();
     },
   ];
