@@ -3,6 +3,7 @@
 
 import { isFields, type JsonFields, JsonText } from '../domain/json.ts';
 import { memberBytes } from '../domain/json-scanner.ts';
+import { hashOf, mixed } from '../domain/rendezvous.ts';
 import { bestLatencyMs, healthScore, type Measured } from './health-score.ts';
 
 /** An instance as strategies see it. Reading is cheap: the numbers are in memory. */
@@ -344,21 +345,6 @@ function firstByHash<C>(
     highest = rank;
   }
   return chosen;
-}
-
-/** FNV-1a of 32 bits, mixed. */
-function hashOf(text: string): number {
-  let hash = 0x811c9dc5;
-  for (let index = 0; index < text.length; index += 1)
-    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193);
-  return mixed(hash);
-}
-
-/** The finalizer of MurmurHash3: each bit of the input changes half of those of the output. */
-function mixed(bits: number): number {
-  const first = Math.imul(bits ^ (bits >>> 16), 0x85ebca6b);
-  const second = Math.imul(first ^ (first >>> 13), 0xc2b2ae35);
-  return (second ^ (second >>> 16)) >>> 0;
 }
 
 /** Of the candidates that may take the call, of which there is one. */
