@@ -1,0 +1,556 @@
+// A process of a simulated cluster: it carries out the actions of the rules against the world, has a reaper, and serves sessions. A frozen
+// process (SIGSTOP) gets its events when it continues, a killed one gets none.
+
+import {
+  type NodeAction,
+  type NodeEvent,
+  type NodeState,
+  newNode,
+  stepNode,
+} from '../../../src/cluster/rules/node.ts';
+import type { LifeRow, Moment, SessionRow } from '../../../src/cluster/rules/rows.ts';
+import { decideSession } from '../../../src/cluster/rules/session-claims.ts';
+import { beaten, claimed, ended, fenced, released, taken } from '../../../src/cluster/rules/updates.ts';
+import { type Machine, Violation, type World } from './simulated-world.ts';
+
+const TICK_MS = 500;
+/** Shorter than KEPT_MS and UNSEEN_MS, so that schedules stay short. */
+const TIMES = { keptMs: 20_000, unseenMs: 30_000 };
+
+interface OwnedSession {
+  readonly generation: number;
+  isUnsafe: boolean;
+}
+
+/** What the nodes of one cluster have in common. */
+export interface Cluster {
+  readonly world: World;
+  readonly nodes: SimulatedNode[];
+  /** Called when a life was ended by another node. */
+  readonly onEnd: (row: LifeRow, owner: SimulatedNode | undefined) => void;
+  readonly onKill: (node: SimulatedNode) => void;
+  readonly counts: Record<string, number>;
+  /** Programs that a node cannot start. */
+  readonly unable: ReadonlySet<string>;
+  /** A part that is missing, to show that the invariants see it. */
+  readonly without: 'reaper' | 'fence' | undefined;
+}
+
+export class SimulatedNode {
+  readonly id: string;
+  readonly machine: Machine;
+  readonly #cluster: Cluster;
+  state: NodeState;
+  isAlive = true;
+  isStopping = false;
+  frozenUntilMs = 0;
+  /** Its peer listener refuses connections, though it lives. */
+  isDeaf = false;
+  /** More latency of its answers to pings, in ms. */
+  slowMs = 0;
+  readonly sessions = new Map<string, OwnedSession>();
+  /** Of the reaper, by the clock of the machine. */
+  #deadlineMs = Number.NEGATIVE_INFINITY;
+  #reads = 0;
+
+  constructor(id: string, machine: Machine, cluster: Cluster) {
+    this.id = id;
+    this.machine = machine;
+    this.#cluster = cluster;
+    this.state = newNode(id, this.#draw(), this.moment, TIMES);
+    this.#world.note(() => `${this.name} starts as ${this.state.own.life}`);
+    this.#tick();
+  }
+
+  get name(): string {
+    return `${this.id}@${this.machine.number}`;
+  }
+
+  get #world(): World {
+    return this.#cluster.world;
+  }
+
+  get moment(): Moment {
+    const { nowMs } = this.#world;
+    return { atMs: this.#world.clockOf(this.machine), wallMs: nowMs + this.machine.wallMs };
+  }
+
+  get isRunning(): boolean {
+    const { nowMs } = this.#world;
+    return this.isAlive && this.frozenUntilMs <= nowMs && this.machine.asleepUntilMs <= nowMs;
+  }
+
+  /** SIGKILL: the reaper sees the end of its input and ends the groups. */
+  kill(): void {
+    if (!this.isAlive) return;
+    this.#world.note(() => `${this.name} is killed`);
+    this.isAlive = false;
+    this.#reaperAfter(this.#world.between(0, 8_000), () => this.#reap());
+  }
+
+  /** Later in this process; when it is frozen, once it continues. */
+  #later(waitMs: number, task: () => void): void {
+    const world = this.#world;
+    world.after(waitMs, () => {
+      if (!this.isAlive) return;
+      const untilMs = Math.max(this.frozenUntilMs, this.machine.asleepUntilMs);
+      if (untilMs > world.nowMs) this.#later(untilMs - world.nowMs, task);
+      else task();
+    });
+  }
+
+  /** Later in the reaper, which stops only with the machine. */
+  #reaperAfter(waitMs: number, task: () => void): void {
+    const world = this.#world;
+    world.after(waitMs, () => {
+      const { asleepUntilMs } = this.machine;
+      if (asleepUntilMs > world.nowMs) this.#reaperAfter(asleepUntilMs - world.nowMs, task);
+      else task();
+    });
+  }
+
+  #tick(): void {
+    if (this.state.own.stage === 'stopped') {
+      this.isAlive = false;
+      return;
+    }
+    this.handle({ type: 'tick' });
+    if (
+      this.isStopping &&
+      [...this.state.programs.values()].every(({ row }) => row.life !== this.state.own.life)
+    ) {
+      const isIdle = [...this.state.programs.values()].every(({ phase }) => phase === 'none');
+      if (isIdle) this.handle({ type: 'stop' });
+    }
+    this.#later(TICK_MS, () => this.#tick());
+  }
+
+  handle(event: NodeEvent): void {
+    const { state, actions } = stepNode(this.state, event, this.moment);
+    this.state = state;
+    for (const action of actions) this.#act(action);
+  }
+
+  #act(action: NodeAction): unknown {
+    const world = this.#world;
+    this.#count(action.type);
+    if (world.isTraced && action.type !== 'ping' && action.type !== 'read')
+      world.note(() => `${this.name} ${JSON.stringify(action)}`);
+    switch (action.type) {
+      case 'join':
+        return this.#operate(
+          () => {
+            const { life } = action.row;
+            if (!world.lives.has(life)) world.lives.set(life, action.row);
+          },
+          () => this.handle({ type: 'confirmed', life: action.row.life, sent: action.sent }),
+        );
+      case 'heartbeat':
+        return this.#operate(
+          () => this.#replace(world.lives, action.life, beaten(world.lives.get(action.life), action)),
+          (isChanged) =>
+            this.handle(
+              isChanged
+                ? { type: 'confirmed', life: action.life, sent: action.sent }
+                : { type: 'missed', life: action.life },
+            ),
+        );
+      case 'read': {
+        this.#reads += 1;
+        const read = this.#reads;
+        return this.#operate(
+          () => ({ programs: [...world.programs.values()], lives: [...world.lives.values()] }),
+          (rows) => {
+            if (read !== this.#reads) return;
+            this.handle({ type: 'read', rows });
+            this.#reportFormer(rows.lives);
+          },
+        );
+      }
+      case 'end':
+        return this.#operate(
+          () => this.#end(action.life, ended(world.lives.get(action.life), action.counter, action.end)),
+          (isChanged) => !isChanged && this.handle({ type: 'endMissed', life: action.life }),
+        );
+      case 'stop':
+        return this.#operate(
+          () =>
+            this.#end(
+              action.life,
+              ended(world.lives.get(action.life), undefined, { cause: 'stopped', frees: 'all' }),
+            ),
+          () => {},
+        );
+      case 'take':
+        return this.#operate(
+          () => this.#take(action.program, action.generation, action.life),
+          (isOurs) => this.handle({ ...action, type: 'taken', isOurs }),
+          () => this.handle({ ...action, type: 'taken', isOurs: undefined }),
+        );
+      case 'release':
+        return this.#operate(
+          () => {
+            const row = released(
+              world.programs.get(action.program),
+              action.generation,
+              action.life,
+              action.failedOn,
+            );
+            return this.#replace(world.programs, action.program, row);
+          },
+          () => this.handle({ type: 'released', program: action.program, isReleased: true }),
+          () => this.handle({ type: 'released', program: action.program, isReleased: false }),
+        );
+      case 'ping':
+        return this.#later(action.afterMs, () => this.#ping(action.life));
+      case 'askThird':
+        return this.#connect(action.third, (third) => {
+          const isRefused = third.#connection(action.life) === 'refused';
+          const isReached = third.#connection(action.life) === 'open';
+          if (isRefused || isReached)
+            this.#later(world.between(1, 10), () =>
+              this.handle({ type: 'third', life: action.life, isRefused }),
+            );
+        });
+      case 'ask':
+        return this.#connect(action.life, (peer) => {
+          if (peer.state.own.life === action.life)
+            peer.handle({ type: 'asked', from: this.state.own.life, sent: action.sent });
+        });
+      case 'check':
+        return this.#operate(
+          () => {},
+          () => this.handle({ type: 'checked', from: action.to, sent: action.sent, isAnswered: true }),
+          () => this.handle({ type: 'checked', from: action.to, sent: action.sent, isAnswered: false }),
+        );
+      case 'say': {
+        const { life } = this.state.own;
+        const { isAway, sent } = action;
+        return this.#connect(action.to, (peer) => peer.handle({ type: 'word', life, isAway, sent }));
+      }
+      case 'renew':
+        return this.handle({ type: 'renewed', life: this.#draw() });
+      case 'dropSessions':
+        return this.sessions.clear();
+      case 'lease':
+        return this.#tellReaper(() => {
+          this.#deadlineMs = Math.max(this.#deadlineMs, action.untilMs);
+          this.#reapAt(action.untilMs);
+        });
+      case 'killPrograms':
+        this.#cluster.onKill(this);
+        return this.#tellReaper(() => this.#reap());
+      case 'killProgram':
+        return this.#tellReaper(() => this.#endGroup(action.program));
+      case 'stopProgram':
+        return this.#reaperAfter(world.between(0, 3_000), () => this.#endGroup(action.program));
+      case 'start':
+        return this.#tellReaper(() => this.#startGroup(action.program, action.start));
+    }
+  }
+
+  /** The pipe keeps the order, because the latency is the same for all; a frozen process writes later. */
+  #tellReaper(task: () => void): void {
+    this.#later(3, () => this.#reaperAfter(1, task));
+  }
+
+  #reapAt(deadlineMs: number): void {
+    const waitMs = deadlineMs - this.#world.clockOf(this.machine);
+    this.#reaperAfter(Math.max(0, waitMs), () => {
+      const nowMs = this.#world.clockOf(this.machine);
+      if (nowMs + 0.001 < deadlineMs) return this.#reapAt(deadlineMs); // the machine was suspended
+      if (this.#deadlineMs <= nowMs + 0.001 && this.#cluster.without !== 'reaper') this.#reap();
+    });
+  }
+
+  #reap(): void {
+    for (const program of this.state.programs.keys()) this.#endGroup(program);
+  }
+
+  #startGroup(program: string, start: number): void {
+    const world = this.#world;
+    const { groups } = this.machine;
+    const isLate = world.clockOf(this.machine) >= this.#deadlineMs;
+    if (isLate || !this.isAlive) {
+      this.#later(1, () => this.handle({ type: 'gone', program, start, isRefused: false }));
+      return;
+    }
+    if (groups.has(program))
+      throw new Violation(`two process groups of ${program} on machine ${this.machine.number}`);
+    const group = { owner: this, start };
+    groups.set(program, group);
+    world.note(() => `${this.name} runs ${program}`);
+    world.checkGroups(program);
+    const isAble = !this.#cluster.unable.has(`${program} ${this.id}`);
+    this.#reaperAfter(world.between(50, 1_500), () => {
+      if (groups.get(program) !== group) return;
+      if (isAble) this.#later(1, () => this.handle({ type: 'started', program, start }));
+      else this.#endGroup(program);
+    });
+  }
+
+  #endGroup(program: string): void {
+    const { groups } = this.machine;
+    const group = groups.get(program);
+    if (group?.owner !== this) return;
+    groups.delete(program);
+    this.#world.note(() => `${this.name} ended ${program}`);
+    this.#later(1, () => this.handle({ type: 'gone', program, start: group.start, isRefused: false }));
+  }
+
+  #ping(life: string): void {
+    const sentAtMs = this.moment.atMs;
+    const connection = this.#connection(life);
+    const world = this.#world;
+    if (connection === 'refused') this.#later(1, () => this.handle({ type: 'refused', life }));
+    if (connection !== 'open') return;
+    this.#connect(life, (peer) => {
+      if (peer.state.own.life !== life) return;
+      const backMs = world.between(1, 10) + Math.max(peer.slowMs, this.slowMs);
+      this.#later(backMs, () => {
+        if (world.isLinked(this.machine, peer.machine)) this.handle({ type: 'answered', life, sentAtMs });
+      });
+    });
+  }
+
+  /** What a new connection to the address of a life meets. */
+  #connection(life: string): 'open' | 'refused' | 'nothing' {
+    const peer = this.#processOf(life);
+    const { nowMs } = this.#world;
+    if (peer === undefined || !this.#world.isLinked(this.machine, peer.machine)) return 'nothing';
+    if (peer.machine.asleepUntilMs > nowMs) return 'nothing';
+    return peer.isAlive && !peer.isDeaf ? 'open' : 'refused';
+  }
+
+  /** Runs in the other process, if there is a connection to it. */
+  #connect(life: string, task: (peer: SimulatedNode) => void): void {
+    const peer = this.#processOf(life);
+    if (peer && this.#connection(life) === 'open') peer.#later(this.#world.between(1, 10), () => task(peer));
+  }
+
+  /** The process that has, or had, this life. */
+  #processOf(life: string): SimulatedNode | undefined {
+    return this.#cluster.nodes.find(
+      ({ state }) => state.own.life === life || state.own.former.includes(life),
+    );
+  }
+
+  /** What the start of a node finds out on its machine. */
+  #reportFormer(lives: readonly LifeRow[]): void {
+    for (const { node, life, end } of lives) {
+      if (node !== this.id || end?.frees === 'all' || life === this.state.own.life) continue;
+      const before = this.#processOf(life);
+      if (!before || before === this || before.isAlive || before.machine !== this.machine) continue;
+      const isCleared = ![...this.machine.groups.values()].some(({ owner }) => owner === before);
+      this.handle({ type: 'former', life, isCleared });
+    }
+  }
+
+  #end(life: string, row: LifeRow | undefined): boolean {
+    if (row === undefined) return false;
+    const isNew = this.#world.lives.get(life)?.end === undefined;
+    this.#world.lives.set(life, row);
+    this.#world.note(() => `the life ${life} has ended: ${row.end?.cause}, ${row.end?.frees}`);
+    this.#count(`${row.end?.cause}, frees ${row.end?.frees}`);
+    if (isNew) this.#cluster.onEnd(row, this.#processOf(life));
+    return true;
+  }
+
+  #take(program: string, generation: number, life: string): boolean {
+    const { programs, lives } = this.#world;
+    const before = programs.get(program);
+    const row = taken(before, generation, life);
+    if (row === undefined) return false;
+    if (before?.life !== undefined && lives.get(before.life)?.end?.frees !== 'all')
+      throw new Violation(`${this.name} takes ${program} from ${before.life}, which has not ended`);
+    programs.set(program, row);
+    return true;
+  }
+
+  #replace<Row>(rows: Map<string, Row>, key: string, row: Row | undefined): boolean {
+    if (row === undefined) return false;
+    rows.set(key, row);
+    return true;
+  }
+
+  #operate<Result>(
+    apply: () => Result,
+    onAnswer: (value: Result) => void,
+    onFailure: () => void = () => {},
+  ): void {
+    this.#later(0.1, () =>
+      this.#world.operate(this.machine, apply, (result) =>
+        this.#later(0.1, () => {
+          if (result) return onAnswer(result.value);
+          this.handle({ type: 'failed' });
+          onFailure();
+        }),
+      ),
+    );
+  }
+
+  #count(what: string): void {
+    const { counts } = this.#cluster;
+    counts[what] = (counts[what] ?? 0) + 1;
+  }
+
+  #draw(): string {
+    return `L${this.#cluster.nodes.length}.${this.#world.dice.below(1e9).toString(36)}`;
+  }
+
+  // Sessions.
+
+  /** A client initializes here. */
+  open(session: string): void {
+    const { life, stage } = this.state.own;
+    if (stage !== 'living' || this.isStopping) return;
+    const { sessions } = this.#world;
+    this.#operate(
+      () => {
+        if (!sessions.has(session)) sessions.set(session, { session, life, generation: 1, isUnsafe: false });
+        return sessions.get(session)?.life === life;
+      },
+      (isOurs) => {
+        if (!isOurs || this.sessions.has(session)) return;
+        if (this.state.own.life === life && this.state.own.stage === 'living')
+          this.sessions.set(session, { generation: 1, isUnsafe: false });
+      },
+    );
+  }
+
+  /** A request of a client: `reply` gets the outcome once, if the process lives. */
+  request(session: string, isUnsafe: boolean, reply: (outcome: string) => void, hops = 0): void {
+    const { life, stage } = this.state.own;
+    if (stage !== 'living' || hops > 3) {
+      reply('503');
+      return;
+    }
+    const owned = this.sessions.get(session);
+    if (owned) {
+      this.#serve(session, owned, isUnsafe, reply, hops);
+      return;
+    }
+    const world = this.#world;
+    this.#operate(
+      () => ({ row: world.sessions.get(session), lives: new Map(world.lives) }),
+      ({ row, lives }) => {
+        if (this.state.own.life !== life) {
+          reply('503');
+          return;
+        }
+        if (this.sessions.has(session)) {
+          this.request(session, isUnsafe, reply, hops + 1);
+          return;
+        }
+        this.#decide(row, lives, isUnsafe, reply, hops);
+      },
+      () => reply('503'),
+    );
+  }
+
+  #decide(
+    row: SessionRow | undefined,
+    lives: ReadonlyMap<string, LifeRow>,
+    isUnsafe: boolean,
+    reply: (outcome: string) => void,
+    hops: number,
+  ): void {
+    const { life } = this.state.own;
+    const known = (owner: string): LifeRow | undefined =>
+      this.state.watches.get(owner)?.row ?? lives.get(owner);
+    const mayMove = (read: SessionRow): boolean => !read.isUnsafe;
+    const decision = decideSession(row, { life, lifeOf: known, mayMove });
+    if (row === undefined || decision.do === 'end') {
+      if (decision.do === 'end' && decision.reason !== 'may not move' && row)
+        throw new Violation(`404 for the session ${row.session}: ${decision.reason}`);
+      reply('404');
+      return;
+    }
+    const { session } = row;
+    if (decision.do === 'restore') {
+      this.sessions.set(session, { generation: decision.generation, isUnsafe: row.isUnsafe });
+      this.request(session, isUnsafe, reply, hops + 1);
+      return;
+    }
+    if (decision.do === 'forward') {
+      const peer = this.#processOf(decision.life);
+      if (peer?.state.own.life !== decision.life || this.#connection(decision.life) !== 'open') {
+        reply('503');
+        return;
+      }
+      this.#connect(decision.life, () => peer.request(session, isUnsafe, reply, hops + 1));
+      return;
+    }
+    const { read } = decision;
+    this.#operate(
+      () => this.#claim(read, life),
+      (isOurs) => {
+        if (this.state.own.life !== life || this.state.own.stage !== 'living') {
+          reply('503');
+          return;
+        }
+        if (isOurs && !this.sessions.has(session))
+          this.sessions.set(session, { generation: read.generation + 1, isUnsafe: read.isUnsafe });
+        this.request(session, isUnsafe, reply, hops + 1);
+      },
+      () => reply('503'),
+    );
+  }
+
+  #claim(read: SessionRow, life: string): boolean {
+    const { sessions, lives } = this.#world;
+    const row = claimed(sessions.get(read.session), read, life);
+    if (row === undefined) return false;
+    if (read.life !== undefined && lives.get(read.life)?.end === undefined)
+      throw new Violation(`${this.name} claims ${read.session} of ${read.life}, which has not ended`);
+    this.#world.note(() => `${this.name} claims ${read.session}`);
+    this.#count('claim');
+    return this.#replace(sessions, read.session, row);
+  }
+
+  #serve(
+    session: string,
+    owned: OwnedSession,
+    isUnsafe: boolean,
+    reply: (outcome: string) => void,
+    hops: number,
+  ): void {
+    const { life } = this.state.own;
+    const leave = (): void => {
+      if (this.sessions.get(session) !== owned) {
+        reply('503');
+        return;
+      }
+      if (isUnsafe) this.#leave(session, owned, life);
+      reply('served');
+    };
+    if (!isUnsafe || owned.isUnsafe || this.#cluster.without === 'fence') {
+      leave();
+      return;
+    }
+    const { sessions } = this.#world;
+    this.#operate(
+      () => this.#replace(sessions, session, fenced(sessions.get(session), owned.generation, life)),
+      (isOurs) => {
+        if (isOurs) {
+          owned.isUnsafe = true;
+          leave();
+          return;
+        }
+        if (this.sessions.get(session) === owned) this.sessions.delete(session);
+        this.request(session, isUnsafe, reply, hops + 1);
+      },
+      () => reply('503'),
+    );
+  }
+
+  /** Nothing unsafe leaves after a claim. The write to the backend comes later, perhaps after a freeze. */
+  #leave(session: string, { generation }: OwnedSession, life: string): void {
+    this.#later(1, () => {
+      const row = this.#world.sessions.get(session);
+      this.#count('unsafe call');
+      if (row?.life !== life || row.generation !== generation)
+        throw new Violation(`an unsafe call of ${session} leaves ${this.name} after a claim`);
+    });
+  }
+}

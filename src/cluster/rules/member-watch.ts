@@ -1,0 +1,125 @@
+// What this node knows of the life of another member: whether its row changes, whether it answers pings, and when that means that the life
+// is to be ended. All times are those of this node; no clocks are compared. Source: ADR 146.
+
+import type { LifeEnd, LifeRow } from './rows.ts';
+
+/** A row without a change for this time, in ms, is expired. Longer than a lease (LEASE_MS) by the time that SIGKILL and late timers take. */
+const EXPIRY_MS = 10_000;
+/** The same for the programs of a member that has not seen the present life of this node: they may run by the word of others for KEPT_MS. */
+export const UNSEEN_MS = 310_000;
+/** Fewest reads without a change. */
+const MIN_READS = 4;
+/** Two reads that are further apart, in ms, do not belong to one watch: this node slept, or its database was away. */
+const MAX_READ_GAP_MS = 4_000;
+/** Time without an answer to pings, in ms, after which a member is silent. */
+const SILENT_MS = 3_000;
+/** An answer to a ping that takes longer, in ms, is slow. */
+const SLOW_PING_MS = 500;
+/** Only slow answers for this time, in ms, make a member slow. */
+const SLOW_MS = 5_000;
+/** Time between the two refused connections, in ms. */
+export const REFUSED_AGAIN_MS = 200;
+/** A life that follows one that was ended for its refused connections is not ended for them in its first time, in ms. */
+const SPARED_MS = 600_000;
+
+export interface MemberWatch {
+  readonly row: LifeRow;
+  readonly firstSeenMs: number;
+  /** Reads without a change, and the time of the first of them. No read: the watch begins with the next one. */
+  readonly reads: number;
+  readonly unchangedSinceMs: number;
+  readonly lastReadMs: number;
+  /** Last answer to a ping. */
+  readonly answeredAtMs: number;
+  /** First of the slow answers since the last fast one. */
+  readonly slowSinceMs: number | undefined;
+  /** First refused connection since the last accepted one; `isRefused`: a second one followed. */
+  readonly refusedAtMs: number | undefined;
+  readonly isRefused: boolean;
+}
+
+export type Standing = 'live' | 'slow' | 'silent' | 'ended';
+
+/** Only a `live` one gets new sessions, programs, chunks of limits and optional forwards. */
+export function standingOf({ row, answeredAtMs, slowSinceMs }: MemberWatch, atMs: number): Standing {
+  if (row.end !== undefined) return 'ended';
+  if (atMs - answeredAtMs >= SILENT_MS) return 'silent';
+  return slowSinceMs !== undefined && atMs - slowSinceMs >= SLOW_MS ? 'slow' : 'live';
+}
+
+/** A successful read of the row. */
+export function readRow(watch: MemberWatch | undefined, row: LifeRow, atMs: number): MemberWatch {
+  const begun = {
+    row,
+    firstSeenMs: watch?.firstSeenMs ?? atMs,
+    reads: 1,
+    unchangedSinceMs: atMs,
+    lastReadMs: atMs,
+    answeredAtMs: watch?.answeredAtMs ?? atMs,
+    slowSinceMs: watch?.slowSinceMs,
+    refusedAtMs: watch?.refusedAtMs,
+    isRefused: watch?.isRefused ?? false,
+  };
+  if (watch === undefined || watch.reads === 0 || watch.row.counter !== row.counter) return begun;
+  if (atMs - watch.lastReadMs > MAX_READ_GAP_MS) return begun;
+  return { ...begun, reads: watch.reads + 1, unchangedSinceMs: watch.unchangedSinceMs };
+}
+
+/** The database of this node is away: time that passed says nothing about others. */
+export function watchAgain(watch: MemberWatch): MemberWatch {
+  return watch.reads === 0 ? watch : { ...watch, reads: 0 };
+}
+
+/** This node slept: it could not hear answers either. */
+export function hearAgain(watch: MemberWatch, atMs: number): MemberWatch {
+  return {
+    ...watchAgain(watch),
+    answeredAtMs: atMs,
+    slowSinceMs: undefined,
+    refusedAtMs: undefined,
+    isRefused: false,
+  };
+}
+
+/** It answered a ping that was sent at `sentAtMs`. */
+export function hearAnswer(watch: MemberWatch, sentAtMs: number, atMs: number): MemberWatch {
+  const slowSinceMs = atMs - sentAtMs > SLOW_PING_MS ? (watch.slowSinceMs ?? atMs) : undefined;
+  return { ...watch, answeredAtMs: atMs, slowSinceMs, refusedAtMs: undefined, isRefused: false };
+}
+
+/** It refused or reset a connection. */
+export function hearRefusal(watch: MemberWatch, atMs: number): MemberWatch {
+  if (watch.refusedAtMs === undefined) return { ...watch, refusedAtMs: atMs };
+  return { ...watch, isRefused: atMs - watch.refusedAtMs >= REFUSED_AGAIN_MS };
+}
+
+/** Another member reached it, or the attempt to end it hit nothing: refusals count from the beginning. */
+export function forgetRefusals(watch: MemberWatch): MemberWatch {
+  return { ...watch, refusedAtMs: undefined, isRefused: false };
+}
+
+/** It may be ended for refused connections, if a third member confirms them. */
+export function isRefusing({ row, firstSeenMs, isRefused }: MemberWatch, atMs: number): boolean {
+  const isSpared = row.followsRefusal && atMs - firstSeenMs < SPARED_MS;
+  return row.end === undefined && isRefused && !isSpared;
+}
+
+/**
+ * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process. `unseenMs`: UNSEEN_MS,
+ * or less in a simulation.
+ */
+export function dueEnd(
+  watch: MemberWatch,
+  ownLives: readonly string[],
+  unseenMs: number,
+): LifeEnd | undefined {
+  const { row, reads, lastReadMs, unchangedSinceMs } = watch;
+  if (row.end?.frees === 'all') return undefined;
+  const unchangedMs = lastReadMs - unchangedSinceMs;
+  if (reads < MIN_READS || unchangedMs < EXPIRY_MS) return undefined;
+  // It needs the word of each life that it sees, and these give none: its lease has ended.
+  const isSeen = row.sees.some((life) => ownLives.includes(life));
+  const frees = isSeen || unchangedMs >= unseenMs ? 'all' : 'sessions';
+  if (row.end !== undefined && frees === 'sessions') return undefined;
+  return { cause: row.end?.cause ?? 'expired', frees };
+}

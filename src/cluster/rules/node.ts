@@ -1,0 +1,425 @@
+// The rules of one node: its own life, what it knows of the others, and the leases of programs, as one function (state, event) -> (state,
+// actions). No I/O and no clock: events carry times, and new lives. Source: ADR 146.
+
+import {
+  dueEnd,
+  forgetRefusals,
+  hearAgain,
+  hearAnswer,
+  hearRefusal,
+  isRefusing,
+  type MemberWatch,
+  REFUSED_AGAIN_MS,
+  readRow,
+  type Standing,
+  standingOf,
+  UNSEEN_MS,
+  watchAgain,
+} from './member-watch.ts';
+import {
+  answerChecked,
+  answerQuestion,
+  confirmLife,
+  endLife,
+  failDatabase,
+  HEARTBEAT_MS,
+  hasLease,
+  hearWord,
+  KEPT_MS,
+  type LifeAction,
+  type LifeSurroundings,
+  newOwnLife,
+  nextLife,
+  type OwnLife,
+  type Step,
+  stopLife,
+  tickLife,
+} from './own-life.ts';
+import {
+  countAgain,
+  hearGone,
+  hearReleased,
+  hearStarted,
+  hearTaken,
+  killed,
+  type LeaseView,
+  type ProgramAction,
+  type ProgramLease,
+  type ProgramLeases,
+  readProgram,
+  tickProgram,
+} from './program-leases.ts';
+import type { LifeEnd, LifeRow, Moment, SharedRows } from './rows.ts';
+
+/** Interval of pings to each member, in ms. */
+const PING_MS = 1_000;
+/** A gap between two ticks, in ms, after which this node slept. */
+const SLEPT_MS = 2_000;
+/** Most members that are asked to confirm a refusal. */
+const MAX_THIRDS = 3;
+
+export interface NodeState {
+  readonly own: OwnLife;
+  /** By life, without those of this process. */
+  readonly watches: ReadonlyMap<string, MemberWatch>;
+  /** By program. */
+  readonly programs: ProgramLeases;
+  readonly hasRead: boolean;
+  readonly tickedAtMs: number;
+  readonly pingedAtMs: number;
+  readonly times: RuleTimes;
+}
+
+/** The two long waits, which simulations shorten. */
+export interface RuleTimes {
+  /** Longest time by the word of others, in ms. */
+  readonly keptMs: number;
+  /** Longer than `keptMs` by EXPIRY_MS. */
+  readonly unseenMs: number;
+}
+
+export type NodeEvent =
+  /** At least twice a second. */
+  | { readonly type: 'tick' }
+  /** The row is inserted, or a heartbeat has added one to its counter. */
+  | { readonly type: 'confirmed'; readonly life: string; readonly sent: Moment }
+  /** A conditional update that names this life found no such row. */
+  | { readonly type: 'missed'; readonly life: string }
+  /** An operation of the database failed, or had no answer in time. Its late answer is dropped. */
+  | { readonly type: 'failed' }
+  /** Reads do not overlap. */
+  | { readonly type: 'read'; readonly rows: SharedRows }
+  | { readonly type: 'answered'; readonly life: string; readonly sentAtMs: number }
+  | { readonly type: 'refused'; readonly life: string }
+  /** What a third member says of it. */
+  | { readonly type: 'third'; readonly life: string; readonly isRefused: boolean }
+  | { readonly type: 'endMissed'; readonly life: string }
+  | { readonly type: 'word'; readonly life: string; readonly isAway: boolean; readonly sent: Moment }
+  /** A member asks; `sent` is by its clocks and goes back with the answer. */
+  | { readonly type: 'asked'; readonly from: string; readonly sent: Moment }
+  /** What `check` asked of the database has its answer, or has failed. */
+  | { readonly type: 'checked'; readonly from: string; readonly sent: Moment; readonly isAnswered: boolean }
+  | {
+      readonly type: 'taken';
+      readonly program: string;
+      readonly generation: number;
+      readonly isOurs: boolean | undefined;
+    }
+  | { readonly type: 'released'; readonly program: string; readonly isReleased: boolean }
+  | { readonly type: 'started'; readonly program: string; readonly start: number }
+  | {
+      readonly type: 'gone';
+      readonly program: string;
+      readonly start: number;
+      readonly isRefused: boolean;
+    }
+  /** The answer to `renew`. */
+  | { readonly type: 'renewed'; readonly life: string }
+  /** An earlier process of this node is gone; `isCleared`: so are its process groups. Repeated with each read. */
+  | { readonly type: 'former'; readonly life: string; readonly isCleared: boolean }
+  | { readonly type: 'drain'; readonly isDraining: boolean }
+  /** Sessions are released, programs gone. */
+  | { readonly type: 'stop' };
+
+export type NodeAction =
+  | LifeAction
+  | ProgramAction
+  /** All lives and programs. */
+  | { readonly type: 'read' }
+  | { readonly type: 'end'; readonly life: string; readonly counter: number; readonly end: LifeEnd }
+  | { readonly type: 'ping'; readonly life: string; readonly afterMs: number }
+  /** Ask `third` whether `life` refuses its connections, too. */
+  | { readonly type: 'askThird'; readonly life: string; readonly third: string }
+  /** Draw a new life: no process group of the ended one exists. */
+  | { readonly type: 'renew' };
+
+type NodeStep = Step<NodeState, NodeAction>;
+
+/** A process that starts as `node`. */
+export function newNode(
+  node: string,
+  life: string,
+  now: Moment,
+  times: RuleTimes = { keptMs: KEPT_MS, unseenMs: UNSEEN_MS },
+): NodeState {
+  const never = Number.NEGATIVE_INFINITY;
+  return {
+    own: newOwnLife(node, life, now),
+    watches: new Map(),
+    programs: new Map(),
+    hasRead: false,
+    tickedAtMs: now.atMs,
+    pingedAtMs: never,
+    times,
+  };
+}
+
+/** The standing of each other life that has a row. */
+export function standings({ watches }: NodeState, atMs: number): ReadonlyMap<string, Standing> {
+  return new Map([...watches].map(([life, watch]) => [life, standingOf(watch, atMs)]));
+}
+
+export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeStep {
+  switch (event.type) {
+    case 'tick':
+      return tick(state, now);
+    case 'confirmed':
+      return ofLife(state, confirmLife(state.own, event.life, event.sent, now.atMs));
+    case 'missed':
+      return ofLife(state, endLife(state.own, event.life));
+    case 'failed':
+      return fail(state, now);
+    case 'read':
+      return read(state, event.rows, now);
+    case 'answered':
+      return ofWatch(state, event.life, (watch) => hearAnswer(watch, event.sentAtMs, now.atMs));
+    case 'refused':
+      return refused(state, event.life, now.atMs);
+    case 'third':
+      if (!event.isRefused) return ofWatch(state, event.life, forgetRefusals);
+      return endRefusing(state, event.life, now.atMs);
+    case 'endMissed':
+      return ofWatch(state, event.life, forgetRefusals);
+    case 'word':
+      return ofLife(state, hearWord(state.own, event, now.atMs, surroundings(state)));
+    case 'asked':
+      return ofLife(state, answerQuestion(state.own, event.from, event.sent));
+    case 'checked':
+      return checked(state, event, now);
+    case 'taken':
+      return ofProgram(state, event.program, (lease) =>
+        hearTaken(lease, event.generation, event.isOurs, viewOf(state, now.atMs), now.atMs),
+      );
+    case 'released':
+      return ofProgram(state, event.program, (lease) => ({
+        lease: hearReleased(lease, event.isReleased),
+        actions: [],
+      }));
+    case 'started':
+      return ofProgram(state, event.program, (lease) => ({
+        lease: hearStarted(lease, event.start),
+        actions: [],
+      }));
+    case 'gone':
+      return ofProgram(state, event.program, (lease) =>
+        hearGone(lease, event.start, event.isRefused, viewOf(state, now.atMs)),
+      );
+    case 'renewed':
+      return renewed(state, event.life, now);
+    case 'former':
+      return former(state, event.life, event.isCleared);
+    case 'drain':
+      return { state: { ...state, own: { ...state.own, isDraining: event.isDraining } }, actions: [] };
+    case 'stop':
+      return ofLife(state, stopLife(state.own));
+  }
+}
+
+function tick(before: NodeState, now: Moment): NodeStep {
+  const slept = now.atMs - before.tickedAtMs > SLEPT_MS;
+  const woken: NodeState = slept
+    ? {
+        ...before,
+        watches: mapped(before.watches, (watch) => hearAgain(watch, now.atMs)),
+        programs: mapped(before.programs, countAgain),
+      }
+    : before;
+  const lived = ofLife({ ...woken, tickedAtMs: now.atMs }, tickLife(woken.own, now, surroundings(woken)));
+  let { state } = lived;
+  const actions = [...lived.actions];
+  if (state.own.stage === 'stopped') return { state, actions };
+  if (now.atMs - state.own.readAtMs >= HEARTBEAT_MS) {
+    state = { ...state, own: { ...state.own, readAtMs: now.atMs } };
+    actions.push({ type: 'read' });
+  }
+  if (now.atMs - state.pingedAtMs >= PING_MS) {
+    state = { ...state, pingedAtMs: now.atMs };
+    for (const [life, { row }] of state.watches)
+      if (row.end === undefined) actions.push({ type: 'ping', life, afterMs: 0 });
+  }
+  if (state.own.stage === 'ended' && [...state.programs.values()].every(({ phase }) => isIdle(phase)))
+    actions.push({ type: 'renew' });
+  const view = viewOf(state, now.atMs);
+  const programs = new Map<string, ProgramLease>();
+  for (const [program, lease] of state.programs) {
+    const step = tickProgram(lease, view, now.atMs);
+    programs.set(program, step.lease);
+    actions.push(...step.actions);
+  }
+  return { state: { ...state, programs }, actions };
+}
+
+function read(before: NodeState, rows: SharedRows, now: Moment): NodeStep {
+  const { own } = before;
+  const actions: NodeAction[] = [];
+  const watches = new Map<string, MemberWatch>();
+  for (const row of rows.lives) {
+    if (row.life === own.life) continue;
+    const watch = readRow(before.watches.get(row.life), row, now.atMs);
+    watches.set(row.life, watch);
+    const end = own.former.includes(row.life)
+      ? clearedEnd(row)
+      : dueEnd(watch, livesOf(own), before.times.unseenMs);
+    // A node that has not joined ends only earlier lives of its own.
+    if (end && (own.stage === 'living' || row.node === own.node))
+      actions.push({ type: 'end', life: row.life, counter: row.counter, end });
+  }
+  const ownRow = rows.lives.find(({ life }) => life === own.life);
+  const next = { ...before, watches, hasRead: true, own: { ...own, isDatabaseAway: false } };
+  if (ownRow?.end !== undefined) {
+    const ended = ofLife(next, endLife(next.own, own.life));
+    return { state: ended.state, actions: [...actions, ...ended.actions] };
+  }
+  const view = viewOf(next, now.atMs);
+  const programs = new Map<string, ProgramLease>();
+  for (const row of rows.programs) {
+    const step = readProgram(before.programs.get(row.program), row, view, now.atMs);
+    programs.set(row.program, step.lease);
+    actions.push(...step.actions);
+  }
+  for (const [program, lease] of before.programs) {
+    if (programs.has(program) || isIdle(lease.phase)) continue;
+    programs.set(program, killed(lease)); // it is not registered any more
+    actions.push({ type: 'killProgram', program });
+  }
+  return { state: { ...next, programs }, actions };
+}
+
+function refused(state: NodeState, life: string, atMs: number): NodeStep {
+  const { state: heard } = ofWatch(state, life, (watch) => hearRefusal(watch, atMs));
+  const watch = heard.watches.get(life);
+  if (watch === undefined) return { state: heard, actions: [] };
+  if (!watch.isRefused) return { state: heard, actions: [{ type: 'ping', life, afterMs: REFUSED_AGAIN_MS }] };
+  if (!isRefusing(watch, atMs)) return { state: heard, actions: [] };
+  const thirds = [...heard.watches]
+    .filter(([other, { row }]) => other !== life && row.node !== watch.row.node)
+    .filter(([, other]) => standingOf(other, atMs) === 'live')
+    .slice(0, MAX_THIRDS);
+  if (thirds.length === 0) return endRefusing(heard, life, atMs);
+  return { state: heard, actions: thirds.map(([third]) => ({ type: 'askThird', life, third })) };
+}
+
+function endRefusing(state: NodeState, life: string, atMs: number): NodeStep {
+  const watch = state.watches.get(life);
+  if (watch === undefined || !isRefusing(watch, atMs) || state.own.stage !== 'living')
+    return { state, actions: [] };
+  const end: LifeEnd = { cause: 'refused', frees: 'sessions' };
+  return { state, actions: [{ type: 'end', life, counter: watch.row.counter, end }] };
+}
+
+function former(state: NodeState, life: string, isCleared: boolean): NodeStep {
+  const row = state.watches.get(life)?.row;
+  if (row === undefined || row.end?.frees === 'all' || (row.end !== undefined && !isCleared))
+    return { state, actions: [] };
+  const end: LifeEnd = { cause: row.end?.cause ?? 'restarted', frees: isCleared ? 'all' : 'sessions' };
+  return { state, actions: [{ type: 'end', life, counter: row.counter, end }] };
+}
+
+/** The row of the ended life is read before the next one is inserted. */
+function renewed(state: NodeState, life: string, now: Moment): NodeStep {
+  if (state.own.stage !== 'ended') return { state, actions: [] };
+  return { state: { ...state, hasRead: false, own: nextLife(state.own, life, now) }, actions: [] };
+}
+
+/** Of an earlier life of this process, whose programs are gone. */
+function clearedEnd(row: LifeRow): LifeEnd | undefined {
+  return row.end?.frees === 'sessions' ? { cause: row.end.cause, frees: 'all' } : undefined;
+}
+
+function fail(state: NodeState, now: Moment): NodeStep {
+  const watches = mapped(state.watches, watchAgain);
+  const programs = mapped(state.programs, countAgain);
+  return ofLife({ ...state, watches, programs }, failDatabase(state.own, now, surroundings(state)));
+}
+
+function checked(
+  state: NodeState,
+  { from, sent, isAnswered }: Extract<NodeEvent, { type: 'checked' }>,
+  now: Moment,
+): NodeStep {
+  const known = isAnswered
+    ? { state: { ...state, own: { ...state.own, isDatabaseAway: false } }, actions: [] }
+    : fail(state, now);
+  const said = ofLife(known.state, answerChecked(known.state.own, from, sent));
+  return { state: said.state, actions: [...known.actions, ...said.actions] };
+}
+
+function surroundings(state: NodeState): LifeSurroundings {
+  const { own, watches, hasRead, times } = state;
+  const earlier = [...watches.values()].map(({ row }) => row).filter(({ node }) => node === own.node);
+  return {
+    mayJoin: hasRead && earlier.every(({ end }) => end !== undefined),
+    followsRefusal: earlier.some(({ end }) => end?.cause === 'refused'),
+    sees: seenBy(state),
+    keptMs: times.keptMs,
+  };
+}
+
+/**
+ * The lives whose word counts while the database is away: all that may run programs. Lives of this node are not among them, because their
+ * programs are those that this node keeps or has ended.
+ */
+function seenBy({ own, watches }: NodeState): string[] {
+  const lives: string[] = [];
+  for (const [life, { row }] of watches)
+    if (row.end?.frees !== 'all' && row.node !== own.node) lives.push(life);
+  return lives;
+}
+
+function livesOf({ life, former }: OwnLife): readonly string[] {
+  return [life, ...former];
+}
+
+function viewOf({ own, watches }: NodeState, atMs: number): LeaseView {
+  const ready = own.isDraining ? [] : [own.node];
+  for (const watch of watches.values())
+    if (standingOf(watch, atMs) === 'live' && !watch.row.isDraining) ready.push(watch.row.node);
+  return {
+    node: own.node,
+    life: own.life,
+    hasLease: hasLease(own, atMs),
+    isDraining: own.isDraining,
+    joinedAtMs: own.joinedAtMs,
+    ready,
+    isFree: (holder) => {
+      const row = watches.get(holder)?.row;
+      if (row?.end?.frees !== 'all') return 'no';
+      return row.node === own.node ? 'ours' : 'yes';
+    },
+  };
+}
+
+function ofLife(state: NodeState, { state: own, actions }: Step<OwnLife, LifeAction>): NodeStep {
+  const kills = actions.some(({ type }) => type === 'killPrograms');
+  const programs = kills ? mapped(state.programs, killed) : state.programs;
+  return { state: { ...state, own, programs }, actions };
+}
+
+function ofWatch(state: NodeState, life: string, change: (watch: MemberWatch) => MemberWatch): NodeStep {
+  const watch = state.watches.get(life);
+  if (watch === undefined) return { state, actions: [] };
+  return { state: { ...state, watches: new Map(state.watches).set(life, change(watch)) }, actions: [] };
+}
+
+function ofProgram(
+  state: NodeState,
+  program: string,
+  change: (lease: ProgramLease) => { lease: ProgramLease; actions: readonly ProgramAction[] },
+): NodeStep {
+  const lease = state.programs.get(program);
+  if (lease === undefined) return { state, actions: [] };
+  const { lease: next, actions } = change(lease);
+  return { state: { ...state, programs: new Map(state.programs).set(program, next) }, actions };
+}
+
+/** No process group exists. */
+function isIdle(phase: ProgramLease['phase']): boolean {
+  return phase === 'none' || phase === 'taking' || phase === 'releasing';
+}
+
+function mapped<Key, Value>(
+  map: ReadonlyMap<Key, Value>,
+  change: (value: Value) => Value,
+): ReadonlyMap<Key, Value> {
+  return new Map([...map].map(([key, value]) => [key, change(value)]));
+}

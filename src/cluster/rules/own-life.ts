@@ -1,0 +1,243 @@
+// The life of this node: heartbeats, the lease that they confirm, the word of the others while the database is away, the end of the life
+// and the next one. It does not decide which programs run (program-leases.ts). Source: ADR 146.
+
+import type { LifeRow, Moment } from './rows.ts';
+
+/** Interval of heartbeats and of reads, in ms. */
+export const HEARTBEAT_MS = 3_000;
+/** A lease ends this long after the sending of the last confirmed heartbeat, in ms: before the row may expire (EXPIRY_MS). */
+const LEASE_MS = 7_000;
+/** Interval of questions to the others while the database is away, in ms. */
+const ASK_MS = 2_000;
+/**
+ * The word of the others keeps a lease at most this long after the last confirmed heartbeat, in ms. A member that joins meanwhile on the other
+ * side of a partition is not among those that are asked; it waits for longer (UNSEEN_MS).
+ */
+export const KEPT_MS = 300_000;
+/** A machine that was suspended for longer, in ms, kills its programs: a lease does not count that time. Below EXPIRY_MS - LEASE_MS. */
+const SUSPENDED_MS = 2_000;
+
+export interface OwnLife {
+  readonly node: string;
+  readonly life: string;
+  /** Earlier lives of this process: no member speaks for them any more. */
+  readonly former: readonly string[];
+  /** `joining`: the row is not confirmed. `ended`: the programs of the ended life are being killed. `stopped`: for ever. */
+  readonly stage: 'joining' | 'living' | 'ended' | 'stopped';
+  readonly isDraining: boolean;
+  readonly joinedAtMs: number;
+  readonly heartbeatAtMs: number;
+  readonly readAtMs: number;
+  readonly askedAtMs: number;
+  /** Sending of the last heartbeat that the database confirmed. */
+  readonly confirmedAtMs: number;
+  /** From which the lease counts: that sending, or the question whose answers confirmed it. */
+  readonly basis: Moment;
+  readonly leaseUntilMs: number;
+  /** The lease ended, and its programs were killed. */
+  readonly isLapsed: boolean;
+  /** The last operation failed. This is the answer to a member that asks. */
+  readonly isDatabaseAway: boolean;
+  /** When each life was asked that last said that the database is away. */
+  readonly words: ReadonlyMap<string, Moment>;
+}
+
+export type LifeAction =
+  /** Insert the row; one that exists counts as inserted. */
+  | { readonly type: 'join'; readonly row: LifeRow; readonly sent: Moment }
+  /** Add one to the counter of the row of this life, if it has not ended. */
+  | {
+      readonly type: 'heartbeat';
+      readonly life: string;
+      readonly sees: readonly string[];
+      readonly isDraining: boolean;
+      readonly sent: Moment;
+    }
+  /** Ask this life whether its database answers. */
+  | { readonly type: 'ask'; readonly life: string; readonly sent: Moment }
+  /** Answer such a question. */
+  | { readonly type: 'say'; readonly to: string; readonly isAway: boolean; readonly sent: Moment }
+  /** Ask the database something small, then answer. */
+  | { readonly type: 'check'; readonly to: string; readonly sent: Moment }
+  /** Tell the reaper when to kill, by the monotonic clock of the machine. It starts no program afterwards. */
+  | { readonly type: 'lease'; readonly untilMs: number }
+  /** SIGKILL for the groups of all `any` programs, without steps. */
+  | { readonly type: 'killPrograms' }
+  /** Forget all sessions, without an answer to their clients. */
+  | { readonly type: 'dropSessions' }
+  /** End the own life; the counter does not matter. */
+  | { readonly type: 'stop'; readonly life: string };
+
+export interface Step<State, Action> {
+  readonly state: State;
+  readonly actions: readonly Action[];
+}
+
+type LifeStep = Step<OwnLife, LifeAction>;
+
+/** A process that starts. */
+export function newOwnLife(node: string, life: string, now: Moment): OwnLife {
+  const never = Number.NEGATIVE_INFINITY;
+  return {
+    node,
+    life,
+    former: [],
+    stage: 'joining',
+    isDraining: false,
+    joinedAtMs: Number.POSITIVE_INFINITY,
+    heartbeatAtMs: never,
+    readAtMs: never,
+    askedAtMs: never,
+    confirmedAtMs: never,
+    basis: now,
+    leaseUntilMs: never,
+    isLapsed: true,
+    isDatabaseAway: false,
+    words: new Map(),
+  };
+}
+
+/** `programs` may run until the end of the lease. */
+export function hasLease(own: OwnLife, atMs: number): boolean {
+  return own.stage === 'living' && atMs < own.leaseUntilMs;
+}
+
+export interface LifeSurroundings {
+  /** No other life of this node goes on. */
+  readonly mayJoin: boolean;
+  /** An earlier life of this node was ended because its connections were refused. */
+  readonly followsRefusal: boolean;
+  /** The lives whose word counts. */
+  readonly sees: readonly string[];
+  /** Longest time by the word of others: KEPT_MS, or less in a simulation. */
+  readonly keptMs: number;
+}
+
+export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): LifeStep {
+  const { mayJoin, followsRefusal, sees } = around;
+  if (own.stage === 'joining') {
+    if (!mayJoin || now.atMs - own.heartbeatAtMs < HEARTBEAT_MS) return step(own);
+    const { life, node, isDraining } = own;
+    const row = { life, node, counter: 0, sees, isDraining, followsRefusal, end: undefined };
+    return step({ ...own, heartbeatAtMs: now.atMs }, { type: 'join', row, sent: now });
+  }
+  if (own.stage !== 'living') return step(own);
+  const actions: LifeAction[] = [];
+  let next = own;
+  if (!next.isLapsed && (now.atMs >= next.leaseUntilMs || wasSuspended(next, now))) {
+    next = { ...next, isLapsed: true, leaseUntilMs: Number.NEGATIVE_INFINITY };
+    actions.push({ type: 'killPrograms' });
+  }
+  if (now.atMs - next.heartbeatAtMs >= HEARTBEAT_MS) {
+    next = { ...next, heartbeatAtMs: now.atMs };
+    actions.push({ type: 'heartbeat', life: next.life, sees, isDraining: next.isDraining, sent: now });
+  }
+  const asked = askOthers(next, now, around);
+  return step(asked.state, ...actions, ...asked.actions);
+}
+
+/** While the database is away, the word of the others confirms the lease. Without others nobody could take the programs. */
+function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings): LifeStep {
+  if (!own.isDatabaseAway || !hasLease(own, now.atMs) || now.atMs - own.askedAtMs < ASK_MS) return step(own);
+  const asked = { ...own, askedAtMs: now.atMs };
+  if (sees.length === 0) return keepLease(asked, now, now.atMs, keptMs);
+  return step(asked, ...sees.map((life): LifeAction => ({ type: 'ask', life, sent: now })));
+}
+
+/** The row is there, or a heartbeat added one to its counter. */
+export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: number): LifeStep {
+  if (life !== own.life || (own.stage !== 'joining' && own.stage !== 'living')) return step(own);
+  const living: OwnLife = {
+    ...own,
+    stage: 'living',
+    joinedAtMs: own.stage === 'joining' ? atMs : own.joinedAtMs,
+    confirmedAtMs: Math.max(own.confirmedAtMs, sent.atMs),
+    isDatabaseAway: false,
+  };
+  return renewLease(living, sent, atMs);
+}
+
+/** An operation failed, or its answer did not come in time. */
+export function failDatabase(own: OwnLife, now: Moment, around: LifeSurroundings): LifeStep {
+  return askOthers({ ...own, isDatabaseAway: true }, now, around);
+}
+
+/**
+ * A member asks whether the database is away. Only an operation that failed is a reason to say so, because from then on this node ends no
+ * life before it has watched again for EXPIRY_MS.
+ */
+export function answerQuestion(own: OwnLife, to: string, sent: Moment): LifeStep {
+  if (own.stage !== 'living') return step(own);
+  return step(
+    own,
+    own.isDatabaseAway ? { type: 'say', to, isAway: true, sent } : { type: 'check', to, sent },
+  );
+}
+
+/** The answer after a check, which failed or not. */
+export function answerChecked(own: OwnLife, to: string, sent: Moment): LifeStep {
+  return step(own, { type: 'say', to, isAway: own.isDatabaseAway, sent });
+}
+
+/** A member says whether its database is away. `sees`: all whose word counts. */
+export function hearWord(
+  own: OwnLife,
+  word: { readonly life: string; readonly isAway: boolean; readonly sent: Moment },
+  atMs: number,
+  { sees, keptMs }: Pick<LifeSurroundings, 'sees' | 'keptMs'>,
+): LifeStep {
+  const words = new Map(own.words);
+  if (word.isAway) words.set(word.life, word.sent);
+  else words.delete(word.life);
+  const heard = { ...own, words };
+  const asked = sees.map((life) => words.get(life));
+  let oldest: Moment | undefined;
+  for (const moment of asked) {
+    if (moment === undefined) return step(heard);
+    if (oldest === undefined || moment.atMs < oldest.atMs) oldest = moment;
+  }
+  return oldest === undefined ? step(heard) : keepLease(heard, oldest, atMs, keptMs);
+}
+
+/** A conditional update that names this life found it ended. */
+export function endLife(own: OwnLife, life: string): LifeStep {
+  if (life !== own.life || own.stage === 'ended' || own.stage === 'stopped') return step(own);
+  return step(
+    { ...own, stage: 'ended', leaseUntilMs: Number.NEGATIVE_INFINITY, isLapsed: true },
+    { type: 'dropSessions' },
+    { type: 'killPrograms' },
+  );
+}
+
+/** No group of the programs of the ended life exists any more: the node goes on as `life`. */
+export function nextLife(own: OwnLife, life: string, now: Moment): OwnLife {
+  const former = [...own.former, own.life];
+  return { ...newOwnLife(own.node, life, now), former, isDraining: own.isDraining };
+}
+
+/** Its sessions are released and its programs gone. */
+export function stopLife(own: OwnLife): LifeStep {
+  if (own.stage === 'stopped') return step(own);
+  return step({ ...own, stage: 'stopped' }, { type: 'stop', life: own.life });
+}
+
+/** The word of all others counts as a confirmation. It keeps a lease and never brings back one that ended: others may hold it then. */
+function keepLease(own: OwnLife, asked: Moment, atMs: number, keptMs: number): LifeStep {
+  if (!hasLease(own, atMs) || asked.atMs > own.confirmedAtMs + keptMs) return step(own);
+  return renewLease(own, asked, atMs);
+}
+
+function renewLease(own: OwnLife, basis: Moment, atMs: number): LifeStep {
+  const untilMs = basis.atMs + LEASE_MS;
+  if (untilMs <= own.leaseUntilMs || untilMs <= atMs) return step(own);
+  return step({ ...own, basis, leaseUntilMs: untilMs, isLapsed: false }, { type: 'lease', untilMs });
+}
+
+/** The monotonic clock does not count the time of a suspension, the other one does. */
+function wasSuspended({ basis }: OwnLife, now: Moment): boolean {
+  return now.wallMs - basis.wallMs - (now.atMs - basis.atMs) > SUSPENDED_MS;
+}
+
+function step(state: OwnLife, ...actions: LifeAction[]): LifeStep {
+  return { state, actions };
+}

@@ -1,0 +1,199 @@
+// Which programs that any member may run run here: when this node takes a lease, starts, stops and releases. It assumes that the reaper
+// starts a program only before the end of the lease, and kills it then (own-life.ts says when). Source: ADR 146.
+
+import { rendezvousOrder } from '../../domain/rendezvous.ts';
+import type { ProgramRow } from './rows.ts';
+
+/** Wait of each further rank before it takes a free program, in ms. */
+const RANK_MS = 1_000;
+/** A node that joins others takes no program of theirs in its first time, in ms. */
+const JOINED_MS = 15_000;
+/** Failed starts in a row after which the program is released. */
+const MAX_FAILED_STARTS = 3;
+
+export interface ProgramLease {
+  readonly row: ProgramRow;
+  /** When this node first saw that nobody holds this generation; undefined while one does. */
+  readonly freeSinceMs: number | undefined;
+  /**
+   * `taking` and `releasing`: an update is under way. `starting`, `running`: a process group may exist. `killing`: until none does.
+   * `stopping`: the same in steps, before the release.
+   */
+  readonly phase: 'none' | 'taking' | 'starting' | 'running' | 'killing' | 'stopping' | 'releasing';
+  /** Of the last start, which `started` and `gone` name: an answer about an earlier process group says nothing. */
+  readonly start: number;
+  /** In a row. */
+  readonly failedStarts: number;
+}
+
+export type ProgramLeases = ReadonlyMap<string, ProgramLease>;
+
+export type ProgramAction =
+  | {
+      readonly type: 'take';
+      readonly program: string;
+      readonly generation: number;
+      readonly life: string;
+    }
+  /** Through the reaper, which must know the group before the program runs. */
+  | { readonly type: 'start'; readonly program: string; readonly start: number }
+  /** In steps: calls wait as for a starting instance. */
+  | { readonly type: 'stopProgram'; readonly program: string }
+  | { readonly type: 'killProgram'; readonly program: string }
+  | {
+      readonly type: 'release';
+      readonly program: string;
+      readonly generation: number;
+      readonly life: string;
+      readonly failedOn: string | undefined;
+    };
+
+/** What the rules of programs need to know of the node and its members. */
+export interface LeaseView {
+  readonly node: string;
+  readonly life: string;
+  readonly hasLease: boolean;
+  readonly isDraining: boolean;
+  readonly joinedAtMs: number;
+  /** Ids of the live members that do not drain, with this node. */
+  readonly ready: readonly string[];
+  /** `ours`: the holder was a life of this node. */
+  readonly isFree: (holder: string) => 'no' | 'yes' | 'ours';
+}
+
+interface LeaseStep {
+  readonly lease: ProgramLease;
+  readonly actions: readonly ProgramAction[];
+}
+
+/** The row as it was just read. */
+export function readProgram(
+  lease: ProgramLease | undefined,
+  row: ProgramRow,
+  view: LeaseView,
+  atMs: number,
+): LeaseStep {
+  const before: ProgramLease = lease ?? {
+    row,
+    freeSinceMs: undefined,
+    phase: 'none',
+    start: 0,
+    failedStarts: 0,
+  };
+  if (row.generation < before.row.generation) return step(before); // read before an update that was answered already
+  const isFree = row.life === undefined || view.isFree(row.life) !== 'no';
+  const isSame = before.row.generation === row.generation && before.row.life === row.life;
+  const freeSinceMs = isFree ? (isSame ? (before.freeSinceMs ?? atMs) : atMs) : undefined;
+  const next = { ...before, row, freeSinceMs };
+  // A lease of a later generation, or none: what runs here has no lease.
+  if (row.life !== view.life && hasGroup(before)) return kill(next);
+  return tickProgram(next, view, atMs);
+}
+
+/** What is due now: a lease, a start, a stop or a release. */
+export function tickProgram(lease: ProgramLease, view: LeaseView, atMs: number): LeaseStep {
+  const { row, phase } = lease;
+  const { program } = row;
+  if (!view.hasLease) return step(lease);
+  const isHeld = row.life === view.life;
+  if (isHeld && view.isDraining && phase === 'running')
+    return step({ ...lease, phase: 'stopping' }, { type: 'stopProgram', program });
+  if (phase !== 'none') return step(lease);
+  if (isHeld) {
+    if (view.isDraining || lease.failedStarts >= MAX_FAILED_STARTS) return release(lease, view);
+    const start = lease.start + 1;
+    return step({ ...lease, phase: 'starting', start }, { type: 'start', program, start });
+  }
+  if (view.isDraining || !mayTake(lease, view, atMs)) return step(lease);
+  return step(
+    { ...lease, phase: 'taking', failedStarts: 0 },
+    { type: 'take', program, generation: row.generation, life: view.life },
+  );
+}
+
+/** The answer to `take`. `isOurs` is undefined when there was none in time: the next read tells. */
+export function hearTaken(
+  lease: ProgramLease,
+  generation: number,
+  isOurs: boolean | undefined,
+  view: LeaseView,
+  atMs: number,
+): LeaseStep {
+  if (lease.phase !== 'taking') return step(lease);
+  const idle: ProgramLease = { ...lease, phase: 'none', freeSinceMs: undefined };
+  if (!isOurs || lease.row.generation !== generation) return step(idle); // a read came first
+  const row = { ...lease.row, life: view.life, generation: generation + 1 };
+  return tickProgram({ ...idle, row }, view, atMs);
+}
+
+/** The answer to `release`, also when there was none in time: the next read tells. */
+export function hearReleased(lease: ProgramLease, isReleased: boolean): ProgramLease {
+  if (lease.phase !== 'releasing') return lease;
+  const row = isReleased ? { ...lease.row, life: undefined } : lease.row;
+  return { ...lease, row, phase: 'none', freeSinceMs: undefined };
+}
+
+/** The program answers. */
+export function hearStarted(lease: ProgramLease, start: number): ProgramLease {
+  return lease.phase === 'starting' && lease.start === start
+    ? { ...lease, phase: 'running', failedStarts: 0 }
+    : lease;
+}
+
+/** No process of the group of this start is left, or it never began. `isRefused`: by the policy of this node, which will not change. */
+export function hearGone(lease: ProgramLease, start: number, isRefused: boolean, view: LeaseView): LeaseStep {
+  if (!hasGroup(lease) || lease.start !== start) return step(lease);
+  const failedStarts = isRefused
+    ? MAX_FAILED_STARTS
+    : lease.phase === 'starting' && view.hasLease
+      ? lease.failedStarts + 1
+      : lease.failedStarts;
+  const idle: ProgramLease = { ...lease, phase: 'none', failedStarts };
+  const isHeld = lease.row.life === view.life && view.hasLease;
+  return isHeld && (lease.phase === 'stopping' || failedStarts >= MAX_FAILED_STARTS)
+    ? release(idle, view)
+    : step(idle);
+}
+
+/** The lease of the node ended: the groups are being killed. */
+export function killed(lease: ProgramLease): ProgramLease {
+  return hasGroup(lease) ? { ...lease, phase: 'killing' } : lease;
+}
+
+/** Time that passed says nothing: this node slept, or its database was away. */
+export function countAgain(lease: ProgramLease): ProgramLease {
+  return lease.freeSinceMs === undefined ? lease : { ...lease, freeSinceMs: undefined };
+}
+
+/** A process group may exist on this machine. */
+function hasGroup({ phase }: ProgramLease): boolean {
+  return phase === 'starting' || phase === 'running' || phase === 'killing' || phase === 'stopping';
+}
+
+function mayTake({ row, freeSinceMs }: ProgramLease, view: LeaseView, atMs: number): boolean {
+  if (freeSinceMs === undefined) return false;
+  if (row.failedOn.includes(view.node)) return false;
+  if (row.life !== undefined && view.isFree(row.life) === 'ours') return true;
+  if (view.ready.length > 1 && atMs - view.joinedAtMs < JOINED_MS) return false;
+  const able = view.ready.filter((node) => !row.failedOn.includes(node));
+  const rank = rendezvousOrder(row.program, able).indexOf(view.node);
+  return atMs - freeSinceMs >= rank * RANK_MS;
+}
+
+function release(lease: ProgramLease, view: LeaseView): LeaseStep {
+  const { program, generation } = lease.row;
+  const failedOn = lease.failedStarts >= MAX_FAILED_STARTS ? view.node : undefined;
+  return step(
+    { ...lease, phase: 'releasing' },
+    { type: 'release', program, generation, life: view.life, failedOn },
+  );
+}
+
+function kill(lease: ProgramLease): LeaseStep {
+  if (lease.phase === 'killing') return step(lease);
+  return step({ ...lease, phase: 'killing' }, { type: 'killProgram', program: lease.row.program });
+}
+
+function step(lease: ProgramLease, ...actions: ProgramAction[]): LeaseStep {
+  return { lease, actions };
+}

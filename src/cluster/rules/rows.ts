@@ -1,0 +1,61 @@
+// The rows that members share, as the rules see them: lives, programs, sessions. Every change of a row is a conditional update that
+// names the life, and the counter or generation, that was read. Source: ADR 146.
+
+/** One start of a node. Its row stays when the life has ended. */
+export interface LifeRow {
+  readonly life: string;
+  readonly node: string;
+  /** Each heartbeat adds one. */
+  readonly counter: number;
+  /** The lives that this member had to reckon with at its last read before the heartbeat, without its own. */
+  readonly sees: readonly string[];
+  readonly isDraining: boolean;
+  /** The life before, of the same node, was ended because its connections were refused. */
+  readonly followsRefusal: boolean;
+  readonly end: LifeEnd | undefined;
+}
+
+export interface LifeEnd {
+  /**
+   * `refused`: its address refused connections. `expired`: no heartbeat. `restarted`: its process is gone, says the next start of the node.
+   * `stopped`: it ended itself.
+   */
+  readonly cause: 'refused' | 'expired' | 'restarted' | 'stopped';
+  /** What others may claim. `all`: no process group of its `any` programs exists any more. */
+  readonly frees: 'sessions' | 'all';
+}
+
+/** The lease of one program that any member may run. */
+export interface ProgramRow {
+  readonly program: string;
+  /** The holder; undefined while there is none. */
+  readonly life: string | undefined;
+  /** Each lease adds one, so that a late update for an earlier lease changes nothing. */
+  readonly generation: number;
+  /** Ids of the nodes that could not start it. */
+  readonly failedOn: readonly string[];
+}
+
+/** What decides about the owner of a session. */
+export interface SessionRow {
+  readonly session: string;
+  /** The owner; undefined when it released the session. */
+  readonly life: string | undefined;
+  /** Each claim adds one. */
+  readonly generation: number;
+  /** A call that is not safe to repeat may have left for a backend. */
+  readonly isUnsafe: boolean;
+}
+
+/** The store contents that a member reads at once: programs before lives, so that the life of a holder is there. */
+export interface SharedRows {
+  readonly programs: readonly ProgramRow[];
+  readonly lives: readonly LifeRow[];
+}
+
+/** A moment by both clocks of this machine: their difference shows whether the machine was suspended. */
+export interface Moment {
+  /** Monotonic. */
+  readonly atMs: number;
+  readonly wallMs: number;
+}

@@ -1,0 +1,69 @@
+// The conditional updates, as functions: the stored row and what the update names, to the new row, or undefined where the update changes
+// nothing. Each names what was read, so that an update that comes late, or twice, changes nothing. Source: ADR 146.
+
+import type { LifeEnd, LifeRow, ProgramRow, SessionRow } from './rows.ts';
+
+/** A heartbeat. An ended life has none. */
+export function beaten(
+  stored: LifeRow | undefined,
+  { sees, isDraining }: Pick<LifeRow, 'sees' | 'isDraining'>,
+): LifeRow | undefined {
+  if (stored === undefined || stored.end !== undefined) return undefined;
+  return { ...stored, counter: stored.counter + 1, sees, isDraining };
+}
+
+/** The end of a life, or the end of its programs after that of its sessions. `counter`: as read; undefined for the own life. */
+export function ended(
+  stored: LifeRow | undefined,
+  counter: number | undefined,
+  end: LifeEnd,
+): LifeRow | undefined {
+  if (stored === undefined || stored.end?.frees === 'all') return undefined;
+  if (counter !== undefined && stored.counter !== counter) return undefined;
+  if (stored.end !== undefined && end.frees === 'sessions') return undefined;
+  return { ...stored, end };
+}
+
+/** The lease of a program that `generation` found free, for `life`. */
+export function taken(
+  stored: ProgramRow | undefined,
+  generation: number,
+  life: string,
+): ProgramRow | undefined {
+  if (stored?.generation !== generation) return undefined;
+  return { ...stored, life, generation: generation + 1 };
+}
+
+/** No holder. The generation stays: the next lease adds one. `failedOn`: the node that cannot start it. */
+export function released(
+  stored: ProgramRow | undefined,
+  generation: number,
+  life: string,
+  failedOn: string | undefined,
+): ProgramRow | undefined {
+  if (stored?.generation !== generation || stored.life !== life) return undefined;
+  const { failedOn: before } = stored;
+  const marks = failedOn === undefined || before.includes(failedOn) ? before : [...before, failedOn];
+  return { ...stored, life: undefined, failedOn: marks };
+}
+
+/** A claim of a session by `life`. The mark `unsafe` is part of what was read: a call may have left since. */
+export function claimed(
+  stored: SessionRow | undefined,
+  read: SessionRow,
+  life: string,
+): SessionRow | undefined {
+  if (stored === undefined || stored.life !== read.life) return undefined;
+  if (stored.generation !== read.generation || stored.isUnsafe !== read.isUnsafe) return undefined;
+  return { ...stored, life, generation: read.generation + 1 };
+}
+
+/** The mark `unsafe`, set by `life`. If it changes nothing, another life owns the session: the call is forwarded, not sent. */
+export function fenced(
+  stored: SessionRow | undefined,
+  generation: number,
+  life: string,
+): SessionRow | undefined {
+  if (stored?.generation !== generation || stored.life !== life) return undefined;
+  return { ...stored, isUnsafe: true };
+}
