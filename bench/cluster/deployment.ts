@@ -16,6 +16,7 @@ import { listening, type Started, startNode } from '../children.ts';
 import { ask, programPath } from '../gateway.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { type CarriedOut, nowMs, type ProgramLife } from './history.ts';
+import { Relay } from './relay.ts';
 
 type DatabaseName = 'SQLite' | 'PostgreSQL';
 
@@ -30,13 +31,22 @@ const STOP_MS = 60_000;
 export class Node {
   readonly id: string;
   readonly port: number;
+  /** Between it and the database; undefined for a file. */
+  readonly database: Relay | undefined;
   readonly #environment: Readonly<Record<string, string>>;
   readonly #folder: string;
   #running: Started | undefined;
 
-  constructor(id: string, port: number, folder: string, environment: Readonly<Record<string, string>>) {
+  constructor(
+    id: string,
+    port: number,
+    folder: string,
+    environment: Readonly<Record<string, string>>,
+    database?: Relay,
+  ) {
     this.id = id;
     this.port = port;
+    this.database = database;
     this.#folder = folder;
     this.#environment = { ...environment, GATEWAY_NODE_ID: id };
   }
@@ -124,7 +134,12 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     };
     const names = Array.from({ length: options.nodes }, (_, index) => 'abcdefgh'[index] ?? `node-${index}`);
     const nodes: Node[] = [];
-    for (const name of names) nodes.push(new Node(name, await freePort(), folder, environment));
+    for (const name of names) {
+      const relay = options.database === 'SQLite' ? undefined : await relayTo(database.url);
+      const own = relay === undefined ? {} : { GATEWAY_DATABASE_URL: throughRelay(database.url, relay) };
+      nodes.push(new Node(name, await freePort(), folder, { ...environment, ...own }, relay));
+      closing.push(() => relay?.refuse());
+    }
     for (const node of nodes) closing.push(() => node.stop());
     for (const node of nodes) await node.start();
 
@@ -189,6 +204,19 @@ async function openDatabase(
   const server = await postgresql();
   if (server.url === undefined) throw new Error(`no PostgreSQL: ${server.skip}`);
   return freshDatabase(server);
+}
+
+async function relayTo(url: string): Promise<Relay> {
+  const { hostname, port } = new URL(url);
+  const relay = new Relay({ host: hostname || '127.0.0.1', port: Number(port || 5432) });
+  await relay.pass();
+  return relay;
+}
+
+function throughRelay(url: string, { port }: Relay): string {
+  const own = new URL(url);
+  own.host = `127.0.0.1:${port}`;
+  return own.href;
 }
 
 /** A free port that a node keeps through its restarts. */

@@ -99,6 +99,39 @@ export const FAULTS: readonly Fault[] = [
     isQuick: false,
     disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => frozen(nodes.at(-1), 15_000)),
   },
+  {
+    name: 'slow',
+    what: 'three nodes on PostgreSQL: one stands still for 3 s every 10 s',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    bars: { firstAnswerMs: [4_000, 5_000] },
+    isQuick: false,
+    disturb: (run) => repeatedly(run, 7_000, ({ deployment: { nodes } }) => frozen(nodes.at(-1), 3_000)),
+  },
+  {
+    name: 'database',
+    what: 'three nodes on PostgreSQL: the database refuses connections for 20 s',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern],
+    bars: { firstAnswerMs: [2_000, 5_000] },
+    isQuick: false,
+    disturb: (run) => repeatedly(run, 5_000, (one) => withoutDatabase(one, 20_000)),
+  },
+  {
+    name: 'cut off',
+    what: 'three nodes on PostgreSQL: one gets no bytes from the database for 20 s',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern],
+    bars: { firstAnswerMs: [15_000, 15_000] },
+    isQuick: false,
+    disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => cutOff(nodes.at(-1), 20_000)),
+  },
 ];
 
 /** Disturbs after a pause of about this time, and again, until the time is over. */
@@ -138,6 +171,29 @@ async function frozen(node: Node | undefined, ms: number): Promise<Disturbance> 
   return { what: `SIGSTOP of ${one.id}`, fromMs, untilMs, servedMs: untilMs, backMs: untilMs };
 }
 
+/** No call may fail: this fault has no length, so that it excuses nothing. */
+async function withoutDatabase({ deployment: { nodes } }: Run, ms: number): Promise<Disturbance> {
+  const relays = nodes.flatMap(({ database }) => database ?? []);
+  for (const relay of relays) relay.refuse();
+  await delay(ms);
+  for (const relay of relays) await relay.pass();
+  return momentary('the database refuses connections');
+}
+
+async function cutOff(node: Node | undefined, ms: number): Promise<Disturbance> {
+  const { id, database } = present(node);
+  database?.hold();
+  await delay(ms);
+  await database?.pass();
+  return momentary(`${id} is cut off from the database`);
+}
+
+/** A fault that excuses no call in flight. */
+function momentary(what: string): Disturbance {
+  const untilMs = nowMs();
+  return { what, fromMs: untilMs, untilMs, servedMs: untilMs, backMs: untilMs };
+}
+
 /** What Kubernetes does: no new requests to the pod, a pause, SIGTERM, a new one that is ready. No call may fail. */
 async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readonly Disturbance[]> {
   const disturbances: Disturbance[] = [];
@@ -146,15 +202,7 @@ async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readon
     balancer.takeOut(node.port);
     await delay(1_000);
     await node.stop();
-    // Of no length: nothing that was in flight is excused.
-    const untilMs = nowMs();
-    disturbances.push({
-      what: `restart of ${node.id}`,
-      fromMs: untilMs,
-      untilMs,
-      servedMs: untilMs,
-      backMs: untilMs,
-    });
+    disturbances.push(momentary(`restart of ${node.id}`));
     await node.start();
     balancer.putBack(node.port);
   }
