@@ -120,8 +120,9 @@ rendered('agree with the settings, the routes and the metrics of the gateway', a
   for (const objects of await Promise.all(['base', ...OVERLAYS].map(render))) {
     const { spec, gateway } = gatewayOf(objects);
     const names = list(gateway.env).map(({ name }) => String(name));
+    // The address of the pod is the default of a setting.
     assert.equal(
-      names.filter((name) => !variables.includes(name)),
+      names.filter((name) => !variables.includes(name) && name !== 'POD_IP'),
       [],
     );
     const paths = ['startupProbe', 'livenessProbe', 'readinessProbe'].map((probe) => {
@@ -134,6 +135,8 @@ rendered('agree with the settings, the routes and the metrics of the gateway', a
       assert.ok(ROUTES.some((route) => route.method === 'GET' && route.path === path));
     const { containerPort } = list(gateway.ports).find(({ name }) => name === 'http') ?? {};
     assert.is(environmentOf(gateway).GATEWAY_PORT, String(containerPort));
+    const peer = list(gateway.ports).find(({ name }) => name === 'peer');
+    assert.is(environmentOf(gateway).GATEWAY_CLUSTER_LISTEN, String(peer?.containerPort));
     // The stop: the wait for the proxies, the delay, the calls in flight, and the steps that end programs.
     const { seconds } = at(gateway, 'lifecycle', 'preStop', 'sleep');
     const { GATEWAY_SHUTDOWN_DELAY } = environmentOf(gateway);
@@ -168,6 +171,16 @@ rendered('contain no credential, and name the keys of the Secret that the guide 
       assert.ok(created.includes(value.split('/').at(-1)), value);
     }
   }
+});
+
+rendered('open the public port to all, and the port for other gateways only to them', async () => {
+  const [policy = {}] = of(await render('base'), 'NetworkPolicy');
+  const { podSelector, policyTypes, ingress } = at(policy, 'spec');
+  assert.equal(policyTypes, ['Ingress']);
+  assert.equal(ingress, [
+    { ports: [{ port: 'http', protocol: 'TCP' }] },
+    { from: [{ podSelector }], ports: [{ port: 'peer', protocol: 'TCP' }] },
+  ]);
 });
 
 rendered('replace pods one at a time, without privileges and without a writable image', async () => {
@@ -205,14 +218,19 @@ serves('describe gateways that start at once on an empty database, and serve a c
     name,
     value.replace('/run/secrets/stagedoor', folder('secrets')),
   ]);
-  const env = { ...AS_IT_COMES, MCP_GATEWAY_HOST: '', GATEWAY_HOST: '', ...Object.fromEntries(written) };
+  const env = {
+    ...{ ...AS_IT_COMES, MCP_GATEWAY_HOST: '', GATEWAY_HOST: '' },
+    ...Object.fromEntries(written),
+    // Here all three have one address.
+    ...{ GATEWAY_CLUSTER_LISTEN: '', GATEWAY_SHUTDOWN_DELAY: '0' },
+  };
   const programs: Program[] = [];
   try {
     for (const name of ['stagedoor-1', 'stagedoor-2', 'stagedoor-3']) {
       const port = String(await freePort());
       programs.push(
         new Program(['gateway', 'start'], {
-          env: { ...env, GATEWAY_NODE_ID: name, GATEWAY_PORT: port, GATEWAY_SHUTDOWN_DELAY: '0' },
+          env: { ...env, GATEWAY_NODE_ID: name, GATEWAY_PORT: port },
         }),
       );
     }
