@@ -120,7 +120,7 @@ const TABLE: readonly Row[] = [
   [['its instance is deregistered'], MODERN_BOTH, ['auto'], LATE, undefined, 'instance_gone'],
   // A gateway that stops accepts no new request: no next round, and no retry.
   [STOPS, ROUNDS, EACH, 0, 'SHUTTING_DOWN', 'SHUTTING_DOWN'],
-  [STOPS, MODERN_TO_LEGACY, ['auto'], 0, undefined, 'call_not_here'],
+  [STOPS, MODERN_TO_LEGACY, ['auto'], 0, undefined, 'call_lost'],
   // A call in flight, which only needs its answer, has the grace time.
   [['the gateway stops'], LEGACY_BOTH, EACH, 24_000, undefined, 'done by a'],
   [['the gateway stops'], LEGACY_BOTH, EACH, 26_000, GONE, GONE],
@@ -264,7 +264,7 @@ test('at /mcp, a call keeps its reservation, and fails when that is lost', async
 });
 
 for (const [what, act, seen] of [
-  ['its owner may no longer use it', () => harness.changedCallers$.next('ann'), 'call_not_here'],
+  ['its owner may no longer use it', () => harness.changedCallers$.next('ann'), 'call_lost'],
   ['its hard maximum is over', () => pass(LIMITS.callMaximumMs), 'BACKEND_TIMEOUT'],
   ['its instance has just died', () => harness.inner.backend('a').disconnect(), 'BACKEND_UNAVAILABLE'],
 ] as const) {
@@ -291,7 +291,7 @@ test('without a session, a call is continued once, and only by its owner', async
   await thief.reply();
   assert.is(thief.seen, 'invalid_request_state');
   await Promise.all([mine.reply(), mine.reply()]);
-  assert.equal(mine.allSeen, ['done by a', 'call_not_here']);
+  assert.equal(mine.allSeen, ['done by a', 'call_lost']);
   await theirs.reply();
   assert.is(theirs.seen, 'done by a');
   await nothingIsLeft();

@@ -84,7 +84,7 @@ export class Mcp {
     this.#deps = deps;
     this.withheld = new WithheldItems(deps.emit);
     this.sessions = new ClientSessions({ ...deps, maxSessions, idleMs, share });
-    this.#parked = new ParkedCalls(scheduler, deps.heldQuestions, deps);
+    this.#parked = new ParkedCalls(scheduler, deps.heldQuestions, deps, () => this.sessions.newId());
     const pool = new StatelessPool(declarations, scheduler);
     this.#pool = pool;
     this.#actors = {

@@ -59,7 +59,7 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
         response.end();
         settle();
       },
-      failed: (error) => stop(error, false),
+      failed: (error) => stop(reply.failure(error), false),
     };
     const forwarding = reply.forward(answer);
     const revoke = (reason: GatewayError): void => {

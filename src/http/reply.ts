@@ -69,8 +69,11 @@ interface StreamReply {
 
 export interface McpEndpointReply {
   readonly kind: 'mcp';
-  /** Writes its answer itself, now or later: one body, none, or an event stream. An error before that is answered. */
-  readonly serve: (reply: McpReply) => void | Promise<void>;
+  /**
+   * Writes its answer itself, now or later: one body, none, or an event stream. An error before that is answered. `relay` writes the
+   * answer of another node instead.
+   */
+  readonly serve: (reply: McpReply, relay: (answer: ForwardReply) => Promise<void>) => void | Promise<void>;
 }
 
 /** The answer of another node, which owns the session of the request. */
@@ -80,6 +83,8 @@ export interface ForwardReply {
   readonly forward: (answer: ForwardedAnswer) => Forwarding;
   /** See HttpRequest.onLost. */
   readonly onLost: (listener: (reason: Error) => void) => void;
+  /** The failure of the forwarding as the error of the answer. */
+  readonly failure: (error: GatewayError) => Error;
   /** Counts the request when its owner refuses it, unless it is counted. */
   readonly countRefusal: () => void | Promise<void>;
 }

@@ -30,6 +30,11 @@ export interface McpRequest {
    * Undefined for a small body, which is not counted.
    */
   readonly holdBody?: (() => () => void) | undefined;
+  /**
+   * Passes the request to the node that made this id, of a session or a parked call, and its answer to the client. Undefined when that is
+   * this node; false when no node has it. Rejects with NODE_UNAVAILABLE.
+   */
+  readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
   /** Throws QUEUE_FULL while requests and waiting messages of the caller hold all the memory that they may. */
   requireRoom(): void;
   /** Opens the report of one request of its message, or of a batch. */

@@ -109,9 +109,8 @@ const capabilities = { elicitation: {}, roots: {} };
 /** The answer to the retry of a call that is not parked here. */
 const NOT_HERE = {
   code: -32602,
-  message:
-    'No call waits for these answers on this node: it has continued or ended, or it waits on another node.',
-  data: { reason: 'call_not_here' },
+  message: 'No call waits for these answers: it has continued or ended, or its node has stopped.',
+  data: { reason: 'call_lost' },
 };
 
 /** Answers to both questions of a parked call. */

@@ -19,7 +19,16 @@ import { Wire } from '../../helpers/mcp-wire.ts';
 import { startRoundRobin } from '../../helpers/round-robin.ts';
 import { freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { accepted, capabilities, isServed, nodeEnv } from './mcp-nodes.ts';
+import {
+  ASKED,
+  accepted,
+  askOnce,
+  capabilities,
+  isServed,
+  nodeEnv,
+  refusalOf,
+  retryOf,
+} from './mcp-nodes.ts';
 
 const server = await postgresql();
 const test = suite('journey: sessions of two nodes behind a plain load balancer', { timeoutMs: 120_000 });
@@ -144,6 +153,18 @@ onPostgresql('a call is cancelled at the owner by a message through another node
   call.catch(() => undefined);
   assert.is(await client.close(), 200);
 });
+
+onPostgresql(
+  'a call without a session that waits for its client goes on at the node where it waits',
+  async () => {
+    const first = await askOnce({ wire: onlyA }, '/mcp/legacy', options, 'tools/call', ASKED);
+    const retry = retryOf(ASKED, first, accepted);
+    const second = await askOnce({ wire: onlyB }, '/mcp/legacy', options, 'tools/call', retry);
+    assert.match(textOf(second), 'ada');
+    const again = await askOnce({ wire: onlyB }, '/mcp/legacy', options, 'tools/call', retry);
+    assert.equal(refusalOf(again), [200, -32602, 'call_lost']);
+  },
+);
 
 onPostgresql('arguments and results of some MiB cross', async () => {
   const client = await LegacyClient.open(onlyA, '/mcp/local', options);

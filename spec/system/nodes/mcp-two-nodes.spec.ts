@@ -123,7 +123,7 @@ onPostgresql('clients lose what a killed node held open, and continue at the oth
     const goesOn = await askOnce(b, '/mcp/modern', options, 'tools/call', retryOf(STATEFUL, asked, accepted));
     assert.is(textOf(goesOn), 'state-ok');
     const lost = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, parked, accepted));
-    assert.equal(refusalOf(lost), [200, -32602, 'call_not_here']);
+    assert.equal(refusalOf(lost), [200, -32602, 'call_lost']);
     const again = await askOnce(b, '/mcp/legacy', options, 'tools/call', ASKED);
     const done = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, again, accepted));
     assert.match(textOf(done), 'ada');

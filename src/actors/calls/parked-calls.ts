@@ -5,7 +5,6 @@
 //                           └ the exchange ends, at its deadline at the latest ──► kept for the client for 10 min; no longer counted
 //                             as a call that waits
 
-import { randomBytes } from 'node:crypto';
 import { Observable, type Subscriber, Subscription } from 'rxjs';
 import type { ClientQuestion, ClientReply, ServerRequest } from '../../domain/client.ts';
 import { type Clock, spreadClock } from '../../domain/clock.ts';
@@ -15,13 +14,11 @@ import { type Answer, type FinalEvent, isFinal } from '../../domain/exchange.ts'
 import { HeldBytes, type Holding, memoryOf, OwnerShares } from '../../domain/held-bytes.ts';
 import { type JsonObject, valuesIn } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
+import { newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { parkingRefusal } from '../instances/call-counter.ts';
 import { MessageBuffer } from '../message-buffer.ts';
-
-/** Random bytes of an id, 144 bits: the owner of a call resumes it by its id. */
-const ID_BYTES = 18;
 
 export interface CallOwner {
   readonly id: string;
@@ -30,6 +27,7 @@ export interface CallOwner {
 export class ParkedCalls {
   readonly #scheduler: TaskScheduler;
   readonly #alarm: Clock['alarm'];
+  readonly #newId: () => string;
   readonly #calls = new Map<string, ParkedCall>();
   readonly #shares = new OwnerShares(LIMITS.parkedCalls);
   /** Calls whose exchange has ended, until their clients return. */
@@ -37,12 +35,17 @@ export class ParkedCalls {
   readonly #held: HeldBytes;
   #isDismissed = false;
 
-  /** `scheduler`: spreads the end of many calls. `held` counts their open questions and results. */
+  /**
+   * `scheduler`: spreads the end of many calls. `held` counts their open questions and results. `newId` makes the id by which its owner
+   * resumes a call: it begins with the life of this node, as that of a session.
+   */
   constructor(
     scheduler = new TaskScheduler(),
     held = new HeldBytes(UNBOUNDED),
-    { alarm } = spreadClock(scheduler),
+    { alarm }: Pick<Clock, 'alarm'> = spreadClock(scheduler),
+    newId = idsOf(newLife()),
   ) {
+    this.#newId = newId;
     this.#scheduler = scheduler;
     this.#held = held;
     this.#alarm = alarm;
@@ -125,7 +128,7 @@ export class ParkedCalls {
   }
 
   #park(owner: CallOwner, call: string, source: Subscription, subscriber: CallSubscriber): ParkedCall {
-    const id = randomBytes(ID_BYTES).toString('base64url');
+    const id = this.#newId();
     let shares = this.#shares;
     const gone = () => {
       if (this.#calls.delete(id)) shares.release(owner.id);
@@ -152,6 +155,10 @@ export class ParkedCalls {
     const ended = [...this.#calls.values()].filter(({ hasEnded }) => hasEnded);
     ended.find((parked) => !isShareFull || parked.ownerId === ownerId)?.cancel();
   }
+}
+
+function idsOf(life: string): () => string {
+  return () => newSessionId(life);
 }
 
 const UNBOUNDED = { totalBytes: Number.POSITIVE_INFINITY, ownerBytes: Number.POSITIVE_INFINITY };

@@ -57,7 +57,8 @@ function inputOf(context: RouteContext, request: HttpRequest): RawInput {
 
 function write(context: HttpContext, reply: Reply, streams: EventStreams): Promise<void> | void {
   if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
-  if (reply.kind === 'mcp') return reply.serve(new HttpMcpReply(context, streams));
+  if (reply.kind === 'mcp')
+    return reply.serve(new HttpMcpReply(context, streams), (answer) => relay(context, answer, streams));
   if (reply.kind === 'forward') return relay(context, reply, streams);
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   respond(context, reply);

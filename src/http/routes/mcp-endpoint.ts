@@ -3,6 +3,7 @@
 
 import Type, { type TObject } from 'typebox';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import type { SessionOwner } from '../../domain/forwarding.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
@@ -208,28 +209,41 @@ function serve(
   services: Services,
   { isSse = false } = {},
 ): Reply | Promise<Reply> {
+  const { owners, auth } = services;
   const connection = method === 'POST' ? connectionOf(input.query, isSse) : undefined;
-  const here = () => serveHere(method, input, services, isSse, connection);
-  const sessionId = connection ?? headerOf(input.request.headers, 'mcp-session-id');
-  if (services.owners === undefined || sessionId === undefined) return here();
-  return whenKnown(services.owners.ownerOf(sessionId), (owner) =>
-    owner === undefined ? here() : forward(owner, method, input, services.auth),
+  const sessionId = connection ?? (owners && headerOf(input.request.headers, 'mcp-session-id'));
+  const owner = sessionId === undefined ? undefined : owners?.ownerOf(sessionId);
+  if (owner === undefined) return serveHere(method, input, services, isSse, connection);
+  return whenKnown(owner, (found) =>
+    found === undefined
+      ? serveHere(method, input, services, isSse, connection)
+      : forward(found, method, input, auth),
   );
 }
 
 function serveHere(
   method: McpMethod,
-  { params, body, request, principal }: McpInput,
-  { gateway, mcp, auth }: Services,
+  input: McpInput,
+  { gateway, mcp, auth, owners }: Services,
   isSse: boolean,
   sseConnection: string | undefined,
 ): McpEndpointReply {
+  const { params, body, request, principal } = input;
   const { template }: { readonly template?: unknown } = Object(params);
   const name = typeof template === 'string' ? template : undefined;
   const messagesPath = name === undefined ? '/mcp' : `/mcp/${name}/messages`;
   return {
     kind: 'mcp',
-    serve: (reply) => {
+    serve: (reply, relay) => {
+      // Its requests are counted when it is known that they have to be forwarded.
+      const toOwner = async (owner: SessionOwner | undefined): Promise<boolean> => {
+        if (owner !== undefined) await relay(forwardReply(owner, method, input, auth));
+        return owner !== undefined;
+      };
+      const forward = (id: string): Promise<boolean> | undefined => {
+        const owner = owners?.ownerOf(id);
+        return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
+      };
       const served = () =>
         mcp.handle(
           {
@@ -242,6 +256,7 @@ function serveHere(
             holdBody: request.holdBody,
             ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
             ...(sseConnection === undefined ? {} : { sseConnection }),
+            ...(owners === undefined ? {} : { forward }),
             requireRoom: () => {
               if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
             },
@@ -259,24 +274,44 @@ function serveHere(
 function forward(
   owner: SessionOwner,
   method: McpMethod,
+  input: McpInput,
+  auth: Services['auth'],
+): Reply | Promise<Reply> {
+  const reply = forwardReply(owner, method, input, auth);
+  if (method !== 'POST') return reply;
+  const { body, request } = input;
+  const count = (requests: number) => request.consume(auth.limiter, requests);
+  return countingRefusals(
+    () => {
+      const messages = messagesIn(Buffer.isBuffer(body) ? body : NO_BYTES);
+      const counted = countedRequests(messages);
+      const [first] = messages.length === 1 ? messages : [];
+      const id = first?.kind === 'request' ? first.id : null;
+      return whenKnown(counted === 0 ? undefined : count(counted), () => ({
+        ...reply,
+        failure: (error: GatewayError) => rpcFailureOf(error, id),
+      }));
+    },
+    () => count(1),
+  );
+}
+
+function forwardReply(
+  owner: SessionOwner,
+  method: McpMethod,
   { body: given, request, principal }: McpInput,
   { limiter }: Services['auth'],
-): Reply | Promise<Reply> {
+): ForwardReply {
   const body = Buffer.isBuffer(given) ? given : NO_BYTES;
-  const countRefusal = () => request.consume(limiter, 1);
   const { id: requestId, address, target, headers } = request;
   const caller = { principal, requestId, address };
-  const reply: ForwardReply = {
+  return {
     kind: 'forward',
     forward: (answer) => owner.forward({ caller, method, target, headers, body }, answer),
     onLost: (listener) => request.onLost(listener),
-    countRefusal: () => (method === 'POST' ? countRefusal() : undefined),
+    countRefusal: () => (method === 'POST' ? request.consume(limiter, 1) : undefined),
+    failure: (error) => error,
   };
-  if (method !== 'POST') return reply;
-  return countingRefusals(() => {
-    const counted = countedRequests(messagesIn(body));
-    return whenKnown(counted === 0 ? undefined : request.consume(limiter, counted), () => reply);
-  }, countRefusal);
 }
 
 /**

@@ -111,12 +111,24 @@ export class ModernEndpoint {
           this.#listens.open(call, reply, commonCapabilities(call.backends.peers(call.owner)), infoFor(call)),
         );
       default: {
-        const report = request.report(call);
-        const exchange = new ModernCall(call, report, reply, this.#deps);
-        exchange.start(this.#answers(call, request, report), this.#deps.alarm);
-        if (!exchange.isOver) reply.onGone(() => exchange.cancel());
+        const parkedId = request.forward === undefined ? undefined : this.#deps.routing.parkedIdOf(call);
+        const forwarded = parkedId === undefined ? undefined : request.forward?.(parkedId);
+        if (forwarded === undefined) return this.#begin(call, request, reply);
+        const otherwise = (isForwarded: boolean): void => {
+          if (!isForwarded) this.#begin(call, request, reply);
+        };
+        return forwarded.then(otherwise).catch((thrown: unknown) => {
+          throw rpcFailureOf(thrown, call.id);
+        });
       }
     }
+  }
+
+  #begin(call: ModernRequest, request: McpRequest, reply: McpReply): void {
+    const report = request.report(call);
+    const exchange = new ModernCall(call, report, reply, this.#deps);
+    exchange.start(this.#answers(call, request, report), this.#deps.alarm);
+    if (!exchange.isOver) reply.onGone(() => exchange.cancel());
   }
 
   #discover({ backends, owner, template }: ModernRequest): JsonObject {
@@ -134,7 +146,7 @@ export class ModernEndpoint {
     const route = routing.route(call);
     if (route !== undefined && 'parkedId' in route) {
       const resumed = parked.resume(route.parkedId, owner, method, route.replies);
-      if (resumed === undefined) throw invalidParams(CALL_NOT_HERE, { reason: 'call_not_here' });
+      if (resumed === undefined) throw invalidParams(CALL_LOST, { reason: 'call_lost' });
       return resumed;
     }
     const request = {
@@ -160,6 +172,5 @@ function started({ backends, owner, id }: ModernRequest, answer: () => void): vo
       });
 }
 
-/** The refusal of answers to a call that is not parked here, although the state is valid. */
-const CALL_NOT_HERE =
-  'No call waits for these answers on this node: it has continued or ended, or it waits on another node.';
+/** The refusal of answers to a call that is not parked, although the state is valid. */
+const CALL_LOST = 'No call waits for these answers: it has continued or ended, or its node has stopped.';

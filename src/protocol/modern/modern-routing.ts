@@ -42,6 +42,14 @@ export class ModernRouting {
     return isTaskMethod(method) && isTaskId(params.taskId) ? this.#byTask(call, params.taskId) : undefined;
   }
 
+  /** The id of the parked call that a request continues, if it does. */
+  parkedIdOf({ method, params, ...call }: ModernRequest): string | undefined {
+    const { requestState } = params;
+    if (typeof requestState !== 'string' || !hasRounds(method)) return undefined;
+    const content = this.#cipher.decrypt(requestState, callKey({ method, params, ...call }));
+    return typeof content?.p === 'string' ? content.p : undefined;
+  }
+
   /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
   learnTask(call: ModernRequest, result: JsonText, instanceId: string): void {
     if (call.method === 'tools/call') this.#tasks.learn(call, result, instanceId);
