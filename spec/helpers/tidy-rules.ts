@@ -21,6 +21,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/registry/follower.ts',
   // Times in answers, samples and traces.
   'src/actors/sessions/client-sessions.ts',
+  'src/actors/sessions/session-keeper.ts',
   'src/actors/instances/instance-ref.ts',
   'src/http/routes/health.ts',
   'src/metrics/samples.ts',

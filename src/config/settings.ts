@@ -319,6 +319,12 @@ export const SETTINGS = {
   }),
   /** Where the other gateways on the same database reach this one. */
   cluster: {
+    recover: setting({
+      key: 'cluster.recover',
+      kind: types.boolean,
+      default: true,
+      doc: 'MCP sessions of clients outlive a restart or a crash of the gateway; not with a database in memory. See docs/guides/session-recovery.md.',
+    }),
     listen: setting({
       key: 'cluster.listen',
       kind: types.listenAddress,

@@ -29,6 +29,7 @@ const LONGEST_IDLE_MS = 604_800_000;
 const SESSIONS = {
   max: wholeNumber(1, 1_000_000),
   idleMs: milliseconds(1, LONGEST_IDLE_MS),
+  recover: Type.Boolean(),
   processes: wholeNumber(1, 10_000),
   share: Type.Number({ exclusiveMinimum: 0, maximum: 1 }),
 } satisfies Record<keyof Required<GatewayOptions>['sessions'], TSchema>;

@@ -6,6 +6,7 @@ import { RetryBudget } from '../actors/calls/retry.ts';
 import type { EventBus } from '../actors/event-bus.ts';
 import { Fleet } from '../actors/fleet.ts';
 import { Metrics } from '../actors/metrics.ts';
+import { SessionKeeper } from '../actors/sessions/session-keeper.ts';
 import { DEFAULT_POLICY } from '../balancing/policy.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
@@ -13,6 +14,7 @@ import { spreadClock } from '../domain/clock.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { ByteBudget, HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
+import { newLife } from '../domain/life.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
@@ -86,9 +88,17 @@ export function composeGateway(
   const deps = { fleet, budget: new RetryBudget(now), scheduler, emit, isAccepting, trace, ...clock };
   const dispatcher = new Dispatcher({ ...deps, maxCallMs: options.maxCallMs });
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
+  const life = newLife();
+  const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
+  const keeper =
+    recover && nodeId !== undefined && store.kind !== 'memory'
+      ? new SessionKeeper({ store: store.sessions, node: nodeId, life, clock, maxSessions, idleMs })
+      : undefined;
   const mcp = new Mcp({
     ...deps,
     ...options,
+    life,
+    keeper,
     recovered$,
     bufferedBytes,
     declarations,
@@ -98,7 +108,7 @@ export function composeGateway(
   const metrics = new Metrics(events$, (template) => fleet.has(template), clock);
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ openTransport, registry, ...clock });
-  const parts = { fleet, registry, dispatcher, mcp, metrics, sync, tests, tracing, requestBytes };
+  const parts = { fleet, registry, dispatcher, mcp, keeper, metrics, sync, tests, tracing, requestBytes };
   return { ...parts, clock, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
 }
 

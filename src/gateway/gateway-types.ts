@@ -53,9 +53,14 @@ export interface GatewayOptions {
   /** Longest wait for calls in flight when the gateway closes, in ms. Default 25 000. */
   readonly graceMs?: number;
   /** Sessions of MCP clients. `max`: most at a time, of all templates. `idleMs`: a session without a message and without an
-   *  open stream ends after it. The others bound the processes of single clients. Defaults: LIMITS.sessions,
+   *  open stream ends after it. `recover`: sessions outlive the gateway in a store with a database; only where no other program is
+   *  the node `nodeId` of that store at the same time (default false). The others bound the processes of single clients. Defaults: LIMITS.sessions,
    *  LIMITS.sessionIdleMs, LIMITS.isolatedProcesses and LIMITS.ownerShare. */
-  readonly sessions?: { readonly max?: number; readonly idleMs?: number } & DedicatedBounds;
+  readonly sessions?: {
+    readonly max?: number;
+    readonly idleMs?: number;
+    readonly recover?: boolean;
+  } & DedicatedBounds;
   /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
    *  decrypt each other's. Default: random. */
   readonly stateKey?: Buffer;

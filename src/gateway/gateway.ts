@@ -111,6 +111,7 @@ export class Gateway {
     await this.#deps.tracing.ready();
     await this.#deps.registry.load();
     await more?.();
+    this.#deps.keeper?.begin();
     if (this.#phase !== 'starting') return; // `close` was called meanwhile
     this.#opening = this.#deps.fleet.all();
     this.#openingUntilMs = this.#deps.clock.now() + LIMITS.firstOpeningsMs;

@@ -10,6 +10,7 @@ import { StatelessClients } from '../actors/calls/stateless-clients.ts';
 import { StatelessPool } from '../actors/calls/stateless-pool.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { ClientSessions } from '../actors/sessions/client-sessions.ts';
+import type { SessionKeeper } from '../actors/sessions/session-keeper.ts';
 import { ChangeFeed } from '../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../balancing/policy.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -48,6 +49,10 @@ export interface McpDeps
   readonly bufferedBytes?: number | undefined;
   /** Counts what clients declared as long as it is kept. The owner is the principal. */
   readonly declarations: ByteBudget;
+  /** The present life of this node. Default: a new one. */
+  readonly life?: string | undefined;
+  /** Keeps the sessions of clients for the next life. Default: they end with the gateway. */
+  readonly keeper?: SessionKeeper | undefined;
   /** Counts questions and results of parked calls. Default: they are not bounded. */
   readonly heldQuestions?: HeldBytes | undefined;
 }

@@ -88,6 +88,15 @@ export class TemplateBackends implements Backends {
     return session?.template === this.#template ? session : undefined;
   }
 
+  recoverSession(id: string, { id: ownerId }: Owner): Promise<void> | undefined {
+    const { sessions } = this.#deps;
+    return sessions.recover(id, ownerId, async (value) =>
+      value.kind === 'template' && value.template === this.#template
+        ? sessions.prepareRestore(id, value, this.#lists)
+        : undefined,
+    );
+  }
+
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
     const ownRequest = { ...request, caller: options.owner.id };
     const load = () => this.#deps.stateless.exchange(this.#template, ownRequest, options);

@@ -41,6 +41,11 @@ export interface Backends {
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**
+   * Continues a session of an earlier life of the gateway, of this owner at this path: when it resolves, `session` knows it, or it
+   * does not exist. Undefined when that is certain without a query. DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   */
+  recoverSession?(id: string, owner: Owner): Promise<void> | undefined;
+  /**
    * One request of a client without a session; see SessionlessOptions. Cold; unsubscribing cancels on the backend. The
    * errors of Dispatcher.exchange; SERVER_NOT_FOUND when `instanceId` is gone. A backend of the legacy era may ask its client
    * (`request` events).
@@ -132,6 +137,11 @@ export interface McpSession {
    * waits for its capacity; the call is cancelled at the backend, too.
    */
   setAway(isAway: boolean): void;
+  /**
+   * Stores the session, so that it outlives the gateway; what changes is stored, too, and its end deletes it. Resolves when the store
+   * agrees with the session, its end included, after 250 ms at most; undefined when there is nothing to wait for.
+   */
+  keep?(): Promise<void> | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
   close(): Promise<void>;

@@ -140,7 +140,8 @@ async function start(
   onUndo(() => store.close());
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   // No other process can reach a database in memory.
-  if (kind !== 'memory' && kind !== 'sqlite') {
+  const isOnServer = kind !== 'memory' && kind !== 'sqlite';
+  if (isOnServer) {
     const claim = await claimNodeOfServer(store.settings, nodeId, { onNotice: (line) => log.warn(line) });
     onUndo(() => claim.release());
   }
@@ -163,7 +164,8 @@ async function start(
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
     stateKey: secret,
-    sessions: config.sessions,
+    // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
+    sessions: { ...config.sessions, recover: config.cluster.recover && (isOnServer || file !== undefined) },
     memoryBytes,
     // One body of the largest size always fits.
     requestBounds: {

@@ -12,7 +12,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Child processes': [11, 85, 14, 26, 38, 48, 51, 87, 133, 52, 69, 104],
   'Protocol eras and translation': [10, 23, 31, 32, 33, 49, 50, 119, 110, 134, 121, 106],
   'MCP endpoint and sessions': [
-    24, 108, 25, 27, 28, 29, 93, 116, 117, 105, 30, 34, 35, 70, 81, 111, 138, 145,
+    24, 108, 25, 27, 28, 29, 93, 116, 117, 105, 30, 34, 35, 70, 81, 111, 138, 143, 145,
   ],
   'Bytes and memory': [8, 137, 118, 135, 42, 112, 120, 128, 90, 91, 43, 44, 45, 89, 79, 139, 140],
   'Fairness of the event loop': [36, 94, 102, 132],

@@ -16,10 +16,9 @@ import type { SessionValue } from '../../domain/session-value.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
-import type { Binder, SessionDeps } from './binder.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
 import type { RestingSession } from './client-session.machine.ts';
-import { type BoundSession, SessionBinding } from './session-binding.ts';
+import { type BoundSession, SessionBinding, type TableOfSessions } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
 
 type Announcing = Pick<Peer, 'capabilities'>;
@@ -42,9 +41,7 @@ export interface SessionOptions {
   readonly isPart?: boolean | undefined;
 }
 
-export interface SessionSupervisor {
-  readonly deps: SessionDeps;
-  readonly binder: Binder;
+export interface SessionSupervisor extends TableOfSessions {
   /** The client sent a message, or the session is no longer busy. */
   used(session: ClientSession): void;
   moved(session: ClientSession, from: BoundInstance): void;
@@ -97,7 +94,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     await this.#sessionBinding.open();
   }
 
-  /** For a session that was read again. */
+  /** For a session that was read again, and is kept with that value. */
   restore(): void {
     this.#sessionBinding.restore();
   }
@@ -268,6 +265,11 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       if (!isAway) queue.withdraw(route);
       else if (this.#calls.has(route)) queue.offer(route); // the end of one call may have ended others
     }
+  }
+
+  /** See McpSession of protocol/ports.ts. */
+  keep(): Promise<void> | undefined {
+    return this.#sessionBinding.keep();
   }
 
   /** Ends the session. Its callers are answered; resolves when nothing is left at the backend. `reason` is a clause. */

@@ -34,6 +34,8 @@ import {
   type SessionSupervisor,
 } from './client-session.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
+import type { SessionKeeper } from './session-keeper.ts';
+import { outlivesNode, type PrepareRestore, SessionRecovery, untilKnown } from './session-recovery.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */
@@ -45,6 +47,8 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly declarations: ByteBudget;
   /** The present life of this node, with which new ids begin. Default: a new one. */
   readonly life?: string | undefined;
+  /** Keeps the sessions of clients for the next life. Default: they end with the gateway. */
+  readonly keeper?: SessionKeeper | undefined;
 }
 
 interface SessionOpening extends SessionOptions {
@@ -60,6 +64,8 @@ const PROFILES_REMEMBERED = 256;
 export class ClientSessions implements SessionSupervisor {
   readonly deps: SessionDeps;
   readonly binder: Binder;
+  readonly keeper: SessionKeeper | undefined;
+  readonly #recovery: SessionRecovery | undefined;
   readonly #life: string;
   /** Most sessions with one template, and most with all templates. */
   readonly max: number;
@@ -77,7 +83,7 @@ export class ClientSessions implements SessionSupervisor {
   readonly #closings = new Set<Promise<void>>();
   /** Resolved when the last session has ended while the gateway closes. */
   readonly #emptied = Promise.withResolvers<void>();
-  #isClosing = false;
+  isClosing = false;
 
   constructor({
     maxSessions = LIMITS.sessions,
@@ -85,10 +91,13 @@ export class ClientSessions implements SessionSupervisor {
     share,
     declarations,
     life = newLife(),
+    keeper,
     ...deps
   }: ClientSessionsOptions) {
     this.deps = deps;
     this.#life = life;
+    this.keeper = keeper;
+    this.#recovery = keeper && new SessionRecovery(keeper);
     this.#declarations = declarations;
     this.binder = new Binder(deps);
     this.max = maxSessions;
@@ -124,7 +133,7 @@ export class ClientSessions implements SessionSupervisor {
     profile: ClientProfile,
     { signal, id = this.newId(), ...options }: SessionOpening = {},
   ): Promise<ClientSession> {
-    if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (signal?.aborted) throw sessionLost(ABORTED);
     const session = this.#create(id, newSession(template, ownerId, profile), options);
     this.#opening.add(session);
@@ -133,12 +142,12 @@ export class ClientSessions implements SessionSupervisor {
     try {
       await session.open();
     } catch (thrown) {
-      throw this.#isClosing ? shuttingDown() : thrown; // the session has reported its end
+      throw this.isClosing ? shuttingDown() : thrown; // the session has reported its end
     } finally {
       signal?.removeEventListener('abort', abortOpening);
     }
     // The session may have ended while it was being opened.
-    if (!this.#opening.delete(session)) throw this.#isClosing ? shuttingDown() : sessionLost(ABORTED);
+    if (!this.#opening.delete(session)) throw this.isClosing ? shuttingDown() : sessionLost(ABORTED);
     this.#begin(session);
     this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
     return session;
@@ -149,7 +158,7 @@ export class ClientSessions implements SessionSupervisor {
    * as after the loss of a conversation. SESSION_NOT_FOUND when it is over or open, SESSION_LIMIT, SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
    */
   restore(id: string, value: SessionValue, lists?: SessionLists): ClientSession {
-    if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (this.#open.has(id)) throw sessionLost('it is open already');
     const { endReason, greeted } = value;
     if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
@@ -157,12 +166,31 @@ export class ClientSessions implements SessionSupervisor {
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
     session.restore();
+    this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
     return session;
+  }
+
+  /** Continues a session of an earlier life of this node, for this caller: see SessionRecovery.recover. */
+  recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
+    if (this.#recovery === undefined || this.isClosing) return undefined;
+    return this.#recovery.recover(id, ownerId, prepare);
+  }
+
+  /**
+   * Waits until it is known whether the instance of the session can be used, 5 s at most, and returns what makes the session again.
+   * SESSION_NOT_FOUND when it cannot be continued; SESSION_LIMIT: no other session ends for it; TEMPLATE_NOT_FOUND.
+   */
+  async prepareRestore(id: string, value: SessionValue, lists?: SessionLists): Promise<() => void> {
+    const group = this.deps.fleet.group(value.template);
+    await untilKnown(group.members.get(value.binding?.instanceId ?? ''), this.deps);
+    if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
+    this.#checkRoom(value.ownerId, this.#shares);
+    return () => this.restore(id, value, lists);
   }
 
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN. It ends with `remove`. */
   add(session: SessionRecord): void {
-    if (this.#isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     this.#makeRoom(session.ownerId, this.#aggregateShares);
     this.#takeBytes(session.ownerId, session.profile);
     this.#aggregateShares.take(session.ownerId);
@@ -206,7 +234,7 @@ export class ClientSessions implements SessionSupervisor {
   /** Refuses new sessions, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
   async closeAll(graceMs: number): Promise<void> {
     const { scheduler, alarm } = this.deps;
-    this.#isClosing = true;
+    this.isClosing = true;
     this.#disarm?.();
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const disarm = alarm(graceMs, resolve);
@@ -219,12 +247,13 @@ export class ClientSessions implements SessionSupervisor {
     disarm();
     await scheduler.each(this.#all(), (session) => this.#end(session, SHUT_DOWN));
     await Promise.all(this.#closings);
+    await this.keeper?.close();
   }
 
   // --- reports of its sessions --------------------------------------------------------------------------------------
 
   used(session: SessionRecord): void {
-    if (this.#isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
+    if (this.isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
     else this.#use(session);
   }
 
@@ -239,6 +268,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   ended(session: ClientSession, ending: Ending): void {
+    if (!this.isClosing) this.#recovery?.forget(session.id);
     const wasOpen = !this.#opening.delete(session);
     if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(this.deps, session), ...ending });
     this.#drop(session, this.#shares);
@@ -283,7 +313,7 @@ export class ClientSessions implements SessionSupervisor {
 
   /** After `#parkMs` at most: no session that is used meanwhile is due sooner. Not while the gateway closes. */
   #sweepIn(waitMs: number): void {
-    if (!this.#isClosing) this.#disarm = this.deps.alarm(waitMs, () => void this.#sweep());
+    if (!this.isClosing) this.#disarm = this.deps.alarm(waitMs, () => void this.#sweep());
   }
 
   async #sweep(): Promise<void> {
@@ -300,7 +330,7 @@ export class ClientSessions implements SessionSupervisor {
   /** Parks or ends a session that is still due. A busy session counts as used now. */
   #visit(session: SessionRecord): void {
     const now = this.deps.now();
-    if (this.#isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
+    if (this.isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
     if (session.isParked) void this.#end(session, 'it was idle for too long');
     else if (session.park()) session.isParked = true;
     else session.usedAtMs = now;
@@ -314,7 +344,7 @@ export class ClientSessions implements SessionSupervisor {
     shares.release(session.ownerId);
     this.#declarations.add(session.ownerId, -profileBytes(session.profile));
     this.#open.delete(session.id);
-    if (this.#isClosing && this.size === 0) this.#emptied.resolve();
+    if (this.isClosing && this.size === 0) this.#emptied.resolve();
   }
 
   /** The open sessions without the parts of sessions with all templates. */
@@ -360,8 +390,13 @@ export class ClientSessions implements SessionSupervisor {
     if (!isShareFull && !shares.isFull) return;
     const away = this.#longestAway(shares, isShareFull ? ownerId : undefined);
     if (away !== undefined) void this.#end(away, 'its client was away, and another one needed its place');
-    else if (isShareFull) throw sessionShareLimit(shares.share);
-    else throw sessionLimit(this.max);
+    else this.#checkRoom(ownerId, shares);
+  }
+
+  /** SESSION_LIMIT. */
+  #checkRoom(ownerId: string, shares: OwnerShares): void {
+    if (shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
+    if (shares.isFull) throw sessionLimit(this.max);
   }
 
   /** Of the sessions that hold a place of `shares`, the one whose client has been away for longest, see LIMITS.sessionAwayMs. */

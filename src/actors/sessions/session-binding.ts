@@ -36,9 +36,12 @@ import {
   type SessionHost,
 } from './client-session.machine.ts';
 import { ClientState } from './client-state.ts';
+import type { KeepableSession, KeptSession, SessionKeeper } from './session-keeper.ts';
+import { outlivesNode } from './session-recovery.ts';
 
 /** The session of a binding. */
 export interface BoundSession extends LeaseHolder {
+  readonly id: string;
   readonly isListened: boolean;
   /** True while calls are under way at the binding, or between two rounds there. */
   readonly isCalling: boolean;
@@ -46,6 +49,16 @@ export interface BoundSession extends LeaseHolder {
   moved(binding: Binding, from: RestingSession): void;
   /** The session has ended; its binding is closed after this returns. */
   ended(ending: Ending): void;
+}
+
+/** The table of the session. */
+export interface TableOfSessions {
+  readonly deps: SessionDeps;
+  readonly binder: Binder;
+  /** Undefined where nothing outlives the gateway. */
+  readonly keeper: SessionKeeper | undefined;
+  /** The gateway stops: the rows of sessions that can be continued stay. */
+  readonly isClosing: boolean;
 }
 
 interface Waiter {
@@ -57,27 +70,25 @@ interface Waiter {
 const NOBODY: readonly Waiter[] = Object.freeze([]);
 const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 
-export class SessionBinding implements SessionHost {
+export class SessionBinding implements SessionHost, KeepableSession {
   readonly deps: SessionDeps;
   readonly group: Group;
   /** See SessionHost. */
   readonly isPart: boolean;
-  readonly #binder: Binder;
+  readonly #table: TableOfSessions;
   readonly #owner: BoundSession;
   /** The state of the session: that of its actor, or what remains of it while it has none. */
   #state: ClientSessionActor | RestingSession;
   #clientState: ClientState | undefined;
   #waiting: readonly Waiter[] = NOBODY;
+  /** The row of the session, once it is kept. */
+  #row: KeptSession | undefined;
 
   /** TEMPLATE_NOT_FOUND. */
-  constructor(
-    { deps, binder }: { readonly deps: SessionDeps; readonly binder: Binder },
-    owner: BoundSession,
-    session: SessionValue,
-    isPart: boolean,
-  ) {
+  constructor(table: TableOfSessions, owner: BoundSession, session: SessionValue, isPart: boolean) {
+    const { deps } = table;
     this.deps = deps;
-    this.#binder = binder;
+    this.#table = table;
     this.#owner = owner;
     this.isPart = isPart;
     this.#state = { session, binding: undefined };
@@ -121,7 +132,7 @@ export class SessionBinding implements SessionHost {
 
   /** Binds a new session to a first instance: at once if nothing has to be opened there, else as the machine finds it. */
   async open(): Promise<void> {
-    const first = this.#binder.choose(this.value.template, this.value.ownerId);
+    const first = this.#table.binder.choose(this.value.template, this.value.ownerId);
     if (this.#bindAt(first)) this.wake();
     else {
       this.#state = { ...this.#resting, first };
@@ -134,6 +145,7 @@ export class SessionBinding implements SessionHost {
    * is bound again; elsewhere its next request decides, as after the loss of a conversation.
    */
   restore(): void {
+    this.#row = this.#table.keeper?.keep(this, true);
     const { session } = this.#resting;
     const { instanceId = '', serverId, isShared } = session.binding ?? {};
     const member = this.group.members.get(instanceId);
@@ -193,7 +205,9 @@ export class SessionBinding implements SessionHost {
         if (over.signal.aborted) binding.retire();
         else subscriber.next(binding);
       };
-      this.#binder.findBinding(needs, options, over.signal).then(found, (thrown) => subscriber.error(thrown));
+      this.#table.binder
+        .findBinding(needs, options, over.signal)
+        .then(found, (thrown) => subscriber.error(thrown));
       return () => over.abort();
     });
   }
@@ -209,6 +223,34 @@ export class SessionBinding implements SessionHost {
   /** Notes a call that is not safe to repeat; see ClientSessionEvent. After the first one that arrived there is nothing to note. */
   noteUnsafe(delivered: Delivered): void {
     if (this.value.unsafe !== 'yes') this.send({ type: 'unsafe', delivered });
+  }
+
+  /**
+   * The first call there that is not safe to repeat has to be noted in the row before. Only where `auto` asks for that: a session
+   * that shares a backend over a network loses nothing there.
+   */
+  isUnmarkedAt({ ref, isShared }: Binding): boolean {
+    if (this.#row?.isUnmarked !== true || this.group.policy.sessionFailover !== 'auto') return false;
+    return !(isShared && isNetworked(ref.definition));
+  }
+
+  /** Notes that call. Undefined when there is nothing to wait for. */
+  mark(): Promise<void> | undefined {
+    return this.#row?.mark();
+  }
+
+  /** See McpSession of protocol/ports.ts. */
+  keep(): Promise<void> | undefined {
+    if (this.value.endReason === undefined) this.#row ??= this.#table.keeper?.keep(this);
+    return this.#row?.save();
+  }
+
+  get id(): string {
+    return this.#owner.id;
+  }
+
+  takenOver(): void {
+    void this.end('another gateway continues it');
   }
 
   wake(): void {
@@ -259,7 +301,9 @@ export class SessionBinding implements SessionHost {
 
   /** To its actor, while it has one. */
   send(event: ClientSessionEvent): void {
-    if (this.#state instanceof Actor) this.#state.send(event);
+    if (!(this.#state instanceof Actor)) return;
+    this.#state.send(event);
+    this.#row?.changed();
   }
 
   // --- for the machine ------------------------------------------------------------------------------------------------
@@ -273,7 +317,7 @@ export class SessionBinding implements SessionHost {
     const from = context.binding?.ref;
     const only = this.#needsDedicated && isServed(context) ? from : undefined;
     const options = { first: context.first, only, last: from, withinMs: bindTimeoutMs(context) };
-    return this.#binder.findBinding(this.#needs, options, signal);
+    return this.#table.binder.findBinding(this.#needs, options, signal);
   }
 
   get isListened(): boolean {
@@ -317,7 +361,7 @@ export class SessionBinding implements SessionHost {
 
   /** Binds a session without an actor, if nothing has to be opened for it. */
   #bindAt(ref: InstanceRef | undefined): boolean {
-    const binding = ref && this.#binder.at(ref, this.#needs);
+    const binding = ref && this.#table.binder.at(ref, this.#needs);
     if (binding === undefined) return false;
     const from = this.#resting;
     this.#state = boundTo(from, binding);
@@ -330,6 +374,7 @@ export class SessionBinding implements SessionHost {
     if (binding === undefined) return;
     if (this.value.uris.length > 0) this.#client.moved(binding);
     this.#owner.moved(binding, from);
+    this.#row?.changed();
     from.binding?.retire();
   }
 
@@ -380,6 +425,7 @@ export class SessionBinding implements SessionHost {
     this.#rest();
     const { endReason: reason = '' } = this.value;
     this.#refuse(failure, () => sessionLost(reason));
+    this.#row?.end(this.#table.isClosing && outlivesNode(this.value, this.group));
     this.#owner.ended({ reason, isLost });
     this.#clientState?.forget();
     void this.binding?.close();

@@ -1,7 +1,7 @@
 // The route of one call of a session: to the binding of the session, for which it waits, and after a move to the new one. A failed
 // call is repeated if it did not arrive, or, once, if it may be made twice. Everything else is in calls/call.ts. Source: ADR 71.
 
-import { of, tap } from 'rxjs';
+import { from, of, tap } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
 import { timer$ } from '../../domain/clock.ts';
 import { capacityYielded } from '../../domain/error-catalogue.ts';
@@ -13,7 +13,7 @@ import {
   moreTelling,
   perhapsDelivered,
 } from '../../domain/errors.ts';
-import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { listOf, setsClientState } from '../../domain/mcp.ts';
 import type { ExchangeEnding } from '../calls/call-events.ts';
 import { isRepeatable } from '../calls/retry.ts';
@@ -59,6 +59,7 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
   /** The binding of the attempt; undefined while the call waits for one, and after its end. */
   binding: Binding | undefined;
   #needsDedicated = false;
+  #hasAwaitedTools = false;
   #repeats = 0;
   /** This call has made the session move. */
   #hasMoved = false;
@@ -154,8 +155,25 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
     }
     // A failed instance is asked again while the session is bound to it.
     const { route } = this.#current;
-    if (route.next(undefined) !== undefined) return new SessionAttempt(this, binding, request, true);
+    if (route.next(undefined) !== undefined)
+      return this.#untilMarked(binding) ?? new SessionAttempt(this, binding, request, true);
     return route.isOnlyFull(undefined) ? FULL : NONE;
+  }
+
+  /** Undefined when the call may be sent: it is safe to repeat, or the row of the session says that it is not. */
+  #untilMarked(binding: Binding): Wait | undefined {
+    if (!this.#sessionBinding.isUnmarkedAt(binding)) return undefined;
+    const { ref } = binding;
+    const tool = toolOf(this.#request);
+    // After a restart the tools may not be listed yet, and any call would count as one that is not safe.
+    if (tool !== undefined && ref.tools?.knows(tool) === 'unknown' && !this.#hasAwaitedTools) {
+      this.#hasAwaitedTools = true;
+      const listed = ref.tools.lookUp();
+      if (listed !== undefined) return { kind: 'wait', until$: from(listed) };
+    }
+    if (isRepeatable(this.#request, ref)) return undefined;
+    const marked = this.#sessionBinding.mark();
+    return marked && { kind: 'wait', until$: from(marked) };
   }
 
   #untilBound(): Wait {

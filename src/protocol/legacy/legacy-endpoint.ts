@@ -102,7 +102,7 @@ export class LegacyEndpoint {
   /**
    * One POST. `parsed` is its JSON, within the bounds of readBody. This method checks the message, Mcp-Session-Id and
    * MCP-Protocol-Version; media types were checked before. Throws, or rejects with, RpcFailure or GatewayError, only before
-   * anything was answered. Returns a promise only for `initialize` and where `request.consumeRateLimit` needs one.
+   * anything was answered. Returns a promise only for `initialize` and where `request.consumeRateLimit` or `sessionOf` needs one.
    */
   post(parsed: unknown, request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     if (Array.isArray(parsed)) return this.#postBatch(parsed, request, reply, backends);
@@ -112,6 +112,18 @@ export class LegacyEndpoint {
       return this.#initialize(message, request, reply, backends);
     }
     const session = sessionOf(request, backends);
+    if (session instanceof Promise)
+      return session.then((recovered) => this.#postMessage(message, recovered, request, reply, backends));
+    return this.#postMessage(message, session, request, reply, backends);
+  }
+
+  #postMessage(
+    message: McpMessage,
+    session: McpSession,
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void | Promise<void> {
     const id = message.kind === 'request' ? message.id : null;
     return this.#consumeRateLimit([message], id, { session, request, reply, backends });
   }
@@ -120,18 +132,38 @@ export class LegacyEndpoint {
   get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
     const session = sessionOf(request, backends);
+    if (session instanceof Promise)
+      return session.then((recovered) => this.#openStream(recovered, request, reply, backends));
+    return this.#openStream(session, request, reply, backends);
+  }
+
+  #openStream(
+    session: McpSession,
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void | Promise<void> {
     const lastEventId = headerOf(request.headers, 'last-event-id') || undefined;
     const conversation = this.#conversationOf(session);
     const opening = lastEventId === undefined ? conversation.listen() : undefined;
     if (opening === undefined) return conversation.open(reply, lastEventId);
     // The session may have ended meanwhile.
-    const open = () => this.#conversationOf(sessionOf(request, backends)).open(reply, lastEventId);
+    const open = async () =>
+      this.#conversationOf(await sessionOf(request, backends)).open(reply, lastEventId);
     return settlesWithin(opening, OPENING_MS, this.#deps.clock.background).then(open);
   }
 
   /** Ends the session. Its dedicated processes end after the answer, since a program may take long to end. */
-  delete(request: McpRequest, reply: McpReply, backends: Backends): void {
-    this.end(sessionOf(request, backends));
+  delete(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
+    const session = sessionOf(request, backends);
+    if (session instanceof Promise) return session.then((recovered) => this.#delete(recovered, reply));
+    return this.#delete(session, reply);
+  }
+
+  #delete(session: McpSession, reply: McpReply): void | Promise<void> {
+    this.end(session);
+    const stored = session.keep?.();
+    if (stored !== undefined) return stored.then(() => reply.empty(200));
     reply.empty(200);
   }
 
@@ -200,6 +232,7 @@ export class LegacyEndpoint {
         const body = resultMessage(id, JsonText.ofValue(initializeResult(session)));
         reply.log.sessionId = session.id;
         if (session.instanceId !== undefined) reply.log.instanceId = session.instanceId;
+        if (!leaving.signal.aborted) await session.keep?.();
         if (leaving.signal.aborted) await session.close();
         else reply.event(body, ['Mcp-Session-Id', session.id]);
       } catch (thrown) {
@@ -219,6 +252,18 @@ export class LegacyEndpoint {
   ): void | Promise<void> {
     reply.log.rpcMessages = parsed.length;
     const session = sessionOf(request, backends);
+    if (session instanceof Promise)
+      return session.then((recovered) => this.#postParsed(parsed, recovered, request, reply, backends));
+    return this.#postParsed(parsed, session, request, reply, backends);
+  }
+
+  #postParsed(
+    parsed: readonly unknown[],
+    session: McpSession,
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void | Promise<void> {
     // Source: 2025-03-26 basic/index#batching; 2025-06-18 changelog: removed.
     if (versionOf(session) !== '2025-03-26')
       throw invalidRequest('batches are allowed in revision 2025-03-26 only');

@@ -12,11 +12,21 @@ import { refused } from '../rpc.ts';
 const SESSION_ID = 'mcp-session-id';
 const PROTOCOL_VERSION = 'mcp-protocol-version';
 
-/** The session of a request. One that is unknown, over, or of another owner is refused with 404: then clients initialize again. */
-export function sessionOf(request: McpRequest, backends: Backends): McpSession {
-  const id = headerOf(request.headers, SESSION_ID);
+/**
+ * The session of a request. One that is unknown, over, or of another owner is refused with 404: then clients initialize again. A
+ * promise only for one that is not open here, but may be continued.
+ */
+export function sessionOf(request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
+  const { headers, principal } = request;
+  const id = headerOf(headers, SESSION_ID);
   if (id === undefined || id === '') throw refused(400, 'Bad Request: Mcp-Session-Id header is required');
-  const session = backends.session(id, request.principal);
+  const session = backends.session(id, principal);
+  const recovered = session === undefined ? backends.recoverSession?.(id, principal) : undefined;
+  if (recovered === undefined) return checked(session, request);
+  return recovered.then(() => checked(backends.session(id, principal), request));
+}
+
+function checked(session: McpSession | undefined, request: McpRequest): McpSession {
   if (session === undefined || session.ownerId !== request.principal.id) {
     throw refused(404, 'Session not found', RPC.sessionNotFound);
   }

@@ -1,0 +1,266 @@
+// Sessions of clients continue in the next life of their node. A life ends here as with `kill -9`: the gateway of the next one opens
+// the store while the one before still runs, and that one is not asked any more.
+
+import * as assert from 'uvu/assert';
+import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
+import type { JsonObject } from '../../src/domain/json.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
+import { openStore } from '../../src/persistence/open.ts';
+import type { SessionStore, Store } from '../../src/persistence/store.ts';
+import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
+import { becomes } from '../helpers/eventually.ts';
+import { suite } from '../helpers/suite.ts';
+import { openSession, postTo, send } from './mcp-post.ts';
+
+const test = suite('sessions of an earlier life');
+const ADA: Principal = { ...ANONYMOUS, id: 'user:ada' };
+const EVE: Principal = { ...ANONYMOUS, id: 'user:eve' };
+let server: HttpFixture;
+let opened: Store;
+let store: Store;
+/** The operations on sessions, without trims. */
+let operations: string[];
+let gateways: Gateway[];
+/** What each operation on sessions waits for. */
+let blocked: Promise<void> | undefined;
+
+test.before.each(async () => {
+  [server, opened] = await Promise.all([
+    startHttpServer(),
+    openStore('sqlite://', { cwd: '.', migrations: 'apply' }),
+  ]);
+  operations = [];
+  gateways = [];
+  blocked = undefined;
+  store = { ...opened, sessions: watched(opened.sessions) };
+});
+test.after.each(async () => {
+  await Promise.all(gateways.map((gateway) => gateway.close({ graceMs: 0 })));
+  await Promise.all([opened.close(), server.close()]);
+});
+
+function watched(sessions: SessionStore): SessionStore {
+  const watching =
+    <Input extends unknown[], Output>(name: string, operation: (...input: Input) => Promise<Output>) =>
+    async (...input: Input) => {
+      operations.push(name);
+      await blocked;
+      return operation(...input);
+    };
+  return {
+    insert: watching('insert', sessions.insert),
+    update: watching('update', sessions.update),
+    read: watching('read', sessions.read),
+    claim: watching('claim', sessions.claim),
+    delete: watching('delete', sessions.delete),
+    trim: sessions.trim,
+  };
+}
+
+/** The next life of the node. */
+async function start(options: GatewayOptions = {}): Promise<Gateway> {
+  const sessions = { recover: true, ...options.sessions };
+  const gateway = await createGateway({ store, nodeId: 'n', ...options, sessions });
+  gateways.push(gateway);
+  return gateway;
+}
+
+const registered = async (gateway: Gateway, load: object = {}) => {
+  await gateway.register('t', { id: 'a', endpoint: server.url }, { waitMs: 20_000 });
+  await gateway.changeTemplate('t', load);
+};
+const call = (name: string) => ({ method: 'tools/call', params: { name, arguments: { text: 'x' } } });
+const UNSAFE = call('count');
+const post = (gateway: Gateway, headers: object, message: JsonObject, principal = ADA) =>
+  postTo(gateway, { template: 't', headers, message, principal });
+const READ = { method: 'resources/list' };
+
+test('the next request works under the same id, in a new conversation with the state of the client', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  assert.match(session['mcp-session-id'], /^[\w-]{51}$/);
+  await post(first, session, { method: 'logging/setLevel', params: { level: 'info' } });
+  await becomes(() => operations.includes('update'), true);
+  const next = await start();
+  const { status, answer } = await post(next, session, READ);
+  assert.equal([status, answer.error], [200, undefined]);
+  const [last] = [...server.sessions.values()].reverse();
+  assert.ok(last !== undefined);
+  assert.is(server.requests.filter(({ message }) => message?.method === 'logging/setLevel').length, 2);
+  assert.equal(
+    next.sessions().map(({ ownerId, bindings }) => [ownerId, bindings.length]),
+    [['user:ada', 1]],
+  );
+});
+
+test('requests of one session share one reading and one restore', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  const next = await start();
+  operations = [];
+  const answers = await Promise.all(
+    Array.from({ length: 5 }, (_, n) => post(next, session, { ...READ, id: n })),
+  );
+  assert.equal(
+    answers.map(({ status }) => status),
+    [200, 200, 200, 200, 200],
+  );
+  assert.equal(operations.slice(0, 2), ['read', 'claim']);
+  assert.is(operations.filter((name) => name === 'read').length, 1);
+  assert.is(next.sessions().length, 1);
+});
+
+test('a call costs no operation of the store', async () => {
+  const gateway = await start();
+  await registered(gateway);
+  const session = await openSession(gateway, 't', ADA);
+  await post(gateway, session, UNSAFE);
+  assert.equal(operations, ['insert', 'update']);
+  for (let n = 0; n < 500; n += 1) {
+    await post(gateway, session, call('echo'));
+    await post(gateway, session, UNSAFE);
+  }
+  await gateway.close(); // writes what is left to be written
+  assert.equal(operations, ['insert', 'update', 'delete']);
+});
+
+test('the mark of a call that is not safe to repeat is written before the call leaves', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  operations = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  blocked = promise;
+  const answered = Promise.all([1, 2].map((id) => post(first, session, { ...UNSAFE, id })));
+  while (operations.length === 0) await new Promise(setImmediate);
+  assert.equal([operations, server.count('tools/call')], [['update'], 0]);
+  resolve();
+  await answered;
+  assert.is(server.count('tools/call'), 2);
+  await post(first, session, UNSAFE);
+  assert.equal(operations, ['update']);
+  const next = await start();
+  const { status } = await post(next, session, READ);
+  assert.is(status, 404);
+  assert.is((await post(next, session, READ)).status, 404);
+  assert.is(server.count('resources/list'), 0);
+});
+
+test('with session_failover "always" an unsafe call writes nothing first, and the session continues', async () => {
+  const first = await start();
+  await registered(first, { session_failover: 'always' });
+  const session = await openSession(first, 't', ADA);
+  blocked = new Promise(() => undefined);
+  await post(first, session, UNSAFE);
+  blocked = undefined;
+  const next = await start();
+  assert.is((await post(next, session, READ)).status, 200);
+});
+
+test('a session that its client deleted is over in the next life, also when its row is deleted late', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  const { status } = await send(first, 'DELETE', { template: 't', headers: session, principal: ADA });
+  assert.is(status, 200);
+  const next = await start();
+  assert.is((await post(next, session, READ)).status, 404);
+  // A recovered one, too: its id does not name the present life.
+  const second = await openSession(first, 't', ADA);
+  assert.is((await post(next, second, READ)).status, 200);
+  blocked = new Promise(() => undefined);
+  await send(next, 'DELETE', { template: 't', headers: second, principal: ADA });
+  blocked = undefined;
+  assert.is((await post(next, second, READ)).status, 404);
+});
+
+test('another principal, another path and unknown ids get 404, and take nothing from the owner', async () => {
+  const first = await start();
+  await registered(first);
+  await first.register('u', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  const session = await openSession(first, 't', ADA);
+  const next = await start();
+  operations = [];
+  assert.is((await post(next, session, READ, EVE)).status, 404);
+  assert.is((await post(next, session, READ, EVE)).status, 404);
+  const other = { template: 'u', headers: session, message: READ, principal: ADA };
+  assert.equal(operations, ['read']);
+  assert.is((await postTo(next, { ...other, principal: EVE })).status, 404);
+  const guessed = `${session['mcp-session-id'].slice(0, 50)}${session['mcp-session-id'].endsWith('x') ? 'y' : 'x'}`;
+  for (const id of [guessed, guessed, guessed.slice(1), 'x'])
+    assert.is((await post(next, { 'mcp-session-id': id }, READ)).status, 404, id);
+  assert.equal(operations, ['read', 'read']);
+  assert.is((await post(next, session, READ)).status, 200);
+});
+
+test('a session with a deleted template is over, and its row is deleted', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  const next = await start();
+  await next.deregister('t', 'a');
+  await next.deleteTemplate('t').catch(() => undefined);
+  const { status } = await post(next, session, READ);
+  assert.is(status, 404);
+});
+
+test('without room the session is not continued, and no other one ends for it', async () => {
+  const first = await start();
+  await registered(first);
+  const [one, two] = [await openSession(first, 't', ADA), await openSession(first, 't', ADA)];
+  const next = await start({ sessions: { max: 1 } });
+  assert.is((await post(next, one, READ)).status, 200);
+  const { status } = await post(next, two, READ);
+  assert.is(status, 503);
+  await send(next, 'DELETE', { template: 't', headers: one, principal: ADA });
+  assert.is((await post(next, two, READ)).status, 200);
+});
+
+test('a stop keeps the rows of sessions that can be continued, and deletes the others', async () => {
+  const first = await start();
+  await registered(first);
+  const [kept, unsafe] = [await openSession(first, 't', ADA), await openSession(first, 't', ADA)];
+  await post(first, unsafe, UNSAFE);
+  await first.close({ graceMs: 0 });
+  const next = await start();
+  operations = [];
+  assert.is((await post(next, unsafe, READ)).status, 404);
+  assert.equal(operations, ['read']);
+  assert.is((await post(next, kept, READ)).status, 200);
+});
+
+test('sessions that are not continued within the idle time are deleted', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  assert.is(await opened.sessions.trim({ node: 'n', life: 'other---' }, 1), 0);
+  assert.is(await opened.sessions.trim({ node: 'n', life: 'other---' }, 0), 1);
+  const next = await start();
+  assert.is((await post(next, session, READ)).status, 404);
+});
+
+test('a database that does not answer delays a client by 250 ms at most', async () => {
+  const gateway = await start();
+  await registered(gateway);
+  blocked = new Promise(() => undefined);
+  const session = await openSession(gateway, 't', ADA);
+  assert.is((await post(gateway, session, UNSAFE)).status, 200);
+  assert.is((await send(gateway, 'DELETE', { template: 't', headers: session, principal: ADA })).status, 200);
+});
+
+test('with a store in memory, without a node, or without the option nothing is stored', async () => {
+  for (const options of [{ nodeId: undefined }, { sessions: { recover: false } }]) {
+    const gateway = await start(options);
+    await registered(gateway);
+    const session = await openSession(gateway, 't', ADA);
+    await post(gateway, session, UNSAFE);
+    await send(gateway, 'DELETE', { template: 't', headers: session, principal: ADA });
+    await gateway.close();
+  }
+  assert.equal(operations, []);
+});
+
+test.run();

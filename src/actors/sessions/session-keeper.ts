@@ -1,0 +1,357 @@
+// Keeps a row for each session of a client, so that the next life of this node can continue it. Three writes are awaited, 250 ms at
+// most each: the row of a new session, its deletion, and the mark `unsafe`. All others are written behind. Writes are grouped, and
+// there is none per call. Source: ADR 143. How a session is read again: session-recovery.ts.
+
+import { hash } from 'node:crypto';
+import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { type AnySessionValue, SessionValueError, writeSession } from '../../domain/session-value.ts';
+import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
+
+/** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
+const WAIT_MS = 250;
+/** Shortest time from one group of awaited writes to the next, in ms. */
+const GROUP_MS = 5;
+/** Wait of a write that no client waits for, in ms: changes of one session within this time are one write. */
+const BEHIND_MS = 50;
+/** Wait after a failure, in ms. */
+const RETRY_MS = 1_000;
+/** Most sessions with changes that are not written yet. Changes of others are dropped. */
+const MAX_PENDING = 25_000;
+/** Longest wait for the last writes when the gateway stops, in ms. */
+const LAST_MS = 2_000;
+
+/** A session of a client. */
+export interface KeepableSession {
+  readonly id: string;
+  /** Another object after each change. */
+  readonly value: AnySessionValue;
+  /** Another node continues the session. */
+  takenOver(): void;
+}
+
+export interface KeeperOptions {
+  readonly store: SessionStore;
+  readonly node: string;
+  readonly life: string;
+  readonly clock: Clock;
+  readonly idleMs?: number | undefined;
+  /** Most sessions of a life. */
+  readonly maxSessions?: number | undefined;
+}
+
+/** Since the start of the gateway. */
+export interface KeeperCounts {
+  /** Awaited writes that took longer than their client waited. */
+  late: number;
+  /** Sessions that were not stored, because they were too large or too many changes waited. */
+  dropped: number;
+  /** Sessions of earlier lives that continue here. */
+  recovered: number;
+}
+
+export class SessionKeeper {
+  readonly store: SessionStore;
+  /** This node and its present life. */
+  readonly owner: Pick<StoredSession, 'node' | 'life'>;
+  readonly counts: KeeperCounts = { late: 0, dropped: 0, recovered: 0 };
+  readonly #clock: Clock;
+  readonly #idleMs: number;
+  readonly #maxSessions: number;
+  readonly #pending = new Set<KeptSession>();
+  /** The next write. */
+  #next: { readonly atMs: number; readonly cancel: () => void } | undefined;
+  /** False after a failure. */
+  #writing: Promise<boolean> | undefined;
+  #startedAtMs = Number.NEGATIVE_INFINITY;
+  #stopTrimming: (() => void) | undefined;
+
+  constructor({ store, node, life, clock, idleMs, maxSessions }: KeeperOptions) {
+    this.store = store;
+    this.owner = { node, life };
+    this.#clock = clock;
+    this.#idleMs = idleMs ?? LIMITS.sessionIdleMs;
+    this.#maxSessions = maxSessions ?? LIMITS.sessions;
+  }
+
+  /**
+   * Bounds the rows of earlier lives: those of the latest life all fit, and what is not continued within the idle time of a session
+   * from now on is deleted.
+   */
+  begin(): void {
+    void this.#trim(2 * this.#maxSessions);
+    this.#stopTrimming = this.#clock.background.every(this.#idleMs, () => void this.#trim(0));
+  }
+
+  /** A row for this session. `stored`: the row has its present value already. */
+  keep(session: KeepableSession, stored = false): KeptSession {
+    return new KeptSession(this, session, stored);
+  }
+
+  /** The last changes are written, 2 s at most. */
+  async close(): Promise<void> {
+    this.#stopTrimming?.();
+    await settlesWithin(this.#writeAll(), LAST_MS, this.#clock);
+    this.#next?.cancel();
+    this.#pending.clear();
+  }
+
+  // --- for its sessions ------------------------------------------------------------------------------------------------
+
+  /** `isAwaited`: a client waits for the write. */
+  add(kept: KeptSession, isAwaited: boolean): void {
+    if (!this.#pending.has(kept) && this.#pending.size >= MAX_PENDING) {
+      this.counts.dropped += 1;
+      kept.settle();
+      return;
+    }
+    this.#pending.add(kept);
+    this.#schedule(isAwaited);
+  }
+
+  async within(written: Promise<void>): Promise<void> {
+    if (!(await settlesWithin(written, WAIT_MS, this.#clock))) this.counts.late += 1;
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  #schedule(isAwaited: boolean): void {
+    if (this.#writing !== undefined) return; // it schedules the next one
+    const now = this.#clock.now();
+    const atMs = isAwaited ? Math.max(now, this.#startedAtMs + GROUP_MS) : now + BEHIND_MS;
+    if (this.#next !== undefined && this.#next.atMs <= atMs) return;
+    this.#next?.cancel();
+    if (atMs <= now) this.#begin();
+    else this.#beginIn(atMs - now);
+  }
+
+  #begin(): void {
+    this.#next?.cancel();
+    this.#next = undefined;
+    if (this.#writing !== undefined || this.#pending.size === 0) return;
+    this.#startedAtMs = this.#clock.now();
+    this.#writing = this.#writeGroup().then((isDone) => {
+      this.#writing = undefined;
+      if (this.#pending.size === 0) return isDone;
+      if (isDone) this.#schedule([...this.#pending].some((kept) => kept.isAwaited));
+      else this.#beginIn(RETRY_MS);
+      return isDone;
+    });
+  }
+
+  #beginIn(waitMs: number): void {
+    const { now, background } = this.#clock;
+    this.#next = { atMs: now() + waitMs, cancel: background.alarm(waitMs, () => this.#begin()) };
+  }
+
+  /** Ends at the first failure. */
+  async #writeAll(): Promise<void> {
+    while (this.#writing !== undefined || this.#pending.size > 0) {
+      this.#begin();
+      if ((await this.#writing) === false) return;
+    }
+  }
+
+  /** False after a failure: the group is written again later. */
+  async #writeGroup(): Promise<boolean> {
+    const group = [...this.#pending].slice(0, MAX_SESSION_ROWS);
+    for (const kept of group) this.#pending.delete(kept);
+    const usedAt = new Date(wallAt(this.#clock, this.#clock.now())).toISOString();
+    const writes = group.map((kept) => ({ kept, ...kept.next() }));
+    try {
+      const inserts = writes.flatMap(({ kept: { key }, insert: value }) =>
+        value === undefined ? [] : { key, ...this.owner, generation: 1, value, usedAt },
+      );
+      const updates = writes.flatMap(({ kept: { key }, update: value }) =>
+        value === undefined ? [] : { key, value, usedAt },
+      );
+      const deletes = writes.flatMap(({ kept: { key }, isDeleted }) => (isDeleted ? key : []));
+      const { store } = this;
+      const { life } = this.owner;
+      if (inserts.length > 0) await store.insert(inserts);
+      const owners = updates.length > 0 ? await store.update(life, updates) : undefined;
+      if (deletes.length > 0) await store.delete(life, deletes);
+      for (const { kept, update, written } of writes) {
+        if (update === undefined || owners?.get(kept.key) === life) kept.wrote(written);
+        else if (owners?.has(kept.key)) kept.takenOver();
+        else {
+          kept.wrote(undefined); // its row was deleted
+          this.#pending.add(kept);
+        }
+      }
+      return true;
+    } catch {
+      for (const { kept } of writes) this.#pending.add(kept); // the database is away, or refuses
+      return false;
+    }
+  }
+
+  async #trim(keep: number): Promise<void> {
+    try {
+      while ((await this.store.trim(this.owner, keep)) === MAX_SESSION_ROWS);
+    } catch {
+      // The database is away: the next time.
+    }
+  }
+}
+
+interface SessionWrite {
+  /** The text of a new row, or of a stored one. */
+  readonly insert?: string;
+  readonly update?: string;
+  readonly isDeleted?: boolean;
+  /** The value of the row afterwards. */
+  readonly written: AnySessionValue | undefined;
+}
+
+/** The row of a session, and what is not written yet. */
+export class KeptSession {
+  readonly key: string;
+  readonly #keeper: SessionKeeper;
+  readonly #session: KeepableSession;
+  /** The value of the row; undefined without one. */
+  #stored: AnySessionValue | undefined;
+  /** An attempt to insert the row may have succeeded. */
+  #mayExist = false;
+  /** The mark `unsafe`: asked for, then written or given up. */
+  #mark: 'no' | 'asked' | 'done' = 'no';
+  #marking: Promise<void> | undefined;
+  #isOver = false;
+  /** A value that was too large. */
+  #skipped: AnySessionValue | undefined;
+  #written: PromiseWithResolvers<void> | undefined;
+
+  constructor(keeper: SessionKeeper, session: KeepableSession, isStored: boolean) {
+    this.key = keyOf(session.id);
+    this.#keeper = keeper;
+    this.#session = session;
+    if (!isStored) return;
+    this.#stored = session.value;
+    this.#mayExist = true;
+    if (isMarked(session.value)) this.#mark = 'done';
+  }
+
+  /** A client waits until this is written. */
+  get isAwaited(): boolean {
+    return this.#written !== undefined;
+  }
+
+  /** The session has changed. */
+  changed(): void {
+    if (this.#isOver || !this.#isDifferent) return;
+    this.#keeper.add(this, false);
+  }
+
+  /** Resolves when the row agrees with the session, 250 ms at most; undefined when it does. */
+  save(): Promise<void> | undefined {
+    if (!this.#isDifferent && this.#written === undefined) return undefined;
+    this.#written ??= Promise.withResolvers();
+    const { promise } = this.#written;
+    this.#keeper.add(this, true);
+    return this.#keeper.within(promise);
+  }
+
+  /** A call that is not safe to repeat has to wait for `mark`. */
+  get isUnmarked(): boolean {
+    return this.#mark !== 'done' && !this.#isOver;
+  }
+
+  /** As `save`, with the mark `unsafe`, once: it stays. */
+  mark(): Promise<void> | undefined {
+    if (this.#mark === 'no') {
+      this.#mark = 'asked';
+      this.#marking = this.save();
+    }
+    if (this.#marking === undefined) this.#mark = 'done';
+    return this.#marking?.then(() => {
+      this.#mark = 'done';
+    });
+  }
+
+  /** The session is over. `isLeft`: its row stays for the next life of this node. */
+  end(isLeft: boolean): void {
+    if (this.#isOver) return;
+    if (isLeft) this.changed();
+    else {
+      this.#isOver = true;
+      this.#keeper.add(this, false);
+    }
+  }
+
+  // --- for its keeper --------------------------------------------------------------------------------------------------
+
+  next(): SessionWrite {
+    const { value } = this.#session;
+    if (this.#isOver) return { isDeleted: this.#mayExist, written: undefined };
+    if (!this.#isDifferent) return { written: this.#stored };
+    const unsafe = this.#mark !== 'no' ? ({ unsafe: 'yes' } as const) : {};
+    const { endReason: _, ...present } = value;
+    const written = present.kind === 'template' ? { ...present, ...unsafe } : present;
+    const text = textOf(written);
+    if (text === undefined) {
+      this.#keeper.counts.dropped += 1;
+      this.#skipped = value;
+      return { isDeleted: this.#mayExist, written: undefined };
+    }
+    const isStored = this.#stored !== undefined;
+    this.#mayExist = true;
+    return isStored ? { update: text, written } : { insert: text, written };
+  }
+
+  wrote(value: AnySessionValue | undefined): void {
+    this.#stored = value;
+    if (this.#isOver && value !== undefined) this.#keeper.add(this, this.isAwaited);
+    else if (!this.#isDifferent || value === undefined) this.settle();
+  }
+
+  settle(): void {
+    this.#written?.resolve();
+    this.#written = undefined;
+  }
+
+  takenOver(): void {
+    this.#isOver = true;
+    this.#stored = undefined;
+    this.#mayExist = false;
+    this.settle();
+    this.#session.takenOver();
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------
+
+  get #isDifferent(): boolean {
+    if (this.#isOver) return this.#mayExist;
+    const stored = this.#stored;
+    if (stored === undefined) return this.#session.value !== this.#skipped;
+    if (this.#mark !== 'no' && this.#session.value.kind === 'template' && !isMarked(stored)) return true;
+    return isChanged(stored, this.#session.value);
+  }
+}
+
+/** The key of the row of a session: the id is a credential. */
+export function keyOf(sessionId: string): string {
+  return hash('sha256', sessionId);
+}
+
+function isMarked(value: AnySessionValue | undefined): boolean {
+  return value?.kind === 'template' && value.unsafe !== 'no';
+}
+
+/** Without the end, which is not stored, and a mark that was taken back: it may come again with each call. */
+function isChanged(stored: AnySessionValue, value: AnySessionValue): boolean {
+  const before: Readonly<Record<string, unknown>> = stored;
+  return Object.entries(value).some(([field, present]) => {
+    if (field === 'endReason') return false;
+    return field === 'unsafe' ? !isMarked(stored) && present !== 'no' : before[field] !== present;
+  });
+}
+
+/** Undefined for a session that is too large. */
+function textOf(value: AnySessionValue): string | undefined {
+  try {
+    return writeSession(value);
+  } catch (thrown) {
+    if (thrown instanceof SessionValueError) return undefined;
+    throw thrown;
+  }
+}

@@ -1,0 +1,166 @@
+// Continues sessions of earlier lives of this node: the first request with the id of such a session reads its row, claims it, and
+// makes the session again. Reads and claims of many sessions are grouped: after a restart all clients come at once. Source: ADR 143.
+
+import { filter, firstValueFrom, race } from 'rxjs';
+import { type Clock, timer$ } from '../../domain/clock.ts';
+import { queueFull } from '../../domain/error-catalogue.ts';
+import { hasCode } from '../../domain/errors.ts';
+import { lifeOf } from '../../domain/life.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+import {
+  type AnySessionValue,
+  readSession,
+  type SessionValue,
+  SessionValueError,
+} from '../../domain/session-value.ts';
+import { isNetworked } from '../../domain/transport-kinds.ts';
+import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
+import type { Group, Member } from '../group.ts';
+import { InstanceRef } from '../instances/instance-ref.ts';
+import { keyOf, type SessionKeeper } from './session-keeper.ts';
+
+/** Ids that cannot be continued and are remembered: they cost no further query. */
+const MAX_MISSING = 10_000;
+/** Most sessions that are being read. */
+const MAX_UNDER_WAY = 25_000;
+
+/**
+ * Decides about a session of this caller: undefined when it belongs to another path; otherwise what makes it again once its row is
+ * claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when it cannot be continued: then its row is deleted.
+ */
+export type PrepareRestore = (value: AnySessionValue) => Promise<(() => void) | undefined>;
+
+export class SessionRecovery {
+  readonly #keeper: SessionKeeper;
+  readonly #missing = new LruMap<true>(MAX_MISSING);
+  readonly #underWay = new Map<string, Promise<void>>();
+  readonly #rows: Groups<string, StoredSession | undefined>;
+  readonly #claims: Groups<StoredSession, boolean>;
+
+  constructor(keeper: SessionKeeper) {
+    const { store, owner } = keeper;
+    this.#keeper = keeper;
+    this.#rows = new Groups(async (keys) => {
+      const rows = new Map((await store.read(keys)).map((row) => [row.key, row]));
+      return (key) => rows.get(key);
+    });
+    this.#claims = new Groups(async (rows) => {
+      const claimed = await store.claim(rows, owner);
+      return ({ key }) => claimed.has(key);
+    });
+  }
+
+  /**
+   * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt. Undefined, without a
+   * query, for text that is not an id of an earlier life, and for what was not there. DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   */
+  recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
+    const life = lifeOf(id);
+    if (life === undefined || life === this.#keeper.owner.life || this.#missing.has(id)) return undefined;
+    const attempt = `${id} ${ownerId}`; // another caller learns nothing, and takes nothing from the owner
+    if (this.#missing.has(attempt)) return undefined;
+    const known = this.#underWay.get(attempt);
+    if (known !== undefined) return known;
+    if (this.#underWay.size >= MAX_UNDER_WAY) throw queueFull('the store of sessions');
+    const recovering = this.#recover(id, ownerId, prepare).finally(() => this.#underWay.delete(attempt));
+    this.#underWay.set(attempt, recovering);
+    return recovering;
+  }
+
+  /** A session that has ended is not continued. */
+  forget(id: string): void {
+    this.#missing.set(id, true);
+  }
+
+  async #recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> {
+    const { node, life } = this.#keeper.owner;
+    const row = await this.#rows.add(keyOf(id));
+    const value = row?.node === node ? sessionIn(row) : undefined;
+    if (row === undefined || value === undefined) {
+      this.forget(id);
+      return;
+    }
+    const restore = value.ownerId === ownerId ? await this.#prepared(id, row, value, prepare) : undefined;
+    if (restore === undefined) this.#missing.set(`${id} ${ownerId}`, true);
+    else if (row.life === life || (await this.#claims.add(row))) {
+      restore();
+      this.#keeper.counts.recovered += 1;
+    }
+  }
+
+  async #prepared(id: string, row: StoredSession, value: AnySessionValue, prepare: PrepareRestore) {
+    try {
+      return await prepare(value);
+    } catch (thrown) {
+      if (!hasCode(thrown, 'SESSION_NOT_FOUND') && !hasCode(thrown, 'TEMPLATE_NOT_FOUND')) throw thrown;
+      await this.#keeper.store.delete(row.life, [row.key]);
+      this.forget(id);
+      return undefined;
+    }
+  }
+}
+
+/** Resolves when the instance is not starting any more, after 5 s at most. */
+export async function untilKnown(member: Member | undefined, clock: Pick<Clock, 'alarm'>): Promise<void> {
+  if (!(member instanceof InstanceRef) || !member.isStarting) return;
+  const known$ = member.state$.pipe(filter(() => !member.isStarting));
+  await firstValueFrom(race(known$, timer$(clock, LIMITS.firstOpeningsMs)), { defaultValue: undefined });
+}
+
+/**
+ * True when the session can be continued after the end of its node, and of the programs that the node ran: where it shared a
+ * backend that is still there it has lost nothing; elsewhere it has to open another conversation, as if it moved.
+ */
+export function outlivesNode({ binding, unsafe }: SessionValue, { policy, members }: Group): boolean {
+  const { sessionFailover } = policy;
+  const definition = members.get(binding?.instanceId ?? '')?.definition;
+  const isIntact = binding?.isShared === true && definition !== undefined && isNetworked(definition);
+  return isIntact || sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
+}
+
+/** Undefined for a row of another release, and for a damaged one. */
+function sessionIn({ value }: StoredSession): AnySessionValue | undefined {
+  try {
+    return readSession(value);
+  } catch (thrown) {
+    if (thrown instanceof SessionValueError) return undefined;
+    throw thrown;
+  }
+}
+
+interface Waiting<Item, Result> extends PromiseWithResolvers<Result> {
+  readonly item: Item;
+}
+
+/** Does the work for one group at a time; what comes meanwhile is the next group. */
+class Groups<Item, Result> {
+  readonly #work: (items: readonly Item[]) => Promise<(item: Item) => Result>;
+  readonly #waiting: Waiting<Item, Result>[] = [];
+  #isWorking = false;
+
+  constructor(work: (items: readonly Item[]) => Promise<(item: Item) => Result>) {
+    this.#work = work;
+  }
+
+  add(item: Item): Promise<Result> {
+    const waiting = { item, ...Promise.withResolvers<Result>() };
+    this.#waiting.push(waiting);
+    if (!this.#isWorking) void this.#workOff();
+    return waiting.promise;
+  }
+
+  async #workOff(): Promise<void> {
+    this.#isWorking = true;
+    while (this.#waiting.length > 0) {
+      const group = this.#waiting.splice(0, MAX_SESSION_ROWS);
+      try {
+        const resultOf = await this.#work(group.map(({ item }) => item));
+        for (const { item, resolve } of group) resolve(resultOf(item));
+      } catch (thrown) {
+        for (const { reject } of group) reject(thrown);
+      }
+    }
+    this.#isWorking = false;
+  }
+}
