@@ -88,7 +88,7 @@ export function composeGateway(
   const deps = { fleet, budget: new RetryBudget(now), scheduler, emit, isAccepting, trace, ...clock };
   const dispatcher = new Dispatcher({ ...deps, maxCallMs: options.maxCallMs });
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
-  const life = newLife();
+  const { life = newLife() } = options;
   const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
   const keeper =
     recover && nodeId !== undefined && store.kind !== 'memory'

@@ -49,8 +49,6 @@ export interface McpDeps
   readonly bufferedBytes?: number | undefined;
   /** Counts what clients declared as long as it is kept. The owner is the principal. */
   readonly declarations: ByteBudget;
-  /** The present life of this node. Default: a new one. */
-  readonly life?: string | undefined;
   /** Keeps the sessions of clients for the next life. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
   /** Counts questions and results of parked calls. Default: they are not bounded. */
