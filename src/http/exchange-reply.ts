@@ -20,21 +20,21 @@ import { ClientGone, type HttpRequest } from './request.ts';
 /** Media types of the answer, for the API description; `Accept` selects. */
 export const RESULT_TYPES = ['application/json', 'text/event-stream'] as const;
 
-type Exchanger = Pick<Gateway, 'exchange' | 'errorOf'>;
+interface ReplyTarget {
+  readonly gateway: Pick<Gateway, 'exchange' | 'errorOf'>;
+  readonly template: string;
+}
 
 /**
- * Sends one request to an instance of the template. Answers with the MCP result and the id of the instance; with
- * `Accept: text/event-stream`, with the events `progress`, `log` and `notification`, and `result` at the end. A JSON-RPC
- * error becomes an error of the gateway (`errorOf`). When the client disconnects or loses the permission, the call is cancelled at
- * the backend.
+ * Sends one request to an instance of the template. Answers with the events `progress`, `log` and `notification`, and `result` at the
+ * end. A JSON-RPC error becomes an error of the gateway (`errorOf`). When the client disconnects or loses the permission, the call is
+ * cancelled at the backend.
  */
-export function exchangeReply(
-  gateway: Exchanger,
-  template: string,
+export function streamReply(
+  { gateway, template }: ReplyTarget,
   request: ExchangeRequest,
   client: HttpRequest,
-): Reply | Promise<Reply> {
-  if (!client.wantsEventStream) return resultReply({ gateway, template }, request, client, passThrough);
+): Reply {
   const tracker = client.report(request);
   const answers$ = gateway
     .exchange(template, { ...exchangeOf(withLogLevel(request), client, tracker), wantsProgress: true })
@@ -57,12 +57,15 @@ export function exchangeReply(
   return { kind: 'stream', events$, tracker };
 }
 
-/** The same without an event stream: `replyOf` maps the result; an error that it throws becomes the answer. */
+/**
+ * The same without an event stream: answers with the result as the instance gave it, and the id of the instance. `replyOf` maps the
+ * result; an error that it throws becomes the answer.
+ */
 export function resultReply(
-  { gateway, template, ...options }: { gateway: Exchanger; template: string; instanceId?: string },
+  { gateway, template, ...options }: ReplyTarget & { readonly instanceId?: string },
   request: ExchangeRequest,
   client: HttpRequest,
-  replyOf: (result: JsonText, instanceId: string) => Reply,
+  replyOf: (result: JsonText, instanceId: string) => Reply = passThrough,
 ): Promise<Reply> {
   return new Promise((resolve, reject) => {
     const tracker = client.report(request);

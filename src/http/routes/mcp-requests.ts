@@ -5,7 +5,7 @@ import Type, { type Static, type TSchema } from 'typebox';
 import type { ErrorCode } from '../../domain/errors.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { LIST_METHODS, type ListField } from '../../domain/mcp.ts';
-import { exchangeReply, gatherList, RESULT_TYPES } from '../exchange-reply.ts';
+import { gatherList, RESULT_TYPES, resultReply, streamReply } from '../exchange-reply.ts';
 import { json } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, TemplateParams } from '../route.ts';
 import { AnyObject, anyObject, closed, Meta, named, text } from '../schemas.ts';
@@ -175,8 +175,11 @@ function requestRoute(
       },
     },
     errors: [...FROM_BACKEND, ...route.errors],
-    handler: ({ params, fields, request }, { gateway }) =>
-      exchangeReply(gateway, params.template, { method, params: fields }, request),
+    handler: ({ params: { template }, fields, request }, { gateway }) => {
+      const asked = { method, params: fields };
+      const reply = request.wantsEventStream ? streamReply : resultReply;
+      return reply({ gateway, template }, asked, request);
+    },
   });
 }
 
