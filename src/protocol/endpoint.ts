@@ -15,7 +15,6 @@ import { checkPostTypes, headerMismatch, headerOf, type RequestHeaders } from '.
 import { LegacyEndpoint } from './legacy/legacy-endpoint.ts';
 import { LegacySse, opensSse } from './legacy/legacy-sse.ts';
 import { ModernEndpoint } from './modern/modern-endpoint.ts';
-import type { Backends } from './ports.ts';
 import { invalidRequest, RpcFailure, refused } from './rpc.ts';
 import { TaskLog } from './task-log.ts';
 
@@ -39,7 +38,11 @@ export class Endpoint implements McpEndpoint {
     if (request.method === 'POST') {
       const { sseConnection: id } = request;
       if (id !== undefined) return this.#sse.post(id, request, reply, backends);
-      return this.#post(request, reply, backends);
+      checkPostTypes(request.headers);
+      const parsed = readBody(request.body);
+      const message = readModernMessage(parsed, request.headers);
+      if (message === undefined) return this.#legacy.post(parsed, request, reply, backends);
+      return this.#modern.post(message, request, reply, backends);
     }
     const opening = opensSse(request);
     if (opening !== undefined) return this.#sse.open(opening, request, reply, backends);
@@ -59,14 +62,6 @@ export class Endpoint implements McpEndpoint {
   async close(): Promise<void> {
     await Promise.all([this.#legacy.close(), this.#modern.close()]);
     await this.#sse.close(); // its streams carry the last answers of the legacy endpoint
-  }
-
-  #post(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
-    checkPostTypes(request.headers);
-    const parsed = readBody(request.body);
-    const message = readModernMessage(parsed, request.headers);
-    if (message === undefined) return this.#legacy.post(parsed, request, reply, backends);
-    return this.#modern.post(message, request, reply, backends);
   }
 }
 
