@@ -317,13 +317,19 @@ export const SETTINGS = {
     defaultText: '`local` on SQLite, else host name and first port',
     doc: 'Name of this gateway among those on the same database. The node that registers a program runs it.',
   }),
-  /** Where the other gateways on the same database reach this one. */
+  /** The other gateways on the same database. */
   cluster: {
     recover: setting({
       key: 'cluster.recover',
       kind: types.boolean,
       default: true,
       doc: 'MCP sessions of clients outlive a restart or a crash of the gateway; not with a database in memory. See docs/guides/session-recovery.md.',
+    }),
+    forward: setting({
+      key: 'cluster.forward',
+      kind: types.boolean,
+      default: true,
+      doc: 'Whether requests of a session that is open at another gateway on the same database are forwarded there. Off: they get 404.',
     }),
     listen: setting({
       key: 'cluster.listen',

@@ -45,6 +45,8 @@ export interface Forwarding {
 
 /** Another node, which owns sessions. */
 export interface SessionOwner {
+  /** Its id. */
+  readonly node: string;
   forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding;
 }
 

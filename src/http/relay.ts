@@ -22,7 +22,8 @@ const PASSED = [
 
 /** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun. */
 export function relay(context: HttpContext, reply: ForwardReply, streams: EventStreams): Promise<void> {
-  const { res: response } = context;
+  const { res: response, state } = context;
+  state.forwardedTo = reply.node;
   if (response.destroyed) return Promise.reject(new ClientGone());
   return new Promise((resolve, reject) => {
     let release = (): void => {};

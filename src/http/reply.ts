@@ -79,6 +79,8 @@ export interface McpEndpointReply {
 /** The answer of another node, which owns the session of the request. */
 export interface ForwardReply {
   readonly kind: 'forward';
+  /** Id of that node, for the log. */
+  readonly node: string;
   /** Sends the request; called once. */
   readonly forward: (answer: ForwardedAnswer) => Forwarding;
   /** See HttpRequest.onLost. */

@@ -36,6 +36,8 @@ import type { Proxies } from './proxies.ts';
 
 export interface RequestState extends CountedRequest, McpLog {
   requestId: string;
+  /** The node that answers. */
+  forwardedTo?: string;
   /** Authorizes the caller again; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
   /** The answer is for this caller only; set on routes that need credentials, and with the rate limit of a caller elsewhere. */

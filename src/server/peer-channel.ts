@@ -25,7 +25,10 @@ const RECORDED_PER_MINUTE = 30;
 const CONNECT_MS = 5_000;
 
 export interface PeerChannel {
-  readonly owners: SessionOwners;
+  /** Undefined while no request is to be forwarded (setting cluster.forward). */
+  readonly owners: SessionOwners | undefined;
+  /** Resolves when no call that came here is under way at another node, or after this time. */
+  untilIdle(timeoutMs: number): Promise<void>;
   /** Requests under way fail; the listener waits for its last answers at most this long. */
   close(timeoutMs: number): Promise<void>;
 }
@@ -83,7 +86,8 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   log.info(`other nodes reach this one at ${address}`);
   const peers = new Peers({ members, keys, clock: systemClock });
   return {
-    owners: peers,
+    owners: config.cluster.forward ? peers : undefined,
+    untilIdle: (timeoutMs) => peers.untilIdle(timeoutMs),
     close: (timeoutMs) => {
       peers.close();
       return listener.close(timeoutMs);

@@ -194,7 +194,11 @@ async function start(
       : await openPeerChannel({
           ...{ config, nodeId, life, log, secret, audit: auth.audit, join: joinMembers },
           database: databaseHost(config.databaseUrl, config.folder),
-          serve: (request, response, caller) => app?.serveForwarded(request, response, caller),
+          serve: (request, response, caller) => {
+            if (app === undefined)
+              response.writeHead(503, { 'Retry-After': '1', 'Content-Length': '0' }).end();
+            else app.serveForwarded(request, response, caller);
+          },
         });
   onUndo(async () => channel?.close(0));
   app = createApp(gateway, {
@@ -239,7 +243,8 @@ async function start(
   databaseLog.add(watchClockSkew(store, log));
 
   const close = async (): Promise<void> => {
-    const drained = gateway.close(); // it is not ready and refuses new calls from now on
+    // It is not ready and refuses new calls from now on.
+    const drained = Promise.all([gateway.close(), channel?.untilIdle(config.graceMs)]);
     // Connections are accepted until the calls have ended: clients answer requests of servers on further connections.
     listeners.drain();
     try {

@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import * as assert from 'uvu/assert';
 import type { Member, Members } from '../../../src/cluster/members.ts';
 import { loadConfig } from '../../../src/config/config.ts';
@@ -17,7 +18,7 @@ import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
 import { GUARDED, PASSWORD, register } from '../../helpers/mcp-program.ts';
 import { Wire } from '../../helpers/mcp-wire.ts';
 import { startRoundRobin } from '../../helpers/round-robin.ts';
-import { freshDatabase, postgresql } from '../../helpers/services.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import {
   ASKED,
@@ -39,6 +40,7 @@ const folder = folderOfAll(test);
 const opened: (() => unknown)[] = [];
 const members = new Map<string, Member>();
 const held = new HeldTool();
+let database: FreshDatabase;
 let a: RunningServer;
 let b: RunningServer;
 let front: Wire;
@@ -49,7 +51,7 @@ let options: { readonly capabilities: Json; readonly headers: Readonly<Record<st
 
 test.before(async () => {
   if (server.url === undefined) return;
-  const database = await freshDatabase(server);
+  database = await freshDatabase(server);
   opened.unshift(database.drop);
   [a, b] = [await start('a', database), await start('b', database)];
   const [urlA = '', urlB = ''] = [a.urls[0], b.urls[0]];
@@ -276,6 +278,47 @@ onPostgresql('a request to the peer listener from outside is 401, and in the aud
   await becomes(recorded, [401]);
 });
 
+onPostgresql('a node that stops waits for its calls at other nodes', async () => {
+  const client = await LegacyClient.open(onlyA, '/mcp/local', options);
+  const c = await start('c', database);
+  const onlyC = new Wire(String(c.urls[0]));
+  await isServed({ wire: onlyC }, '/mcp/legacy', options);
+  await c.gateway.register('local', { id: 'at-c', handler: serving({ held: held.body }) }, { waitMs: 5_000 });
+  const { waiting } = held;
+  const call = onlyC.exchange('/mcp/local', { headers: client.headers, body: callText('held', {}, 1) });
+  await becomes(() => held.waiting, waiting + 1);
+  const closing = c.close();
+  await becomes(async () => (await fetch(`${c.urls[0]}/readyz`)).status, 503);
+  for (let left = held.waiting; left > 0; left -= 1) held.answer();
+  const { status, messages } = await call;
+  assert.equal([status, textOf(messages[0] ?? {})], [200, 'held']);
+  await closing;
+  onlyC.close();
+});
+
+const external = Object.values(networkInterfaces())
+  .flat()
+  .find((one) => one?.family === 'IPv4' && !one.internal)?.address;
+
+test.needs(server.url && external, 'needs PostgreSQL and another address than loopback')(
+  'off loopback the nodes talk over TLS with the key of their secret',
+  async () => {
+    const flags = { 'cluster-advertise': String(external) };
+    const [d, e] = [await start('d', database, flags), await start('e', database, flags)];
+    const address = [...members.values()].find(({ node }) => node === 'd')?.address ?? '';
+    assert.match(address, `https://${external}:`);
+    const [onlyD, onlyE] = [new Wire(String(d.urls[0])), new Wire(String(e.urls[0]))];
+    for (const wire of [onlyD, onlyE]) await isServed({ wire }, '/mcp/legacy', options);
+    const client = await LegacyClient.open(onlyD, '/mcp/legacy', options);
+    const sent = { headers: client.headers, body: callText('test_simple_text', {}, 1) };
+    const { status, messages } = await onlyE.exchange('/mcp/legacy', sent);
+    assert.equal([status, textOf(messages[0] ?? {})], [200, 'This is a simple text response for testing.']);
+    const plain = await fetch(address.replace('https', 'http')).catch(() => 'refused');
+    assert.is(plain, 'refused');
+    for (const wire of [onlyD, onlyE]) wire.close();
+  },
+);
+
 onPostgresql('when the owner is gone, its sessions are answered 503 with Retry-After', async () => {
   const client = await LegacyClient.open(onlyA, '/mcp/local', options);
   const { sessionId } = client;
@@ -293,9 +336,13 @@ onPostgresql('when the owner is gone, its sessions are answered 503 with Retry-A
 
 test.run();
 
-async function start(id: string, database: Parameters<typeof nodeEnv>[0]): Promise<RunningServer> {
+async function start(
+  id: string,
+  database: Parameters<typeof nodeEnv>[0],
+  flags: Record<string, string> = {},
+): Promise<RunningServer> {
   const env = { ...GUARDED, ...nodeEnv(database), GATEWAY_NODE_ID: id };
-  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1' }, env, cwd: folder() });
+  const config = loadConfig({ flags: { port: '0', host: '127.0.0.1', ...flags }, env, cwd: folder() });
   const node = await startServer(config, {
     joinMembers: (own): Members => {
       members.set(own.life, own);

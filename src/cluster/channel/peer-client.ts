@@ -62,6 +62,16 @@ export class PeerClient implements SessionOwner {
     this.#streams = new ConnectionPool(connector, { maxConnections: MAX_STREAMS, isKept: false });
   }
 
+  /** Id of the node. */
+  get node(): string {
+    return this.#member.node;
+  }
+
+  /** Requests under way, without streams. */
+  get calls(): number {
+    return this.#exchanges.size - this.#openStreams;
+  }
+
   /** True while no request is under way. */
   get isIdle(): boolean {
     return this.#exchanges.size === 0;
@@ -76,8 +86,7 @@ export class PeerClient implements SessionOwner {
       lost: (error) => this.#lost(exchange, error),
       ended: () => this.#ended(exchange),
     });
-    const calls = this.#exchanges.size - this.#openStreams;
-    const isFull = isStream ? this.#openStreams >= MAX_STREAMS : calls >= MAX_CALLS;
+    const isFull = isStream ? this.#openStreams >= MAX_STREAMS : this.calls >= MAX_CALLS;
     this.#exchanges.add(exchange);
     if (isStream) this.#openStreams += 1;
     if (isFull)

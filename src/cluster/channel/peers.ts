@@ -1,17 +1,20 @@
 // The other nodes that this one forwards requests to: a client for each life that was needed. The first characters of a session id are
 // the life that opened it, so the owner is found without a query.
 
-import type { Clock } from '../../domain/clock.ts';
+import { type Clock, sleep } from '../../domain/clock.ts';
 import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
 import { lifeOf } from '../../domain/life.ts';
 import type { Members } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { PeerClient } from './peer-client.ts';
 
+/** Interval at which a gateway that closes checks for calls at other nodes. */
+const IDLE_CHECK_MS = 50;
+
 export interface PeersOptions {
   readonly members: Members;
   readonly keys: ChannelKeys;
-  readonly clock: Pick<Clock, 'now' | 'background'>;
+  readonly clock: Pick<Clock, 'now' | 'alarm' | 'background'>;
 }
 
 export class Peers implements SessionOwners {
@@ -30,6 +33,14 @@ export class Peers implements SessionOwners {
     const life = lifeOf(sessionId);
     if (life === undefined) return undefined;
     return this.#clientOf(life) ?? members.refresh().then(() => this.#clientOf(life));
+  }
+
+  /** Resolves when no call is under way, or after this time. Streams are not waited for. */
+  async untilIdle(timeoutMs: number): Promise<void> {
+    const { clock } = this.#options;
+    const untilMs = clock.now() + timeoutMs;
+    const isBusy = () => [...this.#clients.values()].some(({ calls }) => calls > 0);
+    while (isBusy() && clock.now() < untilMs) await sleep(clock, IDLE_CHECK_MS);
   }
 
   close(): void {

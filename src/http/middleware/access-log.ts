@@ -107,6 +107,7 @@ function lineOf({ req, res, path, state }: HttpContext, ms: number): Record<stri
     principal: state.principal?.id,
     template: (state.template ?? report?.sentTo?.template)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     instance_id: state.instanceId ?? report?.sentTo?.id,
+    forwarded_to: state.forwardedTo,
     error_code: state.errorCode,
     rpc_method: (state.rpcMethod ?? report?.method)?.slice(0, HTTP_LIMITS.loggedPathCharacters),
     tool: report?.tool?.slice(0, HTTP_LIMITS.loggedPathCharacters),

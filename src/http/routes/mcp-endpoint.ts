@@ -307,6 +307,7 @@ function forwardReply(
   const caller = { principal, requestId, address };
   return {
     kind: 'forward',
+    node: owner.node,
     forward: (answer) => owner.forward({ caller, method, target, headers, body }, answer),
     onLost: (listener) => request.onLost(listener),
     countRefusal: () => (method === 'POST' ? request.consume(limiter, 1) : undefined),
