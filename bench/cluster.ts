@@ -2,7 +2,7 @@
 // fault after the other (cluster/faults.ts). A checker judges the history of every call (cluster/history.ts). Prints each bar, the
 // figure, and pass or miss; exits 1 when a bar is missed. docs/explanation/cluster.md explains the figures.
 //   --seed N   other times and another mix (default 1)   --only FAULT,...   --seconds N   of each fault (default 40)
-//   --kind legacy, modern or plain: only these clients
+//   --kind legacy, sse, asked, modern or plain: only these clients
 //   --quick   the faults of .ci/run, for 10 s each   --json   figures only
 
 import { parseArgs } from 'node:util';
@@ -59,14 +59,16 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
   const deployment = await startDeployment(fault);
   const groups = fault.clients.filter(({ kind }) => kind === (values.kind ?? kind));
   const clients = fault.templates.flatMap((template) =>
-    groups.flatMap(({ count, ...group }) =>
-      Array.from({ length: count }, (_, index) => {
-        const name = `${template}-${group.kind}-${index + 1}`;
-        const url = new URL(`${deployment.balancer.origin}/mcp/${template}`);
-        const unsafeShare = UNSAFE_SHARES[index % UNSAFE_SHARES.length] ?? 0;
-        return new CallingClient({ ...group, name, url, headers: deployment.key, unsafeShare, random });
-      }),
-    ),
+    groups
+      .filter((group) => template === (group.template ?? template))
+      .flatMap(({ count, ...group }) =>
+        Array.from({ length: count }, (_, index) => {
+          const name = `${template}-${group.kind}-${index + 1}`;
+          const url = new URL(`${deployment.balancer.origin}/mcp/${template}`);
+          const unsafeShare = UNSAFE_SHARES[index % UNSAFE_SHARES.length] ?? 0;
+          return new CallingClient({ ...group, name, url, headers: deployment.key, unsafeShare, random });
+        }),
+      ),
   );
   let isOver = false;
   let disturbances: History['disturbances'] = [];

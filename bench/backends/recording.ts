@@ -2,6 +2,7 @@
 // `node bench/backends/recording.ts --name=a --record=FILE` speaks over standard input and output; with `--ports=2` it listens on as
 // many ports instead and prints `listening <port> <port>`. `--deaf` ignores the end of its input and SIGTERM.
 //   read {token}   is annotated as safe to repeat   write {token}   is not   Both take `ms`, the time until the answer.
+//   ask {token}   over HTTP only: asks the client first (elicitation), and is not safe to repeat
 
 import { randomUUID } from 'node:crypto';
 import { appendFileSync } from 'node:fs';
@@ -15,6 +16,7 @@ import { portOf } from '../port.ts';
 interface Message {
   readonly id?: number | string;
   readonly method?: string;
+  readonly result?: { readonly action?: string };
   readonly params?: {
     readonly name?: string;
     readonly arguments?: { readonly token?: string; readonly ms?: number };
@@ -35,9 +37,13 @@ const inputSchema = {
   properties: { token: { type: 'string' }, ms: { type: 'integer' } },
   required: ['token'],
 };
+/** Questions without an answer yet, by id. */
+const asked = new Map<string, (answer: string) => void>();
+
 const TOOLS = [
   { name: 'read', inputSchema, annotations: { readOnlyHint: true } },
   { name: 'write', inputSchema, annotations: { readOnlyHint: false, idempotentHint: false } },
+  ...(values.ports === undefined ? [] : [{ name: 'ask', inputSchema }]),
 ];
 
 if (values.ports === undefined) serveLines();
@@ -73,12 +79,48 @@ function receive(request: IncomingMessage, response: ServerResponse): void {
       return;
     }
     const message: Message = JSON.parse(Buffer.concat(chunks).toString());
+    if (message.params?.name === 'ask') {
+      askFirst(message, response);
+      return;
+    }
+    if (message.method === undefined) asked.get(String(message.id))?.(String(message.result?.action));
     void answerTo(message).then((answer) => {
       if (answer === undefined) return response.writeHead(202).end();
       const session = message.method === 'initialize' ? { 'mcp-session-id': randomUUID() } : {};
       return response.writeHead(200, { 'content-type': 'application/json', ...session }).end(answer);
     });
   });
+}
+
+/** The question and the answer are events of one stream. */
+function askFirst({ id, params }: Message, response: ServerResponse): void {
+  const { token = '' } = params?.arguments ?? {};
+  carryOut(token, 'ask');
+  const send = (message: object): void =>
+    void response.write(`data: ${JSON.stringify({ jsonrpc: '2.0', ...message })}\n\n`);
+  response.writeHead(200, { 'content-type': 'text/event-stream' });
+  const questionId = randomUUID();
+  asked.set(questionId, (action) => {
+    asked.delete(questionId);
+    send({
+      id,
+      result: {
+        content: [
+          { type: 'text', text: token },
+          { type: 'text', text: action },
+        ],
+      },
+    });
+    response.end();
+  });
+  response.on('close', () => asked.delete(questionId));
+  const requestedSchema = { type: 'object', properties: {} };
+  send({ id: questionId, method: 'elicitation/create', params: { message: token, requestedSchema } });
+}
+
+function carryOut(token: string, tool: string): void {
+  const record: CarriedOut = { token, tool, pid: process.pid, atMs: nowMs() };
+  appendFileSync(values.record, `${JSON.stringify(record)}\n`);
 }
 
 /** The text of the answer; undefined for a message that is not a request. */
@@ -96,8 +138,7 @@ async function outcomeOf(method: string, params: Message['params']): Promise<obj
   if (method === 'tools/list') return { result: { tools: TOOLS } };
   if (method !== 'tools/call') return { error: { code: -32601, message: 'Method not found' } };
   const { token = '', ms = 0 } = params?.arguments ?? {};
-  const record: CarriedOut = { token, tool: String(params?.name), pid: process.pid, atMs: nowMs() };
-  appendFileSync(values.record, `${JSON.stringify(record)}\n`);
+  carryOut(token, String(params?.name));
   if (ms > 0) await delay(ms);
   return { result: { content: [{ type: 'text', text: token }] } };
 }

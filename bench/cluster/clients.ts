@@ -7,15 +7,18 @@ import {
   StreamableHTTPClientTransport as ModernTransport,
 } from '@modelcontextprotocol/client';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import { ElicitRequestSchema } from '@modelcontextprotocol/sdk/types.js';
 import { initializeBody, openSession } from '../open-session.ts';
 import { type Call, type Ending, nowMs, type Opening } from './history.ts';
 
 /**
- * `legacy`: SDK 1, with sessions and their streams. `modern`: SDK 2 and revision 2026-07-28, without sessions. `plain`: sessions without a
- * stream and without an SDK, so that hundreds are cheap.
+ * `legacy`: SDK 1, with sessions and their streams. `sse`: the same over HTTP+SSE. `asked`: like `legacy`, and its unsafe calls ask it a question
+ * (elicitation). `modern`: SDK 2 and revision 2026-07-28, without sessions. `plain`: sessions without a stream and without an SDK, so that many
+ * are cheap.
  */
-export type Kind = 'legacy' | 'modern' | 'plain';
+export type Kind = 'legacy' | 'sse' | 'asked' | 'modern' | 'plain';
 
 export interface ClientOptions {
   readonly name: string;
@@ -84,6 +87,7 @@ export class CallingClient {
 
   /** Until the end, or until the session is lost. */
   async #use(connection: Connection, isOver: () => boolean): Promise<void> {
+    const unsafeTool = this.#options.kind === 'asked' ? 'ask' : 'write';
     const { name, random, unsafeShare, pauseMs, callsPerSession } = this.#options;
     const session = `${name}/${this.#openings}`;
     let isAfterUnsafe = false;
@@ -93,7 +97,7 @@ export class CallingClient {
       const isUnsafe = random() < unsafeShare;
       const ms = random() < SLOW_SHARE ? SLOW_MS : 0;
       const sentMs = nowMs();
-      const { ending, reason } = await called(connection, isUnsafe ? 'write' : 'read', { token, ms });
+      const { ending, reason } = await called(connection, isUnsafe ? unsafeTool : 'read', { token, ms });
       this.calls.push({ token, session, isUnsafe, isAfterUnsafe, sentMs, endedMs: nowMs(), ending, reason });
       isAfterUnsafe ||= isUnsafe;
       if (ending === 'lost session') return;
@@ -107,14 +111,32 @@ async function connect({ kind, url, headers }: ClientOptions): Promise<Connectio
   const information = { name: 'cluster', version: '1.0.0' };
   const options = { timeout: PATIENCE_MS };
   if (kind === 'plain') return connectPlainly(url, headers);
-  if (kind === 'legacy') {
-    const client = new Client(information);
-    await client.connect(new StreamableHTTPClientTransport(url, { requestInit }), options);
+  if (kind !== 'modern') {
+    const isAsked = kind === 'asked';
+    const client = new Client(information, { capabilities: isAsked ? { elicitation: {} } : {} });
+    if (isAsked) client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: {} }));
+    const transport =
+      kind === 'sse'
+        ? new SSEClientTransport(new URL(`${url.href}/sse`), {
+            requestInit,
+            eventSourceInit: { fetch: withKey(headers) },
+          })
+        : new StreamableHTTPClientTransport(url, { requestInit });
+    await client.connect(transport, options);
     return { callTool: (call) => client.callTool(call, undefined, options), close: () => client.close() };
   }
   const client = new ModernClient(information, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
   await client.connect(new ModernTransport(url, { requestInit }));
   return { callTool: (call) => client.callTool(call, options), close: () => client.close() };
+}
+
+/** The event stream of HTTP+SSE has a fetch of its own. */
+function withKey(key: ClientOptions['headers']): typeof fetch {
+  return (url, init) => {
+    const headers = new Headers(init?.headers);
+    for (const [name, value] of Object.entries(key)) headers.set(name, value);
+    return fetch(url, { ...init, headers });
+  };
 }
 
 async function connectPlainly(url: URL, key: ClientOptions['headers']): Promise<Connection> {
@@ -176,7 +198,8 @@ function endingOf(thrown: unknown): Ending {
   const { code, status = code, data } = Object(thrown);
   const text = `${thrown} ${JSON.stringify(data)}`;
   if (/timed out|due to timeout/i.test(text) || code === 'REQUEST_TIMEOUT') return 'hung';
-  if (status === 404 || Object(data).status === 404) return 'lost session';
+  // Over HTTP+SSE a client that was disconnected gets a new stream, where it has to initialize.
+  if (status === 404 || Object(data).status === 404 || /not initialized/.test(text)) return 'lost session';
   if (/delivered\W+unknown/.test(text)) return 'unknown';
   if (/delivered\W+no\b|"error_code"/.test(text)) return 'refused';
   if (

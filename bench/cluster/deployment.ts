@@ -21,10 +21,12 @@ import { Relay } from './relay.ts';
 type DatabaseName = 'SQLite' | 'PostgreSQL';
 
 /** The name of a template, and of its servers. */
-type Template = 'far' | 'near';
+export type Template = 'far' | 'near';
 
 const recording = fileURLToPath(new URL('../backends/recording.ts', import.meta.url));
 const SAMPLE_MS = 20;
+/** So often the command line of a new process is read. */
+const LOOKS = 50;
 const READY_MS = 60_000;
 const STOP_MS = 60_000;
 
@@ -229,28 +231,34 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Samples the processes whose command line has all these words. The command line of a process is read once. */
+/** Samples the processes whose command line has all these words. */
 function sample(...words: readonly string[]) {
   const programs: ProgramLife[] = [];
-  const wanted = new Map<number, ProgramLife | undefined>();
+  const wanted = new Map<number, ProgramLife>();
+  /** How often the command line of another process was read: it is that of its parent until the program is executed. */
+  const others = new Map<number, number>();
   let running = 0;
   const look = (): void => {
     const atMs = nowMs();
     const pids = new Set(readdirSync('/proc').map(Number).filter(Number.isInteger));
-    for (const pid of wanted.keys()) if (!pids.has(pid)) wanted.delete(pid);
+    for (const known of [wanted, others])
+      for (const pid of known.keys()) if (!pids.has(pid)) known.delete(pid);
     running = 0;
     for (const pid of pids) {
-      if (!wanted.has(pid)) {
-        const line = readProcess(pid, 'cmdline');
-        // The command line is that of the parent until the program has been executed.
-        if (line === '' || line === undefined) continue;
-        const isWanted = words.every((word) => line.includes(word));
-        const life = isWanted ? { pid, firstSeenMs: atMs, lastSeenMs: atMs } : undefined;
+      const looks = others.get(pid) ?? 0;
+      if (looks === LOOKS) continue;
+      let life = wanted.get(pid);
+      if (life === undefined) {
+        const line = readProcess(pid, 'cmdline') ?? '';
+        if (!words.every((word) => line.includes(word))) {
+          others.set(pid, looks + 1);
+          continue;
+        }
+        life = { pid, firstSeenMs: atMs, lastSeenMs: atMs };
         wanted.set(pid, life);
-        if (life !== undefined) programs.push(life);
+        programs.push(life);
       }
-      const life = wanted.get(pid);
-      if (life === undefined || /\) [ZX] /.test(readProcess(pid, 'stat') ?? ') Z ')) continue;
+      if (/\) [ZX] /.test(readProcess(pid, 'stat') ?? ') Z ')) continue;
       life.lastSeenMs = atMs;
       running += 1;
     }

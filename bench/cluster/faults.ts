@@ -3,7 +3,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kind } from './clients.ts';
-import type { Deployment, DeploymentOptions, Node } from './deployment.ts';
+import type { Deployment, DeploymentOptions, Node, Template } from './deployment.ts';
 import { type Bars, type Disturbance, nowMs } from './history.ts';
 
 export interface Fault extends DeploymentOptions {
@@ -24,6 +24,8 @@ interface Clients {
   readonly count: number;
   readonly pauseMs: number;
   readonly callsPerSession: number;
+  /** Only this one; default: each template of the fault. */
+  readonly template?: Template;
 }
 
 interface Run {
@@ -37,8 +39,13 @@ const STEADY = {
   legacy: { kind: 'legacy', count: 3, pauseMs: 100, callsPerSession: Number.POSITIVE_INFINITY },
   modern: { kind: 'modern', count: 3, pauseMs: 100, callsPerSession: Number.POSITIVE_INFINITY },
 } as const;
+/** The first of them never calls the tool that asks. */
+const ASKED = { ...STEADY.legacy, kind: 'asked', count: 2, template: 'far' } as const;
+const OVER_SSE = { ...STEADY.legacy, kind: 'sse', count: 2 } as const;
 /** Sessions that begin and end all the time, so that faults meet openings and first unsafe calls. */
 const VISITORS = { kind: 'plain', count: 20, pauseMs: 500, callsPerSession: 5 } as const;
+
+const ALL_CLIENTS: readonly Clients[] = [STEADY.legacy, STEADY.modern, ASKED, OVER_SSE, VISITORS];
 
 export const FAULTS: readonly Fault[] = [
   {
@@ -47,7 +54,7 @@ export const FAULTS: readonly Fault[] = [
     nodes: 1,
     database: 'SQLite',
     templates: ['far', 'near'],
-    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [2_000, 5_000], programBackMs: 15_000 },
     isQuick: false,
     disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),
@@ -72,7 +79,7 @@ export const FAULTS: readonly Fault[] = [
     nodes: 3,
     database: 'PostgreSQL',
     templates: ['far'],
-    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [2_000, 5_000] },
     isQuick: false,
     disturb: (run) => repeatedly(run, 8_000, (one) => killed(one, Math.floor(one.random() * 3))),
@@ -83,7 +90,7 @@ export const FAULTS: readonly Fault[] = [
     nodes: 3,
     database: 'PostgreSQL',
     templates: ['far'],
-    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [2_000, 5_000] },
     isQuick: false,
     disturb: rolling,
@@ -94,7 +101,7 @@ export const FAULTS: readonly Fault[] = [
     nodes: 3,
     database: 'PostgreSQL',
     templates: ['far'],
-    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [15_000, 15_000] },
     isQuick: false,
     disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => frozen(nodes.at(-1), 15_000)),
@@ -105,7 +112,7 @@ export const FAULTS: readonly Fault[] = [
     nodes: 3,
     database: 'PostgreSQL',
     templates: ['far'],
-    clients: [STEADY.legacy, STEADY.modern, VISITORS],
+    clients: ALL_CLIENTS,
     bars: { firstAnswerMs: [4_000, 5_000] },
     isQuick: false,
     disturb: (run) => repeatedly(run, 7_000, ({ deployment: { nodes } }) => frozen(nodes.at(-1), 3_000)),

@@ -149,7 +149,7 @@ function isAfterFault(call: Call, { calls, disturbances }: History): boolean {
 function twiceOf({ carriedOut }: History): readonly string[] {
   const times = new Map<string, number>();
   for (const { token, tool } of carriedOut)
-    if (tool === 'write') times.set(token, (times.get(token) ?? 0) + 1);
+    if (tool !== 'read') times.set(token, (times.get(token) ?? 0) + 1);
   return [...times].filter(([, count]) => count > 1).map(([token, count]) => `${token}: ${count} times`);
 }
 
