@@ -5,6 +5,7 @@ import { type Observable, of } from 'rxjs';
 import type { ClientProfile } from '../../src/domain/client.ts';
 import type { Answer, ExchangeRequest } from '../../src/domain/exchange.ts';
 import { type JsonObject, JsonText, writeFields } from '../../src/domain/json.ts';
+import { newSessionId } from '../../src/domain/life.ts';
 import { LIST_METHODS, type ListField, type Peer } from '../../src/domain/mcp.ts';
 import type {
   Client,
@@ -12,6 +13,7 @@ import type {
   Owner,
   SessionlessOptions,
   SessionOpening,
+  SessionTable,
 } from '../../src/protocol/ports.ts';
 import { PEER } from '../helpers/scripted-transport.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
@@ -23,6 +25,18 @@ export const CLIENT: Client = { owner: ADA, profile: PROFILE };
 
 /** Simulated if the spec simulates the timers. */
 export const CLOCK = { clock: simulatedClock };
+
+/** A table that keeps nothing. */
+export const TABLE: SessionTable = {
+  newId: () => newSessionId('life-one'),
+  add: () => {},
+  findAny: () => undefined,
+  used: () => {},
+  remove: () => {},
+  keep: () => undefined,
+  recover: () => undefined,
+  isClosing: false,
+};
 
 export type Lists = Partial<Record<ListField, readonly JsonObject[]>>;
 

@@ -15,6 +15,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
+import type { AnySessionValue } from '../domain/session-value.ts';
 
 /** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
 export type Owner = Pick<Principal, 'id' | 'templates'>;
@@ -151,13 +152,39 @@ export interface McpSession {
 export interface SessionTable {
   /** The id of a new session. */
   newId(): string;
-  /** Adds an open session. SESSION_LIMIT, SHUTTING_DOWN. */
-  add(session: SessionRecord): void;
+  /** Adds an open session. `mayEndOthers`: those of absent clients, to make room. Default true. SESSION_LIMIT, SHUTTING_DOWN. */
+  add(session: SessionRecord, mayEndOthers?: boolean): void;
   /** A lookup is not a use. */
   findAny(id: string): unknown;
   /** A message of its client came, or a use of the session ended. */
   used(session: SessionRecord): void;
   remove(session: SessionRecord): void;
+  /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
+  keep(session: StorableSession, isStored?: boolean): SessionRow | undefined;
+  /** As Backends.recoverSession. `prepare` decides about what is stored: see PrepareRestore of actors/sessions/session-recovery.ts. */
+  recover(
+    id: string,
+    ownerId: string,
+    prepare: (value: AnySessionValue) => Promise<(() => void) | undefined>,
+  ): Promise<void> | undefined;
+  /** The gateway stops. The rows of sessions stay for its next life. */
+  readonly isClosing: boolean;
+}
+
+interface StorableSession {
+  readonly id: string;
+  /** Another object after each change. */
+  readonly value: AnySessionValue;
+  /** Another gateway continues the session. */
+  takenOver(): void;
+}
+
+export interface SessionRow {
+  changed(): void;
+  /** See McpSession.keep. */
+  save(): Promise<void> | undefined;
+  /** The session is over. `isLeft`: the row stays. */
+  end(isLeft: boolean): void;
 }
 
 /** A reservation for a call of several exchanges. */

@@ -7,7 +7,6 @@ import type { SessionRecord } from '../../../src/domain/client.ts';
 import { noHealthyInstance, templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import type { JsonObject } from '../../../src/domain/json.ts';
-import { newSessionId } from '../../../src/domain/life.ts';
 import type { ListChange, ListField } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { GATEWAY_INFO } from '../../../src/domain/version.ts';
@@ -15,7 +14,7 @@ import { AggregateBackends } from '../../../src/protocol/aggregate/aggregate-bac
 import type { Owner, SessionTable } from '../../../src/protocol/ports.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADA, answered, ListingBackends, PROFILE, shownTool } from '../listing-backends.ts';
+import { ADA, answered, ListingBackends, PROFILE, shownTool, TABLE } from '../listing-backends.ts';
 
 const test = suite('aggregated backends');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
@@ -34,8 +33,8 @@ function setUp() {
   const table = new Map<string, SessionRecord>();
   const uses: string[] = [];
   const sessions: SessionTable = {
+    ...TABLE,
     add: (session) => table.set(session.id, session),
-    newId: () => newSessionId('life-one'),
     findAny: (id) => table.get(id),
     used: (session) => uses.push(session.id),
     remove: ({ id }) => table.delete(id),

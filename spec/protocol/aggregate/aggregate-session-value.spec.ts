@@ -7,7 +7,6 @@ import * as assert from 'uvu/assert';
 import type { ServerMessage, SessionRecord } from '../../../src/domain/client.ts';
 import { sessionLost, templateNotFound } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { newSessionId } from '../../../src/domain/life.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { readSession, writeSession } from '../../../src/domain/session-value.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
@@ -17,7 +16,7 @@ import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADA, ListingBackends, PROFILE } from '../listing-backends.ts';
+import { ADA, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
 
 const test = suite('value of a session with all templates');
 test.before.each(() => mock.timers.enable({ apis: ['setTimeout', 'setInterval', 'Date'] }));
@@ -43,8 +42,8 @@ class Gateway {
     timeoutFor: () => 30_000,
     listChanges$: new Subject<ListChange>(),
     sessions: {
+      ...TABLE,
       add: (session) => this.table.set(session.id, session),
-      newId: () => newSessionId('life-one'),
       findAny: (id) => this.table.get(id),
       used: () => {},
       remove: ({ id }) => this.table.delete(id),

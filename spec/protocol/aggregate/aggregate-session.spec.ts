@@ -8,7 +8,6 @@ import type { ServerMessage } from '../../../src/domain/client.ts';
 import { backendUnavailable, sessionLost } from '../../../src/domain/error-catalogue.ts';
 import { perhapsDelivered } from '../../../src/domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../../src/domain/exchange.ts';
-import { newSessionId } from '../../../src/domain/life.ts';
 import type { ListChange } from '../../../src/domain/mcp.ts';
 import { TaskScheduler } from '../../../src/domain/task-scheduler.ts';
 import { AggregateDirectory } from '../../../src/protocol/aggregate/aggregate-directory.ts';
@@ -18,7 +17,7 @@ import type { Owner } from '../../../src/protocol/ports.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { PEER } from '../../helpers/scripted-transport.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ADA, CLOCK, ListingBackends, PROFILE } from '../listing-backends.ts';
+import { ADA, CLOCK, ListingBackends, PROFILE, TABLE } from '../listing-backends.ts';
 
 const test = suite('aggregate session');
 
@@ -46,8 +45,8 @@ function setUp(owner: Owner = ADA, scheduler = new TaskScheduler()) {
     scheduler,
     ...CLOCK,
     sessions: {
+      ...TABLE,
       add: () => {},
-      newId: () => newSessionId('life-one'),
       findAny: () => session,
       used: () => uses.push(session.calls),
       remove: () => uses.push('removed'),

@@ -64,16 +64,12 @@ function setUpEarlier(id = newSessionId('earlier1')) {
   const session = backends.add(id, 'ann');
   return {
     ...{ backends, sse, session },
-    open(principal = 'ann', eventId = `${id}.0`, template = 't') {
+    async open(principal = 'ann', eventId = `${id}.0`, template = 't') {
       const headers = { ...GET.headers, 'last-event-id': eventId };
       const reply = new RecordedReply();
-      const done = endOf(
-        (async () => {
-          const request = { ...GET, template, headers, principal: ofCaller(principal) };
-          sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
-        })(),
-      );
-      return { reply, done };
+      const request = { ...GET, template, headers, principal: ofCaller(principal) };
+      const opening = async () => sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
+      return { reply, end: await endOf(opening()) };
     },
     post(message: object, principal = 'ann') {
       const reply = new RecordedReply();
@@ -92,7 +88,7 @@ const PING = { id: 1, method: 'ping' };
 
 test('a client that names the last event of its stream continues the session on another one', async () => {
   const { open, post, session, sse } = setUpEarlier();
-  const { reply } = open();
+  const { reply } = await open();
   const endpoint = {
     name: 'endpoint',
     data: `/m?sessionId=${session.id}`,
@@ -110,19 +106,19 @@ test('a client that names the last event of its stream continues the session on 
 
 test('the end of that stream ends the session', async () => {
   const { open, session } = setUpEarlier();
-  open().reply.lose();
+  (await open()).reply.lose();
   assert.is(session.isClosed, true);
 });
 
 test('the session of another caller, one that is over, and one at another path are unknown', async () => {
   const { open, session } = setUpEarlier();
-  assert.is(await open('eve').done, UNKNOWN);
-  assert.is(await open('ann', `${newSessionId('earlier1')}.0`).done, UNKNOWN);
-  assert.is(await open().done, 'done');
-  assert.is(await open('ann', `${session.id}.0`, 'other').done, UNKNOWN);
+  assert.is((await open('eve')).end, UNKNOWN);
+  assert.is((await open('ann', `${newSessionId('earlier1')}.0`)).end, UNKNOWN);
+  assert.is((await open()).end, 'done');
+  assert.is((await open('ann', `${session.id}.0`, 'other')).end, UNKNOWN);
   await session.close();
   await settled();
-  assert.is(await open().done, UNKNOWN);
+  assert.is((await open()).end, UNKNOWN);
 });
 
 test('a message waits for the stream of its session, at most 5 s', async () => {
@@ -131,7 +127,7 @@ test('a message waits for the stream of its session, at most 5 s', async () => {
   assert.is(await post(PING, 'eve').done, UNKNOWN);
   await settled();
   assert.is(early.reply.isAnswered, false);
-  const { reply } = open();
+  const { reply } = await open();
   assert.is(await early.done, 'done');
   assert.equal([early.reply.status, lastOn(reply)], [202, 1]);
   reply.lose();
@@ -151,8 +147,8 @@ test('a message waits for the stream of its session, at most 5 s', async () => {
 
 test('a client whose lost stream is still open here continues on the new one', async () => {
   const { open, post, session } = setUpEarlier();
-  const first = open().reply;
-  const second = open().reply;
+  const first = (await open()).reply;
+  const second = (await open()).reply;
   assert.is(first.events.isEnded, true);
   first.lose();
   await post(PING).done;

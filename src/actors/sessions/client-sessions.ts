@@ -34,7 +34,7 @@ import {
   type SessionSupervisor,
 } from './client-session.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
-import type { SessionKeeper } from './session-keeper.ts';
+import type { KeepableSession, KeptSession, SessionKeeper } from './session-keeper.ts';
 import { outlivesNode, type PrepareRestore, SessionRecovery, untilKnown } from './session-recovery.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
@@ -170,6 +170,11 @@ export class ClientSessions implements SessionSupervisor {
     return session;
   }
 
+  /** A row for a session, see SessionKeeper.keep. */
+  keep(session: KeepableSession, isStored = false): KeptSession | undefined {
+    return this.keeper?.keep(session, isStored);
+  }
+
   /** Continues a session of an earlier life of this node, for this caller: see SessionRecovery.recover. */
   recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
     if (this.#recovery === undefined || this.isClosing) return undefined;
@@ -189,15 +194,17 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN. It ends with `remove`. */
-  add(session: SessionRecord): void {
+  add(session: SessionRecord, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    this.#makeRoom(session.ownerId, this.#aggregateShares);
+    if (mayEndOthers) this.#makeRoom(session.ownerId, this.#aggregateShares);
+    else this.#checkRoom(session.ownerId, this.#aggregateShares);
     this.#takeBytes(session.ownerId, session.profile);
     this.#aggregateShares.take(session.ownerId);
     this.#begin(session);
   }
 
   remove(session: SessionRecord): void {
+    if (!this.isClosing) this.#recovery?.forget(session.id);
     if (this.#open.has(session.id)) this.#drop(session, this.#aggregateShares);
   }
 

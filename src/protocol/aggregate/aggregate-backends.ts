@@ -96,13 +96,11 @@ export class AggregateBackends implements Backends {
    * use other templates than before; SESSION_LIMIT, SHUTTING_DOWN.
    */
   restore(id: string, value: AggregateSessionValue, owner: Owner): AggregateSession {
-    const { endReason, greeted } = value;
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
-    if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
-    if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionLost(RIGHTS_CHANGED);
-    const peer = { ...greeted, greeting: {} };
+    const peer = { ...checkRestorable(value, owner), greeting: {} };
     const session = new AggregateSession(value, owner, peer, this.#sessionDeps, id);
-    this.#options.sessions.add(session);
+    this.#options.sessions.add(session, false);
+    session.restored();
     return session;
   }
 
@@ -116,6 +114,14 @@ export class AggregateBackends implements Backends {
     }
     sessions.used(session);
     return session;
+  }
+
+  recoverSession(id: string, owner: Owner): Promise<void> | undefined {
+    return this.#options.sessions.recover(id, owner.id, async (value) => {
+      if (value.kind !== 'all') return undefined;
+      checkRestorable(value, owner);
+      return () => void this.restore(id, value, owner);
+    });
   }
 
   exchange(request: ExchangeRequest, options: SessionlessOptions): Observable<Answer> {
@@ -228,4 +234,12 @@ export class AggregateBackends implements Backends {
     this.#peers.set(key, peer);
     return peer;
   }
+}
+
+/** What its client was told. SESSION_NOT_FOUND. */
+function checkRestorable(value: AggregateSessionValue, owner: Owner) {
+  const { endReason, greeted } = value;
+  if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
+  if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionLost(RIGHTS_CHANGED);
+  return greeted;
 }

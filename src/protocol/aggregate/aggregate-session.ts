@@ -36,7 +36,7 @@ import { type AggregateSessionValue, greetedOf, SESSION_VERSION } from '../../do
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
-import type { Backends, McpSession, Owner, SessionTable } from '../ports.ts';
+import type { Backends, McpSession, Owner, SessionRow, SessionTable } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
@@ -93,6 +93,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly #opened = new Subject<McpSession>();
   /** Sessions with templates that were deleted. */
   readonly #left = new Subject<McpSession>();
+  /** Undefined before it is kept. */
+  #row: SessionRow | undefined;
   #holds = 0;
   /** The first time its client listens, sessions are opened at once: the session may have been read again. */
   #hasListened = false;
@@ -115,6 +117,21 @@ export class AggregateSession implements McpSession, SessionRecord {
   /** What the session is: it can be written, and made again from it (AggregateBackends.restore). */
   get value(): AggregateSessionValue {
     return this.#value;
+  }
+
+  /** See McpSession of protocol/ports.ts. */
+  keep(): Promise<void> | undefined {
+    if (!this.#isOver) this.#row ??= this.#deps.sessions.keep(this);
+    return this.#row?.save();
+  }
+
+  /** It was read from its row. */
+  restored(): void {
+    this.#row = this.#deps.sessions.keep(this, true);
+  }
+
+  takenOver(): void {
+    void this.close('another gateway continues it');
   }
 
   get ownerId(): string {
@@ -223,7 +240,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
-    this.#value = { ...this.#value, endReason: reason };
+    this.#change({ ...this.#value, endReason: reason });
+    this.#row?.end(this.#deps.sessions.isClosing);
     this.ended$.next(reason);
     this.ended$.complete();
     this.#opened.complete();
@@ -231,6 +249,11 @@ export class AggregateSession implements McpSession, SessionRecord {
     // In several turns: there may be one for each template. One that is being opened ends when it is open.
     const closed = this.#deps.scheduler.each([...this.#open.values()], (session) => session.close());
     await Promise.allSettled([closed, ...this.#inner.values()]);
+  }
+
+  #change(value: AggregateSessionValue): void {
+    this.#value = value;
+    this.#row?.changed();
   }
 
   get #isOver(): boolean {
@@ -294,7 +317,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   #setLevel(request: ExchangeRequest): Observable<Answer> {
     const level = request.params?.level;
     const { logLevel: _, ...rest } = this.#value;
-    this.#value = typeof level === 'string' ? { ...rest, logLevel: level } : rest;
+    this.#change(typeof level === 'string' ? { ...rest, logLevel: level } : rest);
     for (const session of this.#open.values()) this.#send(session, request);
     return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
   }
@@ -375,7 +398,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   #setUris(template: string, uris: readonly string[]): void {
     const { [template]: _, ...others } = this.#value.uris;
-    this.#value = { ...this.#value, uris: uris.length === 0 ? others : { ...others, [template]: [...uris] } };
+    const present = uris.length === 0 ? others : { ...others, [template]: [...uris] };
+    this.#change({ ...this.#value, uris: present });
   }
 
   /** Repeats what the client expects its server to remember. Refusals are ignored. */

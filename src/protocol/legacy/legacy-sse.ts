@@ -26,6 +26,7 @@ import { checkContentType, checkGetTypes, headerOf, namesEventStream } from '../
 import type { Backends, McpSession } from '../ports.ts';
 import { faultOf, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
+import { sessionOf } from './legacy-request.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
 export const MAX_UNOPENED = 1_000;
@@ -80,31 +81,19 @@ export class LegacySse {
    * Opens a stream: a first one, or another one for the session of the last event that the client has. Throws RpcFailure (406; 404
    * when the session is over), SESSION_LIMIT, SHUTTING_DOWN.
    */
-  open({ messagesPath }: SseOpening, request: McpRequest, reply: McpReply, backends: Backends): void {
+  open(
+    { messagesPath }: SseOpening,
+    request: McpRequest,
+    reply: McpReply,
+    backends: Backends,
+  ): void | Promise<void> {
     const { headers, principal } = request;
     checkGetTypes(headers);
     if (this.#isClosed) throw shuttingDown();
     const resumedId = sessionOfEvent(headers);
-    const known = this.#connections.get(resumedId ?? '');
-    if (known !== undefined) {
-      if (!known.isOf(request)) throw unknownSession();
-      known.attach(reply, messagesPath); // the loss of the other stream was not noticed
-      return;
-    }
-    const session = resumedId === undefined ? undefined : this.#sessionOf(resumedId, request, backends);
-    if (session === undefined) this.#checkRoom(principal.id);
-    const id = session?.id ?? this.#options.newSessionId();
-    const connection = new SseConnection(id, request, backends, {
-      legacy: this.#legacy,
-      onFault: this.#options.onFault,
-      clock: this.#options.clock,
-      ended: () => this.#connections.delete(id),
-    });
-    this.#connections.set(id, connection);
-    connection.attach(reply, messagesPath);
-    if (session === undefined) return;
-    void connection.carry(session);
-    this.#resumed.next(id);
+    if (resumedId !== undefined) return this.#resume(resumedId, messagesPath, request, reply, backends);
+    this.#checkRoom(principal.id);
+    this.#connect(this.#options.newSessionId(), request, backends).attach(reply, messagesPath);
   }
 
   /**
@@ -127,16 +116,40 @@ export class LegacySse {
     return this.#options.scheduler.each([...this.#connections.values()], (connection) => connection.leave());
   }
 
-  /** A session without a stream. Throws RpcFailure (404). */
-  #sessionOf(id: string, { principal }: McpRequest, backends: Backends): McpSession {
-    const session = backends.session(id, principal);
-    if (session?.ownerId !== principal.id) throw unknownSession();
-    return session;
+  #connect(id: string, request: McpRequest, backends: Backends): SseConnection {
+    const connection = new SseConnection(id, request, backends, {
+      legacy: this.#legacy,
+      onFault: this.#options.onFault,
+      clock: this.#options.clock,
+      ended: () => this.#connections.delete(id),
+    });
+    this.#connections.set(id, connection);
+    return connection;
+  }
+
+  async #resume(id: string, path: string, request: McpRequest, reply: McpReply, backends: Backends) {
+    const isOpen = this.#connections.has(id); // the loss of its stream was not noticed
+    const session = isOpen ? undefined : await this.#sessionOf(id, request, backends);
+    if (this.#isClosed) throw shuttingDown();
+    const known = this.#connections.get(id);
+    const connection = known ?? this.#connect(id, request, backends);
+    if (!connection.isOf(request)) throw unknownSession();
+    connection.attach(reply, path);
+    if (known !== undefined || session === undefined) return;
+    void connection.carry(session);
+    this.#resumed.next(id);
+  }
+
+  /** A session that is open, or can be continued. Throws, or rejects with, RpcFailure (404). */
+  #sessionOf(id: string, request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
+    if (id === '') throw unknownSession();
+    return sessionOf({ ...request, headers: { 'mcp-session-id': id } }, backends);
   }
 
   /** Resolves when the session continues on another stream. Rejects with RpcFailure (404) after RESUME_MS. */
   async #resumption(id: string, request: McpRequest, backends: Backends): Promise<void> {
-    this.#sessionOf(id, request, backends);
+    await this.#sessionOf(id, request, backends);
+    if (this.#connections.has(id)) return;
     const resumed$ = this.#resumed.pipe(filter((each) => each === id));
     const late$ = timer$(this.#options.clock, RESUME_MS).pipe(
       map(() => {
