@@ -59,6 +59,7 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
   try {
     const onGateway = (opened: Gateway): void => {
       gateway = opened;
+      keepGarbageYoung();
       logEvents(opened.events$, log);
     };
     const isTerminal = terminal.columns !== undefined;
@@ -72,7 +73,6 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
     isStarted = true;
     const stopReleasing = releaseStartMemory();
     try {
-      keepGarbageYoung();
       optimizeEarly();
       announce(server, config, terminal, log);
       options.onReady?.(server);
@@ -103,9 +103,10 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
 }
 
 /**
- * V8 allocates objects in the old generation when earlier objects of the same code lived long, which the start of a gateway or of
- * many connections suggests for code that serves calls. One such object per call keeps all others of its call alive until a full
- * collection. Not set before the start: cached code is valid only for the flags with which it was compiled. Source: ADR 79.
+ * V8 allocates objects in the old generation when earlier objects of the same code lived long, which the start of many instances or
+ * connections suggests for code that serves calls. One such object per call keeps all others of its call alive until a full
+ * collection. Set before the first instance is opened, but after the modules were loaded: cached code is valid only for the flags with
+ * which it was compiled. Source: ADR 79, 152.
  */
 function keepGarbageYoung(): void {
   setFlagsFromString('--no-allocation-site-pretenuring');

@@ -1,7 +1,7 @@
 // The modules of a gateway before its first call: none of the packages that few gateways need, or that are needed rarely. Each
 // of them takes 1 to 20 MB, and one import at the wrong place loads it again.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -94,6 +94,49 @@ test('collects its garbage once it is idle', async () => {
     await program.sees(/Mark-Compact.*testing/);
   } finally {
     await program.remove();
+  }
+});
+
+/** Runs first in the program: notes when a flag of V8 is set. */
+const noteFlags = (file: string): string => `
+  import { appendFileSync } from 'node:fs';
+  import { syncBuiltinESMExports } from 'node:module';
+  import v8 from 'node:v8';
+  const set = v8.setFlagsFromString;
+  v8.setFlagsFromString = (flag) => {
+    appendFileSync(${JSON.stringify(file)}, flag);
+    set(flag);
+  };
+  syncBuiltinESMExports();`;
+
+test('keeps new objects in the young generation before it opens its first instance', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'stagedoor-light-'));
+  const [registry, flags] = [join(folder, 'registry.json'), join(folder, 'flags.txt')];
+  let flagsAtOpening: string | undefined;
+  const serve = serving({ initialize: initialized });
+  const server = await startRawServer((request, response) => {
+    flagsAtOpening ??= existsSync(flags) ? readFileSync(flags, 'utf8') : '';
+    serve(request, response);
+  });
+  await writeFile(
+    registry,
+    JSON.stringify({ templates: { some: { instances: [{ id: 'one', endpoint: server.url }] } } }),
+  );
+  const program = new Program(['gateway', 'start', '--port', '0'], {
+    env: {
+      ...AS_IT_COMES,
+      MCP_GATEWAY_REGISTRY_FILE: registry,
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(noteFlags(flags))}`,
+    },
+  });
+  try {
+    await program.url();
+    await until(() => flagsAtOpening !== undefined, 'the instance is opened');
+    assert.match(flagsAtOpening ?? '', '--no-allocation-site-pretenuring');
+  } finally {
+    await program.remove();
+    await server.close();
+    await rm(folder, { recursive: true });
   }
 });
 
