@@ -139,8 +139,14 @@ test('come at once and with all parts to a later reader', () => {
   assert.equal([seen.length, idsIn(seen[1])], [2, []]);
 });
 
-test('the history has the totals of each 10 s of the last hour, without a reader', () => {
-  const snapshot = () => templates;
+test('the history has the totals of each 10 s of the last hour, without a reader, and reads no instance', () => {
+  const withoutInstances = (load: TemplateSnapshot): TemplateSnapshot => ({
+    ...load,
+    get instances(): never {
+      throw new Error('there may be thousands');
+    },
+  });
+  const snapshot = () => templates.map(withoutInstances);
   const history = new LoadHistory({ events$, snapshot, metrics: new Metrics(events$, () => true) });
   assert.equal(history.read(ADMIN), []);
   finish('demo', 'a', 'result', 20);
@@ -249,5 +255,6 @@ function loaded(template: string, ids: readonly string[], state: Partial<Instanc
   });
   const sessions = { open: 7, opened: 9, ended: 2, lost: 1, moved: 0 };
   const ownProcesses = { running: 0, started: 0, lost: 0 };
-  return { template, queued: 5, clients: { sessions, ownProcesses }, instances };
+  const inFlight = instances.reduce((sum, each) => sum + each.inFlight, 0);
+  return { template, queued: 5, inFlight, clients: { sessions, ownProcesses }, instances };
 }

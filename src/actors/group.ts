@@ -152,6 +152,14 @@ export class Group {
       if (member instanceof InstanceRef && member.isStarting && tried?.has(member.id) !== true) yield member;
   }
 
+  /** Calls in flight at its instances, as in their snapshots. */
+  get inFlight(): number {
+    let sum = 0;
+    for (const member of this.members.values())
+      if (member instanceof InstanceRef) sum += member.calls.carried + member.calls.reserved;
+    return sum;
+  }
+
   views(): MemberView[] {
     const bestMs = bestLatencyMs(this.pool.candidates);
     return Array.from(this.members.values(), (member) => this.#viewOf(member, bestMs));

@@ -4,10 +4,10 @@
 import type { Observable, Subscription } from 'rxjs';
 import { type EventName, type GatewayEvent, hasOwnProcess, writtenFields } from '../domain/events.ts';
 
-export type EventLogger = Readonly<
-  Record<'debug' | 'info' | 'warn', (fields: object, message: string) => void>
-> & {
-  readonly isLevelEnabled: (level: 'debug') => boolean;
+type Level = 'debug' | 'info' | 'warn';
+
+export type EventLogger = Readonly<Record<Level, (fields: object, message: string) => void>> & {
+  readonly isLevelEnabled: (level: Level) => boolean;
 };
 
 /** Interval of the lines about one instance that stays down, in ms. */
@@ -41,7 +41,7 @@ export function logEvents(
     if (words === undefined && !log.isLevelEnabled('debug')) return;
     const { type, atMs, ...fields } = event;
     const [level, message] = words ?? ['debug', type];
-    log[level](writtenFields(fields), message);
+    if (log.isLevelEnabled(level)) log[level](writtenFields(fields), message);
   });
 }
 

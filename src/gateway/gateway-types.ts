@@ -177,8 +177,11 @@ export interface TemplateSnapshot {
   readonly template: string;
   /** Calls that wait for an instance. */
   readonly queued: number;
+  /** Calls in flight at its instances. */
+  readonly inFlight: number;
   /** Sessions and processes of MCP clients. */
   readonly clients: ClientCounts;
+  /** Made when it is read. */
   readonly instances: readonly InstanceSnapshot[];
 }
 

@@ -15,12 +15,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
 import type { Answer, ExchangeOptions, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBudget } from '../domain/held-bytes.ts';
-import {
-  countHealth,
-  type InstanceDefinition,
-  type InstanceInput,
-  type InstanceSnapshot,
-} from '../domain/instance.ts';
+import { countHealth, type InstanceDefinition, type InstanceInput } from '../domain/instance.ts';
 import type { JsonObject } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListField } from '../domain/mcp.ts';
@@ -340,9 +335,9 @@ export class Gateway {
 
   /** The health of a template now. Draining and stopped instances are listed, but not counted. TEMPLATE_NOT_FOUND. */
   health(template: string): TemplateHealth {
-    const { strategy } = this.#deps.fleet.existingGroup(template).policy;
-    const instances = this.#snapshots(template);
-    return { template, strategy, instances, ...countHealth(instances) };
+    const group = this.#deps.fleet.existingGroup(template);
+    const instances = group.views().map(({ snapshot }) => snapshot);
+    return { template, strategy: group.policy.strategy, instances, ...countHealth(instances) };
   }
 
   /** The same counts, of one template or of all, without the snapshots of the instances. TEMPLATE_NOT_FOUND. */
@@ -380,17 +375,16 @@ export class Gateway {
   snapshot(): TemplateSnapshot[] {
     const { fleet, metrics } = this.#deps;
     const clients = metrics.clients();
-    return fleet.templates.map((template) => ({
-      template,
-      queued: fleet.group(template).queue.length,
-      clients: clients.get(template) ?? sumOf([]),
-      instances: this.#snapshots(template),
-    }));
-  }
-
-  #snapshots(template: string): InstanceSnapshot[] {
-    const views = this.#deps.fleet.group(template).views();
-    return views.map(({ snapshot }) => snapshot);
+    return fleet.templates.map((template) => {
+      const group = fleet.group(template);
+      return {
+        ...{ template, queued: group.queue.length, inFlight: group.inFlight },
+        clients: clients.get(template) ?? sumOf([]),
+        get instances() {
+          return group.views().map(({ snapshot }) => snapshot);
+        },
+      };
+    });
   }
 
   /** Ids of the principals that have anything open as MCP clients: sessions, conversations, calls that wait for them. */

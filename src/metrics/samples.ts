@@ -86,9 +86,10 @@ export class LoadHistory {
   readonly #points: HistoryPoint[] = [];
 
   constructor(gateway: SampledGateway) {
-    let before = new Sample(gateway, undefined);
+    const totals = { hasInstances: false };
+    let before = new Sample(gateway, undefined, totals);
     const stop = systemClock.background.every(HISTORY_INTERVAL_MS, () => {
-      before = new Sample(gateway, before);
+      before = new Sample(gateway, before, totals);
       this.#points.push(before.point());
       if (this.#points.length > HISTORY_POINTS) this.#points.shift();
     });
@@ -129,7 +130,6 @@ interface Part {
 interface TemplatePart extends Part {
   readonly snapshot: TemplateSnapshot;
   readonly load: Load;
-  readonly inFlight: number;
   readonly instances: ReadonlyMap<string, Part>;
 }
 
@@ -145,13 +145,14 @@ class Sample {
   /** Texts by viewer, template and last sample: equal readers share one. */
   readonly #texts = new Map<string, string>();
 
-  constructor(gateway: SampledGateway, before: Sample | undefined) {
+  /** `hasInstances`: false for the totals alone, which cost no more for thousands of instances. */
+  constructor(gateway: SampledGateway, before: Sample | undefined, { hasInstances = true } = {}) {
     this.number = (before?.number ?? 0) + 1;
     this.#metrics = gateway.metrics;
     this.#intervalMs = Math.round(this.atMs - (before ?? this).atMs);
     const parts = gateway
       .snapshot()
-      .map((snapshot) => [snapshot.template, this.#partOf(snapshot, before)] as const);
+      .map((snapshot) => [snapshot.template, this.#partOf(snapshot, before, hasInstances)] as const);
     this.parts = new Map(parts);
   }
 
@@ -181,12 +182,11 @@ class Sample {
     };
   }
 
-  #partOf(snapshot: TemplateSnapshot, before: Sample | undefined): TemplatePart {
-    const { template, queued } = snapshot;
+  #partOf(snapshot: TemplateSnapshot, before: Sample | undefined, hasInstances: boolean): TemplatePart {
+    const { template, queued, inFlight } = snapshot;
     const known = before?.parts.get(template);
     const load = this.#loadOf(this.#metrics.template(template), before);
     const { requests, failures, times } = load;
-    const inFlight = snapshot.instances.reduce((sum, instance) => sum + instance.inFlight, 0);
     const percentiles = { p50_ms: percentileOf(times, 0.5), p95_ms: percentileOf(times, 0.95) };
     const text = JSON.stringify({
       template,
@@ -196,12 +196,12 @@ class Sample {
       queued,
       ...percentiles,
     });
-    const instances = snapshot.instances.map((instance) => {
+    const instances = (hasInstances ? snapshot.instances : []).map((instance) => {
       const { serverId } = instance;
       const view = instanceView(instance, this.#loadOf(this.#metrics.instance(serverId), before));
       return [serverId, this.#renewed(JSON.stringify(view), known?.instances.get(serverId))] as const;
     });
-    return { ...this.#renewed(text, known), snapshot, load, inFlight, instances: new Map(instances) };
+    return { ...this.#renewed(text, known), snapshot, load, instances: new Map(instances) };
   }
 
   /** The increase since the previous sample; zero in the first. */
@@ -238,7 +238,7 @@ function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Totals {
   return {
     requests: sum(({ load }) => load.requests),
     failures: sum(({ load }) => load.failures),
-    in_flight: sum(({ inFlight }) => inFlight),
+    in_flight: sum(({ snapshot }) => snapshot.inFlight),
     queued: sum(({ snapshot }) => snapshot.queued),
     ...(isAdmin ? { sessions: sum(({ snapshot }) => snapshot.clients.sessions.open) } : {}),
     p50_ms: percentileOf(all, 0.5),

@@ -267,7 +267,7 @@ async function start(
       ...config.warnings,
       ...warnings,
       ...(exposure === undefined ? [] : [exposure]),
-      ...foreignPrograms(gateway),
+      ...foreignPrograms(gateway, nodeId),
       ...catalogue.problems.map((problem) => `templates: ${problem}`),
       ...listeners.warnings,
       ...problems,
@@ -331,14 +331,17 @@ async function closeQuietly(close: () => Promise<unknown>, log: Logger | undefin
 }
 
 /** One line for each node whose programs are listed here but do not run here. */
-function foreignPrograms(gateway: Gateway): string[] {
-  const foreign = gateway.servers().filter(({ snapshot }) => snapshot.state === 'stopped');
-  const byNode = Map.groupBy(foreign, ({ definition }) => definition.locked ?? definition.nodeId);
-  return [...byNode].map(([why, servers]) => {
-    const names = servers.map(({ definition }) => `${definition.template}/${definition.id}`);
+function foreignPrograms(gateway: Gateway, nodeId: string): string[] {
+  const all = gateway.templates().flatMap((template) => gateway.template(template).instances);
+  const foreign = all.filter(
+    ({ nodeId: owner, locked }) => locked !== undefined || (owner ?? nodeId) !== nodeId,
+  );
+  const byNode = Map.groupBy(foreign, ({ locked, nodeId: owner }) => locked ?? owner);
+  return [...byNode].map(([why, definitions]) => {
+    const names = definitions.map(({ template, id }) => `${template}/${id}`);
     const [first = ''] = names;
     const which = names.length === 1 ? first : `${first} and ${names.length - 1} more`;
-    if (servers[0]?.definition.locked !== undefined) return `${which} cannot be started: ${why}`;
+    if (definitions[0]?.locked !== undefined) return `${which} cannot be started: ${why}`;
     return `the node "${why}" runs ${which}, this node does not; if that node is gone, start with "--node-id ${why}" here`;
   });
 }
