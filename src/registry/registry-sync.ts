@@ -88,12 +88,12 @@ async function synchronize(
     report.skipped.push({ template, name: name ?? id, reason });
   const present = new Set<string>();
   const different: WantedInstance[] = [];
-  for (const each of wanted) {
+  await registry.inTurns(wanted, (each) => {
     const { template, id, name, fingerprint } = each;
-    if (!mayUse(template)) continue;
+    if (!mayUse(template)) return;
     if (present.has(`${template}/${id}`)) {
       skip(each, `"${id}" occurs more than once`);
-      continue;
+      return;
     }
     present.add(`${template}/${id}`);
     const existing = registry.active.find(template, id);
@@ -105,7 +105,7 @@ async function synchronize(
     } else if (source === 'sync' && existing !== undefined && !registry.active.belongsHere(existing)) {
       skip(each, `"${id}" belongs to the node "${existing.nodeId}"`);
     } else different.push(each);
-  }
+  });
   for (const group of groupsOf(different)) {
     const tombstones = await tombstonesOf(registry, group);
     const isBuried = ({ template, id, fingerprint }: WantedInstance) =>
@@ -130,11 +130,13 @@ async function synchronize(
       }
     }
   }
-  const missing = registry.active.definitions().filter((definition) => {
+  const missing: InstanceDefinition[] = [];
+  await registry.inTurns(registry.active.definitions(), (definition) => {
     const { template, id } = definition;
-    return isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
+    const isMissing = isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
+    if (isMissing && registry.active.belongsHere(definition)) missing.push(definition);
   });
-  for (const group of groupsOf(missing.filter((definition) => registry.active.belongsHere(definition))))
+  for (const group of groupsOf(missing))
     for (const [template, ids] of idsByTemplate(group)) {
       const removed = isDryRun ? ids : await registry.withdraw(template, ids, source).catch(fail);
       report.removed.push(...removed.map((id) => ({ template, id })));
