@@ -8,10 +8,13 @@ import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import { openStore } from '../../src/persistence/open.ts';
 import type { SessionStore, Store } from '../../src/persistence/store.ts';
+import { WATCHED_URI } from '../fixtures/everything/resources.ts';
+import { startEverything } from '../fixtures/everything-server.ts';
 import { type HttpFixture, startHttpServer } from '../fixtures/http-server.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { suite } from '../helpers/suite.ts';
-import { openSession, postTo, send } from './mcp-post.ts';
+import { parsed } from '../protocol/recorded-reply.ts';
+import { begin, openSession, postTo, send } from './mcp-post.ts';
 
 const test = suite('sessions of an earlier life');
 const ADA: Principal = { ...ANONYMOUS, id: 'user:ada' };
@@ -27,7 +30,7 @@ let blocked: Promise<void> | undefined;
 
 test.before.each(async () => {
   [server, opened] = await Promise.all([
-    startHttpServer(),
+    startHttpServer({ answers: 'sse' }),
     openStore('sqlite://', { cwd: '.', migrations: 'apply' }),
   ]);
   operations = [];
@@ -158,6 +161,66 @@ test('with session_failover "always" an unsafe call writes nothing first, and th
   blocked = undefined;
   const next = await start();
   assert.is((await post(next, session, READ)).status, 200);
+});
+
+test('a stream of before ends with an error for its request, and an answer to a question of before is dropped', async () => {
+  const first = await start();
+  await registered(first, { session_failover: 'always' });
+  const session = await openSession(first, 't', ADA);
+  const posted = begin(first, 'POST', {
+    ...{ template: 't', headers: session, principal: ADA },
+    message: { id: 'call-7', ...call('log') },
+  });
+  await becomes(() => (posted.reply.opened?.events.length ?? 0) > 0, true);
+  const eventId = posted.reply.opened?.events[0]?.id ?? '';
+  const next = await start();
+  const get = (id: string) =>
+    send(next, 'GET', { template: 't', headers: { ...session, 'last-event-id': id }, principal: ADA });
+  const resumed = await get(eventId);
+  const { id, error } = resumed.message;
+  assert.equal([resumed.status, id, Object(error).data.delivered], [200, 'call-7', 'unknown']);
+  assert.is((await get('abc.1')).status, 400, 'it names no request');
+  const answered = await send(next, 'POST', {
+    ...{ template: 't', headers: session, principal: ADA },
+    message: { id: 123, result: {} },
+  });
+  assert.is(answered.status, 202);
+});
+
+test('the stream for messages continues from now, first with what the client may have missed', async () => {
+  const everything = await startEverything({ era: 'legacy' });
+  try {
+    const first = await start();
+    await first.register('t', { id: 'a', endpoint: everything.url }, { waitMs: 20_000 });
+    const session = await openSession(first, 't', ADA);
+    operations = [];
+    const { answer } = await post(first, session, {
+      method: 'resources/subscribe',
+      params: { uri: WATCHED_URI },
+    });
+    assert.equal(answer.result, {});
+    const before = await send(first, 'GET', { template: 't', headers: session, principal: ADA });
+    const eventId = before.opened?.events[0]?.id ?? '';
+    await becomes(() => operations.includes('update'), true);
+    const next = await start();
+    const headers = { ...session, 'last-event-id': eventId };
+    const { opened } = await send(next, 'GET', { template: 't', headers, principal: ADA });
+    const seen = () => opened?.events.flatMap(({ data }) => (data.length > 0 ? [parsed(data).method] : []));
+    const missed = [
+      'notifications/tools/list_changed',
+      'notifications/prompts/list_changed',
+      'notifications/resources/list_changed',
+      'notifications/resources/updated',
+    ];
+    assert.equal(seen(), missed);
+    await post(next, session, {
+      method: 'tools/call',
+      params: { name: 'test_trigger_resource_update', arguments: {} },
+    });
+    await becomes(seen, [...missed, 'notifications/resources/updated']);
+  } finally {
+    await everything.close();
+  }
 });
 
 test('a session that its client deleted is over in the next life, also when its row is deleted late', async () => {

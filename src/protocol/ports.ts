@@ -143,6 +143,8 @@ export interface McpSession {
    * agrees with the session, its end included, after 250 ms at most; undefined when there is nothing to wait for.
    */
   keep?(): Promise<void> | undefined;
+  /** What it was, of a session that continues one of an earlier life of the gateway. */
+  readonly recovered?: AnySessionValue | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
   close(): Promise<void>;

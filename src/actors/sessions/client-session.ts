@@ -62,6 +62,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
+  recovered: SessionValue | undefined;
   readonly #supervisor: SessionSupervisor;
   readonly #lists: SessionLists | undefined;
   readonly #sessionBinding: SessionBinding;
@@ -96,6 +97,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
   /** For a session that was read again, and is kept with that value. */
   restore(): void {
+    this.recovered = this.value;
     this.#sessionBinding.restore();
   }
 

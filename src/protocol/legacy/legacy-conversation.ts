@@ -6,7 +6,8 @@ import type { Observable, Subscription } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
 import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { queueFull } from '../../domain/error-catalogue.ts';
+import { backendUnavailable, queueFull } from '../../domain/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { type JsonRpcId, numberMeant, requestText } from '../../domain/jsonrpc.ts';
@@ -15,7 +16,7 @@ import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
-import { isListenerKey, LegacyListener } from './legacy-listener.ts';
+import { isListenerKey, LegacyListener, missedBy } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
 import { canPoll } from './legacy-request.ts';
 import { type EventBudget, LegacyStream, positionOf, type SessionStreamDeps } from './legacy-stream.ts';
@@ -50,6 +51,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   /** Since when calls are under way without a stream or a message of their client, and whether the session is marked as away. */
   #awaySinceMs: number | undefined;
   #isAway = false;
+  #hasNoticedMissed = false;
   /** As a Canceller: set while a request is cancelled. */
   cancelReason: string | undefined;
 
@@ -70,8 +72,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#isAway = false;
   }
 
-  /** The answer to one POST with this number of requests, in revision `version`. */
-  post(reply: McpReply, requests: number, version: string): LegacyPost {
+  /** The answer to one POST with these requests, in revision `version`. */
+  post(reply: McpReply, requests: readonly { readonly id: JsonRpcId }[], version: string): LegacyPost {
     return new LegacyPost(reply, this.#openStream, requests, canPoll(version));
   }
 
@@ -108,10 +110,13 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
     if (position !== undefined && !isListenerKey(position.key)) {
       const stream = this.#streams?.get(position.key);
-      if (stream === undefined) throw refused(400, 'The stream of this event is no longer stored');
-      stream.resume(reply, position.number);
+      if (stream !== undefined) stream.resume(reply, position.number);
+      else if (position.request !== undefined && this.#session.recovered !== undefined)
+        reply.event(rpcFailureOf(lostWithGateway(), position.request).body);
+      else throw refused(400, 'The stream of this event is no longer stored');
     } else {
       this.#listenerOf().open(reply, position);
+      this.#noticeMissed();
       this.#receiveMessages();
     }
   }
@@ -170,6 +175,15 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       this.#questions?.expire(Number.POSITIVE_INFINITY, (id, call) => this.#cancelQuestion(id, call));
   }
 
+  /** Once, in a session of an earlier life: what its client may have missed. */
+  #noticeMissed(): void {
+    const { recovered } = this.#session;
+    if (this.#hasNoticedMissed || recovered === undefined) return;
+    this.#hasNoticedMissed = true;
+    for (const { method, params } of missedBy(recovered))
+      this.#listenerOf().notify(notificationMessage(method, params));
+  }
+
   get #isConnected(): boolean {
     return this.#listener?.isLive === true || [...this.#calls.values()].some(({ post }) => post.isLive);
   }
@@ -196,10 +210,10 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     return this.#deps.nextNumber().toString(36);
   }
 
-  readonly #openStream = () => {
+  readonly #openStream = (request: JsonRpcId | undefined) => {
     const key = this.#nextKey();
     const onDiscarded = () => this.#streams?.delete(key);
-    const stream = new LegacyStream({ ...this.#streamDeps, key, onDiscarded });
+    const stream = new LegacyStream({ ...this.#streamDeps, key, request, onDiscarded });
     this.#streams ??= new Map();
     this.#streams.set(key, stream);
     return stream;
@@ -254,4 +268,9 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       if (message.kind === 'request') message.answer(failed('The request cannot be passed on.'));
     }
   }
+}
+
+/** The error of a call that was under way in an earlier life of the gateway. */
+function lostWithGateway(): GatewayError {
+  return backendUnavailable('the gateway was started again during the call', { delivered: 'unknown' });
 }

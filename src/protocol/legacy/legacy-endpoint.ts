@@ -307,7 +307,7 @@ export class LegacyEndpoint {
     const conversation = this.#conversationOf(session);
     for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
     conversation.clientSeen();
-    const post = conversation.post(reply, requests.length, revision);
+    const post = conversation.post(reply, requests, revision);
     for (const message of messages) {
       if (message.kind === 'request') this.#begin(message, conversation, post, from);
       else forwardOrDrop(message, conversation, from);

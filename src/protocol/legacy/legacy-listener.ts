@@ -2,7 +2,10 @@
 // Each message is written on one stream only; the conversation chooses the stream of a request.
 // Source: MCP 2025-11-25 basic/transports#listening-for-messages-from-the-server, #multiple-connections.
 
+import type { ServerNotification } from '../../domain/client.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { announcesChanges, LIST_NOTICES, NOTICED_LISTS } from '../../domain/mcp.ts';
+import type { AnySessionValue } from '../../domain/session-value.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { refused } from '../rpc.ts';
@@ -130,4 +133,18 @@ export class LegacyListener {
     this.#release?.();
     this.#release = undefined;
   }
+}
+
+/** A change of each list that the client was told of, and of each resource that it has subscribed to. */
+export function missedBy({
+  greeted,
+  uris,
+}: AnySessionValue): Pick<ServerNotification, 'method' | 'params'>[] {
+  const lists = NOTICED_LISTS.filter((list) => announcesChanges(greeted?.capabilities ?? {}, list));
+  return [
+    ...lists.map((list) => ({ method: LIST_NOTICES[list], params: {} })),
+    ...Object.values(uris)
+      .flat()
+      .map((uri) => ({ method: 'notifications/resources/updated', params: { uri } })),
+  ];
 }

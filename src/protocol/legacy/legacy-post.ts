@@ -11,7 +11,9 @@ export class LegacyPost {
   readonly #reply: McpReply;
   /** Of several instances that answer the first one counts. */
   readonly log: McpLog;
-  readonly #openStream: () => LegacyStream;
+  readonly #openStream: (request: JsonRpcId | undefined) => LegacyStream;
+  /** The id of its request, if it has only one. */
+  readonly #request: JsonRpcId | undefined;
   readonly #canPoll: boolean;
   #awaited: number;
   #hasAnswered = false;
@@ -19,12 +21,18 @@ export class LegacyPost {
   /** The client left before it got an event id to resume with: nothing can reach it. */
   #isGone = false;
 
-  /** `awaited`: number of answers that will come. `canPoll`: see legacy-request.ts. */
-  constructor(reply: McpReply, openStream: () => LegacyStream, awaited: number, canPoll: boolean) {
+  /** `requests`: those that will be answered. `canPoll`: see legacy-request.ts. */
+  constructor(
+    reply: McpReply,
+    openStream: (request: JsonRpcId | undefined) => LegacyStream,
+    requests: readonly { readonly id: JsonRpcId }[],
+    canPoll: boolean,
+  ) {
     this.#reply = reply;
     this.log = reply.log;
     this.#openStream = openStream;
-    this.#awaited = awaited;
+    this.#awaited = requests.length;
+    this.#request = requests.length === 1 ? requests[0]?.id : undefined;
     this.#canPoll = canPoll;
   }
 
@@ -36,7 +44,7 @@ export class LegacyPost {
   /** Its event stream, begun if need be, by default with the usual first event; undefined when the client has left before. */
   open(hasFirstEvent = this.#canPoll): LegacyStream | undefined {
     if (this.#stream !== undefined || this.#isGone) return this.#stream;
-    const stream = this.#openStream();
+    const stream = this.#openStream(this.#request);
     this.#isGone = !stream.begin(this.#reply, hasFirstEvent);
     if (this.#isGone) stream.discard();
     else this.#stream = stream;

@@ -4,7 +4,7 @@
 
 import type { Clock } from '../../domain/clock.ts';
 import { ByteBudget } from '../../domain/held-bytes.ts';
-import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import { type JsonRpcId, RPC, readId } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply, McpStream } from '../endpoint-types.ts';
 import { errorMessage } from '../rpc.ts';
@@ -29,6 +29,8 @@ export interface SessionStreamDeps extends LogDeps, Pick<Clock, 'now'> {}
 export interface StreamDeps extends SessionStreamDeps {
   /** Unique in the process: event ids begin with it. */
   readonly key: string;
+  /** Of the only request that the stream answers: see EventPosition. */
+  readonly request?: JsonRpcId | undefined;
   /** The connection is gone before the stream ended. */
   readonly onLost?: () => void;
   readonly onDiscarded?: () => void;
@@ -38,6 +40,8 @@ export interface StreamDeps extends SessionStreamDeps {
 export interface EventPosition {
   readonly key: string;
   readonly number: number;
+  /** The id of the request that the stream answers, if it is only one and its id is short. */
+  readonly request?: JsonRpcId | undefined;
 }
 
 /**
@@ -47,6 +51,8 @@ export interface EventPosition {
 export class LegacyStream {
   readonly #deps: StreamDeps;
   readonly #log: MessageLog;
+  /** The end of its event ids. */
+  readonly #suffix: string;
   #stage: 'open' | 'ended' | 'discarded' = 'open';
   #socket: McpStream | undefined;
   /** Connections so far: only the latest one matters. */
@@ -60,6 +66,7 @@ export class LegacyStream {
   constructor(deps: StreamDeps) {
     this.#deps = deps;
     this.#log = new MessageLog(deps, MAX_EVENTS);
+    this.#suffix = suffixFor(deps.request);
   }
 
   get key(): string {
@@ -188,16 +195,36 @@ export class LegacyStream {
   }
 
   #idOf(number: number): string {
-    return `${this.#deps.key}.${number}`;
+    return `${this.#deps.key}.${number}${this.#suffix}`;
   }
 }
 
-const EVENT_ID = /^([a-z0-9-]{1,20})\.(\d{1,9})$/;
+const EVENT_ID = /^([a-z0-9-]{1,20})\.(\d{1,9})(?:\.([\w-]{1,86}))?$/;
+/** Longest id of a request that event ids contain, in bytes of its JSON. */
+const MAX_REQUEST_BYTES = 64;
+
+/** After a restart of the gateway, a client that resumes the stream gets the error for this request. */
+function suffixFor(request: JsonRpcId | undefined): string {
+  const json = Buffer.from(request === undefined ? '' : JSON.stringify(request));
+  return json.length === 0 || json.length > MAX_REQUEST_BYTES ? '' : `.${json.toString('base64url')}`;
+}
+
+/** Undefined for text that no gateway wrote. */
+function requestIn(suffix: string): JsonRpcId | undefined {
+  try {
+    return readId(JSON.parse(Buffer.from(suffix, 'base64url').toString()));
+  } catch {
+    return undefined; // the client changed it
+  }
+}
 
 /** Reads an event id; undefined for text that is not an event id of this gateway. */
 export function positionOf(eventId: string): EventPosition | undefined {
-  const [, key, number] = EVENT_ID.exec(eventId) ?? [];
-  return key === undefined ? undefined : { key, number: Number(number) };
+  const [, key, number, suffix] = EVENT_ID.exec(eventId) ?? [];
+  if (key === undefined) return undefined;
+  if (suffix === undefined) return { key, number: Number(number) };
+  const request = requestIn(suffix);
+  return request === undefined ? undefined : { key, number: Number(number), request };
 }
 
 function tooLarge(id: JsonRpcId): string {
