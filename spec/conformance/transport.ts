@@ -4,6 +4,7 @@
 import type { Observable } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../src/domain/client.ts';
+import { systemClock } from '../../src/domain/clock.ts';
 import { GatewayError } from '../../src/domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
@@ -250,6 +251,7 @@ export function instanceDefinition(given: Partial<InstanceDefinition>): Instance
 export function openOptions(given: Partial<OpenOptions> = {}): OpenOptions {
   return {
     signal: new AbortController().signal,
+    clock: systemClock,
     handshakeTimeoutMs: 8_000,
     client: { name: 'stagedoor-spec', version: '0.0.0' },
     isDenied: () => false,

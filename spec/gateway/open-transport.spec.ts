@@ -4,6 +4,7 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../src/domain/clock.ts';
 import { TaskScheduler } from '../../src/domain/task-scheduler.ts';
 import { openTransportOf } from '../../src/gateway/open-transport.ts';
 import type { InProcessHandler, TransportDiagnostics } from '../../src/transports/transport.ts';
@@ -19,7 +20,7 @@ const test = suite('openTransport', { timeoutMs: 30_000 });
 const folder = folderOfAll(test)();
 const { signal } = new AbortController();
 const handlers = new Map<string, InProcessHandler>();
-const shared = { handlers, scheduler: new TaskScheduler() };
+const shared = { handlers, clock: systemClock, scheduler: new TaskScheduler() };
 
 test('opens a handler that is registered later', async () => {
   const open = openTransportOf({ isDenied: () => false, ...shared });

@@ -10,7 +10,7 @@ import { SessionKeeper } from '../actors/sessions/session-keeper.ts';
 import { DEFAULT_POLICY } from '../balancing/policy.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import type { ActorInspection, ActorInspector } from '../domain/actor-inspection.ts';
-import { spreadClock } from '../domain/clock.ts';
+import { spreadClock, systemClock } from '../domain/clock.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { ByteBudget, HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
@@ -43,7 +43,8 @@ export function composeGateway(
   const inspect = options.inspect && safeInspector(options.inspect);
   const { events$ } = events;
   const scheduler = new TaskScheduler();
-  const clock = spreadClock(scheduler, options.clock);
+  const { clock: ownClock = systemClock } = options;
+  const clock = spreadClock(scheduler, ownClock);
   const { now } = clock;
   const emit = (event: GatewayEvent) => events.emit(event);
   const policy = { ...DEFAULT_POLICY, ...options.policy };
@@ -63,6 +64,7 @@ export function composeGateway(
   const reaper = new Reaper();
   const isDenied = addressesIn(deniedNetworks);
   const openTransport = openTransportOf({
+    clock: ownClock,
     isDenied,
     handlers,
     scheduler,

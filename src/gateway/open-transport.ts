@@ -24,7 +24,7 @@ import type { CommandHistory, Open, OpeningHistory, OpenOptions } from '../trans
 export interface OpenTransportOptions
   extends Pick<
     OpenOptions,
-    'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper' | 'waitingBytes'
+    'clock' | 'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper' | 'waitingBytes'
   > {
   /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;

@@ -5,14 +5,14 @@ import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.
 import { asGatewayError, GatewayError } from '../domain/errors.ts';
 import type { OpenOptions } from './transport.ts';
 
-export type HandshakeBounds = Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler'>;
+export type HandshakeBounds = Pick<OpenOptions, 'signal' | 'handshakeTimeoutMs' | 'scheduler' | 'clock'>;
 
 /**
  * Shakes hands and resolves with the outcome. `shakeHands` rejects soon after its signal aborts. Rejects with GatewayError,
  * `delivered: 'no'`.
  */
 export async function boundedHandshake<T>(
-  { signal, handshakeTimeoutMs, scheduler }: HandshakeBounds,
+  { signal, handshakeTimeoutMs, scheduler, clock }: HandshakeBounds,
   shakeHands: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   if (signal.aborted) throw openingCancelled();
@@ -22,7 +22,7 @@ export async function boundedHandshake<T>(
     const reason = `no handshake within ${Math.ceil(handshakeTimeoutMs) / 1000} s`;
     bound.abort(backendUnavailable(reason, { delivered: 'no' }));
   };
-  const cancelTimeout = spreadClock(scheduler).alarm(handshakeTimeoutMs, giveUp);
+  const cancelTimeout = spreadClock(scheduler, clock).alarm(handshakeTimeoutMs, giveUp);
   signal.addEventListener('abort', cancel); // removed below: a signal may live as long as the gateway
   try {
     const outcome = await shakeHands(bound.signal);

@@ -3,6 +3,7 @@
 
 import { catchError, defer, type Observable } from 'rxjs';
 import type { ClientProfile, ServerMessage } from '../domain/client.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { ProgramUser } from '../domain/command.ts';
 import type { RunInContainer } from '../domain/deployment.ts';
 import { asGatewayError } from '../domain/errors.ts';
@@ -123,6 +124,7 @@ export interface Transport extends Upstream {
 export interface OpenOptions {
   /** Cancels the opening; what was started is stopped. */
   readonly signal: AbortSignal;
+  readonly clock: Clock;
   readonly handshakeTimeoutMs: number;
   /** Name and version of the gateway, sent to backends. */
   readonly client: { readonly name: string; readonly version: string };

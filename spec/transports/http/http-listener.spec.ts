@@ -3,6 +3,7 @@
 import type { RequestListener } from 'node:http';
 import * as assert from 'uvu/assert';
 import type { ServerMessage } from '../../../src/domain/client.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { HttpListener } from '../../../src/transports/http/http-listener.ts';
 import { openSession } from '../../../src/transports/http/http-session.ts';
@@ -45,7 +46,7 @@ async function listening(
     };
     const get: ConstructorParameters<typeof HttpListener>[0] = (headers, answer) =>
       connection.get(headers, answer, { isLasting: true });
-    const listener = new HttpListener(get, ear, waits);
+    const listener = new HttpListener(get, ear, systemClock, waits);
     listener.start();
     await body({ listener, received, gets: () => gets });
     listener.stop();

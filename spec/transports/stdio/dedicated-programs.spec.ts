@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { queueFull } from '../../../src/domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -191,6 +192,7 @@ function make({ room, mayBeModern = false, onRequest = answered }: Setup = {}) {
   };
   const pool = new DedicatedPrograms(start, {
     client: { name: 'spec', version: '0' },
+    clock: systemClock,
     handshakeTimeoutMs: HANDSHAKE_MS,
     scheduler: new TaskScheduler(),
     room,

@@ -2,7 +2,7 @@
 
 import { listTools } from '../../actors/instances/session.ts';
 import type { Connection } from '../../connect/kind.ts';
-import { settlesWithin } from '../../domain/clock.ts';
+import { settlesWithin, systemClock } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields } from '../../domain/json.ts';
@@ -49,6 +49,7 @@ export async function verify(
   const signal = new AbortController().signal;
   const open = TRANSPORTS[connection.transport](definitionOf(connection, env), {
     signal,
+    clock: systemClock,
     handshakeTimeoutMs: VERIFY_MS,
     client: CLIENT,
     isDenied: () => false,

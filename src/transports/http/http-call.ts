@@ -7,7 +7,6 @@
 
 import type { Subscriber } from 'rxjs';
 import type { CallMap } from '../../domain/call-map.ts';
-import { systemClock } from '../../domain/clock.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest, PostTrace } from '../../domain/exchange.ts';
@@ -219,7 +218,8 @@ export class HttpCall implements AnswerSink {
     const { emptyAttempts, retryMs = USUAL_WAIT_MS } = polling;
     const leastMs = emptyAttempts === 0 ? 0 : SHORTEST_WAIT_MS * 2 ** (emptyAttempts - 1);
     const waitMs = Math.min(Math.max(retryMs, leastMs), LIMITS.callLongestMs);
-    polling.cancelWait = systemClock.background.alarm(waitMs, () => this.#poll(polling));
+    const { background } = this.#conversation.backend.options.clock;
+    polling.cancelWait = background.alarm(waitMs, () => this.#poll(polling));
     // Last, because the caller may unsubscribe.
     if (ended.kind === 'complete') this.emit({ kind: 'interrupted', retryMs: polling.retryMs });
   }
@@ -369,7 +369,10 @@ export const SESSION_LOST = 'it forgot the session';
 
 export interface HttpBackend {
   readonly connection: HttpConnection;
-  readonly options: Pick<OpenOptions, 'client' | 'handshakeTimeoutMs' | 'scheduler' | 'era' | 'history'>;
+  readonly options: Pick<
+    OpenOptions,
+    'client' | 'clock' | 'handshakeTimeoutMs' | 'scheduler' | 'era' | 'history'
+  >;
   readonly toolHeaders: ToolHeaders;
   /** Deletes a session on the backend; waits while many others are being deleted. Never rejects. */
   readonly deleteSession: (session: HttpSession) => Promise<void>;

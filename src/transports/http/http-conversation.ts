@@ -5,7 +5,6 @@
 import { AsyncSubject, Observable, Subject } from 'rxjs';
 import { CallMap } from '../../domain/call-map.ts';
 import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
-import { systemClock } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import { NO_CALLER } from '../../domain/held-bytes.ts';
@@ -58,7 +57,7 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
     this.backend = backend;
     this.#profile = profile;
     if (profile !== undefined) return;
-    this.#callers = new RecentCallers(systemClock.now);
+    this.#callers = new RecentCallers(backend.options.clock.now);
     this.#listen();
   }
 
@@ -178,12 +177,13 @@ export class HttpConversation implements Upstream, CallConversation, ListenerSin
   }
 
   #listen(): void {
-    const { connection } = this.backend;
+    const { connection, options } = this.backend;
     // Each client may have a stream, which must not take a connection of the pool.
     this.#listener ??= new HttpListener(
       (headers, answer) =>
         connection.get(headers, answer, { isLasting: this.#profile !== undefined, jar: this.session.jar }),
       this,
+      options.clock,
     );
     this.#listener.start();
   }

@@ -2,7 +2,7 @@
 // handshake.ts decides the order of requests. `ask` awaits one answer for everything off the hot path: handshakes, notifications
 // and session deletes. Calls do not use it (http-call.ts).
 
-import { systemClock, timeLimit } from '../../domain/clock.ts';
+import { type Clock, systemClock, timeLimit } from '../../domain/clock.ts';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
@@ -27,6 +27,7 @@ export interface HttpHandshakeOptions {
   readonly discoverMs: number;
   /** The known era of the backend; a failure then says nothing about its era. */
   readonly known: Era | undefined;
+  readonly clock: Clock;
 }
 
 /** The channel of one attempt. */
@@ -77,7 +78,7 @@ export class HttpHandshake implements HandshakeChannel {
   #timeoutFor(era: Era): AbortSignal[] {
     if (era !== 'modern' || this.#isDiscovered) return [];
     this.#isDiscovered = true;
-    return [timeLimit(systemClock, this.#options.discoverMs)];
+    return [timeLimit(this.#options.clock, this.#options.discoverMs)];
   }
 
   #headers(request: ExchangeRequest, spoken: Spoken): Headers {

@@ -2,7 +2,7 @@
 // offers one, and losing it does not make the instance unhealthy: the stream is reopened at growing intervals, after the last
 // event. http-conversation.ts sorts the messages. Source: MCP 2025-11-25 basic/transports#listening.
 
-import { systemClock } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { BackendMessage } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { type AnswerEnding, type AnswerSink, HttpAnswer, mayReopen } from './http-answer.ts';
@@ -28,6 +28,7 @@ const WAITS: { readonly firstMs: number; readonly longestMs: number } = {
 export class HttpListener implements AnswerSink {
   readonly #send: (headers: Headers, answer: HttpAnswer) => void;
   readonly #sink: ListenerSink;
+  readonly #clock: Pick<Clock, 'background'>;
   readonly #waits: typeof WAITS;
   #answer: HttpAnswer | undefined;
   #cancelWait: (() => void) | undefined;
@@ -39,9 +40,15 @@ export class HttpListener implements AnswerSink {
   #cancelOpening: (() => void) | undefined;
 
   /** `send` requests the stream. */
-  constructor(send: (headers: Headers, answer: HttpAnswer) => void, sink: ListenerSink, waits = WAITS) {
+  constructor(
+    send: (headers: Headers, answer: HttpAnswer) => void,
+    sink: ListenerSink,
+    clock: Pick<Clock, 'background'>,
+    waits = WAITS,
+  ) {
     this.#send = send;
     this.#sink = sink;
+    this.#clock = clock;
     this.#waits = waits;
     this.#waitMs = waits.firstMs;
   }
@@ -94,7 +101,7 @@ export class HttpListener implements AnswerSink {
       if (this.#lastEventId === '') return;
       this.#lastEventId = '';
     }
-    this.#cancelWait = systemClock.background.alarm(this.#nextWaitMs(retryMs), () => this.#open());
+    this.#cancelWait = this.#clock.background.alarm(this.#nextWaitMs(retryMs), () => this.#open());
   }
 
   /** A server that names a wait wants to be polled, so there is no back-off. */
@@ -113,7 +120,7 @@ export class HttpListener implements AnswerSink {
     const resumed = this.#lastEventId === '' ? headers : { ...headers, 'last-event-id': this.#lastEventId };
     this.#answer = new HttpAnswer(this);
     this.#opening ??= Promise.withResolvers();
-    this.#cancelOpening = systemClock.background.alarm(STREAM_OPENS_MS, () => this.#endOpening());
+    this.#cancelOpening = this.#clock.background.alarm(STREAM_OPENS_MS, () => this.#endOpening());
     this.#send(resumed, this.#answer);
   }
 

@@ -39,7 +39,7 @@ export async function openSession(connection: HttpConnection, options: SessionOp
   let channel: HttpHandshake | undefined;
   try {
     return await boundedHandshake(options, async (signal) => {
-      channel = new HttpHandshake(connection, { signal, discoverMs, known });
+      channel = new HttpHandshake(connection, { signal, discoverMs, known, clock: options.clock });
       const peer = await shakeHands(channel, { client, first, profile, era });
       const sessionId = peer.era === 'legacy' ? channel.sessionId : undefined;
       return new HttpSession(connection, peer, sessionId, channel.jar);

@@ -3,7 +3,6 @@
 // own conversation and those of single clients (http-conversation.ts); managed-http.ts runs the program behind an endpoint.
 
 import type { ClientProfile } from '../../domain/client.ts';
-import { systemClock } from '../../domain/clock.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { Peer } from '../../domain/mcp.ts';
@@ -38,7 +37,7 @@ export async function openHttp(
   options: OpenOptions,
   withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
-  const startedAtMs = systemClock.now();
+  const startedAtMs = options.clock.now();
   const connection = new HttpConnection(definition, options);
   let abandoned: Promise<void> | undefined;
   const onAbandoned = (deleted: Promise<void>): void => {
@@ -51,7 +50,7 @@ export async function openHttp(
     await abandoned;
     connection.destroy();
     if (!isRefusal(thrown) || options.era === 'modern') throw thrown;
-    const leftMs = Math.max(1, withinMs - (systemClock.now() - startedAtMs));
+    const leftMs = Math.max(1, withinMs - (options.clock.now() - startedAtMs));
     return openSse(definition, options, leftMs).catch(() => {
       throw thrown;
     });

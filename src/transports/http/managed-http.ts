@@ -2,7 +2,7 @@
 // when it exits. The transport is http.ts or sse.ts, the program child.ts.
 
 import { AsyncSubject, delayWhen } from 'rxjs';
-import { sleep, systemClock } from '../../domain/clock.ts';
+import { sleep } from '../../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -95,16 +95,17 @@ async function openWhenListening(
   over: AbortSignal,
   openEndpoint: OpenEndpoint,
 ): Promise<EndpointTransport> {
-  const giveUpAt = systemClock.now() + options.handshakeTimeoutMs;
+  const { clock } = options;
+  const giveUpAt = clock.now() + options.handshakeTimeoutMs;
   const handshakeTimeoutMs = Math.min(options.handshakeTimeoutMs, LIMITS.handshakeMs); // of later conversations
   const signal = AbortSignal.any([options.signal, over]);
   for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
     try {
-      const leftMs = Math.max(1, giveUpAt - systemClock.now());
+      const leftMs = Math.max(1, giveUpAt - clock.now());
       return await openEndpoint(definition, { ...options, handshakeTimeoutMs, signal }, leftMs);
     } catch (error) {
-      if (signal.aborted || !mayBeStarting(error) || systemClock.now() + waitMs > giveUpAt) throw error;
-      await sleep(systemClock, waitMs);
+      if (signal.aborted || !mayBeStarting(error) || clock.now() + waitMs > giveUpAt) throw error;
+      await sleep(clock, waitMs);
     }
   }
 }

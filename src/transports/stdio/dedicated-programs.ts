@@ -2,7 +2,6 @@
 // The caller bounds their number; stdio-handshake.ts shakes hands with them.
 
 import type { ClientProfile } from '../../domain/client.ts';
-import { systemClock } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Channel } from '../channel.ts';
@@ -21,7 +20,7 @@ export const STARTS_PER_OWNER = 3;
 
 type DedicatedProgramsOptions = Pick<
   OpenOptions,
-  'client' | 'handshakeTimeoutMs' | 'room' | 'scheduler' | 'era'
+  'client' | 'clock' | 'handshakeTimeoutMs' | 'room' | 'scheduler' | 'era'
 >;
 
 interface DedicatedOpening extends Pick<HandshakeOptions, 'mayBeModern'> {
@@ -93,7 +92,7 @@ export class DedicatedPrograms {
 
   /** Starts programs for the next clients when no opening needs the processor. */
   #refill(): void {
-    const { room = () => Number.POSITIVE_INFINITY } = this.#options;
+    const { room = () => Number.POSITIVE_INFINITY, clock } = this.#options;
     while (
       !this.#isClosed &&
       this.#queue.starting + this.#queue.waiting === 0 &&
@@ -102,7 +101,7 @@ export class DedicatedPrograms {
       const channel = this.#start(true);
       this.#unused.set(
         channel,
-        systemClock.alarm(WARM_IDLE_MS, () => void this.#stop(channel)),
+        clock.alarm(WARM_IDLE_MS, () => void this.#stop(channel)),
       );
       channel.closed$.subscribe(() => this.#stop(channel));
     }

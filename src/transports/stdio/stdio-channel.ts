@@ -3,7 +3,7 @@
 
 import type { Unsubscribable } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
-import { settlesWithin, systemClock } from '../../domain/clock.ts';
+import { type Clock, settlesWithin, systemClock } from '../../domain/clock.ts';
 import { ANSWERS_HOLD_TOO_MUCH, backendUnavailable, tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { ExchangeRequest } from '../../domain/exchange.ts';
 import {
@@ -39,7 +39,7 @@ import { EDGE_BYTES, LineDecoder, type LineListener, type OversizeLine } from '.
 
 export interface ChannelOptions
   extends Pick<ChildOptions, 'ladder' | 'reaper' | 'passEnv' | 'user' | 'runInContainer'>,
-    Partial<Pick<OpenOptions, 'answers' | 'waitingBytes' | 'history'>> {
+    Partial<Pick<OpenOptions, 'answers' | 'clock' | 'waitingBytes' | 'history'>> {
   /** The program runs for a single client and may send it requests. Default false: its requests are refused. */
   readonly isDedicated?: boolean;
   /** As in Upstream. Default: like `isDedicated`. */
@@ -59,6 +59,7 @@ export class StdioChannel extends Channel {
   pid: number | undefined;
   readonly isIndependent: boolean;
   readonly #child: Child;
+  readonly #clock: Pick<Clock, 'now' | 'background'>;
   readonly #outbox: Outbox;
   readonly #answers: InstanceHeldBytes | undefined;
   readonly #command: CommandHistory;
@@ -75,9 +76,18 @@ export class StdioChannel extends Channel {
 
   constructor(
     program: Program,
-    { isDedicated = false, isIndependent, answers, waitingBytes, history, ...options }: ChannelOptions = {},
+    {
+      isDedicated = false,
+      isIndependent,
+      answers,
+      clock = systemClock,
+      waitingBytes,
+      history,
+      ...options
+    }: ChannelOptions = {},
   ) {
-    super(isDedicated ? ANY_CLIENT : undefined);
+    super(isDedicated ? ANY_CLIENT : undefined, clock.now);
+    this.#clock = clock;
     this.isIndependent = isIndependent ?? isDedicated;
     this.#answers = answers;
     this.#command = history?.command ?? {};
@@ -135,7 +145,7 @@ export class StdioChannel extends Channel {
   notify(method: string, params: JsonObject, ownerId = this.ownerId): void {
     if (method === CANCELLED) {
       if (this.#command.endsWhenCancelled === true) return;
-      this.#cancelledAtMs = systemClock.now();
+      this.#cancelledAtMs = this.#clock.now();
     }
     const line = lineOf({ jsonrpc: '2.0', method, params }, ownerId);
     if (line.line.length > MAX_NOTIFICATION_CHARACTERS) return;
@@ -152,7 +162,7 @@ export class StdioChannel extends Channel {
     this.end(CLOSED_BY_GATEWAY);
     if (
       this.#isEnding &&
-      !(await settlesWithin(this.#child.exited, ENDS_AFTER_CALL_MS, systemClock.background))
+      !(await settlesWithin(this.#child.exited, ENDS_AFTER_CALL_MS, this.#clock.background))
     )
       this.#command.endsAfterCall = false; // it would have gone on
     await this.#child.stop();
@@ -162,14 +172,14 @@ export class StdioChannel extends Channel {
   protected override answered({ method }: ExchangeRequest): void {
     if (method !== 'tools/call') return;
     this.#answeredCalls += 1;
-    this.#answeredAtMs = systemClock.now();
+    this.#answeredAtMs = this.#clock.now();
     if (this.#command.endsAfterCall !== true || !this.isIdle || !this.isUsable) return;
     this.#isEnding = true;
     this.end({ reason: EXITED_CLEANLY, expected: false });
   }
 
   #noteEndAfterCall(): void {
-    const isRecent = systemClock.now() - this.#answeredAtMs < ENDS_AFTER_CALL_MS;
+    const isRecent = this.#clock.now() - this.#answeredAtMs < ENDS_AFTER_CALL_MS;
     if (this.isUsable && this.#answeredCalls === 1 && isRecent) this.#command.endsAfterCall = true;
   }
 
@@ -228,7 +238,7 @@ export class StdioChannel extends Channel {
 
   /** The program has failed by itself, or the gateway has ended it. */
   #noteFailure(): void {
-    const isRecent = systemClock.now() - this.#cancelledAtMs < FATAL_CANCELLATION_MS;
+    const isRecent = this.#clock.now() - this.#cancelledAtMs < FATAL_CANCELLATION_MS;
     if (isRecent && this.isUsable) this.#command.endsWhenCancelled = true;
   }
 

@@ -13,7 +13,7 @@ import {
   type Subscription,
   tap,
 } from 'rxjs';
-import { systemClock, timer$ } from '../../domain/clock.ts';
+import { type Clock, timer$ } from '../../domain/clock.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { Channel, ChannelOpening } from '../channel.ts';
@@ -43,8 +43,8 @@ const PROBE_TIMEOUT_MS = 3_000;
  * time, without a probe. Rejects like `openOnPipe`.
  */
 export async function openShared<C extends StdioChannel>(start: () => C, options: SharedOpening): Promise<C> {
-  const { history, handshakeTimeoutMs, probeTimeoutMs = PROBE_TIMEOUT_MS } = options;
-  const giveUpAt = systemClock.now() + handshakeTimeoutMs;
+  const { history, handshakeTimeoutMs, probeTimeoutMs = PROBE_TIMEOUT_MS, clock } = options;
+  const giveUpAt = clock.now() + handshakeTimeoutMs;
   const timeoutMs = Math.min(probeTimeoutMs, handshakeTimeoutMs / 2);
   const isProbed = options.era === undefined && !history.skipsProbe && !history.prefersLegacy;
   const probe: Probe | undefined = isProbed ? { timeoutMs, isAnswered: false } : undefined;
@@ -58,7 +58,7 @@ export async function openShared<C extends StdioChannel>(start: () => C, options
     const isFirstFailure = history.skipsProbe === undefined;
     // While all openings fail, every other one begins with the probe.
     history.skipsProbe = probe !== undefined;
-    const leftMs = giveUpAt - systemClock.now();
+    const leftMs = giveUpAt - clock.now();
     const mayHaveEndedIt = isFirstFailure && probe?.isAnswered === false && channel.hasFailed;
     if (!mayHaveEndedIt || leftMs <= 0) throw thrown;
     return openShared(start, { ...options, handshakeTimeoutMs: leftMs });
@@ -68,7 +68,7 @@ export async function openShared<C extends StdioChannel>(start: () => C, options
 /** With a `probe` the modern era comes first. Rejects after the program was stopped, with its last lines of stderr. */
 export async function openOnPipe(channel: Channel, options: PipeOpening, probe?: Probe): Promise<void> {
   const first = probe === undefined ? 'legacy' : 'modern';
-  const pipe = probe && probing(channel, probe);
+  const pipe = probe && probing(channel, probe, options.clock);
   try {
     await channel.open({ ...options, first }, pipe);
   } catch (error) {
@@ -79,7 +79,11 @@ export async function openOnPipe(channel: Channel, options: PipeOpening, probe?:
 }
 
 /** The channel of a handshake whose first request is a probe for an era, with its own timeout. */
-function probing(channel: Channel, probe: Probe): HandshakeChannel & { cancelProbe(): void } {
+function probing(
+  channel: Channel,
+  probe: Probe,
+  clock: Pick<Clock, 'alarm'>,
+): HandshakeChannel & { cancelProbe(): void } {
   const answer$ = new ReplaySubject<HandshakeAnswer>(1);
   let sent: Subscription | undefined;
 
@@ -97,7 +101,7 @@ function probing(channel: Channel, probe: Probe): HandshakeChannel & { cancelPro
       }),
     );
     sent = answered$.subscribe(answer$);
-    const late$ = timer$(systemClock, probe.timeoutMs).pipe(map(() => nothing));
+    const late$ = timer$(clock, probe.timeoutMs).pipe(map(() => nothing));
     return firstValueFrom(race(answer$, late$));
   }
 
