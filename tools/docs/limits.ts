@@ -13,7 +13,7 @@ import { TESTS } from '../../src/gateway/connection-tests.ts';
 import { PROGRAM_STARTS } from '../../src/gateway/open-transport.ts';
 import { HTTP_LIMITS } from '../../src/http/limits.ts';
 import { MAX_PROFILE_UNITS, MAX_PROFILE_VALUES } from '../../src/protocol/client-bounds.ts';
-import { MAX_UNOPENED, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
+import { MAX_UNOPENED, RESUME_MS, UNOPENED_MS } from '../../src/protocol/legacy/legacy-sse.ts';
 import { MAX_STREAMS } from '../../src/protocol/modern/listen.ts';
 import { OWN_TASKS, OWNERS } from '../../src/protocol/task-log.ts';
 import { TIMEOUTS } from '../../src/server/listeners.ts';
@@ -250,6 +250,7 @@ const GROUPS: Readonly<Record<string, readonly Row[]>> = {
       `${count(MAX_UNOPENED)}, up to ${seconds(UNOPENED_MS)}; per caller ${share}`,
       '`503`',
     ],
+    ['A message of HTTP+SSE for a session that has no stream after a restart', seconds(RESUME_MS), '`404`'],
     ['Subscriptions (URIs) of one client', count(LIMITS.subscriptionsPerClient), 'an error'],
   ],
   'Streams and answers': [

@@ -119,6 +119,18 @@ test('sends the log level to inner sessions with logging, at once or when they a
   assert.equal(found, ['logging/setLevel', 'tools/call']);
 });
 
+test('refuses a level that there is not, which changes nothing', async () => {
+  const { a, session, ask, call } = setUp();
+  await call('a__x');
+  for (const params of [{ level: 'loud' }, { level: 7 }, {}]) {
+    const { error }: { readonly error?: { readonly code: number } } = Object(
+      await ask({ method: 'logging/setLevel', params }),
+    );
+    assert.is(error?.code, -32602);
+  }
+  assert.equal([session.logLevel, a.asked.at(-1)?.method], [undefined, 'tools/call']);
+});
+
 test('passes on messages of its inner sessions, later ones included, and list changes of its templates', async () => {
   const { a, b, session, call, listChanges$ } = setUp({ id: 'key:1', templates: new Set(['a', 'b']) });
   await call('a__x');

@@ -30,8 +30,9 @@ import { backendTimeout, backendUnavailable, sessionLost } from '../../domain/er
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
+import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import type { ListChange, Peer } from '../../domain/mcp.ts';
+import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
 import { type AggregateSessionValue, greetedOf, SESSION_VERSION } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
@@ -39,7 +40,7 @@ import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession, Owner, SessionRow, SessionTable } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
-import { aggregateExchange, localAnswer } from './aggregate-requests.ts';
+import { aggregateExchange, localAnswer, rpcErrorAnswer } from './aggregate-requests.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
@@ -316,8 +317,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   /** Sends the level to the open sessions, and to later ones when they open. */
   #setLevel(request: ExchangeRequest): Observable<Answer> {
     const level = request.params?.level;
-    const { logLevel: _, ...rest } = this.#value;
-    this.#change(typeof level === 'string' ? { ...rest, logLevel: level } : rest);
+    if (!isLogLevel(level)) return rpcErrorAnswer(RPC.invalidParams, 'Unknown log level.');
+    this.#change({ ...this.#value, logLevel: level });
     for (const session of this.#open.values()) this.#send(session, request);
     return of(localAnswer({ kind: 'result', result: JsonText.ofValue({}) }));
   }
