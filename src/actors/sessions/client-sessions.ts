@@ -307,15 +307,20 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   #begin(session: SessionRecord): void {
-    session.openedAtMs = this.deps.now();
+    session.openedAtMs = this.#nowMs();
     this.#open.set(session.id, session);
     this.#use(session);
   }
 
   #use(session: SessionRecord): void {
-    session.usedAtMs = this.deps.now();
+    session.usedAtMs = this.#nowMs();
     session.isParked = false;
     if (this.#disarm === undefined) this.#sweepIn(this.#parkMs);
+  }
+
+  /** Whole milliseconds: other numbers in fields of thousands of sessions are objects of their own. */
+  #nowMs(): number {
+    return Math.round(this.deps.now());
   }
 
   /** After `#parkMs` at most: no session that is used meanwhile is due sooner. Not while the gateway closes. */
@@ -340,7 +345,7 @@ export class ClientSessions implements SessionSupervisor {
     if (this.isClosing || !this.#open.has(session.id) || this.#dueAtMs(session) > now) return;
     if (session.isParked) void this.#end(session, 'it was idle for too long');
     else if (session.park()) session.isParked = true;
-    else session.usedAtMs = now;
+    else session.usedAtMs = this.#nowMs();
   }
 
   #dueAtMs({ usedAtMs, isParked }: SessionRecord): number {

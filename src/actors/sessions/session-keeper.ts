@@ -157,23 +157,23 @@ export class SessionKeeper {
     const group = [...this.#pending].slice(0, MAX_SESSION_ROWS);
     for (const kept of group) this.#pending.delete(kept);
     const usedAt = new Date(wallAt(this.#clock, this.#clock.now())).toISOString();
-    const writes = group.map((kept) => ({ kept, ...kept.next() }));
+    const writes = group.map((kept) => ({ kept, key: kept.key, ...kept.next() }));
     try {
-      const inserts = writes.flatMap(({ kept: { key }, insert: value }) =>
+      const inserts = writes.flatMap(({ key, insert: value }) =>
         value === undefined ? [] : { key, ...this.owner, generation: 1, value, usedAt },
       );
-      const updates = writes.flatMap(({ kept: { key }, update: value }) =>
+      const updates = writes.flatMap(({ key, update: value }) =>
         value === undefined ? [] : { key, value, usedAt },
       );
-      const deletes = writes.flatMap(({ kept: { key }, isDeleted }) => (isDeleted ? key : []));
+      const deletes = writes.flatMap(({ key, isDeleted }) => (isDeleted ? key : []));
       const { store } = this;
       const { life } = this.owner;
       if (inserts.length > 0) await store.insert(inserts);
       const owners = updates.length > 0 ? await store.update(life, updates) : undefined;
       if (deletes.length > 0) await store.delete(life, deletes);
-      for (const { kept, update, written } of writes) {
-        if (update === undefined || owners?.get(kept.key) === life) kept.wrote(written);
-        else if (owners?.has(kept.key)) kept.takenOver();
+      for (const { kept, key, update, written } of writes) {
+        if (update === undefined || owners?.get(key) === life) kept.wrote(written);
+        else if (owners?.has(key)) kept.takenOver();
         else {
           kept.wrote(undefined); // its row was deleted
           this.#pending.add(kept);
@@ -206,7 +206,6 @@ interface SessionWrite {
 
 /** The row of a session, and what is not written yet. */
 export class KeptSession {
-  readonly key: string;
   readonly #keeper: SessionKeeper;
   readonly #session: KeepableSession;
   /** The value of the row; undefined without one. */
@@ -222,13 +221,17 @@ export class KeptSession {
   #written: PromiseWithResolvers<void> | undefined;
 
   constructor(keeper: SessionKeeper, session: KeepableSession, isStored: boolean) {
-    this.key = keyOf(session.id);
     this.#keeper = keeper;
     this.#session = session;
     if (!isStored) return;
     this.#stored = session.value;
     this.#mayExist = true;
     if (isMarked(session.value)) this.#mark = 'done';
+  }
+
+  /** Made for each write: thousands of sessions are idle. */
+  get key(): string {
+    return keyOf(this.#session.id);
   }
 
   /** A client waits until this is written. */
@@ -284,9 +287,7 @@ export class KeptSession {
     const { value } = this.#session;
     if (this.#isOver) return { isDeleted: this.#mayExist, written: undefined };
     if (!this.#isDifferent) return { written: this.#stored };
-    const unsafe = this.#mark !== 'no' ? ({ unsafe: 'yes' } as const) : {};
-    const { endReason: _, ...present } = value;
-    const written = present.kind === 'template' ? { ...present, ...unsafe } : present;
+    const written = writtenOf(value, this.#mark !== 'no');
     const text = textOf(written);
     if (text === undefined) {
       this.#keeper.counts.dropped += 1;
@@ -331,6 +332,14 @@ export class KeptSession {
 /** The key of the row of a session: the id is a credential. */
 export function keyOf(sessionId: string): string {
   return hash('sha256', sessionId);
+}
+
+/** The value without its end, and perhaps with the mark. The same object if it is so already: thousands of sessions are idle. */
+function writtenOf(value: AnySessionValue, hasMark: boolean): AnySessionValue {
+  const needsMark = hasMark && value.kind === 'template' && value.unsafe !== 'yes';
+  if (value.endReason === undefined && !needsMark) return value;
+  const { endReason: _, ...present } = value;
+  return present.kind === 'template' && needsMark ? { ...present, unsafe: 'yes' } : present;
 }
 
 function isMarked(value: AnySessionValue | undefined): boolean {
