@@ -160,13 +160,17 @@ test('a logout during the verification of its token applies at once', async () =
   assert.is(await codeFor(token), 'INVALID_CREDENTIALS');
 });
 
-test('the 101st logout of a user ends all tokens of the user', async () => {
+test('the 101st logout of a user ends all tokens of the user, and the next one only its own', async () => {
   const { auth, user, token: kept, bearer, codeFor } = await verifiedUser();
   const ended = await Promise.all(Array.from({ length: 101 }, () => bearer(user)));
   for (const token of ended) await auth.logout(token);
   for (const token of [kept, ...ended]) assert.is(await codeFor(token), 'INVALID_CREDENTIALS');
   const { updatedAt: _, ...now } = await auth.accounts.user(user.id);
-  assert.is((await auth.authenticate(await bearer({ ...now, updatedAt: '' }))).name, 'ada');
+  const [first, second] = [await bearer({ ...now, updatedAt: '' }), await bearer({ ...now, updatedAt: '' })];
+  assert.is((await auth.authenticate(first)).name, 'ada');
+  await auth.logout(first);
+  assert.is(await codeFor(first), 'INVALID_CREDENTIALS');
+  assert.is((await auth.authenticate(second)).name, 'ada');
 });
 
 test('a logout while the database is unavailable is refused and changes nothing', async () => {

@@ -139,9 +139,25 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
     assert.is(await accounts.endToken(other.id, { id: 'more', expiresAtMs: 2_000 }, 1_000), true);
     assert.is(await accounts.endToken(ada.id, { id: 'later', expiresAtMs: 9_000 }, 2_000), true);
     assert.is(await accounts.isTokenEnded(ada.id, 't0'), false, 'expired ones make room');
+    await accounts.changeUser(ada.id, { email: 'new@example.com', updatedAt: ada.updatedAt });
+    assert.is(await accounts.isTokenEnded(ada.id, 'later'), true);
     await accounts.deleteUser(ada.id);
     assert.is(await accounts.isTokenEnded(ada.id, 'later'), false);
   });
+
+  declare(
+    'a change of the credentials voids earlier tokens, so that the ended ones are forgotten',
+    async (store) => {
+      const { accounts } = store;
+      await accounts.insertUser(ada);
+      for (let number = 0; number < 100; number += 1)
+        await accounts.endToken(ada.id, { id: `t${number}`, expiresAtMs: 2_000 }, 1_000);
+      const { updatedAt } = ada;
+      await accounts.changeUser(ada.id, { credentialsChangedAt: updatedAt, updatedAt });
+      assert.is(await accounts.isTokenEnded(ada.id, 't0'), false);
+      assert.is(await accounts.endToken(ada.id, { id: 'later', expiresAtMs: 2_000 }, 1_000), true);
+    },
+  );
 
   declare('an unknown user is an error, and an unknown key is not deleted', async ({ accounts }) => {
     const updatedAt = ada.updatedAt;

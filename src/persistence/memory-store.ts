@@ -257,6 +257,7 @@ class MemoryAccounts implements AccountStore {
     const changed = withChange(user, change);
     this.#keepAnAdmin(user, changed);
     this.#users.set(id, structuredClone(changed));
+    if (changed.credentialsChangedAt !== user.credentialsChangedAt) this.#ended.delete(id);
     this.#changed();
     return changed;
   }

@@ -55,6 +55,8 @@ export function ormAccounts(session: OrmSession): AccountStore {
         const changed = withChange(user, change);
         await keepAnAdmin(em, tables, user, changed);
         await em.nativeUpdate(tables.users, { id }, rowOfUser(changed));
+        if (changed.credentialsChangedAt !== user.credentialsChangedAt)
+          await em.nativeDelete(tables.settings, { name: endedName(id) });
         return changed;
       }),
     deleteUser: (id) =>

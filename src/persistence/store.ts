@@ -75,7 +75,8 @@ export interface AccountStore {
   /** DUPLICATE_USERNAME. */
   insertUser(user: User): Promise<void>;
   /**
-   * One transaction. Increases a `credentialsChangedAt` that is not later than the previous one.
+   * One transaction. Increases a `credentialsChangedAt` that is not later than the previous one; with
+   * another one all tokens are void, and the ended ones are forgotten.
    * USER_NOT_FOUND; LAST_ADMIN when no active admin of all templates would be left.
    */
   changeUser(id: string, change: UserChange): Promise<User>;
