@@ -45,7 +45,10 @@ for (const fault of faults) {
   print(textOf(outcome));
 }
 if (values.json) process.stdout.write(`${JSON.stringify(outcomes, null, 2)}\n`);
-process.exit(outcomes.every(({ verdicts }) => verdicts.every(({ isMet }) => isMet)) ? 0 : 1);
+const verdicts = outcomes.flatMap((outcome) => outcome.verdicts);
+const missed = verdicts.filter(({ isMet }) => !isMet).length;
+print(`${verdicts.length - missed} passed, ${missed} failed, 0 skipped`);
+process.exit(missed === 0 ? 0 : 1);
 
 function chosen(names: readonly string[] | undefined): readonly Fault[] {
   const unknown = names?.find((name) => !FAULTS.some((fault) => fault.name === name));

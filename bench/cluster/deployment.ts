@@ -231,9 +231,10 @@ async function freePort(): Promise<number> {
   return address.port;
 }
 
-/** Samples the processes whose command line has all these words. */
+/** Samples the processes whose command line has all these words; none where there is no /proc. */
 function sample(...words: readonly string[]) {
   const programs: ProgramLife[] = [];
+  if (process.platform !== 'linux') return { programs, running: () => 0, stop: () => undefined };
   const wanted = new Map<number, ProgramLife>();
   /** How often the command line of another process was read: it is that of its parent until the program is executed. */
   const others = new Map<number, number>();

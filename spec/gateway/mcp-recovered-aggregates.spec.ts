@@ -129,6 +129,15 @@ test('a stop keeps its row, also after a call that is not safe to repeat', async
   assert.is(status, 200);
 });
 
+test('its stream says first what its client may have missed', async () => {
+  const first = await startFirst();
+  const session = await openSession(first, undefined, ADA);
+  const headers = { ...session, accept: 'text/event-stream' };
+  const { events } = await send(await start(), 'GET', { template: undefined, headers, principal: ADA });
+  const lists = ['tools', 'prompts', 'resources'].map((list) => `notifications/${list}/list_changed`);
+  assert.equal(events.methods, lists);
+});
+
 // --- HTTP+SSE ---------------------------------------------------------------------------------------------------------
 
 for (const template of ['t', undefined]) {
@@ -146,6 +155,7 @@ for (const template of ['t', undefined]) {
     const early = before.post({ ...call(tool, { text: 'x' }), id: 3 }, next);
     const after = await openStream(next, template, before.lastEventId);
     assert.is(after.sessionId, before.sessionId);
+    await after.noticed('notifications/tools/list_changed');
     assert.is(await early, 202);
     assert.ok((await after.answered(3)).result);
     assert.is(await after.post({ ...call(tool, { text: 'y' }), id: 4 }), 202);
@@ -193,6 +203,10 @@ async function openStream({ mcp }: Gateway, template: string | undefined, eventI
       const request = { ...common, headers: types, body, sseConnection: sessionId, method: 'POST' } as const;
       await to.mcp.handle(request, posted);
       return posted.status;
+    },
+    /** A notification with this method has arrived. */
+    async noticed(method: string): Promise<void> {
+      while (!messages().some((message) => message.method === method)) await turn();
     },
     /** The answer to that request. */
     async answered(id: number): Promise<JsonObject> {

@@ -2,13 +2,14 @@
 // sockets, ports and connection timeouts.
 
 import { channel } from 'node:diagnostics_channel';
-import type { RequestListener } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { createRequire } from 'node:module';
 import Koa from 'koa';
 import type { Logger } from 'pino';
 import { isLoopback } from '../config/config.ts';
 import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
+import type { ForwardedCaller } from '../domain/forwarding.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { LoadHistory, Samples } from '../metrics/samples.ts';
@@ -71,12 +72,19 @@ export interface HttpApp {
   /** For the listener that serves metrics alone. */
   readonly metrics: Pick<Prometheus, 'text'>;
   /** Serves a request that another node forwarded to this one. */
-  readonly serveForwarded: ReturnType<ForwardedCallers['serving']>;
+  readonly serveForwarded: (
+    request: IncomingMessage,
+    response: ServerResponse,
+    caller: ForwardedCaller,
+  ) => void;
   /** Ends every open event stream, which would keep the server open; streams of REST calls end with an error event. */
   closeStreams(): void;
   /** Ids of the principals whose requests wait for their answers. */
   openCallers(): ReadonlySet<string>;
 }
+
+/** `caller`: of a request that another node forwarded. */
+type AppListener = (request: IncomingMessage, response: ServerResponse, caller?: ForwardedCaller) => void;
 
 /** Diagnostics channel: every request of every app of the process, published before the answer. */
 const arrivals = channel('stagedoor:request');
@@ -165,23 +173,29 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const callers = new ForwardedCallers(auth.changed$);
     // A request that was forwarded here is not forwarded again.
     const here = { ...services, owners: undefined };
-    const steps = (route: Route): HttpStep<KoaContext & RouteContext> =>
-      compose<KoaContext & RouteContext>([
-        callers.assume(route),
-        ...[knownPath(route, gateway), rpcErrors(log), ...admission(route, gateway, streams.unread)],
-        ...(directReader(route) ?? []),
-        handle(route, here, { proxies: callers.proxies, streams, open, onReport }),
-      ]);
-    const forwarded = new Koa<RequestState, Record<never, never>>();
+    const steps = <C extends RouteContext>(route: Route, readBody: readonly HttpStep<C>[]): HttpStep<C>[] => [
+      callers.assume(route),
+      ...[knownPath(route, gateway), rpcErrors(log), ...admission(route, gateway, streams.unread)],
+      ...readBody,
+      handle(route, here, { proxies, streams, open, onReport }),
+    ];
     // The node that received the request counts its answer.
-    const uncounted = observe(log, { countAnswer: () => {} }, new Tracing());
-    for (const step of [errors(log), uncounted]) forwarded.use(step);
+    const first = [errors(log), observe(log, { countAnswer: () => {} }, new Tracing())];
     const endpoint = ROUTES.filter(({ speaks }) => speaks === 'json-rpc');
-    forwarded.use(routerOf(endpoint, gateway, steps).routes());
+    const plain = endpoint.map((route) => {
+      const all = [...first, ...steps(route, directReader(route) ?? [])];
+      return { route, steps: compose<RouteContext>(all) };
+    });
+    const forwarded = new Koa<RequestState, Record<never, never>>();
+    for (const step of first) forwarded.use(step);
+    const router = routerOf(endpoint, gateway, (route) =>
+      compose(steps<KoaContext & RouteContext>(route, directReader(route) ?? [])),
+    );
+    forwarded.use(router.routes());
     forwarded.use(({ method, path }) => {
       throw routeNotFound(method, path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     });
-    return callers.serving(listenerOf(forwarded, log));
+    return listenerOf(forwarded, log, plainCalls(plain));
   };
   let serveForwarded: HttpApp['serveForwarded'] | undefined;
   return {
@@ -241,18 +255,22 @@ function listenerOf(
   app: Koa<RequestState, Record<never, never>>,
   log: Pick<Logger, 'error'>,
   callOf: ReturnType<typeof plainCalls> = () => undefined,
-): RequestListener {
+): AppListener {
   const run = compose<KoaContext>(app.middleware);
-  return (request, response) => {
+  return (request, response, caller) => {
     const failed = (thrown: unknown): void => {
       log.error({ err: thrown }, 'request failed');
       response.destroy();
     };
-    if (arrivals.hasSubscribers) arrivals.publish({ request, response });
+    // Of a forwarded request, the node that has the client answers it.
+    if (caller === undefined && arrivals.hasSubscribers) arrivals.publish({ request, response });
     const call = callOf(request);
     void guarded(() => {
-      if (call === undefined) return run(app.createContext<RequestState>(request, response), nothing);
-      return call.steps(new PlainContext(app, request, response, call.template), nothing);
+      if (call !== undefined)
+        return call.steps(new PlainContext(app, request, response, call.template, caller), nothing);
+      const context = app.createContext<RequestState>(request, response);
+      if (caller !== undefined) context.state.forwarded = caller;
+      return run(context, nothing);
     }, failed);
   };
 }

@@ -1,15 +1,12 @@
 // Requests that another node forwarded: their callers were authenticated and counted there. They take the steps of any request of the MCP
 // endpoint, with the principal that the other node vouches for. Source: ADR 148.
 
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Observable } from 'rxjs';
 import { systemClock } from '../domain/clock.ts';
 import { invalidCredentials } from '../domain/error-catalogue.ts';
 import { internalError } from '../domain/errors.ts';
-import type { ForwardedCaller } from '../domain/forwarding.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import { callerRefusalOf, type Refusal } from './caller-check.ts';
-import type { Proxies } from './proxies.ts';
 import type { RouteMiddleware } from './request.ts';
 import type { Route } from './route.ts';
 
@@ -17,7 +14,6 @@ import type { Route } from './route.ts';
 const REMEMBERED = 10_000;
 
 export class ForwardedCallers {
-  readonly #callers = new WeakMap<IncomingMessage, ForwardedCaller>();
   /** By principal: when it lost permissions, or may have. */
   readonly #changedAtMs = new LruMap<number>(REMEMBERED);
 
@@ -26,22 +22,14 @@ export class ForwardedCallers {
     changed$.subscribe((id) => this.#changedAtMs.set(id, systemClock.now()));
   }
 
-  /** The listener for requests with their callers. */
-  serving(listener: RequestListener) {
-    return (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller): void => {
-      this.#callers.set(request, caller);
-      listener(request, response);
-    };
-  }
-
   /**
    * Takes the place of `authorize`. Without their credentials these callers cannot be verified again: a request that is open when its
    * principal changes ends with INVALID_CREDENTIALS, and the next one is authorized by the node that receives it.
    */
   assume(route: Pick<Route, 'scope'>): RouteMiddleware {
     const anyOf = [route.scope].flat();
-    return ({ req, state, params }, next) => {
-      const caller = this.#callers.get(req);
+    return ({ state, params }, next) => {
+      const caller = state.forwarded;
       if (caller === undefined || anyOf.includes('open')) throw internalError(undefined);
       const { principal } = caller;
       const sinceMs = systemClock.now();
@@ -54,14 +42,6 @@ export class ForwardedCallers {
       return next();
     };
   }
-
-  /** The addresses of the clients, as the other nodes saw them. */
-  readonly proxies: Proxies = {
-    host: ({ headers }) => headers.host,
-    scheme: () => 'http',
-    address: (request) => this.#callers.get(request)?.address,
-    isLocal: () => false,
-  };
 
   #refusalOf(id: string, sinceMs: number): Refusal {
     return (this.#changedAtMs.get(id) ?? Number.NEGATIVE_INFINITY) >= sinceMs

@@ -5,6 +5,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Koa from 'koa';
 import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
+import type { ForwardedCaller } from '../domain/forwarding.ts';
 import type { CallerCheck } from './caller-check.ts';
 import type { HttpCallReport, HttpContext, RequestState, RouteContext, RouteMiddleware } from './request.ts';
 import type { Route } from './route.ts';
@@ -48,7 +49,14 @@ export class PlainContext implements RouteContext {
   readonly querystring = '';
   readonly #app: KoaApp;
 
-  constructor(app: KoaApp, request: IncomingMessage, response: ServerResponse, template: string) {
+  constructor(
+    app: KoaApp,
+    request: IncomingMessage,
+    response: ServerResponse,
+    template: string,
+    caller: ForwardedCaller | undefined,
+  ) {
+    if (caller !== undefined) this.state.forwarded = caller;
     this.#app = app;
     this.req = request;
     this.res = response;

@@ -5,7 +5,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { ForwardedAnswer, ForwardedHeaders } from '../domain/forwarding.ts';
 import type { ForwardReply } from './reply.ts';
 import { ClientGone, type HttpContext } from './request.ts';
-import { commonHeaders } from './respond.ts';
+import { commonHeaders, latin1Of, SMALL_BYTES } from './respond.ts';
 import { EVENT_STREAM_TYPE, type EventStreams } from './sse/event-stream.ts';
 import { limitReader } from './unread-answers.ts';
 
@@ -27,6 +27,8 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
   if (response.destroyed) return Promise.reject(new ClientGone());
   return new Promise((resolve, reject) => {
     let release = (): void => {};
+    /** Bytes of the body that are to come; infinite for a stream. */
+    let left = Number.POSITIVE_INFINITY;
     const settle = (reason?: Error): void => {
       release();
       if (reason === undefined) resolve();
@@ -35,7 +37,7 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
     /** An answer that has begun can only break off; `isComplete`: as an event stream may end. */
     const stop = (reason: Error, isComplete: boolean): void => {
       const isBegun = response.headersSent;
-      if (isBegun && isComplete) response.end();
+      if (isBegun && isComplete && left === Number.POSITIVE_INFINITY) response.end();
       else if (isBegun) response.destroy();
       settle(isBegun ? undefined : reason);
     };
@@ -43,6 +45,7 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
       head: (status, headers) => {
         if (response.destroyed) return;
         if (status >= 400 && status < 500 && status !== 429) count(reply);
+        left = Number(headers['content-length'] ?? Number.POSITIVE_INFINITY);
         const isStream =
           headers['content-type'] === EVENT_STREAM_TYPE && headers['content-length'] === undefined;
         writeHead(context, status, headers);
@@ -52,12 +55,16 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
         release = streams.track({ keepAlive: () => {}, revoke }, context);
       },
       data: (part) => {
-        if (response.destroyed || response.write(part)) return true;
-        limitReader(response);
-        return false;
+        left -= part.length;
+        if (response.destroyed) return true;
+        // The last part ends the answer: with the head, in one write.
+        if (left === 0 && part.length <= SMALL_BYTES) response.end(latin1Of(part), 'latin1');
+        else if (response.write(part)) return true;
+        if (response.writableLength > 0) limitReader(response);
+        return left === 0;
       },
       end: () => {
-        response.end();
+        if (!response.writableEnded) response.end();
         settle();
       },
       failed: (error) => stop(reply.failure(error), false),

@@ -18,6 +18,7 @@ import {
   type RequestTrace,
   type SentTo,
 } from '../domain/exchange.ts';
+import type { ForwardedCaller } from '../domain/forwarding.ts';
 import type { JsonFields } from '../domain/json.ts';
 import type { McpLog } from '../protocol/endpoint-types.ts';
 import type { RequestSpan } from '../tracing/spans.ts';
@@ -36,6 +37,8 @@ import type { Proxies } from './proxies.ts';
 
 export interface RequestState extends CountedRequest, McpLog {
   requestId: string;
+  /** The client of a request that another node forwarded. */
+  forwarded?: ForwardedCaller;
   /** The node that answers. */
   forwardedTo?: string;
   /** Authorizes the caller again; set by middleware/authorize.ts on routes that need credentials. */
@@ -124,7 +127,8 @@ export class HttpRequest {
 
   /** Address of the client; undefined when the socket is closed. */
   get address(): string | undefined {
-    return this.#proxies.address(this.#context.req);
+    const { req, state } = this.#context;
+    return state.forwarded === undefined ? this.#proxies.address(req) : state.forwarded.address;
   }
 
   /** This end of the connection; undefined when the socket is closed. */

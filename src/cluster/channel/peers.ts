@@ -4,12 +4,17 @@
 import { type Clock, sleep } from '../../domain/clock.ts';
 import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
 import { lifeOf } from '../../domain/life.ts';
+import { LruMap } from '../../domain/lru-map.ts';
 import type { Members } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { PeerClient } from './peer-client.ts';
 
 /** Interval at which a gateway that closes checks for calls at other nodes. */
 const IDLE_CHECK_MS = 50;
+
+/** Lives that no member has are remembered, for this time. */
+const MAX_ABSENT = 10_000;
+const ABSENT_MS = 1_000;
 
 export interface PeersOptions {
   readonly members: Members;
@@ -20,6 +25,8 @@ export interface PeersOptions {
 export class Peers implements SessionOwners {
   readonly #options: PeersOptions;
   readonly #clients = new Map<string, PeerClient>();
+  /** Lives that no member had, and when: sessions of earlier lives continue here, and their requests need no promise. */
+  readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
   /** The life of this node that the clients were made with. */
   #life = '';
 
@@ -28,11 +35,17 @@ export class Peers implements SessionOwners {
   }
 
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined> {
-    const { members } = this.#options;
+    const { members, clock } = this.#options;
     if (sessionId.startsWith(members.life)) return undefined; // nearly always
     const life = lifeOf(sessionId);
     if (life === undefined) return undefined;
-    return this.#clientOf(life) ?? members.refresh().then(() => this.#clientOf(life));
+    const client = this.#clientOf(life);
+    if (client !== undefined || this.#isAbsent(life)) return client;
+    return members.refresh().then(() => {
+      const found = this.#clientOf(life);
+      if (found === undefined) this.#absentAtMs.set(life, clock.now());
+      return found;
+    });
   }
 
   /** Resolves when no call is under way, or after this time. Streams are not waited for. */
@@ -46,6 +59,11 @@ export class Peers implements SessionOwners {
   close(): void {
     for (const client of this.#clients.values()) client.close();
     this.#clients.clear();
+  }
+
+  #isAbsent(life: string): boolean {
+    const atMs = this.#absentAtMs.get(life) ?? Number.NEGATIVE_INFINITY;
+    return this.#options.clock.now() - atMs < ABSENT_MS;
   }
 
   #clientOf(life: string): PeerClient | undefined {

@@ -4,7 +4,7 @@
 import Type, { type TObject } from 'typebox';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import type { SessionOwner } from '../../domain/forwarding.ts';
+import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import { headerOf } from '../../protocol/headers.ts';
@@ -235,15 +235,6 @@ function serveHere(
   return {
     kind: 'mcp',
     serve: (reply, relay) => {
-      // Its requests are counted when it is known that they have to be forwarded.
-      const toOwner = async (owner: SessionOwner | undefined): Promise<boolean> => {
-        if (owner !== undefined) await relay(forwardReply(owner, method, input, auth));
-        return owner !== undefined;
-      };
-      const forward = (id: string): Promise<boolean> | undefined => {
-        const owner = owners?.ownerOf(id);
-        return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
-      };
       const served = () =>
         mcp.handle(
           {
@@ -256,7 +247,7 @@ function serveHere(
             holdBody: request.holdBody,
             ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
             ...(sseConnection === undefined ? {} : { sseConnection }),
-            ...(owners === undefined ? {} : { forward }),
+            ...(owners === undefined ? {} : { forward: forwarder(owners, relay, method, input, auth) }),
             requireRoom: () => {
               if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
             },
@@ -267,6 +258,24 @@ function serveHere(
         );
       return method === 'POST' ? countingRefusals(served, () => request.consume(auth.limiter, 1)) : served();
     },
+  };
+}
+
+/** See McpRequest.forward. The request is counted before. */
+function forwarder(
+  owners: SessionOwners,
+  relay: (answer: ForwardReply) => Promise<void>,
+  method: McpMethod,
+  input: McpInput,
+  auth: Services['auth'],
+): (id: string) => Promise<boolean> | undefined {
+  const toOwner = async (owner: SessionOwner | undefined): Promise<boolean> => {
+    if (owner !== undefined) await relay(forwardReply(owner, method, input, auth));
+    return owner !== undefined;
+  };
+  return (id) => {
+    const owner = owners.ownerOf(id);
+    return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
   };
 }
 

@@ -84,6 +84,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly isShared = false;
   readonly ended$ = new ReplaySubject<string>(1);
   calls = 0;
+  recovered: AggregateSessionValue | undefined;
   readonly #deps: AggregateSessionDeps;
   #value: AggregateSessionValue;
   /** The caller as it was checked last: it may use the templates of the value. */
@@ -128,6 +129,7 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   /** It was read from its row. */
   restored(): void {
+    this.recovered = this.#value;
     this.#row = this.#deps.sessions.keep(this, true);
   }
 
