@@ -3,6 +3,7 @@
 import { Subject } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Metrics, sumOf } from '../../src/actors/metrics.ts';
+import { systemClock } from '../../src/domain/clock.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { TransportKind } from '../../src/domain/transport-kinds.ts';
 import { suite } from '../helpers/suite.ts';
@@ -10,11 +11,11 @@ import { suite } from '../helpers/suite.ts';
 const PINGED = { call: 1, method: 'ping', principal: 'user:1' };
 const test = suite('metrics');
 let events = new Subject<GatewayEvent>();
-let metrics = new Metrics(events, () => true);
+let metrics = new Metrics(events, () => true, systemClock);
 
 test.before.each(() => {
   events = new Subject();
-  metrics = new Metrics(events, () => true);
+  metrics = new Metrics(events, () => true, systemClock);
 });
 
 test('counts refusals, failures and error answers as errors, cancelled calls as none, and ejections', () => {

@@ -5,6 +5,7 @@ import { Subject, type Subscription } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Metrics } from '../../src/actors/metrics.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
+import { systemClock } from '../../src/domain/clock.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instance.ts';
 import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
@@ -31,7 +32,7 @@ test.before.each(() => {
     looks += 1;
     return templates;
   };
-  samples = new Samples({ events$, snapshot, metrics: new Metrics(events$, () => true) });
+  samples = new Samples({ events$, snapshot, metrics: new Metrics(events$, () => true, systemClock) });
   for (const instance of ['demo.a', 'demo.b', 'other.c']) start(instance);
 });
 test.after.each(() => {
@@ -147,7 +148,11 @@ test('the history has the totals of each 10 s of the last hour, without a reader
     },
   });
   const snapshot = () => templates.map(withoutInstances);
-  const history = new LoadHistory({ events$, snapshot, metrics: new Metrics(events$, () => true) });
+  const history = new LoadHistory({
+    events$,
+    snapshot,
+    metrics: new Metrics(events$, () => true, systemClock),
+  });
   assert.equal(history.read(ADMIN), []);
   finish('demo', 'a', 'result', 20);
   finish('other', 'c', 'failed', 30);

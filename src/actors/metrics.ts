@@ -3,7 +3,7 @@
 // (health, queues) is not counted here. Every key is bounded: templates and instances of the registry, known methods, codes.
 
 import type { Observable } from 'rxjs';
-import { type Clock, systemClock } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import {
   type ExchangeOutcome,
@@ -123,7 +123,7 @@ export class Metrics {
   constructor(
     events$: Observable<GatewayEvent>,
     hasTemplate: (template: string) => boolean,
-    { now } = systemClock,
+    { now }: Pick<Clock, 'now'>,
   ) {
     this.#now = now;
     this.#startedAtMs = now();

@@ -86,7 +86,10 @@ export class ConnectionTests {
       },
     });
     const passedMs = () => Math.round(now() - startMs);
-    const outcome = Promise.race([opening.then(describeServer), late]).then(
+    const outcome = Promise.race([
+      opening.then((transport) => describeServer(transport, this.#deps)),
+      late,
+    ]).then(
       (found): ConnectionOutcome => ({ ...found, durationMs: passedMs() }),
       (thrown: unknown): ConnectionOutcome => {
         // Why it was stopped says more than how its opening ended then.
@@ -104,10 +107,10 @@ export class ConnectionTests {
   }
 }
 
-async function describeServer(transport: Transport) {
+async function describeServer(transport: Transport, clock: Pick<Clock, 'alarm'>) {
   const { era, serverInfo } = transport.peer;
   const { name, version } = serverInfo;
-  const tools = await listTools(transport);
+  const tools = await listTools(transport, clock);
   return {
     isOk: true,
     era,

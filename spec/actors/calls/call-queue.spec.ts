@@ -5,6 +5,7 @@ import { mock } from 'node:test';
 import { from } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { Metrics } from '../../../src/actors/metrics.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { toolOf } from '../../../src/domain/exchange.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import {
@@ -76,7 +77,7 @@ test('waits 5 s in total, even if an instance it has tried has capacity again', 
     [[1, false]],
     'it ended in line, not at its first instance',
   );
-  const { waits } = new Metrics(from(harness.events), () => true).template('t') ?? {};
+  const { waits } = new Metrics(from(harness.events), () => true, systemClock).template('t') ?? {};
   assert.is(waits?.count, harness.attempts().length, 'each call has one wait');
 });
 

@@ -5,6 +5,7 @@ import { mock } from 'node:test';
 import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { CallEvents } from '../../../src/actors/calls/call-events.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { GatewayEvent } from '../../../src/domain/events.ts';
 import { toolOf } from '../../../src/domain/exchange.ts';
@@ -67,7 +68,7 @@ test('emits one final event, which is the end of an attempt if one is under way'
     const emitted: unknown[] = [];
     const emit = (event: GatewayEvent) =>
       emitted.push([event.type, 'outcome' in event ? event.outcome : undefined]);
-    report(new CallEvents(emit, { template: 't', number: 7, request: { method: 'ping' } }));
+    report(new CallEvents(emit, { template: 't', number: 7, request: { method: 'ping' } }, systemClock.wall));
     return emitted;
   };
   assert.equal(

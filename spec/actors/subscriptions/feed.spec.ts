@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { Feed } from '../../../src/actors/subscriptions/feed.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import { asGatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeRequest, FinalEvent } from '../../../src/domain/exchange.ts';
@@ -24,15 +25,15 @@ const MODERN = {
 } as const;
 
 let backend = new ScriptedTransport(MODERN);
-let feed = new Feed(backend);
+let feed = new Feed(backend, systemClock);
 let legacy = new ScriptedTransport();
-let shared = new Feed(legacy);
+let shared = new Feed(legacy, systemClock);
 
 simulateTime(test, () => {
   backend = new ScriptedTransport(MODERN);
-  feed = new Feed(backend);
+  feed = new Feed(backend, systemClock);
   legacy = new ScriptedTransport();
-  shared = new Feed(legacy);
+  shared = new Feed(legacy, systemClock);
 });
 
 test('drops unwanted resources with the next subscription', async () => {
@@ -97,7 +98,7 @@ test('subscribes again when the backend ends it, and then all lists count as cha
     acknowledge();
     assert.equal(received, [TOOLS_CHANGED, RESOURCES_CHANGED, UPDATED]);
     leave();
-    feed = new Feed(backend);
+    feed = new Feed(backend, systemClock);
   }
 });
 
@@ -209,7 +210,7 @@ test('acknowledged resolves when the backend acknowledges or refuses all changes
     end();
     await ended;
     client.leave();
-    feed = new Feed(backend);
+    feed = new Feed(backend, systemClock);
     mock.timers.tick(10_000);
   }
 });
@@ -331,7 +332,7 @@ test('legacy: ends with the conversation, which gets no further request', async 
     requests += 1;
     return legacy.exchange(request);
   };
-  shared = new Feed({ peer, messages$, closed$, exchange });
+  shared = new Feed({ peer, messages$, closed$, exchange }, systemClock);
   const retried = shared.subscribe('x:1');
   await settled();
   legacy.last.fail(backendUnavailable('it broke', { delivered: 'unknown' }));

@@ -3,6 +3,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import type { ClientProfile } from '../../../src/domain/client.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { Answer, ExchangeEvent, ExchangeRequest } from '../../../src/domain/exchange.ts';
 import { type JsonObject, parseExact } from '../../../src/domain/json.ts';
@@ -28,7 +29,7 @@ function modern(
   const events: (ExchangeEvent | 'end')[] = [];
   const failures: unknown[] = [];
   const run = (request: ExchangeRequest = CALL) =>
-    exchangeInSession(session, request).subscribe({
+    exchangeInSession(session, request, systemClock).subscribe({
       next: ({ event }: Answer) => events.push(event),
       error: (thrown: unknown) => failures.push(thrown),
       complete: () => events.push('end'),

@@ -1,4 +1,5 @@
 import * as assert from 'uvu/assert';
+import { systemClock } from '../../../src/domain/clock.ts';
 import { StateCipher } from '../../../src/protocol/modern/state-cipher.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -13,7 +14,7 @@ function encryptedText(cipher: StateCipher, content = { i: 'a', s: 'state' }, bo
 }
 
 test('encrypts equal content differently each time, and shows nothing of it', () => {
-  const cipher = new StateCipher(KEY);
+  const cipher = new StateCipher(KEY, systemClock);
   const content = { i: 'secret-instance', s: 'x' };
   const [one, two] = [encryptedText(cipher, content), encryptedText(cipher, content)];
   assert.is.not(one, two);
@@ -21,7 +22,7 @@ test('encrypts equal content differently each time, and shows nothing of it', ()
 });
 
 test('does not decrypt a text in which one character was changed, added or removed', () => {
-  const cipher = new StateCipher(KEY);
+  const cipher = new StateCipher(KEY, systemClock);
   const text = encryptedText(cipher);
   for (let at = 0; at < text.length; at += 1) {
     const other = text[at] === 'A' ? 'B' : 'A';
@@ -36,7 +37,7 @@ test('does not decrypt a text in which one character was changed, added or remov
 });
 
 test('does not decrypt texts of another format, or that are too short', () => {
-  const cipher = new StateCipher(KEY);
+  const cipher = new StateCipher(KEY, systemClock);
   for (const text of [
     '',
     'sd2.',
@@ -50,7 +51,7 @@ test('does not decrypt texts of another format, or that are too short', () => {
 });
 
 test('neither encrypts nor decrypts more than 64 kB', () => {
-  const cipher = new StateCipher(KEY);
+  const cipher = new StateCipher(KEY, systemClock);
   assert.ok(cipher.encrypt({ s: 'x'.repeat(48_000) }, 'b'));
   assert.is(cipher.encrypt({ s: 'x'.repeat(50_000) }, 'b'), undefined);
   assert.is(cipher.decrypt(`sd2.${'A'.repeat(64 * 1024)}`, 'b'), undefined);

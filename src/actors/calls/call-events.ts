@@ -2,7 +2,7 @@
 // order (one hidden class): a call makes four at most, and thousands are kept.
 
 import { ANONYMOUS } from '../../domain/account.ts';
-import { type Clock, systemClock } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import type { ErrorCode, GatewayError } from '../../domain/errors.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../domain/events.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
@@ -46,11 +46,7 @@ export class CallEvents {
   #underWay = 0;
   #hasEnded = false;
 
-  constructor(
-    emit: (event: GatewayEvent) => void,
-    call: ReportedCall,
-    wall: Clock['wall'] = systemClock.wall,
-  ) {
+  constructor(emit: (event: GatewayEvent) => void, call: ReportedCall, wall: Clock['wall']) {
     this.#emit = emit;
     this.#wall = wall;
     this.#call = call;

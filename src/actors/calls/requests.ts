@@ -2,7 +2,7 @@
 
 import { filter, fromEvent, lastValueFrom, map, type Observable, race, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
-import { type Clock, systemClock, timer$ } from '../../domain/clock.ts';
+import { type Clock, timer$ } from '../../domain/clock.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import {
@@ -137,7 +137,7 @@ export async function finalAnswer(answers$: Observable<Answer>, signal?: AbortSi
 export function answerOf(
   exchange$: Observable<ExchangeEvent>,
   timeoutMs: number,
-  clock: Pick<Clock, 'alarm'> = systemClock,
+  clock: Pick<Clock, 'alarm'>,
 ): Promise<FinalEvent> {
   const late$ = timer$(clock, timeoutMs).pipe(
     map(() => {

@@ -195,7 +195,7 @@ export class Conversation implements Pick<Observer<Closed>, 'next'> {
     if (this.#level !== undefined && includesLevel(this.#level, level)) return this.#settingLevel;
     this.#level = level;
     const request = { method: 'logging/setLevel', params: { level } };
-    const settingLevel: Promise<void> = answerOf(withoutClient(upstream, request), LEVEL_MS)
+    const settingLevel: Promise<void> = answerOf(withoutClient(upstream, request), LEVEL_MS, this.#clock)
       .then(
         () => undefined,
         () => undefined, // the call is worth more than its log messages

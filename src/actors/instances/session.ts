@@ -65,7 +65,7 @@ export class OpenedTransport {
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
       ownExchange(transport, request).pipe(tap(() => this.noteMessage()));
-    this.tools = new ToolCache(() => listTools({ peer, exchange }, onCut), clock, counted);
+    this.tools = new ToolCache(() => listTools({ peer, exchange }, clock, onCut), clock, counted);
     this.feed = new Feed({ peer, messages$, closed$, exchange }, clock);
   }
 
@@ -212,12 +212,13 @@ function answersIn(
 /** Every tool that the backend of a transport lists. BACKEND_UNAVAILABLE, BACKEND_TIMEOUT. */
 export async function listTools(
   transport: Pick<Upstream, 'peer' | 'exchange'>,
+  clock: Pick<Clock, 'alarm'>,
   onCut?: (reason: string) => void,
 ): Promise<Tool[]> {
   const { era, capabilities } = transport.peer;
   if (era !== 'bare' && capabilities.tools === undefined) return [];
   const { items, cut } = await gatherPages('tools', async (request) => {
-    const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs);
+    const answer = await answerOf(transport.exchange(request), LIMITS.toolListMs, clock);
     if (answer.kind === 'error') throw backendUnavailable('it does not list its tools', { delivered: 'yes' });
     return answer;
   });

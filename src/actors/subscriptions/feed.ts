@@ -3,7 +3,7 @@
 
 import { Observable, type Subscription, takeUntil } from 'rxjs';
 import type { ServerMessage, ServerNotification } from '../../domain/client.ts';
-import { type Clock, systemClock } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { changedList } from '../../domain/mcp.ts';
 import { enclosingUris } from '../../domain/resource-uris.ts';
 import type { Upstream } from '../../transports/transport.ts';
@@ -42,7 +42,7 @@ export class Feed {
   #messages: Subscription | undefined;
   #subscriptions: ResourceSubscriptions | undefined;
 
-  constructor(conversation: SharedConversation, clock: Pick<Clock, 'alarm'> = systemClock) {
+  constructor(conversation: SharedConversation, clock: Pick<Clock, 'alarm'>) {
     this.#clock = clock;
     this.#conversation = conversation;
     if (conversation.peer.era !== 'modern') return;

@@ -63,7 +63,7 @@ export async function verify(
     try {
       const isHttp = connection.transport === 'http';
       const upstream = (isHttp && (await transport.openUpstream(PROFILE, signal))) || transport;
-      const listed = listTools(upstream);
+      const listed = listTools(upstream, systemClock);
       if (!(await settlesWithin(listed, listMs)))
         throw new CommandFailure(`its list of tools was not complete within ${listMs / 1000} s`);
       const tools = (await listed).map(({ name }) => name);

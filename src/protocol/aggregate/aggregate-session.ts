@@ -288,7 +288,7 @@ export class AggregateSession implements McpSession, SessionRecord {
       session === undefined ? race(from(opening), this.#late(template, request, arrivedAtMs)) : of(session);
     return session$.pipe(
       switchMap((inner) =>
-        exchangeInSession(inner, { ...request, arrivedAtMs }, undefined, this.#deps.clock).pipe(
+        exchangeInSession(inner, { ...request, arrivedAtMs }, this.#deps.clock).pipe(
           catchError((thrown: unknown) => {
             if (this.#isOver || !hasCode(thrown, 'SESSION_NOT_FOUND')) throw thrown;
             // Says nothing about the session of the client, which may have another session with the template.

@@ -337,7 +337,7 @@ export class LegacyEndpoint {
     const { requestId } = from.request;
     const common = { method, caller, canceller: conversation, tracker: report, requestId };
     const asked = params === undefined ? common : { ...common, params };
-    const answers$ = exchangeWithTasks(asked, from, this.#tasks);
+    const answers$ = exchangeWithTasks(asked, from, this.#tasks, this.#deps.clock);
     conversation.begin(id, post, holdingBody(answers$, from.request), report);
   }
 }

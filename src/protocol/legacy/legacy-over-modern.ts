@@ -5,7 +5,7 @@
 
 import { catchError, map, mergeMap, Observable, of } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
-import { type Clock, systemClock } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, type FinalEvent, parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json.ts';
@@ -25,8 +25,8 @@ const PAUSE_MS = 250;
 export function exchangeInSession(
   session: McpSession,
   request: ExchangeRequest,
+  clock: Pick<Clock, 'alarm'>,
   instanceId?: string,
-  clock: Pick<Clock, 'alarm'> = systemClock,
 ): Observable<Answer> {
   if (session.peer.era !== 'modern') return session.exchange(request, instanceId);
   const modern = withSessionMetadata(request, session);

@@ -2,6 +2,7 @@
 // legacy server distinguishes sessions; other servers know only the id of the task.
 
 import { defer, finalize, type Observable, tap } from 'rxjs';
+import type { Clock } from '../../domain/clock.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -23,10 +24,11 @@ export function exchangeWithTasks(
   request: ExchangeRequest,
   from: SessionRequest,
   log: TaskLog,
+  clock: Pick<Clock, 'alarm'>,
 ): Observable<Answer> {
   const { method, params } = request;
-  if (isTaskMethod(method)) return exchangeAboutTask(request, from, log);
-  const answers$ = exchangeInSession(from.session, request);
+  if (isTaskMethod(method)) return exchangeAboutTask(request, from, log, clock);
+  const answers$ = exchangeInSession(from.session, request, clock);
   const mayBegin =
     method === 'tools/call' && (params?.task !== undefined || takesTasks(from.session.profile.capabilities));
   if (!mayBegin) return answers$;
@@ -38,13 +40,18 @@ export function exchangeWithTasks(
 }
 
 /** In the session itself where its owner began the task there, or the task is unknown; else at the instance that runs the task. */
-function exchangeAboutTask(request: ExchangeRequest, from: SessionRequest, log: TaskLog): Observable<Answer> {
+function exchangeAboutTask(
+  request: ExchangeRequest,
+  from: SessionRequest,
+  log: TaskLog,
+  clock: Pick<Clock, 'alarm'>,
+): Observable<Answer> {
   const { session } = from;
   const taskId = request.params?.taskId;
   const isList = request.method === 'tasks/list';
   // Source: SEP-2663, which removed it: nothing but the id tells callers apart.
   if (isList && session.peer.era !== 'legacy') return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
-  if (isList || !isTaskId(taskId)) return exchangeInSession(session, request);
+  if (isList || !isTaskId(taskId)) return exchangeInSession(session, request, clock);
   return defer(() => {
     const known = log.instancesOf(scopeOf(from), taskId);
     const here = known.findLast((id) => session.isAt(id));
@@ -52,7 +59,7 @@ function exchangeAboutTask(request: ExchangeRequest, from: SessionRequest, log: 
     if (here === undefined && instanceId !== undefined) return exchangeElsewhere(request, from, instanceId);
     return here === undefined && log.isOthers(scopeOf(from), taskId)
       ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
-      : exchangeInSession(session, request, here);
+      : exchangeInSession(session, request, clock, here);
   });
 }
 

@@ -3,7 +3,7 @@
 // decides on the content and on the key that binds it.
 
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
-import { type Clock, systemClock } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { decryptBytes, encryptBytes } from '../../persistence/cipher.ts';
 
@@ -24,7 +24,7 @@ export class StateCipher {
    * `key` has at least 32 random bytes; every holder of the key can decrypt the texts. Their end is a time of day, because another
    * node may read it, or this one after a restart.
    */
-  constructor(key: Buffer, { wall }: Pick<Clock, 'wall'> = systemClock) {
+  constructor(key: Buffer, { wall }: Pick<Clock, 'wall'>) {
     this.#wall = wall;
     this.#key = key;
   }
