@@ -87,7 +87,7 @@ export interface HttpApp {
 type AppListener = (request: IncomingMessage, response: ServerResponse, caller?: ForwardedCaller) => void;
 
 /** Diagnostics channel: every request of every app of the process, published before the answer. */
-const arrivals = channel('stagedoor:request');
+const ARRIVALS = channel('stagedoor:request');
 
 /** Makes the application of a gateway. Two apps share nothing. */
 export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
@@ -166,7 +166,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   for (const step of common) app.use(step);
   app.use(router.routes());
   app.use(unmatched(router, auth, proxies));
-  const listener = listenerOf(app, log, plainCalls(plainRoutes));
+  const listener = listenerOf(app, log, { callOf: plainCalls(plainRoutes), arrivals: ARRIVALS });
 
   /** Not made before it is needed: most gateways have no other nodes. */
   const forwardedListener = () => {
@@ -195,7 +195,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     forwarded.use(({ method, path }) => {
       throw routeNotFound(method, path.slice(0, HTTP_LIMITS.loggedPathCharacters));
     });
-    return listenerOf(forwarded, log, plainCalls(plain));
+    return listenerOf(forwarded, log, { callOf: plainCalls(plain) });
   };
   let serveForwarded: HttpApp['serveForwarded'] | undefined;
   return {
@@ -247,6 +247,13 @@ export function createMetricsApp(
   return listenerOf(app, log);
 }
 
+interface ListenerOptions {
+  /** Requests that are served without koa. Default: none. */
+  readonly callOf?: ReturnType<typeof plainCalls>;
+  /** Where the requests are published. Default: nowhere. */
+  readonly arrivals?: typeof ARRIVALS;
+}
+
 /**
  * Like app.callback(), but without listeners for the end of the connection (1.5 us per request), without koa's lines on standard
  * error and its answers: respond.ts and sse/ write every reply. Logs, and disconnects, only when the answer to an error fails.
@@ -254,7 +261,7 @@ export function createMetricsApp(
 function listenerOf(
   app: Koa<RequestState, Record<never, never>>,
   log: Pick<Logger, 'error'>,
-  callOf: ReturnType<typeof plainCalls> = () => undefined,
+  { callOf = () => undefined, arrivals }: ListenerOptions = {},
 ): AppListener {
   const run = compose<KoaContext>(app.middleware);
   return (request, response, caller) => {
@@ -263,7 +270,7 @@ function listenerOf(
       response.destroy();
     };
     // Of a forwarded request, the node that has the client answers it.
-    if (caller === undefined && arrivals.hasSubscribers) arrivals.publish({ request, response });
+    if (caller === undefined && arrivals?.hasSubscribers) arrivals.publish({ request, response });
     const call = callOf(request);
     void guarded(() => {
       if (call !== undefined)
