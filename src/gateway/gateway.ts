@@ -7,6 +7,7 @@ import { EventBus, isolateListeners } from '../actors/event-bus.ts';
 import type { MemberView } from '../actors/group.ts';
 import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import { type Metrics, sumOf } from '../actors/metrics.ts';
+import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import { settlesWithin } from '../domain/clock.ts';
@@ -369,6 +370,11 @@ export class Gateway {
   /** Counts by template and by instance, for the metrics of Prometheus and the samples of the load. */
   get metrics(): Metrics {
     return this.#deps.metrics;
+  }
+
+  /** Counts of the sessions that outlive the gateway, since its start; undefined where none do. */
+  get keptSessions(): KeeperCounts | undefined {
+    return this.#deps.keeper?.counts;
   }
 
   /** The load of every template now, and the state of its instances. */

@@ -4,6 +4,7 @@
 
 import type { BucketCounts } from '../actors/durations.ts';
 import type { InstanceCounts, Metrics, TemplateCounts } from '../actors/metrics.ts';
+import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import { INSTANCE_STATES, type InstanceSnapshot } from '../domain/instance.ts';
 import { API_VERSION, VERSION } from '../domain/version.ts';
@@ -14,6 +15,8 @@ export interface MetricsReading {
   readonly traffic: Pick<Metrics, 'isRegistryCurrent' | 'instance' | 'template'>;
   readonly http: { statuses: ReadonlyMap<number, number>; errors: ReadonlyMap<ErrorCode, number> };
   readonly isDatabaseConnected: boolean;
+  /** Of sessions that outlive the gateway; undefined where none do. */
+  readonly kept: KeeperCounts | undefined;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -144,6 +147,23 @@ export const METRICS: readonly Metric[] = [
     name: 'stagedoor_sessions_moved_total',
     help: 'Moves of a session to another instance',
     ...ofClients(({ sessions }) => sessions.moved),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_sessions_recovered_total',
+    help: 'Sessions continued after a start of the gateway',
+    labels: [],
+    read: ({ kept }) => (kept === undefined ? [] : [[{}, kept.recovered]]),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_session_writes_failed_total',
+    help: 'Sessions stored late (over 250 ms) or not, by reason: late, dropped',
+    labels: ['reason'],
+    read: ({ kept }) =>
+      kept === undefined
+        ? []
+        : labelled('reason', [['late', kept.late] as const, ['dropped', kept.dropped] as const]),
   },
   {
     kind: 'gauge',

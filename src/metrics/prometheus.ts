@@ -74,7 +74,8 @@ export class Prometheus {
     const { metrics: traffic } = this.#gateway;
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
-    const reading = { templates, traffic, http: this.#http, isDatabaseConnected };
+    const { keptSessions: kept } = this.#gateway;
+    const reading = { templates, traffic, http: this.#http, isDatabaseConnected, kept };
     const seesAll = viewer.templates === undefined;
     const texts: string[] = [];
     for (const metric of METRICS) {

@@ -5,6 +5,7 @@ import { defineEntity, type InferEntity, p, raw, Type } from '@mikro-orm/core';
 import type { DatabaseKind } from './database.ts';
 
 export const CALL_BLOCKS = 'audit_call_blocks';
+export const SESSIONS = 'sessions';
 
 export type Tables = ReturnType<typeof tablesFor>;
 
@@ -136,7 +137,7 @@ export function tablesFor(kind: DatabaseKind) {
     /** The sessions of clients of the legacy era, as far as they outlive their node. Source: ADR 143. */
     sessions: defineEntity({
       name: 'Session',
-      tableName: 'sessions',
+      tableName: SESSIONS,
       properties: {
         /** SHA-256 of the id, in hex. */
         key: id(64).primary(),

@@ -5,7 +5,7 @@ import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hasCode } from '../domain/errors.ts';
 import type { Cipher } from './cipher.ts';
-import { fromDocument, type SessionRow, type Tables, toDocument } from './entities.ts';
+import { fromDocument, SESSIONS, type SessionRow, type Tables, toDocument } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from './store.ts';
 
@@ -15,8 +15,13 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
     value: encoded(row.key, value, cipher),
     usedAt: new Date(usedAt),
   });
-  const insertAll = async (em: SqlEntityManager, { sessions }: Tables, rows: readonly StoredSession[]) =>
-    session.insertRows(em, sessions, rows.map(rowOf));
+  const insertAll = async (em: SqlEntityManager, { sessions }: Tables, rows: readonly StoredSession[]) => {
+    const { insert } = session.database;
+    if (insert === undefined) return session.insertRows(em, sessions, rows.map(rowOf));
+    const client = await em.getConnection().getNativeClient();
+    for (const { usedAt, ...row } of rows.map(rowOf))
+      insert(client, SESSIONS, { ...row, used_at: usedAt.getTime() });
+  };
   return {
     insert: async (rows) => {
       try {

@@ -263,12 +263,10 @@ export class KeptSession {
   mark(): Promise<void> | undefined {
     if (this.#mark === 'no') {
       this.#mark = 'asked';
-      this.#marking = this.save();
+      this.#marking = this.save()?.then(() => this.#marked());
     }
-    if (this.#marking === undefined) this.#mark = 'done';
-    return this.#marking?.then(() => {
-      this.#mark = 'done';
-    });
+    if (this.#marking === undefined) this.#marked();
+    return this.#marking;
   }
 
   /** The session is over. `isLeft`: its row stays for the next life of this node. */
@@ -279,6 +277,11 @@ export class KeptSession {
       this.#isOver = true;
       this.#keeper.add(this, false);
     }
+  }
+
+  #marked(): void {
+    this.#mark = 'done';
+    this.#marking = undefined;
   }
 
   // --- for its keeper --------------------------------------------------------------------------------------------------

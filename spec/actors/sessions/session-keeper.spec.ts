@@ -1,0 +1,234 @@
+// The rows of sessions: grouped writes, bounded waits, failures of the store, and rows that another life took over.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { keyOf, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
+import { readSession, SESSION_VERSION, type SessionValue } from '../../../src/domain/session-value.ts';
+import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import type { SessionStore } from '../../../src/persistence/store.ts';
+import { simulatedClock, simulateTime } from '../../helpers/simulated-time.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('rows of sessions');
+const PROFILE = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+const NEW: SessionValue = {
+  ...{ version: SESSION_VERSION, kind: 'template', template: 't', ownerId: 'ann' },
+  ...{ profile: PROFILE, unsafe: 'no', uris: [] },
+};
+let sessions: SessionStore;
+let keeper: SessionKeeper;
+/** Each operation with its number of rows. */
+let operations: string[];
+/** What each operation does before; default nothing. */
+let before: () => Promise<void>;
+simulateTime(test, () => {
+  const { sessions: stored } = new MemoryStore();
+  operations = [];
+  before = async () => {};
+  sessions = stored;
+  const noting = async (name: string, rows: number) => {
+    operations.push(`${name} ${rows}`);
+    await before();
+  };
+  const store: SessionStore = {
+    ...stored,
+    insert: async (rows) => {
+      await noting('insert', rows.length);
+      return stored.insert(rows);
+    },
+    update: async (life, changes) => {
+      await noting('update', changes.length);
+      return stored.update(life, changes);
+    },
+    delete: async (life, keys) => {
+      await noting('delete', keys.length);
+      return stored.delete(life, keys);
+    },
+  };
+  keeper = new SessionKeeper({ store, node: 'n', life: 'life-1--', clock: simulatedClock });
+});
+
+class Session {
+  readonly id: string;
+  value: SessionValue = NEW;
+  isTakenOver = false;
+
+  constructor(id: string) {
+    this.id = id;
+  }
+
+  takenOver(): void {
+    this.isTakenOver = true;
+  }
+}
+
+const settled = async () => {
+  for (let n = 0; n < 10; n += 1) await turn();
+};
+const pass = async (ms: number) => {
+  await settled();
+  mock.timers.tick(ms);
+  await settled();
+};
+const storedOf = async (session: Session) => {
+  const [row] = await sessions.read([keyOf(session.id)]);
+  return row === undefined ? undefined : readSession(row.value);
+};
+
+test('the first row is written at once, those of the next 5 ms together', async () => {
+  const many = Array.from({ length: 150 }, (_, n) => keeper.keep(new Session(`s${n}`)));
+  const saved = Promise.all(many.map((kept) => kept.save()));
+  await pass(4);
+  assert.equal(operations, ['insert 1']);
+  await pass(1);
+  await pass(5);
+  await saved;
+  assert.equal(operations, ['insert 1', 'insert 100', 'insert 49']);
+});
+
+test('changes within 50 ms are one write, and what is the same again is none', async () => {
+  const session = new Session('s');
+  const kept = keeper.keep(session);
+  await kept.save();
+  for (const logLevel of ['info', 'debug']) {
+    session.value = { ...session.value, logLevel };
+    kept.changed();
+  }
+  await pass(49);
+  assert.equal(operations, ['insert 1']);
+  await pass(1);
+  assert.equal([operations.at(-1), await storedOf(session)], ['update 1', { ...NEW, logLevel: 'debug' }]);
+  session.value = { ...session.value };
+  kept.changed();
+  await pass(1_000);
+  assert.is(operations.length, 2);
+});
+
+test('the mark is written once, and stays when the session takes it back', async () => {
+  const session = new Session('s');
+  const kept = keeper.keep(session);
+  await kept.save();
+  mock.timers.tick(10);
+  assert.is(kept.isUnmarked, true);
+  await Promise.all([kept.mark(), kept.mark()]);
+  assert.equal([kept.isUnmarked, kept.mark()], [false, undefined]);
+  assert.equal(await storedOf(session), { ...NEW, unsafe: 'yes' });
+  for (const unsafe of ['unknown', 'no', 'unknown'] as const) {
+    session.value = { ...session.value, unsafe };
+    kept.changed();
+  }
+  await pass(100);
+  assert.equal(operations, ['insert 1', 'update 1']);
+});
+
+test('a client waits for 250 ms at most, and what failed is written again after a second', async () => {
+  const session = new Session('s');
+  const kept = keeper.keep(session);
+  before = () => Promise.reject(databaseUnavailable(new Error('away')));
+  let isOver = false;
+  const saved = kept.save()?.then(() => {
+    isOver = true;
+  });
+  await pass(249);
+  assert.is(isOver, false);
+  await pass(1);
+  await saved;
+  assert.equal([keeper.counts.late, operations], [1, ['insert 1']]);
+  before = async () => {};
+  await pass(750);
+  assert.equal([operations, await storedOf(session)], [['insert 1', 'insert 1'], NEW]);
+  const done = kept.mark();
+  await pass(5);
+  await done;
+  assert.is(keeper.counts.late, 1);
+});
+
+test('a session that ends while its row is written leaves no row', async () => {
+  const session = new Session('s');
+  const { promise, resolve } = Promise.withResolvers<void>();
+  before = () => promise;
+  const kept = keeper.keep(session);
+  void kept.save();
+  kept.end(false);
+  const ended = kept.save();
+  resolve();
+  await pass(5);
+  await ended;
+  assert.equal([operations, await storedOf(session)], [['insert 1', 'delete 1'], undefined]);
+});
+
+test('a session that is left keeps its row, with its last change and without its end', async () => {
+  const session = new Session('s');
+  const kept = keeper.keep(session);
+  await kept.save();
+  session.value = { ...session.value, logLevel: 'info' };
+  kept.changed();
+  session.value = { ...session.value, endReason: 'the gateway is shutting down' };
+  kept.end(true);
+  await keeper.close();
+  assert.equal(await storedOf(session), { ...NEW, logLevel: 'info' });
+});
+
+test('a session of more than 16 kB has no row until it is smaller', async () => {
+  const session = new Session('s');
+  const kept = keeper.keep(session);
+  await kept.save();
+  session.value = { ...NEW, uris: ['x'.repeat(17_000)] };
+  kept.changed();
+  await pass(50);
+  assert.equal([await storedOf(session), keeper.counts.dropped], [undefined, 1]);
+  assert.is(kept.mark(), undefined, 'nothing to wait for');
+  session.value = { ...NEW, uris: ['x'] };
+  kept.changed();
+  await pass(50);
+  assert.equal(await storedOf(session), { ...NEW, uris: ['x'], unsafe: 'yes' });
+});
+
+test('a session whose row another life took over is told so, and changes nothing', async () => {
+  const session = new Session('s');
+  const kept = keeper.keep(session);
+  await kept.save();
+  const rows = await sessions.read([kept.key]);
+  await sessions.claim(rows, { node: 'm', life: 'life-2--' });
+  mock.timers.tick(10);
+  await kept.mark();
+  assert.is(session.isTakenOver, true);
+  assert.equal(await storedOf(session), NEW);
+  kept.end(false);
+  await pass(100);
+  assert.equal(await storedOf(session), NEW);
+});
+
+test('a row that is gone is written again', async () => {
+  const session = new Session('s');
+  const kept = keeper.keep(session);
+  await kept.save();
+  await sessions.delete('life-1--', [kept.key]);
+  session.value = { ...NEW, logLevel: 'info' };
+  kept.changed();
+  await pass(50);
+  await pass(50);
+  assert.equal(await storedOf(session), { ...NEW, logLevel: 'info' });
+});
+
+test('rows of earlier lives are bounded at the start, and go after the idle time', async () => {
+  const old = (n: number, usedAt: string) => ({
+    ...{ key: keyOf(`${n}`), node: 'n', life: 'life-0--', generation: 1, value: '{}' },
+    usedAt,
+  });
+  const rows = Array.from({ length: 5 }, (_, n) => old(n, `2026-01-01T00:00:0${n}.000Z`));
+  await sessions.insert(rows);
+  const options = { node: 'n', life: 'life-1--', clock: simulatedClock, maxSessions: 1, idleMs: 60_000 };
+  const other = new SessionKeeper({ store: sessions, ...options });
+  other.begin();
+  await settled();
+  const keys = rows.map(({ key }) => key);
+  assert.is((await sessions.read(keys)).length, 2);
+  await pass(60_000);
+  assert.is((await sessions.read(keys)).length, 0);
+  await other.close();
+});
+
+test.run();
