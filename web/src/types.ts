@@ -30,6 +30,8 @@ export interface Instance {
   readonly era?: string;
   /** Names only: the values are masked. */
   readonly env_vars: Readonly<Record<string, string>>;
+  /** Names of variables that are secret whatever they are called. */
+  readonly secret_env_vars?: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly weight: number;

@@ -298,6 +298,21 @@ inBrowser('edits an instance in place, and deletes a template without instances'
   assert.is((await admin('GET /gateway/templates/spare')).status, 404);
 });
 
+inBrowser('keeps the names of secret variables when it edits a program', async () => {
+  const { page } = watched;
+  const instance = { id: 'sealed', command: 'true', secret_env_vars: ['REGION'] };
+  assert.is((await admin('POST /gateway/register', { template_name: 'spare', instance })).status, 201);
+  await page.goto(`${url()}/console/template?name=spare&instance=sealed`);
+  await page.getByRole('dialog').getByRole('link', { name: 'Edit' }).click();
+  await page.getByLabel(/^Weight/).fill('7');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { name: 'spare', level: 1 }).waitFor();
+  const { weight, secret_env_vars } = Object((await admin('GET /servers/sealed')).body);
+  assert.equal([weight, secret_env_vars], [7, ['REGION']]);
+  assert.is((await admin('DELETE /gateway/deregister/spare/sealed')).status, 204);
+  assert.is((await admin('DELETE /gateway/templates/spare')).status, 204);
+});
+
 inBrowser('reports that the connection is lost, and reconnects after a restart of the gateway', async () => {
   const { page } = watched;
   const activity = await browser.open();

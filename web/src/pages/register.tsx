@@ -359,6 +359,7 @@ function bodyOf(
           command: text('command'),
           working_dir: text('working_dir'),
           env_vars: pairs(text('env_vars'), '=', edited !== undefined),
+          secret_env_vars: edited?.secret_env_vars,
         };
   const metadata = edited === undefined ? {} : { metadata: edited.metadata };
   const all = {
