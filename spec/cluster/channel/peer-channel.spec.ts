@@ -400,6 +400,10 @@ test('a life that no member has leads nowhere, and its own life to itself', asyn
   assert.instance(reading, Promise);
   assert.is(await reading, undefined);
   assert.is(a.peers.ownerOf(unknown), undefined); // without another look for a second
+  await deployment.node(B);
+  assert.is((await ask(a, B)).status, 200);
+  deployment.rows.delete(B); // its life has ended
+  assert.is(await a.peers.ownerOf(newSessionId(B)), undefined);
   assert.is(a.peers.ownerOf(newSessionId(A)), undefined);
   assert.is(a.peers.ownerOf('not a session id'), undefined);
 });

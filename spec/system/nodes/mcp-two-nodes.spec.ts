@@ -5,7 +5,7 @@
 import * as assert from 'uvu/assert';
 import { startEverything } from '../../fixtures/everything-server.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
-import { eventually } from '../../helpers/eventually.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
@@ -122,15 +122,17 @@ onPostgresql('clients lose what a killed node held open, and continue at the oth
     // State that the client carries continues; a call that was parked there is lost, and is made again.
     const goesOn = await askOnce(b, '/mcp/modern', options, 'tools/call', retryOf(STATEFUL, asked, accepted));
     assert.is(textOf(goesOn), 'state-ok');
-    const lost = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, parked, accepted));
-    assert.equal(refusalOf(lost), [200, -32602, 'call_lost']);
+    // 503 until the other nodes have seen that it is gone.
+    const retry = retryOf(ASKED, parked, accepted);
+    const lost = () => askOnce(b, '/mcp/legacy', options, 'tools/call', retry);
+    await becomes(async () => refusalOf(await lost()), [200, -32602, 'call_lost']);
     const again = await askOnce(b, '/mcp/legacy', options, 'tools/call', ASKED);
     const done = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, again, accepted));
     assert.match(textOf(done), 'ada');
     // The session is unknown at the other node: its client initializes again.
     const { headers } = session;
     const body = requestText(1, 'tools/list');
-    assert.is((await b.wire.exchange('/mcp/legacy', { headers, body })).status, 404);
+    await becomes(async () => (await b.wire.exchange('/mcp/legacy', { headers, body })).status, 404);
     const next = await LegacyClient.open(b.wire, '/mcp/legacy', options);
     assert.is(await next.close(), 200);
   } finally {

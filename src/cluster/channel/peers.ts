@@ -74,7 +74,7 @@ export class Peers implements SessionOwners {
     }
     const known = this.#clients.get(life);
     const member = members.find(life);
-    if (member === undefined || known !== undefined) return known;
+    if (member === undefined || known !== undefined) return member && known;
     this.#dropEnded();
     const client = new PeerClient(member, { keys, clock, life: members.life });
     this.#clients.set(life, client);
