@@ -150,6 +150,12 @@ async function start(
   const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal });
   const { auth } = serverAuth;
   onUndo(serverAuth.close);
+  // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile.
+  const firstAdmin = serverAuth.ensureAdmin();
+  firstAdmin.catch(() => {
+    // Awaited below.
+  });
+  onUndo(() => Promise.allSettled([firstAdmin]));
   const catalogue = await readCatalogue(config.templatesFolder);
   const largestBody = config.requestBodyBytes;
   const { totalBytes, ownerBytes } = bounds.requests;
@@ -234,7 +240,7 @@ async function start(
   loaded.catch(() => {
     // Awaited below.
   });
-  const { warnings, notices } = await serverAuth.ensureAdmin();
+  const { warnings, notices } = await firstAdmin;
   for (const notice of notices) options.onNotice?.(notice);
   serve = app.callback();
   await loaded;
