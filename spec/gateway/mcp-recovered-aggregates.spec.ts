@@ -138,6 +138,16 @@ test('its stream says first what its client may have missed', async () => {
   assert.equal(events.methods, lists);
 });
 
+test('while the gateway stops, a session that its next life may continue gets 503, not 404', async () => {
+  const first = await startFirst();
+  const [all, own] = [await openSession(first, undefined, ADA), await openSession(first, 't', ADA)];
+  await first.close({ graceMs: 0 });
+  assert.is((await post(first, all, LEVEL)).status, 503);
+  const message = { template: 't', headers: own, message: LEVEL, principal: ADA };
+  assert.is((await postTo(first, message)).status, 503);
+  assert.is((await post(await start(), all, LEVEL)).status, 200);
+});
+
 // --- HTTP+SSE ---------------------------------------------------------------------------------------------------------
 
 for (const template of ['t', undefined]) {

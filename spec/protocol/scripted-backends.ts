@@ -223,6 +223,7 @@ export class ScriptedBackends implements Backends {
 /** Backends whose sessions answer when the spec says so. */
 export class SessionBackends extends ScriptedBackends {
   readonly sessions = new Map<string, ScriptedSession>();
+  recoverSession: NonNullable<Backends['recoverSession']> = () => undefined;
   peer: Peer = PEER;
   /** `openSession` waits for it, or fails with it. */
   opening: () => Promise<void> = async () => {};

@@ -13,6 +13,7 @@ import type { ForwardedCaller } from '../domain/forwarding.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { LoadHistory, Samples } from '../metrics/samples.ts';
+import { resumesSse } from '../protocol/legacy/legacy-sse.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
@@ -31,7 +32,7 @@ import { handle, knownPath, unmatched } from './middleware/routing.ts';
 import { OpenRequests } from './open-requests.ts';
 import { PlainContext, plainCalls } from './plain-call.ts';
 import { createProxies } from './proxies.ts';
-import { bytes, json } from './reply.ts';
+import { bytes, json, LATER_STREAM } from './reply.ts';
 import type {
   HttpMiddleware,
   HttpStep,
@@ -216,6 +217,7 @@ export function createStartingApp(): RequestListener {
   app.use((context) => {
     identify(context);
     if (context.path === '/livez') respond(context, json(200, { status: 'alive' }));
+    else if (resumesSse(context.headers)) respond(context, LATER_STREAM);
     else refuse(context, startingReply(context.state.requestId));
   });
   return app.callback();

@@ -30,6 +30,14 @@ export interface BytesReply extends ReplyFields {
   readonly type?: string;
 }
 
+/**
+ * An event stream without events, in place of a 503 for a client that opens its stream of HTTP+SSE again: `EventSource` tries again after
+ * the end of a stream, and gives up at any other status than 200.
+ */
+export const LATER_STREAM: BytesReply = {
+  ...{ kind: 'bytes', status: 200, type: 'text/event-stream', bytes: 'retry: 1000\n\n' },
+};
+
 export interface StreamEvent {
   /** The `event:` line: lower case, no spaces. */
   readonly name: string;

@@ -187,6 +187,12 @@ test('answer 503 while the registry is loaded, after the checks of credentials a
   assert.is((await health(stranger)).outcome, '404 TEMPLATE_NOT_FOUND', 'not theirs, started or not');
   const rpc = await starting.as(starting.user, 'POST', '/mcp/demo', { body: {} });
   assert.equal([rpc.status, Object(rpc.body.error).code], [503, 503]);
+  // `EventSource` tries again after the end of a stream, and at no other status.
+  const headers = { accept: 'text/event-stream', 'last-event-id': `${'x'.repeat(51)}.0` };
+  const stream = await starting.as(starting.user, 'GET', '/mcp/demo/sse', { headers });
+  assert.equal([stream.status, stream.headers.get('content-type')], [200, 'text/event-stream']);
+  assert.is(stream.text, 'retry: 1000\n\n');
+  assert.is((await starting.ask('GET', '/mcp/demo/sse', { headers })).status, 401);
   assert.is((await starting.as(starting.admin, 'GET', '/auth/users')).status, 200);
   assert.is((await starting.ask('GET', '/openapi.json')).status, 200);
   await starting.close();

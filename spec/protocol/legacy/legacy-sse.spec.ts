@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
+import { shuttingDown } from '../../../src/domain/errors.ts';
 import { newSessionId } from '../../../src/domain/life.ts';
 import { LegacySse, RESUME_MS } from '../../../src/protocol/legacy/legacy-sse.ts';
 import { settled } from '../../helpers/failing-backend.ts';
@@ -143,6 +144,16 @@ test('a message waits for the stream of its session, at most 5 s', async () => {
   await settled();
   await stopped.sse.close();
   assert.is(await waiting.done, 'SHUTTING_DOWN');
+});
+
+test('a client that cannot continue yet gets an empty stream, after which it tries again', async () => {
+  const { open, sse, backends } = setUpEarlier();
+  backends.recoverSession = () => Promise.reject(shuttingDown());
+  backends.sessions.clear();
+  const early = await open();
+  assert.equal([early.end, early.reply.events.isEnded, early.reply.events.events], ['done', true, []]);
+  await sse.close();
+  assert.is((await open()).reply.events.isEnded, true);
 });
 
 test('a client whose lost stream is still open here continues on the new one', async () => {

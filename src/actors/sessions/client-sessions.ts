@@ -20,7 +20,7 @@ import { shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
 import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
 import { canonicalText } from '../../domain/json.ts';
-import { newLife, newSessionId } from '../../domain/life.ts';
+import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { SessionValue } from '../../domain/session-value.ts';
@@ -177,7 +177,8 @@ export class ClientSessions implements SessionSupervisor {
 
   /** Continues a session of an earlier life of this node, for this caller: see SessionRecovery.recover. */
   recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
-    if (this.#recovery === undefined || this.isClosing) return undefined;
+    if (this.#recovery === undefined || lifeOf(id) === undefined) return undefined;
+    if (this.isClosing) throw shuttingDown(); // the next life may continue it
     return this.#recovery.recover(id, ownerId, prepare);
   }
 

@@ -7,6 +7,7 @@ import { NO_PRINCIPAL } from '../../domain/account.ts';
 import { accountsFromHereOnly, tooManyFreeMessages } from '../../domain/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import {
   callerCheck,
   callerRefusalOf,
@@ -16,7 +17,9 @@ import {
   whenKnown,
 } from '../caller-check.ts';
 import type { Proxies } from '../proxies.ts';
+import { LATER_STREAM } from '../reply.ts';
 import type { RouteMiddleware } from '../request.ts';
+import { respond } from '../respond.ts';
 import type { Route } from '../route.ts';
 import type { UnreadAnswers } from '../unread-answers.ts';
 
@@ -72,7 +75,10 @@ export function admission(
     (context, next) => {
       const { principal = NO_PRINCIPAL } = context.state;
       if (free?.takeFree(principal) === false) throw tooManyFreeMessages(FREE_MESSAGES_PER_SECOND);
-      if (needsRegistry && gateway.phase === 'starting') throw gatewayStarting();
+      if (needsRegistry && gateway.phase === 'starting') {
+        if (!resumesSse(context.req.headers)) throw gatewayStarting();
+        return respond(context, LATER_STREAM);
+      }
       if (isForCalls) unread.requireRoom(context);
       return next();
     },

@@ -7,7 +7,7 @@
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
 import { timer$ } from '../../domain/clock.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/error-catalogue.ts';
-import { shuttingDown } from '../../domain/errors.ts';
+import { GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -56,6 +56,11 @@ export function opensSse({ method, headers, sse }: McpRequest): SseOpening | und
 const EVENT_ID = /^([\w-]{51})\.\d{1,9}$/;
 const eventIdOf = (sessionId: string) => `${sessionId}.0`;
 
+/** True for a client that opens its stream again. */
+export function resumesSse(headers: McpRequest['headers']): boolean {
+  return headers['mcp-session-id'] === undefined && sessionOfEvent(headers) !== undefined;
+}
+
 /** The session of the stream that a client continues; undefined where it opens a first one. */
 function sessionOfEvent(headers: McpRequest['headers']): string | undefined {
   return EVENT_ID.exec(headerOf(headers, 'last-event-id') ?? '')?.[1];
@@ -89,9 +94,13 @@ export class LegacySse {
   ): void | Promise<void> {
     const { headers, principal } = request;
     checkGetTypes(headers);
-    if (this.#isClosed) throw shuttingDown();
     const resumedId = sessionOfEvent(headers);
-    if (resumedId !== undefined) return this.#resume(resumedId, messagesPath, request, reply, backends);
+    if (resumedId !== undefined)
+      return this.#resume(resumedId, messagesPath, request, reply, backends).catch((thrown: unknown) => {
+        if (!(thrown instanceof GatewayError) || thrown.facts.retryAfterSeconds === undefined) throw thrown;
+        reply.stream().end(); // the client tries again; at any other status than 200 `EventSource` gives up
+      });
+    if (this.#isClosed) throw shuttingDown();
     this.#checkRoom(principal.id);
     this.#connect(this.#options.newSessionId(), request, backends).attach(reply, messagesPath);
   }
