@@ -111,21 +111,13 @@ export class LegacyEndpoint {
     if (message.kind === 'request' && message.method === 'initialize') {
       return this.#initialize(message, request, reply, backends);
     }
-    const session = sessionOf(request, backends);
-    if (session instanceof Promise)
-      return session.then((recovered) => this.#postMessage(message, recovered, request, reply, backends));
-    return this.#postMessage(message, session, request, reply, backends);
-  }
-
-  #postMessage(
-    message: McpMessage,
-    session: McpSession,
-    request: McpRequest,
-    reply: McpReply,
-    backends: Backends,
-  ): void | Promise<void> {
     const id = message.kind === 'request' ? message.id : null;
-    return this.#consumeRateLimit([message], id, { session, request, reply, backends });
+    const session = sessionOf(request, backends);
+    if (!(session instanceof Promise))
+      return this.#consumeRateLimit([message], id, { session, request, reply, backends });
+    return session.then((recovered) =>
+      this.#consumeRateLimit([message], id, { session: recovered, request, reply, backends }),
+    );
   }
 
   /** Opens or resumes a stream. A new one waits for the stream of the backend, at most OPENING_MS, to miss no message. */
