@@ -1,7 +1,7 @@
 // Parsing of database URLs.
 
 import * as assert from 'uvu/assert';
-import { describeDatabase, parseDatabaseUrl } from '../../src/persistence/database-url.ts';
+import { databaseHost, describeDatabase, parseDatabaseUrl } from '../../src/persistence/database-url.ts';
 import { StoreOpenError } from '../../src/persistence/store-errors.ts';
 import { messageOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
@@ -53,6 +53,18 @@ test('reads every part of an address, decoded', () => {
   });
   assert.is(parseDatabaseUrl('mysql://root@[::1]:3307/x', '/')?.address.host, '::1');
   assert.is(parseDatabaseUrl('postgresql://a:p%40@/x?host=/run', '/')?.address.host, 'localhost');
+});
+
+test('says where a server listens', () => {
+  const cases: [string, object | undefined][] = [
+    ['postgresql://a@db.example.com/g', { host: 'db.example.com', port: 5432 }],
+    ['postgresql://a@/g?host=db.example.com', { host: 'db.example.com', port: 5432 }],
+    ['postgresql://a@/g?host=/run/postgresql', { host: 'localhost', port: 5432 }],
+    ['mysql://a@db/g?socket=/run/mysqld.sock', { host: 'localhost', port: 3306 }],
+    ['sqlite:///gateway.db', undefined],
+    ['memory://', undefined],
+  ];
+  for (const [url, host] of cases) assert.equal(databaseHost(url, '/srv'), host);
 });
 
 test('is refused with one line that names the mistake, and never the password', async () => {

@@ -57,15 +57,17 @@ export function describeDatabase(url: string, cwd: string): DatabaseDescription 
   return parseDatabaseUrl(url, cwd)?.description ?? { kind: 'memory', printable: 'memory://' };
 }
 
-/** Where a database server listens; undefined for a file, and for none. */
+/** Where a database server listens; `localhost` for a socket file. Undefined for a file, and for none. */
 export function databaseHost(
   url: string,
   cwd: string,
 ): { readonly host: string; readonly port: number } | undefined {
   const { database, address } = parseDatabaseUrl(url, cwd) ?? {};
-  return database === undefined || address === undefined || database.isFile
-    ? undefined
-    : { host: address.host, port: address.port };
+  if (database === undefined || address === undefined || database.isFile) return undefined;
+  const { options, port } = address;
+  const named = options.get('host');
+  const isSocket = named?.startsWith('/') === true || options.has('socket');
+  return { host: isSocket ? 'localhost' : (named ?? address.host), port };
 }
 
 function fileOf(database: Database, rest: string, cwd: string): ParsedDatabaseUrl {
