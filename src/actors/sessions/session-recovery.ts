@@ -68,9 +68,9 @@ export class SessionRecovery {
     return recovering;
   }
 
-  /** A session that has ended is not continued. */
+  /** A session that has ended is not continued. One of the present life is never read. */
   forget(id: string): void {
-    this.#missing.set(id, true);
+    if (lifeOf(id) !== this.#keeper.owner.life) this.#missing.set(id, true);
   }
 
   async #recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> {
