@@ -96,7 +96,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
 }
 
 interface Addresses {
-  readonly listen: { readonly host: string; readonly port: number };
+  readonly listen: { readonly host: string | undefined; readonly port: number };
   readonly advertise: { readonly host: string; readonly port: number | undefined };
   /** False on loopback. */
   readonly isSecure: boolean;
@@ -110,10 +110,10 @@ async function addressesOf(
   const advertised = partsOf(advertise ?? process.env.POD_IP ?? (await localAddressTo(database)));
   const listening = partsOf(listen ?? '0');
   // An address that was set may be that of a proxy, and a name may be any of the addresses of this machine.
-  const usual = advertise === undefined ? advertised.host : '::';
+  const usual = advertise === undefined ? advertised.host : undefined;
   const host = isLoopback(advertised.host) ? advertised.host : usual;
   return {
-    listen: { host: listening.host || host, port: listening.port ?? 0 },
+    listen: { host: listening.host === '' ? host : listening.host, port: listening.port ?? 0 },
     advertise: advertised,
     isSecure: !isLoopback(advertised.host),
   };

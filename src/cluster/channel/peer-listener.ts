@@ -19,7 +19,8 @@ export interface PeerRefusal {
 }
 
 export interface PeerListenerOptions {
-  readonly host: string;
+  /** Undefined: all addresses, of IPv6 too where there is any. */
+  readonly host: string | undefined;
   /** 0: a free one. */
   readonly port: number;
   /** The key of TLS; undefined for plain HTTP, which is for loopback. */
@@ -72,7 +73,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
       // While it listens, errors concern single connections that the system could not accept.
       if (!server.listening) reject(cannotListen(host, port, error));
     });
-    server.listen({ host, port }, resolve);
+    server.listen({ ...(host === undefined ? {} : { host }), port }, resolve);
   });
   const address = server.address();
   return {
@@ -171,9 +172,9 @@ async function closeServer(server: Server, timeoutMs: number): Promise<void> {
   cancel();
 }
 
-function cannotListen(host: string, port: number, error: Error): OperatorError {
+function cannotListen(host: string | undefined, port: number, error: Error): OperatorError {
   return new OperatorError(
-    `cannot listen for other nodes on ${host} port ${port}: ${reasonOf(error)}; choose another address with cluster.listen`,
+    `cannot listen for other nodes on ${host ?? 'all addresses'}, port ${port}: ${reasonOf(error)}; choose another address with cluster.listen`,
     { cause: error },
   );
 }
