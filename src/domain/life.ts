@@ -6,6 +6,16 @@ const SECRET_BYTES = 32;
 /** A life and 256 random bits, as base64url. */
 const SESSION_ID = /^([\w-]{8})[\w-]{43}$/;
 
+export interface LifeEnd {
+  /**
+   * `refused`: its address refused connections. `expired`: no heartbeat. `restarted`: its process is gone, says the next start of the node.
+   * `stopped`: it ended itself.
+   */
+  readonly cause: 'refused' | 'expired' | 'restarted' | 'stopped';
+  /** What others may claim. `all`: no process group of its `any` programs exists any more. Source: ADR 146. */
+  readonly frees: 'sessions' | 'all';
+}
+
 /** A new life: 8 characters of `A-Z`, `a-z`, `0-9`, `_` and `-`. */
 export function newLife(): string {
   return randomText(LIFE_BYTES);

@@ -9,9 +9,10 @@ import {
   standings,
   stepNode,
 } from '../../../src/cluster/rules/node.ts';
-import type { LifeEnd, LifeRow, Moment, ProgramRow, SessionRow } from '../../../src/cluster/rules/rows.ts';
+import type { LifeRow, Moment, ProgramRow, SessionRow } from '../../../src/cluster/rules/rows.ts';
 import { decideSession, waitForOwnerMs } from '../../../src/cluster/rules/session-claims.ts';
 import { beaten, claimed, ended, fenced, released, taken } from '../../../src/cluster/rules/updates.ts';
+import type { LifeEnd } from '../../../src/domain/life.ts';
 import { rendezvousOrder } from '../../../src/domain/rendezvous.ts';
 import { suite } from '../../helpers/suite.ts';
 

@@ -14,6 +14,10 @@ import { beaten, claimed, ended, fenced, released, taken } from '../../../src/cl
 import { type Machine, Violation, type World } from './simulated-world.ts';
 
 const TICK_MS = 500;
+/** As in own-life.ts. */
+const SUSPENDED_MS = 2_000;
+/** Longest time from SIGKILL to the end of a group, in ms. */
+const KILLED_MS = 300;
 /** Shorter than KEPT_MS and UNSEEN_MS, so that schedules stay short. */
 const TIMES = { keptMs: 20_000, unseenMs: 30_000 };
 
@@ -59,6 +63,10 @@ export class SimulatedNode {
     this.#cluster = cluster;
     this.state = newNode(id, this.#draw(), this.moment, TIMES);
     this.#world.note(() => `${this.name} starts as ${this.state.own.life}`);
+    // The reaper compares both clocks, too: its process may be dead by then.
+    machine.onWake.push((ms) => {
+      if (ms > SUSPENDED_MS) this.#reap();
+    });
     this.#tick();
   }
 
@@ -264,7 +272,8 @@ export class SimulatedNode {
   }
 
   #reap(): void {
-    for (const program of this.state.programs.keys()) this.#endGroup(program);
+    for (const program of this.state.programs.keys())
+      this.#reaperAfter(this.#world.between(0, KILLED_MS), () => this.#endGroup(program));
   }
 
   #startGroup(program: string, start: number): void {

@@ -148,6 +148,7 @@ export class World {
       asleepUntilMs: 0,
       wokeAtMs: -WAKE_MS,
       groups: new Map(),
+      onWake: [],
     };
     this.machines.push(machine);
     return machine;
@@ -163,6 +164,9 @@ export class World {
     machine.asleepUntilMs = this.nowMs + ms;
     machine.wokeAtMs = machine.asleepUntilMs;
     machine.clockMs -= ms;
+    this.after(ms, () => {
+      for (const onWake of machine.onWake) onWake(ms);
+    });
     this.after(ms + WAKE_MS, () => {
       for (const program of this.programs.keys()) this.checkGroups(program);
     });
@@ -186,6 +190,8 @@ export interface Machine {
   /** What its clocks are ahead of the time of the world. */
   clockMs: number;
   readonly wallMs: number;
+  /** Called after a suspension of so many ms. */
+  readonly onWake: ((ms: number) => void)[];
   asleepUntilMs: number;
   wokeAtMs: number;
   /** Process groups by program, with the process that started each. */

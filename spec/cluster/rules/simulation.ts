@@ -6,9 +6,9 @@ import { NO_FAULTS, Violation, World } from './simulated-world.ts';
 
 /**
  * `quiet`: no faults. `outage`: the database of all is away, answers get lost. `mixed`: everything. `split`: all nodes lose the database,
- * and a new one joins on its side.
+ * and a new one joins on its side. `lossy`: a third of all operations is lost, and nodes lose the database for long.
  */
-const PROFILES = ['quiet', 'outage', 'mixed', 'mixed', 'mixed', 'mixed', 'mixed', 'split'] as const;
+const PROFILES = ['quiet', 'outage', 'mixed', 'mixed', 'mixed', 'mixed', 'lossy', 'lossy', 'split'] as const;
 
 /** Until here there are faults, in ms. */
 const FAULTS_MS = 40_000;
@@ -76,6 +76,7 @@ function schedule(world: World, counts: Record<string, number>, without: Cluster
     world.faults = badStore(world);
   }
   if (profile === 'split') split(cluster);
+  if (profile === 'lossy') lossy(cluster);
   world.after(FAULTS_MS, () => heal(cluster));
   world.run(FAULTS_MS + SETTLED_MS);
   world.run(FAULTS_MS + PROGRESS_MS, () => isDone(cluster));
@@ -119,6 +120,21 @@ function split(cluster: Cluster): void {
     const { machine } = start(cluster, 'x');
     if (dice.next() < 0.8) for (const other of others) world.setLink(machine, other.machine, false);
   });
+}
+
+/** Each node in turn loses the database, for longer than a lease. */
+function lossy(cluster: Cluster): void {
+  const { world } = cluster;
+  world.faults = { ...NO_FAULTS, lost: 0.3 * world.dice.next(), late: 0.2, doubled: 0.3, slow: 0.5 };
+  for (let atMs = world.between(2_000, 8_000); atMs < FAULTS_MS; atMs += world.between(2_000, 12_000))
+    world.after(atMs, () => {
+      const machine = cluster.nodes[world.dice.below(cluster.nodes.length)]?.machine;
+      if (machine === undefined) return;
+      world.setLink(machine, 'store', false);
+      world.after(Math.min(world.between(8_000, 20_000), FAULTS_MS - world.nowMs), () =>
+        world.setLink(machine, 'store', true),
+      );
+    });
 }
 
 function badStore(world: World): World['faults'] {

@@ -1,6 +1,7 @@
 // The rules of one node: its own life, what it knows of the others, and the leases of programs, as one function (state, event) -> (state,
 // actions). No I/O and no clock: events carry times, and new lives. Source: ADR 146.
 
+import type { LifeEnd } from '../../domain/life.ts';
 import {
   dueEnd,
   forgetRefusals,
@@ -49,7 +50,7 @@ import {
   readProgram,
   tickProgram,
 } from './program-leases.ts';
-import type { LifeEnd, LifeRow, Moment, SharedRows } from './rows.ts';
+import type { LifeRow, Moment, SharedRows } from './rows.ts';
 
 /** Interval of pings to each member, in ms. */
 const PING_MS = 1_000;

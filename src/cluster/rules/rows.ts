@@ -1,6 +1,8 @@
 // The rows that members share, as the rules see them: lives, programs, sessions. Every change of a row is a conditional update that
 // names the life, and the counter or generation, that was read. Source: ADR 146.
 
+import type { LifeEnd } from '../../domain/life.ts';
+
 /** One start of a node. Its row stays when the life has ended. */
 export interface LifeRow {
   readonly life: string;
@@ -13,16 +15,6 @@ export interface LifeRow {
   /** The life before, of the same node, was ended because its connections were refused. */
   readonly followsRefusal: boolean;
   readonly end: LifeEnd | undefined;
-}
-
-export interface LifeEnd {
-  /**
-   * `refused`: its address refused connections. `expired`: no heartbeat. `restarted`: its process is gone, says the next start of the node.
-   * `stopped`: it ended itself.
-   */
-  readonly cause: 'refused' | 'expired' | 'restarted' | 'stopped';
-  /** What others may claim. `all`: no process group of its `any` programs exists any more. */
-  readonly frees: 'sessions' | 'all';
 }
 
 /** The lease of one program that any member may run. */
