@@ -4,6 +4,7 @@ import { createCipher } from '../../src/persistence/cipher.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { accountConformance } from '../conformance/accounts.ts';
 import { auditConformance } from '../conformance/audit.ts';
+import { nodeConformance } from '../conformance/nodes.ts';
 import { sessionConformance } from '../conformance/sessions.ts';
 import { settingConformance } from '../conformance/settings.ts';
 import { storeConformance } from '../conformance/store.ts';
@@ -16,6 +17,7 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
   settingConformance(test, open);
   auditConformance(test, open);
   sessionConformance(test, open);
+  nodeConformance(test, open);
 }
 
 /** A cipher for stores that keep secrets. */

@@ -150,6 +150,21 @@ export function tablesFor(kind: DatabaseKind) {
         usedAt: time(),
       },
     }),
+    /** The lives of the nodes. Source: ADR 146, 147. */
+    nodes: defineEntity({
+      name: 'Node',
+      tableName: 'nodes',
+      properties: {
+        life: id(16).primary(),
+        node: id(255),
+        counter: counter(),
+        /** See StoredLife. */
+        profile: document(),
+        state: document(),
+        endCause: id(16).nullable(),
+        endFrees: id(16).nullable(),
+      },
+    }),
     /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */
     revision: defineEntity({
       name: 'Revision',
@@ -167,6 +182,7 @@ export type UserRow = InferEntity<Tables['users']>;
 export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
 export type AuditRow = InferEntity<Tables['audit']>;
 export type SessionRow = InferEntity<Tables['sessions']>;
+export type NodeRow = InferEntity<Tables['nodes']>;
 
 /** All columns of a row but its position, which a change keeps. */
 export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };

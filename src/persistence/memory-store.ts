@@ -26,9 +26,11 @@ import type {
   AccountStore,
   AuditStore,
   InstanceSave,
+  NodeStore,
   SessionStore,
   SettingStore,
   Store,
+  StoredLife,
   StoredSession,
   TemplateChange,
 } from './store.ts';
@@ -43,6 +45,7 @@ export class MemoryStore implements Store {
   readonly settings: SettingStore = memorySettings();
   readonly audit: AuditStore = memoryAudit();
   readonly sessions: SessionStore = memorySessions();
+  readonly nodes: NodeStore = memoryNodes();
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);
@@ -209,6 +212,41 @@ function memorySessions(): SessionStore {
       const old = others.toSorted((a, b) => (a.usedAt < b.usedAt ? 1 : -1)).slice(keep);
       for (const { key } of old) rows.delete(key);
       return old.length;
+    },
+  };
+}
+
+/** For specs: no other node reaches this store. */
+function memoryNodes(): NodeStore {
+  const rows = new Map<string, StoredLife>();
+  const change = (row: StoredLife | undefined, changes: Partial<StoredLife>): boolean => {
+    if (row !== undefined) rows.set(row.life, { ...row, ...changes });
+    return row !== undefined;
+  };
+  const found = (life: string, mayBe: (row: StoredLife) => boolean): StoredLife | undefined => {
+    const row = rows.get(life);
+    return row !== undefined && mayBe(row) ? row : undefined;
+  };
+  return {
+    list: async () => [...rows.values()],
+    insert: async (row) => {
+      if (!rows.has(row.life)) rows.set(row.life, { ...row });
+    },
+    beat: async (life, state) => {
+      const row = found(life, ({ end }) => end === undefined);
+      return change(row, { state, counter: (row?.counter ?? 0) + 1 });
+    },
+    end: async (life, counter, next) => {
+      const row = found(
+        life,
+        ({ end, counter: present }) =>
+          (counter === undefined || counter === present) &&
+          (end === undefined || (end.frees === 'sessions' && next.frees === 'all')),
+      );
+      return change(row, { end: next });
+    },
+    delete: async (lives) => {
+      for (const life of lives) if (rows.get(life)?.end?.frees === 'all') rows.delete(life);
     },
   };
 }

@@ -1,4 +1,5 @@
-// The store in a database, without accounts (orm-accounts.ts), the audit log (orm-audit.ts) and the sessions (orm-sessions.ts). Rows become domain types; secrets
+// The store in a database, without accounts (orm-accounts.ts), the audit log (orm-audit.ts) the sessions (orm-sessions.ts) and
+// the lives of nodes (orm-nodes.ts). Rows become domain types; secrets
 // of an instance (values of environment variables and headers) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';
@@ -14,6 +15,7 @@ import { type Cipher, CipherError } from './cipher.ts';
 import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
+import { ormNodes } from './orm-nodes.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import { ormSessions } from './orm-sessions.ts';
 import type { InstanceSave, SettingStore, Store } from './store.ts';
@@ -36,6 +38,7 @@ export function ormStore(
     settings: ormSettings(session),
     audit: new OrmAudit(session),
     sessions: ormSessions(session, cipher),
+    nodes: ormNodes(session),
     listTemplates: () =>
       session.run(async (em, { templates }) => {
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');

@@ -5,6 +5,7 @@ import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-bal
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import type { LifeEnd } from '../domain/life.ts';
 
 /**
  * Every method rejects with DATABASE_UNAVAILABLE within a bounded time when its database does not answer;
@@ -19,6 +20,7 @@ export interface Store {
   readonly settings: SettingStore;
   readonly audit: AuditStore;
   readonly sessions: SessionStore;
+  readonly nodes: NodeStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   saveTemplate(change: TemplateChange): Promise<number>;
@@ -147,6 +149,38 @@ export interface SessionStore {
   delete(life: string, keys: readonly string[]): Promise<void>;
   /** Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is done. */
   trim(owner: SessionOwner, keep: number): Promise<number>;
+}
+
+/** One start of a node of the deployment: see LifeRow in cluster/rules. The row stays when the life has ended. */
+export interface StoredLife {
+  readonly life: string;
+  readonly node: string;
+  /** Each heartbeat adds one. */
+  readonly counter: number;
+  /** What stays the same for the whole life, as text. */
+  readonly profile: string;
+  /** What each heartbeat writes, as text. */
+  readonly state: string;
+  readonly end: LifeEnd | undefined;
+}
+
+/** Most lives that are read: of 64 nodes, with those that ended within the last half hour. */
+export const MAX_LIVES = 1_000;
+
+/** The lives of the nodes. Each change is one of the conditional updates of cluster/rules/updates.ts, and none is one of the revision. */
+export interface NodeStore {
+  list(): Promise<StoredLife[]>;
+  /** Ignores a life that is stored: the answer to an earlier attempt may be lost. */
+  insert(life: StoredLife): Promise<void>;
+  /** A heartbeat. False when there is no such life, or it has ended. */
+  beat(life: string, state: string): Promise<boolean>;
+  /**
+   * Ends a life whose counter is still this one, or any if undefined; or frees all of one that had ended for its sessions. False when nothing
+   * was changed.
+   */
+  end(life: string, counter: number | undefined, end: LifeEnd): Promise<boolean>;
+  /** Deletes lives that have ended and free all. */
+  delete(lives: readonly string[]): Promise<void>;
 }
 
 /** The audit log: append-only, except for the removal of its oldest entries. */

@@ -22,4 +22,7 @@ export const migrations: Migrations = {
     'create table [sessions] ([key] nvarchar(64) collate Latin1_General_BIN2 not null, [node] nvarchar(255) collate Latin1_General_BIN2 not null, [life] nvarchar(16) collate Latin1_General_BIN2 not null, [generation] int not null, [value] varchar(max) not null, [used_at] datetime2(3) not null, constraint [sessions_pkey] primary key ([key]));',
     'create index [sessions_node_index] on [sessions] ([node]);',
   ],
+  Migration20261126051055_nodes: [
+    'create table [nodes] ([life] nvarchar(16) collate Latin1_General_BIN2 not null, [node] nvarchar(255) collate Latin1_General_BIN2 not null, [counter] bigint not null, [profile] varchar(max) not null, [state] varchar(max) not null, [end_cause] nvarchar(16) collate Latin1_General_BIN2 null, [end_frees] nvarchar(16) collate Latin1_General_BIN2 null, constraint [nodes_pkey] primary key ([life]));',
+  ],
 };

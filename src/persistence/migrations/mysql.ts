@@ -22,4 +22,7 @@ export const migrations: Migrations = {
     'create table `sessions` (`key` varchar(64) not null, `node` varchar(255) not null, `life` varchar(16) not null, `generation` int not null, `value` longtext not null, `used_at` datetime(3) not null, primary key (`key`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
     'alter table `sessions` add index `sessions_node_index` (`node`);',
   ],
+  Migration20261126051054_nodes: [
+    'create table `nodes` (`life` varchar(16) not null, `node` varchar(255) not null, `counter` bigint not null, `profile` longtext not null, `state` longtext not null, `end_cause` varchar(16) null, `end_frees` varchar(16) null, primary key (`life`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+  ],
 };

@@ -22,4 +22,7 @@ export const migrations: Migrations = {
     'create table "sessions" ("key" varchar2(64) not null, "node" varchar2(255) not null, "life" varchar2(16) not null, "generation" number(10, 0) not null, "value" clob not null, "used_at" timestamp(3) with time zone not null, primary key ("key"));',
     'create index "sessions_node_index" on "sessions" ("node");',
   ],
+  Migration20261126051056_nodes: [
+    'create table "nodes" ("life" varchar2(16) not null, "node" varchar2(255) not null, "counter" number(10, 0) not null, "profile" clob not null, "state" clob not null, "end_cause" varchar2(16) null, "end_frees" varchar2(16) null, primary key ("life"));',
+  ],
 };

@@ -22,4 +22,7 @@ export const migrations: Migrations = {
     'create table "sessions" ("key" varchar(64) collate "C" not null, "node" varchar(255) collate "C" not null, "life" varchar(16) collate "C" not null, "generation" int not null, "value" text not null, "used_at" timestamptz(3) not null, primary key ("key"));',
     'create index "sessions_node_index" on "sessions" ("node");',
   ],
+  Migration20261126051054_nodes: [
+    'create table "nodes" ("life" varchar(16) collate "C" not null, "node" varchar(255) collate "C" not null, "counter" bigint not null, "profile" text not null, "state" text not null, "end_cause" varchar(16) collate "C" null, "end_frees" varchar(16) collate "C" null, primary key ("life"));',
+  ],
 };

@@ -22,4 +22,7 @@ export const migrations: Migrations = {
     'create table `sessions` (`key` text not null primary key, `node` text not null, `life` text not null, `generation` integer not null, `value` text not null, `used_at` datetime not null);',
     'create index `sessions_node_index` on `sessions` (`node`);',
   ],
+  Migration20261126051054_nodes: [
+    'create table `nodes` (`life` text not null primary key, `node` text not null, `counter` bigint not null, `profile` text not null, `state` text not null, `end_cause` text null, `end_frees` text null);',
+  ],
 };

@@ -1,0 +1,89 @@
+// The conformance tests for the lives of nodes in a Store.
+
+import * as assert from 'uvu/assert';
+import type { Store, StoredLife } from '../../src/persistence/store.ts';
+import type { Suite } from '../helpers/suite.ts';
+import { declaring, HOSTILE_TEXTS } from './store.ts';
+
+/** Declares the tests in `test`. `open` gives an empty store each time; the test closes it. */
+export function nodeConformance(test: Suite, open: () => Promise<Store>): void {
+  const declare = declaring(test, open, 'nodes: ');
+
+  declare('gives back lives as they were written, whatever their text', async (store) => {
+    const { nodes } = store;
+    const revision = await store.revision();
+    const lives = HOSTILE_TEXTS.map((text, index) => lifeOf(`life-${index}`, { profile: text, state: text }));
+    for (const life of lives) await nodes.insert(life);
+    assert.equal(sorted(await nodes.list()), sorted(lives));
+    assert.is(await store.revision(), revision);
+  });
+
+  declare('a life that is stored is not inserted again', async ({ nodes }) => {
+    await nodes.insert(lifeOf('a'));
+    await nodes.insert(lifeOf('a', { state: 'later', counter: 7 }));
+    assert.equal(await nodes.list(), [lifeOf('a')]);
+  });
+
+  declare('a heartbeat adds one to the counter of a life that has not ended', async ({ nodes }) => {
+    await nodes.insert(lifeOf('a'));
+    await nodes.insert(lifeOf('b', { end: REFUSED }));
+    assert.equal(await Promise.all(['a', 'b', 'c'].map((life) => nodes.beat(life, 'new'))), [
+      true,
+      false,
+      false,
+    ]);
+    assert.equal(sorted(await nodes.list()), [
+      lifeOf('a', { counter: 1, state: 'new' }),
+      lifeOf('b', { end: REFUSED }),
+    ]);
+  });
+
+  declare('a life ends once, if its counter is the one that was read', async ({ nodes }) => {
+    await nodes.insert(lifeOf('a', { counter: 4 }));
+    assert.is(await nodes.end('a', 3, REFUSED), false);
+    assert.is(await nodes.end('a', 4, REFUSED), true);
+    assert.is(await nodes.end('a', 4, REFUSED), false);
+    assert.equal(await nodes.list(), [lifeOf('a', { counter: 4, end: REFUSED })]);
+    assert.is(await nodes.end('z', undefined, REFUSED), false);
+  });
+
+  declare('a life that freed its sessions may free all, and then nothing more', async ({ nodes }) => {
+    await nodes.insert(lifeOf('a', { end: REFUSED }));
+    assert.is(await nodes.end('a', 0, FREED), true);
+    assert.is(await nodes.end('a', 0, { cause: 'expired', frees: 'all' }), false);
+    assert.equal(await nodes.list(), [lifeOf('a', { end: FREED })]);
+  });
+
+  declare('the own life ends whatever its counter', async ({ nodes }) => {
+    await nodes.insert(lifeOf('a', { counter: 9 }));
+    assert.is(await nodes.end('a', undefined, { cause: 'stopped', frees: 'all' }), true);
+  });
+
+  declare('only lives that free all are deleted', async ({ nodes }) => {
+    await nodes.insert(lifeOf('a', { end: FREED }));
+    await nodes.insert(lifeOf('b', { end: REFUSED }));
+    await nodes.insert(lifeOf('c'));
+    await nodes.delete(['a', 'b', 'c', 'd']);
+    assert.equal(
+      sorted(await nodes.list()).map(({ life }) => life),
+      ['b', 'c'],
+    );
+  });
+
+  declare('of several ends of a life at the same time one succeeds', async ({ nodes }) => {
+    await nodes.insert(lifeOf('a'));
+    const ends = await Promise.all(Array.from({ length: 4 }, () => nodes.end('a', 0, REFUSED)));
+    assert.is(ends.filter(Boolean).length, 1);
+  });
+}
+
+const REFUSED = { cause: 'refused', frees: 'sessions' } as const;
+const FREED = { cause: 'refused', frees: 'all' } as const;
+
+function lifeOf(life: string, more: Partial<StoredLife> = {}): StoredLife {
+  return { life, node: `node of ${life}`, counter: 0, profile: '{}', state: '{}', end: undefined, ...more };
+}
+
+function sorted(lives: readonly StoredLife[]): StoredLife[] {
+  return lives.toSorted((a, b) => (a.life < b.life ? -1 : 1));
+}

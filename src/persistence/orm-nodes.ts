@@ -1,0 +1,62 @@
+// The lives of the nodes in a database. Each change is a conditional update: it names what was read, so that it changes nothing when it
+// comes late or twice. Source: ADR 146.
+
+import { type FilterQuery, raw } from '@mikro-orm/core';
+import type { LifeEnd } from '../domain/life.ts';
+import { fromDocument, type NodeRow, toDocument } from './entities.ts';
+import type { OrmSession } from './orm-session.ts';
+import { MAX_LIVES, type NodeStore, type StoredLife } from './store.ts';
+
+export function ormNodes(session: OrmSession): NodeStore {
+  return {
+    list: () =>
+      session.run(async (em, { nodes }) => {
+        const rows: NodeRow[] = await em
+          .createQueryBuilder(nodes)
+          .orderBy({ life: 'asc' })
+          .limit(MAX_LIVES)
+          .execute('all');
+        return rows.map(storedOf);
+      }),
+    insert: ({ life, node, counter, profile, state, end }) =>
+      session.write(async (em, { nodes }) => {
+        if ((await em.count(nodes, { life })) > 0) return;
+        const row = { life, node, counter, profile: toDocument(profile), state: toDocument(state) };
+        await em.insert(nodes, { ...row, ...columnsOf(end) });
+      }),
+    beat: (life, state) =>
+      session.write(async (em, { nodes }) => {
+        const next = { counter: raw('?? + 1', ['counter']), state: toDocument(state) };
+        return (await em.nativeUpdate(nodes, { life, endCause: null }, next)) > 0;
+      }),
+    end: (life, counter, end) =>
+      session.write(async (em, { nodes }) => {
+        const where: FilterQuery<NodeRow> = { life, ...(counter === undefined ? {} : { counter }) };
+        if ((await em.nativeUpdate(nodes, { ...where, endCause: null }, columnsOf(end))) > 0) return true;
+        if (end.frees !== 'all') return false;
+        return (await em.nativeUpdate(nodes, { ...where, endFrees: 'sessions' }, columnsOf(end))) > 0;
+      }),
+    delete: async (lives) => {
+      await session.write((em, { nodes }) =>
+        em.nativeDelete(nodes, { life: { $in: [...lives] }, endFrees: 'all' }),
+      );
+    },
+  };
+}
+
+function columnsOf(end: LifeEnd | undefined) {
+  return { endCause: end?.cause ?? null, endFrees: end?.frees ?? null };
+}
+
+function storedOf({ life, node, counter, endCause, endFrees, profile, state }: NodeRow): StoredLife {
+  // Only this file writes these columns.
+  const end = endCause ? ({ cause: endCause, frees: endFrees } as LifeEnd) : undefined;
+  return {
+    life,
+    node,
+    counter: Number(counter), // PostgreSQL and SQL Server give text
+    profile: String(fromDocument(profile)),
+    state: String(fromDocument(state)),
+    end,
+  };
+}
