@@ -56,11 +56,10 @@ const tables: readonly { folder: string; isVariant: (source: Source) => boolean 
   { folder: 'src/discovery', isVariant: (source) => exportsA('Provider', source) },
 ];
 
-/** Entry points, which no file imports; the rules of the cluster, until the code that does their I/O is there (ADR 146). */
+/** Entry points, which no file imports; rules of the cluster, until the code that does their I/O is there (ADR 146). */
 const entries = [
-  'src/index.ts',
-  'src/cli/main.ts',
-  ...['node', 'session-claims', 'updates'].map((name) => `src/cluster/rules/${name}.ts`),
+  ...['src/index.ts', 'src/cli/main.ts'],
+  ...['session-claims', 'updates'].map((name) => `src/cluster/rules/${name}.ts`),
 ];
 
 export const layerRules: readonly Rule[] = [

@@ -115,6 +115,7 @@ const ROWS: Readonly<Record<string, Row>> = {
         'GET /gateway/stats',
         'GET /stats',
         'GET /gateway/sessions',
+        'GET /gateway/nodes',
         'GET /gateway/history',
         'GET /gateway/template-settings',
       ],

@@ -15,6 +15,7 @@ import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import { TRANSPORT_TRAITS } from '../domain/transport-kinds.ts';
 import type { Open } from '../transports/transport.ts';
 import { backOffMs } from './back-off.ts';
 import { ForeignInstance, Group, type Member } from './group.ts';
@@ -223,6 +224,20 @@ export class Fleet {
   /** All instances of this node, template by template. */
   all(): InstanceRef[] {
     return this.templates.flatMap((template) => this.refs(template));
+  }
+
+  /** Of one template, or of all. TEMPLATE_NOT_FOUND. */
+  existingMembers(template?: string): Member[] {
+    const templates = template === undefined ? this.templates : [template];
+    return templates.flatMap((name) => [...this.existingGroup(name).members.values()]);
+  }
+
+  /** Programs that run here, without those of single clients, and exchanges under way. */
+  get activity(): { readonly programs: number; readonly calls: number } {
+    const programs = this.existingMembers().filter(
+      ({ definition, state }) => TRANSPORT_TRAITS[definition.transport].hasProcesses && state !== 'stopped',
+    );
+    return { programs: programs.length, calls: this.inFlight };
   }
 
   /** Exchanges under way, including those of instances that leave. */

@@ -133,9 +133,7 @@ export class Gateway {
   /**
    * The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type.
    * @example
-   * gateway.on('instance.unhealthy').subscribe(({ template, instanceId, reason }) => {
-   *   console.warn(`${instanceId} of ${template}: ${reason}`);
-   * });
+   * gateway.on('instance.unhealthy').subscribe(({ instanceId, reason }) => console.warn(`${instanceId}: ${reason}`));
    */
   on<N extends EventName>(name: N): Observable<Extract<GatewayEvent, { type: N }>> {
     checkEventName(name);
@@ -343,10 +341,11 @@ export class Gateway {
 
   /** The same counts, of one template or of all, without the snapshots of the instances. TEMPLATE_NOT_FOUND. */
   countInstances(template?: string): Pick<TemplateHealth, 'total' | 'healthy'> {
-    const { fleet } = this.#deps;
-    const templates = template === undefined ? fleet.templates : [template];
-    return countHealth(templates.flatMap((name) => [...fleet.existingGroup(name).members.values()]));
+    return countHealth(this.#deps.fleet.existingMembers(template));
   }
+
+  /** What this node does now: programs that run, without those of single clients, and calls under way. */
+  readonly activity = () => this.#deps.fleet.activity;
 
   /**
    * The health of a template now, and again after each change of one of its instances. Cold. TEMPLATE_NOT_FOUND.

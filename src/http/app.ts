@@ -56,7 +56,7 @@ const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)(
 export interface AppOptions
   extends EventStreamOptions,
     Omit<HostOriginCheckOptions, 'proxies'>,
-    Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners'> {
+    Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners' | 'nodes'> {
   readonly log: Logger;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
@@ -125,6 +125,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
     owners: options.owners,
+    nodes: options.nodes,
     events: new RecentEvents(gateway.events$),
     consoleReply: consoleReply(options.consoleFolder),
     samples: new Samples(gateway),

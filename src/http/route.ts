@@ -20,6 +20,7 @@ import type { SessionOwners } from '../domain/forwarding.ts';
 import { InstanceId } from '../domain/instance.ts';
 import { isJsonObject, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { NodeView } from '../domain/nodes.ts';
 import { TemplateId } from '../domain/template.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
@@ -44,6 +45,8 @@ export interface Services {
   readonly mcp: McpEndpoint;
   /** Finds other nodes that own sessions. Undefined: there are no other nodes. */
   readonly owners?: SessionOwners | undefined;
+  /** The nodes of the deployment; undefined for a gateway of its own. */
+  readonly nodes?: (() => readonly NodeView[]) | undefined;
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
   /** By id. */

@@ -15,13 +15,18 @@ import {
   startWith,
 } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
+import { channelKeys } from '../cluster/channel/channel-keys.ts';
+import { PeerProber } from '../cluster/channel/peer-prober.ts';
+import { loneNode, MemberTable } from '../cluster/member-table.ts';
 import type { Member, Members } from '../cluster/members.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { programUser } from '../config/program-user.ts';
+import { systemClock } from '../domain/clock.ts';
 import type { SyncReport } from '../domain/deployment.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
 import { newLife } from '../domain/life.ts';
+import { VERSION } from '../domain/version.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { createApp, createMetricsApp, createStartingApp, type HttpApp } from '../http/app.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
@@ -61,7 +66,7 @@ export interface ServerOptions {
   readonly onNotice?: (line: string) => void;
   /** True when a terminal shows the notices. Default false: the first password is written to a file. */
   readonly isTerminal?: boolean;
-  /** Joins the members of the deployment, once the other nodes can reach this one. Default: there are no other nodes. */
+  /** Joins the members of the deployment, once the other nodes can reach this one. Default: by the table of a database server. */
   readonly joinMembers?: (own: Member) => Members | Promise<Members>;
   /** Aborts the start, which rejects with the reason after the current step. No effect after the last step. */
   readonly signal?: AbortSignal;
@@ -193,7 +198,28 @@ async function start(
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
   let app: HttpApp | undefined;
-  const { joinMembers } = options;
+  const report = () => ({ ...gateway.activity(), isDraining: gateway.isLeaving });
+  let nodes = loneNode({ id: nodeId, life, version: VERSION }, systemClock, report);
+  const join = async (own: Member): Promise<MemberTable> => {
+    const prober = new PeerProber({
+      keys: channelKeys(secret),
+      clock: systemClock,
+      life: () => members.life,
+    });
+    const members = new MemberTable({
+      ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secret, prober, report },
+      clock: systemClock,
+      onNotice: (line) => log.warn(line),
+    });
+    onUndo(async () => {
+      prober.close();
+      await members.close();
+    });
+    await members.join();
+    nodes = () => members.list();
+    return members;
+  };
+  const joinMembers = options.joinMembers ?? (isOnServer ? join : undefined);
   const channel =
     joinMembers === undefined
       ? undefined
@@ -210,6 +236,7 @@ async function start(
   app = createApp(gateway, {
     ...config,
     owners: channel?.owners,
+    nodes: () => nodes(),
     auth,
     mcp: gateway.mcp,
     definitions: catalogue.templates,

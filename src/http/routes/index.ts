@@ -11,6 +11,7 @@ import { healthRoutes, livenessRoutes } from './health.ts';
 import { instanceRoutes } from './instances.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
 import { mcpRequestRoutes } from './mcp-requests.ts';
+import { nodeRoutes } from './nodes.ts';
 import { registrationRoutes, syncRoutes } from './registration.ts';
 import { serverRoutes, serverToolRoutes } from './servers.ts';
 import { sessionRoutes } from './sessions.ts';
@@ -32,6 +33,7 @@ export const ROUTES: readonly Route[] = [
   ...statisticsRoutes,
   ...eventRoutes,
   ...sessionRoutes,
+  ...nodeRoutes,
   ...settingRoutes,
   ...livenessRoutes,
   ...accountRoutes,

@@ -1,0 +1,209 @@
+// The table of members: nodes on one store in memory, in simulated time. Each sends heartbeats, sees the others, and ends lives that are
+// over. The rules alone: spec/cluster/rules. Real gateways: spec/system/nodes/members.spec.ts.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
+import { loneNode, MemberTable } from '../../src/cluster/member-table.ts';
+import type { NodeView } from '../../src/domain/nodes.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('member table');
+const SECRET = 'a secret of these nodes, 32 bytes or more';
+let store: MemoryStore;
+/** What pings of each life meet. */
+const pings = new Map<string, PingResult>();
+const notices: string[] = [];
+let doing: Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
+
+simulateTime(test, () => {
+  store = new MemoryStore();
+  pings.clear();
+  notices.length = 0;
+  doing = { programs: 0, calls: 0, isDraining: false };
+});
+
+test('a node has a row from its start, and sees another one after its next read', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  for (const [table, other] of [
+    [a, b],
+    [b, a],
+  ] as const) {
+    const node = other === a ? 'a' : 'b';
+    assert.equal(table.find(other.life), { node, life: other.life, address: `http://${node}:1` });
+    assert.equal(
+      table.list().map(({ id, state }) => [id, state]),
+      [
+        [node === 'a' ? 'b' : 'a', 'live'],
+        [node, 'live'],
+      ],
+    );
+  }
+});
+
+test('a heartbeat every 3 s says what the node does', async () => {
+  const [a] = [await joined('a'), await joined('b')];
+  doing = { programs: 3, calls: 7, isDraining: true };
+  await pass(7_000);
+  const other = a.list()[1];
+  assert.equal([other?.programs, other?.calls, other?.isDraining], [3, 7, true]);
+  const counters = (await store.nodes.list()).map(({ counter }) => counter);
+  assert.ok(counters.every((counter) => counter >= 2));
+});
+
+test('a node that does not answer pings is silent', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  pings.set(b.life, 'failed');
+  await pass(4_000);
+  assert.is(a.list()[1]?.state, 'silent');
+  assert.ok(a.find(b.life));
+});
+
+test('the life of a node whose heartbeats end is ended after 10 s, and one that refuses connections at once', async () => {
+  const a = await joined('a');
+  const [b, c] = [await joined('b'), await joined('c', { isDead: true })];
+  await pass(4_000);
+  assert.is(a.list().length, 3);
+  await pass(15_000);
+  assert.is(a.find(c.life), undefined);
+  b.halt();
+  pings.set(b.life, 'refused');
+  await pass(5_000);
+  assert.is((await store.nodes.list()).find(({ life }) => life === b.life)?.end?.cause, 'refused');
+  assert.match(notices.join('\n'), 'the node "b" is gone: its address refuses connections');
+});
+
+test('a node that stops ends its life, and its row goes after half an hour', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  await b.close();
+  await pass(4_000);
+  assert.is(a.list()[1]?.state, 'ended');
+  await pass(31 * 60_000, 3_000);
+  assert.equal(
+    (await store.nodes.list()).map(({ life }) => life),
+    [a.life],
+  );
+});
+
+test('a node that others ended goes on under a new life', async () => {
+  const a = await joined('a');
+  const { life } = a;
+  await store.nodes.end(life, undefined, { cause: 'refused', frees: 'sessions' });
+  await pass(8_000);
+  assert.is.not(a.life, life);
+  assert.equal(
+    (await store.nodes.list()).filter(({ end }) => end === undefined).map((row) => row.life),
+    [a.life],
+  );
+});
+
+test('a start ends the former life of its node', async () => {
+  const former = await joined('a', { isDead: true });
+  const again = await joined('a');
+  const ended = (await store.nodes.list()).filter(({ end }) => end !== undefined);
+  assert.equal(
+    ended.map(({ life, end }) => [life, end?.cause]),
+    [[former.life, 'restarted']],
+  );
+  assert.is(again.find(former.life), undefined);
+});
+
+test('a node with another secret is foreign to the others, and is named', async () => {
+  const [a, b] = [await joined('a'), await joined('b', { secret: `another ${SECRET}` })];
+  await pass(4_000);
+  assert.is(a.find(b.life), undefined);
+  assert.is(a.list()[1]?.state, 'foreign');
+  assert.is(b.find(a.life), undefined);
+  assert.match(notices.join('\n'), 'the node "b" has another secret than the other nodes of its database');
+});
+
+test('a row that was changed in the database redirects nothing', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  const { list } = store.nodes;
+  store.nodes.list = async () =>
+    (await list()).map((row) => ({ ...row, profile: row.profile.replace('http://b:1', 'http://evil:1') }));
+  await pass(4_000);
+  assert.is(a.find(b.life), undefined);
+});
+
+test('a database that does not answer ends no life, and a start fails after 10 s', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  const { list, beat } = store.nodes;
+  store.nodes.list = () => new Promise(() => {});
+  store.nodes.beat = () => new Promise(() => {});
+  await pass(60_000);
+  store.nodes.list = list;
+  store.nodes.beat = beat;
+  await pass(20_000);
+  assert.equal([a.find(b.life)?.node, b.find(a.life)?.node], ['b', 'a']);
+  store.nodes.insert = () => new Promise(() => {});
+  const failing = joined('c').then(
+    () => 'joined',
+    (thrown: Error) => thrown.message,
+  );
+  await pass(12_000);
+  assert.is(await failing, 'the row of this node could not be written within 10 s');
+});
+
+test('a gateway without others lists itself', () => {
+  const list = loneNode({ id: 'a', life: 'life-a--', version: '1' }, simulatedClock, () => doing);
+  const [own] = list();
+  assert.equal([own?.id, own?.address, own?.state], ['a', undefined, 'live']);
+});
+test.run();
+
+interface Options {
+  readonly secret?: string;
+  /** Sends no heartbeat after its start. */
+  readonly isDead?: boolean;
+}
+
+async function joined(
+  node: string,
+  { secret = SECRET, isDead = false }: Options = {},
+): Promise<MemberTable & { halt(): void }> {
+  const life = `life-${node}-${tables}`;
+  tables += 1;
+  let cancel = (): void => {};
+  const { background } = simulatedClock;
+  const every: typeof background.every = (everyMs, callback) => {
+    cancel = isDead ? () => {} : background.every(everyMs, callback);
+    return cancel;
+  };
+  const table = new MemberTable({
+    nodes: store.nodes,
+    settings: store.settings,
+    own: { node, life, address: `http://${node}:1` },
+    version: '1.0.0',
+    secret: Buffer.from(secret),
+    clock: { ...simulatedClock, wall: () => Date.now(), background: { ...background, every } },
+    prober: {
+      ping: (member, report) => {
+        const result = pings.get(member.life) ?? 'answered';
+        if (result !== 'failed') report(result);
+      },
+      keep: () => {},
+    },
+    report: () => doing,
+    onNotice: (line) => notices.push(line),
+  });
+  await table.join();
+  return Object.assign(table, { halt: () => cancel() });
+}
+
+let tables = 0;
+
+async function pass(ms: number, stepMs = 500): Promise<void> {
+  for (let leftMs = ms; leftMs > 0; leftMs -= stepMs) {
+    mock.timers.tick(stepMs);
+    for (let left = 4; left > 0; left -= 1) await turn();
+  }
+}

@@ -1,0 +1,85 @@
+// Pings the other nodes, for the member table: whether each answers, and whether it refuses connections. Only a node with the key of the
+// deployment can answer a greeting, so the answer of another program at the address is none.
+
+import type { Clock } from '../../domain/clock.ts';
+import { codeOf } from '../../domain/errors.ts';
+import { ConnectionPool } from '../../transports/http/connection-pool.ts';
+import type { Member } from '../members.ts';
+import type { ChannelKeys } from './channel-keys.ts';
+import { peerConnector } from './peer-connector.ts';
+import { Ping } from './peer-ping.ts';
+import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
+import { TokenIssuer } from './peer-tokens.ts';
+
+/** Pings of one node that have no answer yet: further ones are not sent. */
+const MAX_PINGS = 4;
+
+export type PingResult = 'answered' | 'refused' | 'failed';
+
+export interface ProberOptions {
+  readonly keys: ChannelKeys;
+  readonly clock: Pick<Clock, 'now'>;
+  /** The life of this node. */
+  readonly life: () => string;
+}
+
+interface Target {
+  readonly pool: ConnectionPool;
+  readonly issuer: TokenIssuer;
+  readonly pings: Set<Ping>;
+}
+
+export class PeerProber {
+  readonly #options: ProberOptions;
+  /** By life. */
+  readonly #targets = new Map<string, Target>();
+
+  constructor(options: ProberOptions) {
+    this.#options = options;
+  }
+
+  /** Reports once, or never if the node does not answer. */
+  ping(member: Member, report: (result: PingResult) => void): void {
+    const { pool, issuer, pings } = this.#targetOf(member);
+    if (pings.size >= MAX_PINGS) return;
+    const { text, answered } = issuer.greeting();
+    const ping = new Ping(this.#options.clock.now(), (answer) => {
+      pings.delete(ping);
+      if (typeof answer === 'string') report(answered(answer) ? 'answered' : 'failed');
+      else report(REFUSALS.has(codeOf(answer) ?? '') ? 'refused' : 'failed');
+    });
+    pings.add(ping);
+    const { host } = new URL(member.address);
+    const head = `GET ${PEER_PATHS.greeting} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${text}\r\n\r\n`;
+    pool.dispatch({ text: head, answer: ping });
+  }
+
+  /** Forgets all lives but these; their idle connections end by themselves. */
+  keep(lives: ReadonlySet<string>): void {
+    for (const [life, target] of this.#targets) {
+      if (lives.has(life)) continue;
+      this.#targets.delete(life);
+      for (const ping of target.pings) ping.abort();
+    }
+  }
+
+  close(): void {
+    this.keep(new Set());
+  }
+
+  #targetOf(member: Member): Target {
+    const known = this.#targets.get(member.life);
+    if (known) return known;
+    const { keys, clock, life } = this.#options;
+    const target: Target = {
+      pool: new ConnectionPool(peerConnector(member.address, keys.transport), { maxConnections: MAX_PINGS }),
+      issuer: new TokenIssuer(keys.token, clock.now, life(), member.life),
+      pings: new Set(),
+    };
+    this.#targets.set(member.life, target);
+    return target;
+  }
+}
+
+/** The machine answers, and no process listens there, or it ended meanwhile. */
+const REFUSALS: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET']);

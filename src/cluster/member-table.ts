@@ -1,0 +1,368 @@
+// The members of the deployment from the table of lives: carries out the actions of the rules for this node, and knows the others. It sends
+// the heartbeats of this node, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
+
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import Type from 'typebox';
+import { Value } from 'typebox/value';
+import { type Clock, settlesWithin } from '../domain/clock.ts';
+import { OperatorError } from '../domain/errors.ts';
+import { jsonIn } from '../domain/json.ts';
+import { newLife } from '../domain/life.ts';
+import type { NodeView } from '../domain/nodes.ts';
+import type { NodeStore, SettingStore, StoredLife } from '../persistence/store.ts';
+import type { PeerProber } from './channel/peer-prober.ts';
+import type { Member, Members } from './members.ts';
+import {
+  type NodeAction,
+  type NodeEvent,
+  type NodeState,
+  newNode,
+  standings,
+  stepNode,
+} from './rules/node.ts';
+import type { LifeRow, Moment } from './rules/rows.ts';
+
+/** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
+const ANSWER_MS = 1_500;
+const TICK_MS = 500;
+/** Longest wait of a start for its row, in ms. */
+const JOIN_MS = 10_000;
+/** Longest wait of a stop, in ms: otherwise the row expires. */
+const STOP_MS = 2_000;
+/** Shortest time between two reads that a request causes, in ms. */
+const REFRESH_MS = 1_000;
+/** The row of an ended life is deleted after this time, in ms: sessions of that life are found by it. */
+const KEPT_ENDED_MS = 30 * 60_000;
+/** Version of the rows, and of the protocol between nodes. */
+const PROTOCOL = 1;
+const KEY_SETTING = 'cluster.key';
+
+const Profile = Type.Object({
+  protocol: Type.Integer(),
+  address: Type.String({ maxLength: 512 }),
+  version: Type.String({ maxLength: 64 }),
+  since: Type.String({ maxLength: 32 }),
+  follows_refusal: Type.Boolean(),
+  /** HMAC of the others, with life and id of the node: write access to the database alone redirects no requests. */
+  mac: Type.String({ maxLength: 64 }),
+});
+const Report = Type.Object({
+  sees: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 1_000 }),
+  is_draining: Type.Boolean(),
+  programs: Type.Integer(),
+  calls: Type.Integer(),
+});
+type Profile = Type.Static<typeof Profile>;
+type Report = Type.Static<typeof Report>;
+
+export interface MemberTableOptions {
+  readonly nodes: NodeStore;
+  readonly settings: SettingStore;
+  readonly own: Member;
+  readonly version: string;
+  /** The secret that all nodes share. */
+  readonly secret: Uint8Array;
+  readonly clock: Clock;
+  readonly prober: Pick<PeerProber, 'ping' | 'keep'>;
+  /** What this node does now. */
+  readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
+  /** Gets a line for the operator. */
+  readonly onNotice: (line: string) => void;
+}
+
+interface Known {
+  readonly stored: StoredLife;
+  readonly profile: Profile | undefined;
+  readonly report: Report | undefined;
+  /** Its row is signed with the key of this node. */
+  readonly isMember: boolean;
+}
+
+/** The view of a gateway whose database no other node reaches. */
+export function loneNode(
+  own: Pick<NodeView, 'id' | 'life' | 'version'>,
+  clock: Pick<Clock, 'wall'>,
+  report: MemberTableOptions['report'],
+): () => NodeView[] {
+  const since = new Date(clock.wall()).toISOString();
+  return () => [{ ...own, address: undefined, since, ...report(), state: 'live' }];
+}
+
+export class MemberTable implements Members {
+  readonly #options: MemberTableOptions;
+  readonly #key: Buffer;
+  readonly #since: string;
+  #state: NodeState;
+  /** By life, from the last read. */
+  #known: ReadonlyMap<string, Known> = new Map();
+  /** When this node first saw that a life had ended. */
+  readonly #endedAtMs = new Map<string, number>();
+  #reading: Promise<void> | undefined;
+  #readAtMs = Number.NEGATIVE_INFINITY;
+  #stopTicks = (): void => {};
+  #onJoined = (): void => {};
+  #isStopped = false;
+
+  constructor(options: MemberTableOptions) {
+    const { own, secret, clock } = options;
+    this.#options = options;
+    this.#key = Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: rows', 32));
+    this.#since = new Date(clock.wall()).toISOString();
+    this.#state = newNode(own.node, own.life, this.#now);
+  }
+
+  get life(): string {
+    return this.#state.own.life;
+  }
+
+  find(life: string): Member | undefined {
+    const known = this.#known.get(life);
+    if (known === undefined || !known.isMember || known.stored.end !== undefined) return undefined;
+    return { node: known.stored.node, life, address: known.profile?.address ?? '' };
+  }
+
+  async refresh(): Promise<void> {
+    if (this.#options.clock.now() - this.#readAtMs < REFRESH_MS) return;
+    await this.#read();
+  }
+
+  /** All lives that have a row, with the present one of this node first. */
+  list(): NodeView[] {
+    const { own, version, report, clock } = this.#options;
+    const standing = standings(this.#state, clock.now());
+    const others = [...this.#known.values()].flatMap((known): NodeView[] => {
+      const { stored, profile, report: reported, isMember } = known;
+      if (stored.life === this.life) return [];
+      const state = stored.end ? 'ended' : isMember ? (standing.get(stored.life) ?? 'live') : 'foreign';
+      return [
+        {
+          ...{ id: stored.node, life: stored.life, address: profile?.address },
+          ...{ version: profile?.version ?? '', since: profile?.since ?? '' },
+          ...{ programs: reported?.programs ?? 0, calls: reported?.calls ?? 0 },
+          ...{ isDraining: reported?.is_draining ?? false, state },
+        },
+      ];
+    });
+    const ownView: NodeView = {
+      ...{ id: own.node, life: this.life, address: own.address, version, since: this.#since },
+      ...report(),
+      state: 'live',
+    };
+    return [ownView, ...others];
+  }
+
+  /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
+  async join(): Promise<void> {
+    const { clock } = this.#options;
+    await this.#compareKeys();
+    const joined = new Promise<void>((resolve) => {
+      this.#onJoined = resolve;
+    });
+    await this.#read();
+    this.#handle({ type: 'tick' });
+    this.#stopTicks = clock.background.every(TICK_MS, () => this.#handle({ type: 'tick' }));
+    if (await settlesWithin(joined, JOIN_MS, clock)) return;
+    this.#stopTicks();
+    throw new OperatorError(`the row of this node could not be written within ${JOIN_MS / 1_000} s`);
+  }
+
+  /** Ends the own life: others claim its sessions at once. */
+  async close(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#stopTicks();
+    this.#isStopped = true;
+    const { nodes, clock } = this.#options;
+    await settlesWithin(nodes.end(this.life, undefined, { cause: 'stopped', frees: 'all' }), STOP_MS, clock);
+  }
+
+  get #now(): Moment {
+    const { clock } = this.#options;
+    return { atMs: clock.now(), wallMs: clock.wall() };
+  }
+
+  #handle(event: NodeEvent): void {
+    if (this.#isStopped) return;
+    const { state, actions } = stepNode(this.#state, event, this.#now);
+    this.#state = state;
+    for (const action of actions) this.#act(action);
+  }
+
+  #act(action: NodeAction): void {
+    const { nodes, clock, onNotice } = this.#options;
+    if (action.type === 'join') {
+      const { row, sent } = action;
+      this.#operate(nodes.insert(this.#storedOf(row)), () => {
+        this.#handle({ type: 'confirmed', life: row.life, sent });
+        this.#onJoined();
+      });
+    } else if (action.type === 'heartbeat') {
+      const { life, sees, sent } = action;
+      this.#operate(nodes.beat(life, this.#reportOf(sees)), (isBeaten) =>
+        this.#handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'missed', life }),
+      );
+    } else if (action.type === 'read') void this.#read();
+    else if (action.type === 'end') {
+      const { life, counter, end } = action;
+      this.#operate(nodes.end(life, counter, end), (isEnded) => {
+        void Promise.resolve(this.#reading).then(() => this.#read()); // not the one that is under way
+        if (!isEnded) this.#handle({ type: 'endMissed', life });
+        else if (end.frees === 'sessions' || end.cause === 'expired')
+          onNotice(`the node "${this.#known.get(life)?.stored.node}" is gone: ${REASONS[end.cause]}`);
+      });
+    } else if (action.type === 'ping') {
+      const { life, afterMs } = action;
+      if (afterMs === 0) this.#ping(life);
+      else clock.background.alarm(afterMs, () => this.#ping(life));
+    } else if (action.type === 'renew') this.#handle({ type: 'renewed', life: newLife() });
+    else if (action.type === 'dropSessions')
+      onNotice(
+        'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',
+      );
+    // The other actions are about programs that any node may run; there are none yet.
+  }
+
+  #ping(life: string): void {
+    const { clock, prober } = this.#options;
+    const member = this.find(life);
+    if (member === undefined || this.#isStopped) return;
+    const sentAtMs = clock.now();
+    prober.ping(member, (result) => {
+      if (result === 'answered') this.#handle({ type: 'answered', life, sentAtMs });
+      else if (result === 'refused') this.#handle({ type: 'refused', life });
+    });
+  }
+
+  /** Never rejects. One read at a time. */
+  #read(): Promise<void> {
+    this.#reading ??= this.#readNow().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #readNow(): Promise<void> {
+    const { nodes, clock, prober } = this.#options;
+    let rows: StoredLife[] | undefined;
+    const reading = nodes.list().then((read) => {
+      rows = read;
+    });
+    await settlesWithin(reading, ANSWER_MS, clock);
+    if (rows === undefined) return this.#handle({ type: 'failed' });
+    this.#readAtMs = clock.now();
+    this.#known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
+    const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
+    this.#handle({ type: 'read', rows: { programs: [], lives } });
+    prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
+    this.#reportFormer(lives);
+    this.#deleteOld();
+    if (this.#state.own.stage === 'joining') this.#handle({ type: 'tick' });
+  }
+
+  /**
+   * The claim of the node (ADR 47) belongs to this process: an earlier one has released it, is certainly gone, or has not changed its claim for
+   * 10 s. It runs no program that any node may run.
+   */
+  #reportFormer(lives: readonly LifeRow[]): void {
+    for (const { life, node, end } of lives)
+      if (node === this.#options.own.node && life !== this.life && end?.frees !== 'all')
+        this.#handle({ type: 'former', life, isCleared: true });
+  }
+
+  #deleteOld(): void {
+    const { nodes, clock } = this.#options;
+    const nowMs = clock.now();
+    const old: string[] = [];
+    for (const [life, { stored }] of this.#known) {
+      if (stored.end === undefined) continue;
+      const sinceMs = this.#endedAtMs.get(life) ?? nowMs;
+      this.#endedAtMs.set(life, sinceMs);
+      if (nowMs - sinceMs >= KEPT_ENDED_MS && stored.end.frees === 'all') old.push(life);
+    }
+    for (const life of this.#endedAtMs.keys()) if (!this.#known.has(life)) this.#endedAtMs.delete(life);
+    if (old.length > 0) this.#operate(nodes.delete(old), () => {});
+  }
+
+  #operate<Result>(operation: Promise<Result>, onAnswer: (result: Result) => void): void {
+    let isOver = false;
+    const fail = (): void => {
+      if (!isOver) this.#handle({ type: 'failed' });
+      isOver = true;
+    };
+    const cancel = this.#options.clock.background.alarm(ANSWER_MS, fail);
+    operation
+      .then((result) => {
+        if (!isOver) onAnswer(result);
+        isOver = true;
+      }, fail)
+      .finally(cancel);
+  }
+
+  /** Names a node whose secret is another one than that of the first node. */
+  async #compareKeys(): Promise<void> {
+    const { settings, secret, own, onNotice } = this.#options;
+    const id = Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: key id', 8)).toString('hex');
+    if (await settings.exchange(KEY_SETTING, undefined, id)) return;
+    if ((await settings.read(KEY_SETTING)) === id) return;
+    onNotice(
+      `the node "${own.node}" has another secret than the other nodes of its database, and is no member: set the same GATEWAY_SECRET_KEY`,
+    );
+  }
+
+  #storedOf({ life, node, counter, sees, followsRefusal }: LifeRow): StoredLife {
+    const { own, version } = this.#options;
+    const fields = {
+      ...{ protocol: PROTOCOL, address: own.address, version, since: this.#since },
+      follows_refusal: followsRefusal,
+    };
+    const profile: Profile = { ...fields, mac: this.#macOf(life, node, fields) };
+    return {
+      life,
+      node,
+      counter,
+      profile: JSON.stringify(profile),
+      state: this.#reportOf(sees),
+      end: undefined,
+    };
+  }
+
+  #reportOf(sees: readonly string[]): string {
+    const { programs, calls, isDraining } = this.#options.report();
+    const report: Report = { sees: [...sees], is_draining: isDraining, programs, calls };
+    return JSON.stringify(report);
+  }
+
+  #knownOf(stored: StoredLife): Known {
+    const profile = jsonIn(stored.profile);
+    const report = jsonIn(stored.state);
+    const read = Value.Check(Profile, profile) ? profile : undefined;
+    const isMember =
+      read !== undefined &&
+      read.protocol === PROTOCOL &&
+      isSame(read.mac, this.#macOf(stored.life, stored.node, read));
+    return { stored, profile: read, report: Value.Check(Report, report) ? report : undefined, isMember };
+  }
+
+  #macOf(life: string, node: string, profile: Omit<Profile, 'mac'>): string {
+    const { protocol, address, version, since, follows_refusal: follows } = profile;
+    const text = JSON.stringify([life, node, protocol, address, version, since, follows]);
+    return createHmac('sha256', this.#key).update(text).digest('base64url');
+  }
+}
+
+const REASONS = {
+  refused: 'its address refuses connections',
+  expired: 'it sent no heartbeat for 10 s',
+  restarted: 'it was started again',
+  stopped: 'it stopped',
+} as const;
+
+function rowOf({ stored, profile, report }: Known): LifeRow {
+  const { life, node, counter, end } = stored;
+  const { sees = [], is_draining: isDraining = false } = report ?? {};
+  return { life, node, counter, sees, isDraining, followsRefusal: profile?.follows_refusal ?? false, end };
+}
+
+function isSame(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
