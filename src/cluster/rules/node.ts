@@ -23,7 +23,6 @@ import {
   confirmLife,
   endLife,
   failDatabase,
-  HEARTBEAT_MS,
   hasLease,
   hearWord,
   KEPT_MS,
@@ -52,6 +51,8 @@ import {
 } from './program-leases.ts';
 import type { LifeRow, Moment, SharedRows } from './rows.ts';
 
+/** Interval of reads, in ms: well below the longest gap of a watch, because ticks and answers are late on a busy machine. */
+const READ_MS = 2_000;
 /** Interval of pings to each member, in ms. */
 const PING_MS = 1_000;
 /** A gap between two ticks, in ms, after which this node slept. */
@@ -229,7 +230,7 @@ function tick(before: NodeState, now: Moment): NodeStep {
   let { state } = lived;
   const actions = [...lived.actions];
   if (state.own.stage === 'stopped') return { state, actions };
-  if (now.atMs - state.own.readAtMs >= HEARTBEAT_MS) {
+  if (now.atMs - state.own.readAtMs >= READ_MS) {
     state = { ...state, own: { ...state.own, readAtMs: now.atMs } };
     actions.push({ type: 'read' });
   }
@@ -280,8 +281,9 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeStep {
   }
   for (const [program, lease] of before.programs) {
     if (programs.has(program) || isIdle(lease.phase)) continue;
-    programs.set(program, killed(lease)); // it is not registered any more
-    actions.push({ type: 'killProgram', program });
+    programs.set(program, killed(lease));
+    // It is not registered any more.
+    if (lease.phase !== 'killing') actions.push({ type: 'killProgram', program });
   }
   return { state: { ...next, programs }, actions };
 }

@@ -3,8 +3,8 @@
 
 import type { LifeRow, Moment } from './rows.ts';
 
-/** Interval of heartbeats and of reads, in ms. */
-export const HEARTBEAT_MS = 3_000;
+/** Interval of heartbeats, in ms. */
+const HEARTBEAT_MS = 3_000;
 /** A lease ends this long after the sending of the last confirmed heartbeat, in ms: before the row may expire (EXPIRY_MS). */
 const LEASE_MS = 7_000;
 /** Interval of questions to the others while the database is away, in ms. */
