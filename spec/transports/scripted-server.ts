@@ -18,11 +18,14 @@ export type Answer = (response: ServerResponse, asked: Asked) => unknown;
 /** Answers by method; `GET` and `DELETE` are methods, too. `otherwise`: to requests of any other. */
 export type Answers = Readonly<Record<string, Answer>>;
 
-/** By default notifications are accepted, GET and DELETE refused with 405, other methods unknown. `asked` records all but GET. */
-export function serving(answers: Answers, asked: string[] = []): RequestListener {
+/**
+ * By default notifications are accepted, GET and DELETE refused with 405, other methods unknown. `asked` records all but GET. `read`:
+ * reads the message of a POST; default: all of it.
+ */
+export function serving(answers: Answers, asked: string[] = [], read = messageOf): RequestListener {
   return async (request, response) => {
     const { method: verb } = request;
-    const message = verb === 'POST' ? await messageOf(request) : { method: verb };
+    const message = verb === 'POST' ? await read(request) : { method: verb };
     const method = String(message.method);
     if (verb !== 'GET') asked.push(method);
     const { otherwise = refused() } = answers;

@@ -1,7 +1,10 @@
 // Shared by the attacks: a backend whose tools write their answers themselves, and figures of what callers saw.
 
 import { readFileSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
+import type { JsonObject } from '../../../src/domain/json.ts';
 import { caller, callTool, field, repeatRequests } from '../../helpers/caller.ts';
 import type { McpHarness } from '../../helpers/mcp-program.ts';
 import { type RawServer, startRawServer } from '../../transports/raw-server.ts';
@@ -34,8 +37,25 @@ export function startToolServer(
     ping: result({}),
     'tools/list': list,
   };
-  return startRawServer(serving({ ...answers, 'tools/call': call }));
+  return startRawServer(serving({ ...answers, 'tools/call': call }, [], messageWithoutArguments));
 }
+
+/**
+ * The JSON-RPC message of a request; of a long one without its arguments: the backend shares its thread with the other caller, and
+ * would not answer it while it parses 280,000 keys of the attacker.
+ */
+async function messageWithoutArguments(request: IncomingMessage): Promise<JsonObject> {
+  const body = await text(request);
+  if (body.length < LONG_CHARACTERS) return body === '' ? {} : JSON.parse(body);
+  const edges = `${body.slice(0, EDGE_CHARACTERS)} ${body.slice(-EDGE_CHARACTERS)}`;
+  const [, id] = /"id":("[^"]*"|\d+)/.exec(edges) ?? [];
+  const [, method = ''] = /"method":"([^"]+)"/.exec(edges) ?? [];
+  const [, name = ''] = /"name":"([^"]+)"/.exec(edges) ?? [];
+  return { ...(id === undefined ? {} : { id: JSON.parse(id) }), method, params: { name } };
+}
+
+const LONG_CHARACTERS = 100_000;
+const EDGE_CHARACTERS = 500;
 
 /** Answers a call without content. */
 export const nothing = result({ content: [] });
