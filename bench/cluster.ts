@@ -3,7 +3,7 @@
 // figure, and pass or miss; exits 1 when a bar is missed. docs/explanation/cluster.md explains the figures.
 //   --seed N   other times and another mix (default 1)   --only FAULT,...   --seconds N   of each fault (default 40)
 //   --kind legacy, sse, asked, modern or plain: only these clients
-//   --quick   the faults of .ci/run, for 10 s each   --json   figures only
+//   --quick   the faults whose bars hold, for 10 s each, as in .ci/run   --json   figures only
 
 import { parseArgs } from 'node:util';
 import { CallingClient } from './cluster/clients.ts';

@@ -89,7 +89,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['far'],
     clients: [STEADY.legacy, STEADY.modern].map((group) => ({ ...group, pauseMs: 5 })),
     bars: {},
-    isQuick: false,
+    isQuick: true,
     disturb: async ({ seconds }) => {
       await delay(seconds * 1_000);
       return [];
