@@ -105,6 +105,22 @@ onPostgresql('a client of one node gets tools/list_changed for a registration at
   await isServed(b, '/mcp/late', options);
 });
 
+onPostgresql(
+  'a session of one node is served at the other, and a call that waits goes on there',
+  async () => {
+    const { headers, sessionId } = await LegacyClient.open(a.wire, '/mcp/legacy', options);
+    const body = requestText(1, 'tools/list');
+    // The other node reads the rows of the members again for an id that it does not know.
+    const listed = await b.wire.exchange('/mcp/legacy', { headers, body });
+    assert.equal([listed.status, listed.messages.length], [200, 1], sessionId);
+    assert.is((await b.wire.exchange('/mcp/legacy', { method: 'DELETE', headers })).status, 200);
+    assert.is((await a.wire.exchange('/mcp/legacy', { headers, body })).status, 404);
+    const asked = await askOnce(a, '/mcp/legacy', options, 'tools/call', ASKED);
+    const done = await askOnce(b, '/mcp/legacy', options, 'tools/call', retryOf(ASKED, asked, accepted));
+    assert.match(textOf(done), 'ada');
+  },
+);
+
 onPostgresql('clients lose what a killed node held open, and continue at the other node', async () => {
   const doomed = await startNode(database);
   try {
