@@ -145,6 +145,26 @@ test('a client waits for 250 ms at most, and what failed is written again after 
   assert.is(keeper.counts.late, 1);
 });
 
+test('what changed after a row was written, but not confirmed, is written with the next attempt', async () => {
+  const [session, other] = [new Session('s'), new Session('other')];
+  const [kept, keptOther] = [keeper.keep(session), keeper.keep(other)];
+  await keptOther.save();
+  other.value = { ...other.value, logLevel: 'info' };
+  keptOther.changed();
+  before = async () => {
+    if (operations.at(-1)?.startsWith('update')) throw databaseUnavailable(new Error('away'));
+  };
+  void kept.save();
+  await pass(5);
+  assert.equal([operations.slice(1), await storedOf(session)], [['insert 1', 'update 1'], NEW]);
+  before = async () => {};
+  const marked = kept.mark();
+  await pass(1_000);
+  await marked;
+  await pass(5);
+  assert.equal(await storedOf(session), { ...NEW, unsafe: 'yes' });
+});
+
 test('a session that ends while its row is written leaves no row', async () => {
   const session = new Session('s');
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -210,8 +210,8 @@ export class KeptSession {
   readonly #session: KeepableSession;
   /** The value of the row; undefined without one. */
   #stored: AnySessionValue | undefined;
-  /** An attempt to insert the row may have succeeded. */
-  #mayExist = false;
+  /** The value of the first attempt to insert the row; undefined when there is certainly no row. */
+  #inserted: AnySessionValue | undefined;
   /** The mark `unsafe`: asked for, then written or given up. */
   #mark: 'no' | 'asked' | 'done' = 'no';
   #marking: Promise<void> | undefined;
@@ -225,7 +225,7 @@ export class KeptSession {
     this.#session = session;
     if (!isStored) return;
     this.#stored = session.value;
-    this.#mayExist = true;
+    this.#inserted = session.value;
     if (isMarked(session.value)) this.#mark = 'done';
   }
 
@@ -288,24 +288,26 @@ export class KeptSession {
 
   next(): SessionWrite {
     const { value } = this.#session;
-    if (this.#isOver) return { isDeleted: this.#mayExist, written: undefined };
+    if (this.#isOver) return { isDeleted: this.#inserted !== undefined, written: undefined };
     if (!this.#isDifferent) return { written: this.#stored };
     const written = writtenOf(value, this.#mark !== 'no');
     const text = textOf(written);
     if (text === undefined) {
       this.#keeper.counts.dropped += 1;
       this.#skipped = value;
-      return { isDeleted: this.#mayExist, written: undefined };
+      return { isDeleted: this.#inserted !== undefined, written: undefined };
     }
-    const isStored = this.#stored !== undefined;
-    this.#mayExist = true;
-    return isStored ? { update: text, written } : { insert: text, written };
+    if (this.#stored !== undefined) return { update: text, written };
+    // If an earlier attempt was carried out, the row keeps the value of that one, until the next write.
+    this.#inserted ??= written;
+    return { insert: text, written: this.#inserted };
   }
 
   wrote(value: AnySessionValue | undefined): void {
     this.#stored = value;
-    if (this.#isOver && value !== undefined) this.#keeper.add(this, this.isAwaited);
-    else if (!this.#isDifferent || value === undefined) this.settle();
+    if (value === undefined) this.#inserted = undefined;
+    if (value !== undefined && this.#isDifferent) this.#keeper.add(this, this.isAwaited);
+    else this.settle();
   }
 
   settle(): void {
@@ -316,7 +318,7 @@ export class KeptSession {
   takenOver(): void {
     this.#isOver = true;
     this.#stored = undefined;
-    this.#mayExist = false;
+    this.#inserted = undefined;
     this.settle();
     this.#session.takenOver();
   }
@@ -324,7 +326,7 @@ export class KeptSession {
   // -----------------------------------------------------------------------------------------------------------------
 
   get #isDifferent(): boolean {
-    if (this.#isOver) return this.#mayExist;
+    if (this.#isOver) return this.#inserted !== undefined;
     const stored = this.#stored;
     if (stored === undefined) return this.#session.value !== this.#skipped;
     if (this.#mark !== 'no' && this.#session.value.kind === 'template' && !isMarked(stored)) return true;
