@@ -1,6 +1,7 @@
 // Sessions of clients continue in the next life of their node. A life ends here as with `kill -9`: the gateway of the next one opens
 // the store while the one before still runs, and that one is not asked any more.
 
+import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
@@ -259,6 +260,17 @@ test('another principal, another path and unknown ids get 404, and take nothing 
   assert.is((await post(next, session, READ)).status, 200);
 });
 
+test('a request of its owner at another path leaves a session as it is', async () => {
+  const first = await start();
+  await registered(first);
+  await first.register('u', { id: 'b', endpoint: server.url }, { waitMs: 20_000 });
+  const session = await openSession(first, 't', ADA);
+  const next = await start();
+  const elsewhere = { template: 'u', headers: session, message: READ, principal: ADA };
+  assert.is((await postTo(next, elsewhere)).status, 404);
+  assert.is((await post(next, session, READ)).status, 200);
+});
+
 test('a session with a deleted template is over, and its row is deleted', async () => {
   const first = await start();
   await registered(first);
@@ -293,6 +305,25 @@ test('a stop keeps the rows of sessions that can be continued, and deletes the o
   assert.is((await post(next, unsafe, READ)).status, 404);
   assert.equal(operations, ['read']);
   assert.is((await post(next, kept, READ)).status, 200);
+});
+
+test('a session that its client deletes while the gateway stops is over in the next life', async () => {
+  const first = await start();
+  await registered(first, { session_failover: 'always' });
+  const session = await openSession(first, 't', ADA);
+  server.failNext('never', { method: 'tools/call' });
+  const underWay = begin(first, 'POST', {
+    ...{ template: 't', headers: session, principal: ADA },
+    message: call('echo'),
+  });
+  await becomes(() => server.count('tools/call'), 1);
+  const closed = first.close({ graceMs: 20_000 });
+  const unknown = { 'mcp-session-id': `${'x'.repeat(51)}` };
+  while ((await post(first, unknown, READ)).status !== 503) await turn();
+  const { status } = await send(first, 'DELETE', { template: 't', headers: session, principal: ADA });
+  assert.is(status, 200);
+  await Promise.all([closed, underWay.handled]);
+  assert.is((await post(await start(), session, READ)).status, 404);
 });
 
 test('sessions that are not continued within the idle time are deleted', async () => {

@@ -12,6 +12,8 @@ import { compileShape } from './validation.ts';
 
 /** Version of the fields below. A change that an earlier release cannot read increases it. */
 export const SESSION_VERSION = 1;
+/** The reason of an end after which no other life continues the session, also while the gateway stops. */
+export const ENDED_BY_CLIENT = 'its client ended it';
 /** Most bytes of a written session. */
 export const MAX_SESSION_BYTES = 16 * 1024;
 

@@ -147,7 +147,8 @@ export interface McpSession {
   readonly recovered?: AnySessionValue | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
-  close(): Promise<void>;
+  /** `reason`: a clause; with ENDED_BY_CLIENT of domain/session-value.ts no other life continues the session. */
+  close(reason?: string): Promise<void>;
 }
 
 /** The table of all legacy sessions of one gateway (actors/client-sessions): bounds, expires and ends them (ADR 70). */

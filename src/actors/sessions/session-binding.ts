@@ -10,7 +10,7 @@ import type { Ending } from '../../domain/events.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
-import type { SessionValue } from '../../domain/session-value.ts';
+import { ENDED_BY_CLIENT, type SessionValue } from '../../domain/session-value.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
@@ -425,7 +425,9 @@ export class SessionBinding implements SessionHost, KeepableSession {
     this.#rest();
     const { endReason: reason = '' } = this.value;
     this.#refuse(failure, () => sessionLost(reason));
-    this.#row?.end(this.#table.isClosing && outlivesNode(this.value, this.group));
+    const isLeft =
+      this.#table.isClosing && reason !== ENDED_BY_CLIENT && outlivesNode(this.value, this.group);
+    this.#row?.end(isLeft);
     this.#owner.ended({ reason, isLost });
     this.#clientState?.forget();
     void this.binding?.close();

@@ -81,9 +81,13 @@ export class SessionRecovery {
       this.forget(id);
       return;
     }
-    const restore = value.ownerId === ownerId ? await this.#prepared(id, row, value, prepare) : undefined;
-    if (restore === undefined) this.#missing.set(`${id} ${ownerId}`, true);
-    else if (row.life === life || (await this.#claims.add(row))) {
+    if (value.ownerId !== ownerId) {
+      this.#missing.set(`${id} ${ownerId}`, true);
+      return;
+    }
+    const restore = await this.#prepared(id, row, value, prepare);
+    if (restore === undefined) return; // it is over, or belongs to another path
+    if (row.life === life || (await this.#claims.add(row))) {
       restore();
       this.#keeper.counts.recovered += 1;
     }

@@ -33,7 +33,12 @@ import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
-import { type AggregateSessionValue, greetedOf, SESSION_VERSION } from '../../domain/session-value.ts';
+import {
+  type AggregateSessionValue,
+  ENDED_BY_CLIENT,
+  greetedOf,
+  SESSION_VERSION,
+} from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
@@ -244,7 +249,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#change({ ...this.#value, endReason: reason });
-    this.#row?.end(this.#deps.sessions.isClosing);
+    this.#row?.end(this.#deps.sessions.isClosing && reason !== ENDED_BY_CLIENT);
     this.ended$.next(reason);
     this.ended$.complete();
     this.#opened.complete();

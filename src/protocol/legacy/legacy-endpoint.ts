@@ -9,6 +9,7 @@ import { hasCode, perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, type JsonRpcId, METHOD_NOT_FOUND, RPC, readId } from '../../domain/jsonrpc.ts';
 import { isOfOtherEra } from '../../domain/mcp.ts';
+import { ENDED_BY_CLIENT } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import {
   badReferenceIn,
@@ -153,14 +154,14 @@ export class LegacyEndpoint {
   }
 
   #delete(session: McpSession, reply: McpReply): void | Promise<void> {
-    this.end(session);
+    this.end(session, ENDED_BY_CLIENT);
     const stored = session.keep?.();
     if (stored !== undefined) return stored.then(() => reply.empty(200));
     reply.empty(200);
   }
 
-  end(session: McpSession): void {
-    session.close().catch(this.#deps.onFault);
+  end(session: McpSession, reason?: string): void {
+    session.close(reason).catch(this.#deps.onFault);
     this.#end(session.id, perhapsDelivered(sessionNotFound()));
   }
 
