@@ -11,7 +11,7 @@ const NodeRecord = Type.Object({
   /** One start of the node. */
   life: text('kX3v_0aB'),
   /** For the other nodes; null when there are none. */
-  address: nullableText('https://10.0.0.7:40123'),
+  address: nullableText('http://127.0.0.1:40123'),
   version: text('0.1.0'),
   since: Time,
   programs: integer(12),
