@@ -98,7 +98,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
 interface Addresses {
   readonly listen: { readonly host: string | undefined; readonly port: number };
   readonly advertise: { readonly host: string; readonly port: number | undefined };
-  /** False on loopback. */
+  /** False when both are loopback. */
   readonly isSecure: boolean;
 }
 
@@ -111,11 +111,11 @@ async function addressesOf(
   const listening = partsOf(listen ?? '0');
   // An address that was set may be that of a proxy, and a name may be any of the addresses of this machine.
   const usual = advertise === undefined ? advertised.host : undefined;
-  const host = isLoopback(advertised.host) ? advertised.host : usual;
+  const host = listening.host || (isLoopback(advertised.host) ? advertised.host : usual);
   return {
-    listen: { host: listening.host === '' ? host : listening.host, port: listening.port ?? 0 },
+    listen: { host, port: listening.port ?? 0 },
     advertise: advertised,
-    isSecure: !isLoopback(advertised.host),
+    isSecure: !(isLoopback(advertised.host) && isLoopback(host ?? '')),
   };
 }
 
