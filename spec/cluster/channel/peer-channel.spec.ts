@@ -231,7 +231,7 @@ test('every request without a valid token is refused with 401, and reported', as
     ['token of an unknown sender', `Peer-Token: ${issued('DDDDDDDD', B)}\r\n`],
   ];
   for (const [reason, headers] of cases) {
-    const raw = `POST /mcp/demo HTTP/1.1\r\nHost: x\r\n${headers}Content-Length: 2\r\n\r\n{}`;
+    const raw = `POST /mcp/demo?sessionId=secret HTTP/1.1\r\nHost: x\r\n${headers}Content-Length: 2\r\n\r\n{}`;
     const answer = await sendRaw(b.listener.port, raw);
     assert.match(answer, /^HTTP\/1\.1 401 /, reason);
     assert.match(answer, reason);

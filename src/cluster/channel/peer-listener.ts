@@ -108,7 +108,8 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
     response: ServerResponse,
     reason: PeerRefusal['reason'],
   ): void => {
-    const { method = '', url: path = '' } = request;
+    const { method = '', url = '' } = request;
+    const [path = ''] = url.split('?', 1); // the query may name a session
     onRefused({ reason, method, path, address: request.socket.remoteAddress });
     answer(response, reason === 'loop' ? 421 : 401, reason);
   };
