@@ -10,7 +10,7 @@ import { LruMap } from '../../domain/lru-map.ts';
 const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */
 const LEAST_LEFT_MS = 10_000;
-/** Tokens that a receiver remembers, each with some 500 bytes. */
+/** Tokens that a receiver remembers, most with some 500 bytes. It forgets all of them once in TOKEN_MS: a token may name 1,000 templates. */
 const REMEMBERED = 4_096;
 
 /** Why a request is refused; the audit log has it. */
@@ -36,6 +36,8 @@ export class TokenVerifier {
   readonly #life: () => string;
   readonly #isMember: (life: string) => boolean;
   readonly #verified = new LruMap<Claims>(REMEMBERED);
+  /** When it began to remember. */
+  #sinceMs = Number.NEGATIVE_INFINITY;
 
   /** `life`: of this node, now. `isMember`: whether a life is that of a member. */
   constructor(key: Buffer, now: () => number, life: () => string, isMember: (life: string) => boolean) {
@@ -69,8 +71,17 @@ export class TokenVerifier {
     const [, payload = '', signature = ''] = TOKEN.exec(token) ?? [];
     if (payload === '' || !isSame(signature, signatureOf(this.#key, `token ${payload}`))) return undefined;
     const claims = claimsIn(Buffer.from(payload, 'base64url').toString());
-    if (claims !== undefined) this.#verified.set(token, claims);
+    if (claims !== undefined) this.#remember(token, claims);
     return claims;
+  }
+
+  #remember(token: string, claims: Claims): void {
+    const nowMs = this.#now();
+    if (nowMs - this.#sinceMs > TOKEN_MS) {
+      this.#verified.clear();
+      this.#sinceMs = nowMs;
+    }
+    this.#verified.set(token, claims);
   }
 }
 
