@@ -103,7 +103,8 @@ test('emits all events from the start on', async () => {
   await first.close();
   const { received, options } = listening();
   await start({}, options, env);
-  assert.equal(received.slice(0, 2), ['instance.starting', 'gateway.started']);
+  assert.is(received[0], 'instance.starting');
+  assert.ok(received.includes('gateway.started')); // a probe may be answered before it
 });
 
 test('does not start with a registry file that cannot be read', async () => {
