@@ -188,6 +188,32 @@ test('a stream of before ends with an error for its request, and an answer to a 
   assert.is(answered.status, 202);
 });
 
+test('a stream of before ends with an error for its request, also when its session is over', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  await post(first, session, UNSAFE);
+  const posted = begin(first, 'POST', {
+    ...{ template: 't', headers: session, principal: ADA },
+    message: { id: 'call-7', ...call('log') },
+  });
+  await becomes(() => (posted.reply.opened?.events.length ?? 0) > 0, true);
+  const lastEventId = posted.reply.opened?.events[0]?.id ?? '';
+  const get = (gateway: Gateway, id: string | undefined) => {
+    const headers = id === undefined ? session : { ...session, 'last-event-id': id };
+    return send(gateway, 'GET', { template: 't', headers, principal: ADA });
+  };
+  const next = await start();
+  for (let n = 0; n < 2; n += 1) {
+    const resumed = await get(next, lastEventId);
+    const { id, error } = resumed.message;
+    assert.equal([resumed.status, id, Object(error).data.delivered], [200, 'call-7', 'unknown']);
+  }
+  for (const other of [undefined, 'abc.1']) assert.is((await get(next, other)).status, 404, other);
+  await send(first, 'DELETE', { template: 't', headers: session, principal: ADA });
+  assert.is((await get(first, lastEventId)).status, 404, 'a session of the present life');
+});
+
 test('the stream for messages continues from now, first with what the client may have missed', async () => {
   const everything = await startEverything({ era: 'legacy' });
   try {

@@ -4,6 +4,7 @@ import { mock } from 'node:test';
 import type { ClientProfile } from '../../../src/domain/client.ts';
 import { spreadClock } from '../../../src/domain/clock.ts';
 import type { JsonRpcId } from '../../../src/domain/jsonrpc.ts';
+import { newSessionId } from '../../../src/domain/life.ts';
 import type { McpRequest } from '../../../src/protocol/endpoint-types.ts';
 import { LegacyEndpoint } from '../../../src/protocol/legacy/legacy-endpoint.ts';
 import { RpcFailure } from '../../../src/protocol/rpc.ts';
@@ -34,7 +35,7 @@ export function legacyHarness(
 ) {
   const scheduler = untimedScheduler(perTurn);
   const endpoint = new LegacyEndpoint({
-    ...{ onFault, scheduler, tasks: new TaskLog() },
+    ...{ onFault, scheduler, tasks: new TaskLog(), newSessionId: () => newSessionId('life-1--') },
     clock: { ...spreadClock(scheduler), now: () => harness.now() },
   });
   const backends = new SessionBackends();

@@ -7,14 +7,13 @@ import { CallMap } from '../../domain/call-map.ts';
 import { acceptsServerRequests, type ServerMessage, type ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { backendUnavailable, queueFull } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
 import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { type JsonRpcId, numberMeant, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
-import { invalidRequest, notificationMessage, refused, rpcFailureOf } from '../rpc.ts';
+import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
 import { failed, LegacyCall, type LegacyCallDeps, LegacyQuestions } from './legacy-call.ts';
 import { isListenerKey, LegacyListener, missedBy } from './legacy-listener.ts';
 import { LegacyPost } from './legacy-post.ts';
@@ -112,7 +111,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
       const stream = this.#streams?.get(position.key);
       if (stream !== undefined) stream.resume(reply, position.number);
       else if (position.request !== undefined && this.#session.recovered !== undefined)
-        reply.event(rpcFailureOf(lostWithGateway(), position.request).body);
+        reply.event(lostWithGateway(position.request));
       else throw refused(400, 'The stream of this event is no longer stored');
     } else {
       this.#listenerOf().open(reply, position);
@@ -270,7 +269,8 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
   }
 }
 
-/** The error of a call that was under way in an earlier life of the gateway. */
-function lostWithGateway(): GatewayError {
-  return backendUnavailable('the gateway was started again during the call', { delivered: 'unknown' });
+/** The answer to a request that was under way in an earlier life of the gateway. */
+export function lostWithGateway(request: JsonRpcId): RpcFailure['body'] {
+  const error = backendUnavailable('the gateway was started again during the call', { delivered: 'unknown' });
+  return rpcFailureOf(error, request).body;
 }

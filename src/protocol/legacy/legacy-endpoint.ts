@@ -8,6 +8,7 @@ import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
 import { hasCode, perhapsDelivered } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, type JsonRpcId, METHOD_NOT_FOUND, RPC, readId } from '../../domain/jsonrpc.ts';
+import { lifeOf } from '../../domain/life.ts';
 import { isOfOtherEra } from '../../domain/mcp.ts';
 import { ENDED_BY_CLIENT } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
@@ -46,10 +47,10 @@ import {
   rpcFailureOf,
 } from '../rpc.ts';
 import { isTaskMethod, type TaskLog } from '../task-log.ts';
-import { type ConversationDeps, LegacyConversation } from './legacy-conversation.ts';
+import { type ConversationDeps, LegacyConversation, lostWithGateway } from './legacy-conversation.ts';
 import type { LegacyPost } from './legacy-post.ts';
 import { revisionOf, sessionOf, versionOf, versionToOpen } from './legacy-request.ts';
-import { EventBudget } from './legacy-stream.ts';
+import { EventBudget, positionOf } from './legacy-stream.ts';
 import { exchangeWithTasks } from './legacy-tasks.ts';
 
 const SWEEP_MS = 10_000;
@@ -64,7 +65,7 @@ interface SessionPost {
   readonly backends: Backends;
 }
 
-interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes'> {
+interface LegacyOptions extends CommonOptions, Pick<EndpointOptions, 'bufferedBytes' | 'newSessionId'> {
   readonly tasks: TaskLog;
 }
 
@@ -75,6 +76,7 @@ export class LegacyEndpoint {
   readonly #deps: ConversationDeps;
   readonly #scheduler: TaskScheduler;
   readonly #tasks: TaskLog;
+  readonly #newSessionId: () => string;
   /** Clients see the numbers in ids of events and of questions. */
   readonly #opaque = new OpaqueNumbers();
   #lastNumber = 0;
@@ -82,7 +84,8 @@ export class LegacyEndpoint {
   #stopSweeping: (() => void) | undefined;
   #isSweeping = false;
 
-  constructor({ onFault, scheduler, tasks, bufferedBytes, clock }: LegacyOptions) {
+  constructor({ onFault, scheduler, tasks, bufferedBytes, newSessionId, clock }: LegacyOptions) {
+    this.#newSessionId = newSessionId;
     this.#scheduler = scheduler;
     this.#tasks = tasks;
     this.#deps = {
@@ -124,10 +127,26 @@ export class LegacyEndpoint {
   /** Opens or resumes a stream. A new one waits for the stream of the backend, at most OPENING_MS, to miss no message. */
   get(request: McpRequest, reply: McpReply, backends: Backends): void | Promise<void> {
     checkGetTypes(request.headers);
-    const session = sessionOf(request, backends);
-    if (session instanceof Promise)
-      return session.then((recovered) => this.#openStream(recovered, request, reply, backends));
-    return this.#openStream(session, request, reply, backends);
+    const open = (session: McpSession) => this.#openStream(session, request, reply, backends);
+    const lost = (thrown: unknown) => this.#answerOfEarlierLife(request, reply, thrown);
+    try {
+      const session = sessionOf(request, backends);
+      return session instanceof Promise ? session.then(open, lost) : open(session);
+    } catch (thrown) {
+      lost(thrown);
+    }
+  }
+
+  /**
+   * The session of an earlier life is over. A client that resumes the stream of a call gets an error for the call, not the 404 of its
+   * other requests: after a 404 the SDK waits for the answer until its own timeout.
+   */
+  #answerOfEarlierLife({ headers }: McpRequest, reply: McpReply, thrown: unknown): void {
+    const life = lifeOf(headerOf(headers, 'mcp-session-id') ?? '');
+    const lastCall = positionOf(headerOf(headers, 'last-event-id') ?? '')?.request;
+    const isOfEarlierLife = life !== undefined && life !== lifeOf(this.#newSessionId());
+    if (!isOfEarlierLife || lastCall === undefined || rpcFailureOf(thrown).status !== 404) throw thrown;
+    reply.event(lostWithGateway(lastCall));
   }
 
   #openStream(
