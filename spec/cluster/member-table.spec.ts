@@ -186,6 +186,7 @@ async function joined(
     secret: Buffer.from(secret),
     clock: { ...simulatedClock, wall: () => Date.now(), background: { ...background, every } },
     prober: {
+      askThird: () => {},
       ping: (member, report) => {
         const result = pings.get(member.life) ?? 'answered';
         if (result !== 'failed') report(result);

@@ -9,7 +9,7 @@ import { OperatorError } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
 import { newLife } from '../domain/life.ts';
 import type { NodeView } from '../domain/nodes.ts';
-import type { NodeStore, SettingStore, StoredLife } from '../persistence/store.ts';
+import type { NodeStore, SettingStore, StoredLife, StoredSession } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
 import type { Member, Members } from './members.ts';
 import {
@@ -21,6 +21,7 @@ import {
   stepNode,
 } from './rules/node.ts';
 import type { LifeRow, Moment } from './rules/rows.ts';
+import { decideSession, type SessionDecision } from './rules/session-claims.ts';
 
 /** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
 const ANSWER_MS = 1_500;
@@ -63,7 +64,7 @@ export interface MemberTableOptions {
   /** The secret that all nodes share. */
   readonly secret: Uint8Array;
   readonly clock: Clock;
-  readonly prober: Pick<PeerProber, 'ping' | 'keep'>;
+  readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'keep'>;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
   /** Gets a line for the operator. */
@@ -101,6 +102,7 @@ export class MemberTable implements Members {
   #readAtMs = Number.NEGATIVE_INFINITY;
   #stopTicks = (): void => {};
   #onJoined = (): void => {};
+  #onChanged = (): void => {};
   #isStopped = false;
 
   constructor(options: MemberTableOptions) {
@@ -115,15 +117,56 @@ export class MemberTable implements Members {
     return this.#state.own.life;
   }
 
+  /** Who continues a stored session. */
+  async decideOwner({ key, node, life, generation }: StoredSession): Promise<SessionDecision> {
+    if (!this.#known.has(life) && life !== this.life) await this.#readAgain();
+    // Earlier lives of this node are over: the claim of the node (ADR 47) belongs to this process.
+    const isFormer = (known: Known | undefined) => known === undefined && node === this.#options.own.node;
+    const read = { session: key, life: isFormer(this.#known.get(life)) ? undefined : life, generation };
+    return decideSession(
+      { ...read, isUnsafe: false },
+      {
+        life: this.life,
+        lifeOf: (other) => {
+          const known = this.#known.get(other);
+          return known?.isMember === true ? rowOf(known) : undefined;
+        },
+        mayMove: () => true, // its template decides, see prepareRestore
+      },
+    );
+  }
+
+  suspect(life: string): void {
+    this.#ping(life);
+  }
+
+  onChanged(listener: () => void): void {
+    this.#onChanged = listener;
+  }
+
   find(life: string): Member | undefined {
     const known = this.#known.get(life);
     if (known === undefined || !known.isMember || known.stored.end !== undefined) return undefined;
     return { node: known.stored.node, life, address: known.profile?.address ?? '' };
   }
 
-  async refresh(): Promise<void> {
-    if (this.#options.clock.now() - this.#readAtMs < REFRESH_MS) return;
-    await this.#read();
+  async refresh(isNeeded = false): Promise<void> {
+    if (isNeeded) await this.#readAgain();
+    else if (this.#options.clock.now() - this.#readAtMs >= REFRESH_MS) await this.#read();
+  }
+
+  async isRefused(life: string): Promise<boolean> {
+    const { clock, prober } = this.#options;
+    const member = this.find(life);
+    if (member === undefined) return false;
+    let isRefused = false;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    prober.ping(member, (result) => {
+      isRefused = result === 'refused';
+      resolve();
+    });
+    await settlesWithin(promise, ANSWER_MS, clock);
+    return isRefused;
   }
 
   /** All lives that have a row, with the present one of this node first. */
@@ -188,7 +231,7 @@ export class MemberTable implements Members {
   }
 
   #act(action: NodeAction): void {
-    const { nodes, clock, onNotice } = this.#options;
+    const { nodes, clock, prober, onNotice } = this.#options;
     if (action.type === 'join') {
       const { row, sent } = action;
       this.#operate(nodes.insert(this.#storedOf(row)), () => {
@@ -204,7 +247,7 @@ export class MemberTable implements Members {
     else if (action.type === 'end') {
       const { life, counter, end } = action;
       this.#operate(nodes.end(life, counter, end), (isEnded) => {
-        void Promise.resolve(this.#reading).then(() => this.#read()); // not the one that is under way
+        void this.#readAgain();
         if (!isEnded) this.#handle({ type: 'endMissed', life });
         else if (end.frees === 'sessions' || end.cause === 'expired')
           onNotice(`the node "${this.#known.get(life)?.stored.node}" is gone: ${REASONS[end.cause]}`);
@@ -213,6 +256,11 @@ export class MemberTable implements Members {
       const { life, afterMs } = action;
       if (afterMs === 0) this.#ping(life);
       else clock.background.alarm(afterMs, () => this.#ping(life));
+    } else if (action.type === 'askThird') {
+      const { life, third } = action;
+      const member = this.find(third);
+      if (member !== undefined)
+        prober.askThird(member, life, (isRefused) => this.#handle({ type: 'third', life, isRefused }));
     } else if (action.type === 'renew') this.#handle({ type: 'renewed', life: newLife() });
     else if (action.type === 'dropSessions')
       onNotice(
@@ -230,6 +278,12 @@ export class MemberTable implements Members {
       if (result === 'answered') this.#handle({ type: 'answered', life, sentAtMs });
       else if (result === 'refused') this.#handle({ type: 'refused', life });
     });
+  }
+
+  /** Never rejects. Not the read that is under way. */
+  async #readAgain(): Promise<void> {
+    await this.#reading;
+    await this.#read();
   }
 
   /** Never rejects. One read at a time. */
@@ -255,6 +309,7 @@ export class MemberTable implements Members {
     prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
     this.#reportFormer(lives);
     this.#deleteOld();
+    this.#onChanged();
     if (this.#state.own.stage === 'joining') this.#handle({ type: 'tick' });
   }
 

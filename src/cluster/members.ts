@@ -14,6 +14,12 @@ export interface Members {
   readonly life: string;
   /** The member with this life; undefined for a life that has ended, and for one that the last read did not have. */
   find(life: string): Member | undefined;
-  /** Reads the members again, unless that was less than a second ago. Never rejects. */
-  refresh(): Promise<void>;
+  /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
+  refresh(isNeeded?: boolean): Promise<void>;
+  /** Whether the member with this life refuses connections of this node. Never rejects. */
+  isRefused?(life: string): Promise<boolean>;
+  /** This member refuses connections: it is asked at once whether it is still there. */
+  suspect?(life: string): void;
+  /** Calls the listener after each change of the members. One listener. */
+  onChanged?(listener: () => void): void;
 }

@@ -22,6 +22,8 @@ export interface ForwardedRequest {
   readonly headers: ForwardedHeaders;
   /** Empty for GET and DELETE. */
   readonly body: Buffer;
+  /** Whether it may be carried out twice. */
+  readonly isRepeatable: () => boolean;
 }
 
 export type ForwardedHeaders = Readonly<Record<string, string | string[] | undefined>>;
@@ -34,6 +36,8 @@ export interface ForwardedAnswer {
   end(): void;
   /** NODE_UNAVAILABLE; called once, instead of `end`. */
   failed(error: GatewayError): void;
+  /** The node certainly did not carry it out, and has the session no more. Called once, instead of the head. */
+  moved(): void;
 }
 
 /** A forwarded request that is under way. */
@@ -54,4 +58,19 @@ export interface SessionOwner {
 export interface SessionOwners {
   /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined>;
+  /** Remembers the life that has the session now. The node of that life; undefined when it has ended meanwhile. */
+  moved(sessionId: string, life: string): SessionOwner | undefined;
 }
+
+/** The session of the request belongs to another life: the request has to be sent there. */
+export class SessionElsewhere extends Error {
+  readonly life: string;
+
+  constructor(life: string) {
+    super('another node has the session');
+    this.life = life;
+  }
+}
+
+/** See ForwardedAnswer.moved. */
+export class SessionMoved extends Error {}

@@ -92,9 +92,13 @@ export function composeGateway(
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
   const { life = newLife() } = options;
   const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
+  const { decideOwner } = options;
   const keeper =
     recover && nodeId !== undefined && store.kind !== 'memory'
-      ? new SessionKeeper({ store: store.sessions, node: nodeId, life, clock, maxSessions, idleMs })
+      ? new SessionKeeper({
+          ...{ store: store.sessions, node: nodeId, life, decideOwner },
+          ...{ clock, maxSessions, idleMs },
+        })
       : undefined;
   const mcp = new Mcp({
     ...deps,

@@ -3,6 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/metrics.ts';
+import type { DecideOwner } from '../actors/sessions/session-keeper.ts';
 import type { TemplateSettings } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
@@ -66,6 +67,8 @@ export interface GatewayOptions {
   readonly stateKey?: Buffer;
   /** The life of this node, with which the ids of its sessions begin: other nodes find their owner by it. Default: a new one. */
   readonly life?: string | undefined;
+  /** Decides who continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */
+  readonly decideOwner?: DecideOwner | undefined;
   /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    *  events follow. Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;

@@ -2,7 +2,7 @@
 // of this node (rate limit, origin) are added. The owner is told when the client leaves, or may no longer make the request.
 
 import type { GatewayError } from '../domain/errors.ts';
-import type { ForwardedAnswer, ForwardedHeaders } from '../domain/forwarding.ts';
+import { type ForwardedAnswer, type ForwardedHeaders, SessionMoved } from '../domain/forwarding.ts';
 import type { ForwardReply } from './reply.ts';
 import { ClientGone, type HttpContext } from './request.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from './respond.ts';
@@ -20,7 +20,7 @@ const PASSED = [
   'allow',
 ] as const;
 
-/** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun. */
+/** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun, or SessionMoved. */
 export function relay(context: HttpContext, reply: ForwardReply, streams: EventStreams): Promise<void> {
   const { res: response, state } = context;
   state.forwardedTo = reply.node;
@@ -68,6 +68,7 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
         settle();
       },
       failed: (error) => stop(reply.failure(error), false),
+      moved: () => stop(new SessionMoved(), false),
     };
     const forwarding = reply.forward(answer);
     const revoke = (reason: GatewayError): void => {

@@ -86,7 +86,6 @@ export interface McpEndpointReply {
 
 /** The answer of another node, which owns the session of the request. */
 export interface ForwardReply {
-  readonly kind: 'forward';
   /** Id of that node, for the log. */
   readonly node: string;
   /** Sends the request; called once. */
@@ -99,7 +98,7 @@ export interface ForwardReply {
   readonly countRefusal: () => void | Promise<void>;
 }
 
-export type Reply = BytesReply | StreamReply | McpEndpointReply | ForwardReply;
+export type Reply = BytesReply | StreamReply | McpEndpointReply;
 
 export function json(status: number, value: unknown, fields: ReplyFields = {}): BytesReply {
   return bytes(status, JSON.stringify(value), fields);

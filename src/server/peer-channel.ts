@@ -72,7 +72,9 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     transportKey: isSecure ? keys.transport : undefined,
     tokens,
     headerBytes: config.requestHeaderBytes,
-    refreshMembers: async () => members?.refresh(),
+    // The sender has the key: it has just joined.
+    refreshMembers: async () => members?.refresh(true),
+    isRefused: async (life) => (await members?.isRefused?.(life)) ?? false,
     serve,
     onRefused: refusalRecorder(audit),
   });

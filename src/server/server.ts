@@ -166,6 +166,7 @@ async function start(
   const { totalBytes, ownerBytes } = bounds.requests;
   const life = newLife();
   const secret = Buffer.from((await storage.signingSecret()).secret);
+  let table: MemberTable | undefined;
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     storeChanges$,
@@ -175,6 +176,11 @@ async function start(
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
     stateKey: secret,
+    // Nothing is served before this node has joined the members.
+    decideOwner:
+      isOnServer && options.joinMembers === undefined
+        ? async (row) => table?.decideOwner(row) ?? { do: 'end' }
+        : undefined,
     // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
     sessions: { ...config.sessions, recover: config.cluster.recover && (isOnServer || file !== undefined) },
     memoryBytes,
@@ -217,6 +223,7 @@ async function start(
     });
     await members.join();
     nodes = () => members.list();
+    table = members;
     return members;
   };
   const joinMembers = options.joinMembers ?? (isOnServer ? join : undefined);

@@ -15,6 +15,7 @@ import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-to
 import type { Principal } from '../../../src/domain/account.ts';
 import { type Clock, systemClock } from '../../../src/domain/clock.ts';
 import { newSessionId } from '../../../src/domain/life.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
@@ -272,8 +273,10 @@ test('another secret, and plain HTTP, are refused by the handshake of TLS', asyn
     isSecure: true,
     secret: 'another secret, which has 32 bytes or more',
   });
-  const answer = await ask(stranger, B);
-  assert.equal([answer.error?.code, answer.error?.status], ['NODE_UNAVAILABLE', 503]);
+  const waiting = await forward(stranger, B);
+  await becomes(() => b.refusals.length, 1);
+  deployment.end(B);
+  assert.is(waiting.hasMoved, true);
   assert.is(await sendRaw(b.listener.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'), '');
   const socket = connectTls({ port: b.listener.port, host: '127.0.0.1', rejectUnauthorized: false });
   const [error] = await once(socket, 'error');
@@ -284,12 +287,27 @@ test('another secret, and plain HTTP, are refused by the handshake of TLS', asyn
   );
 });
 
-test('a node that is gone is answered at once with 503 and Retry-After', async () => {
+test('a request for a node that is gone waits until its life has ended', async () => {
   const [a, b] = await pair((_request, response) => response.end());
   assert.is((await ask(a, B)).status, 200);
   await b.listener.close(0);
-  const { error } = await ask(a, B);
-  assert.equal([error?.code, error?.status, error?.facts.retryAfterSeconds], ['NODE_UNAVAILABLE', 503, 1]);
+  const waiting = await forward(a, B);
+  await becomes(() => deployment.suspected.includes(B), true);
+  assert.equal([waiting.error, waiting.hasMoved], [undefined, false]);
+  deployment.end(B);
+  await waiting.over.promise;
+  assert.equal([waiting.error, waiting.hasMoved], [undefined, true]);
+});
+
+test('when a life ends, what may be carried out twice moves, and the rest fails, perhaps delivered', async () => {
+  const open: ServerResponse[] = [];
+  const [a] = await pair((_request, response) => open.push(response));
+  const [first, second] = [await forward(a, B), await forward(a, B, { isRepeatable: true })];
+  await becomes(() => open.length, 2);
+  deployment.end(B);
+  await Promise.all([first.over.promise, second.over.promise]);
+  assert.equal([first.error?.code, first.error?.delivered], ['NODE_UNAVAILABLE', 'unknown']);
+  assert.equal([second.error, second.hasMoved], [undefined, true]);
 });
 
 test('another program at the address of a node gets no token', async () => {
@@ -307,9 +325,10 @@ test('another program at the address of a node gets no token', async () => {
   const port = typeof address === 'object' ? address?.port : 0;
   const a = await deployment.node(A);
   deployment.rows.set(B, { node: 'b', life: B, address: `http://127.0.0.1:${port}` });
-  const { error } = await ask(a, B, { principal: ADA });
-  assert.equal([error?.code, error?.delivered], ['NODE_UNAVAILABLE', 'no']);
-  assert.equal([got.length, got.join().includes(ADA.id)], [1, false]);
+  const waiting = await forward(a, B, { principal: ADA });
+  await becomes(() => got.length, 1);
+  deployment.end(B);
+  assert.equal([waiting.hasMoved, got.join().includes(ADA.id)], [true, false]);
   a.peers.close();
   program.close();
 });

@@ -30,7 +30,16 @@ export interface NodeOptions {
 /** The nodes of one deployment. */
 export class Deployment {
   readonly rows = new Map<string, Member>();
+  /** Lives that refused connections. */
+  readonly suspected: string[] = [];
   readonly #opened: (() => unknown)[] = [];
+  readonly #listeners: (() => void)[] = [];
+
+  /** Ends a life: every node learns of it. */
+  end(life: string): void {
+    this.rows.delete(life);
+    for (const listener of this.#listeners) listener();
+  }
 
   async node(life: string, options: NodeOptions = {}): Promise<PeerNode> {
     const {
@@ -44,6 +53,8 @@ export class Deployment {
       life,
       find: (other) => this.rows.get(other),
       refresh: async () => {},
+      suspect: (other) => this.suspected.push(other),
+      onChanged: (listener) => this.#listeners.push(listener),
     };
     const tokens = new TokenVerifier(
       keys.token,
@@ -58,6 +69,7 @@ export class Deployment {
       tokens,
       headerBytes: 16 * 1024,
       refreshMembers: async () => {},
+      isRefused: async () => false,
       serve: options.serve ?? ((_request, response) => response.end()),
       onRefused: (refusal) => refusals.push(refusal),
     });
@@ -91,6 +103,8 @@ export interface Sent {
   readonly headers?: ForwardedHeaders;
   readonly body?: Buffer | string;
   readonly principal?: Principal;
+  /** Default: false. */
+  readonly isRepeatable?: boolean;
   /** Default: it reads everything. */
   readonly isPaused?: () => boolean;
 }
@@ -102,6 +116,7 @@ export class Received {
   text = '';
   bytes = 0;
   error: GatewayError | undefined;
+  hasMoved = false;
   readonly head = Promise.withResolvers<void>();
   readonly over = Promise.withResolvers<void>();
   forwarding: Forwarding | undefined;
@@ -117,6 +132,7 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
     {
       caller: { principal: sent.principal ?? ANONYMOUS, requestId: 'request-1', address: '192.0.2.7' },
       ...{ method, target, headers, body: Buffer.from(body) },
+      isRepeatable: () => sent.isRepeatable ?? false,
     },
     {
       head: (status, given) => {
@@ -132,6 +148,11 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
       end: () => received.over.resolve(),
       failed: (error) => {
         received.error = error;
+        received.head.resolve();
+        received.over.resolve();
+      },
+      moved: () => {
+        received.hasMoved = true;
         received.head.resolve();
         received.over.resolve();
       },

@@ -5,7 +5,7 @@ import { RecentCount } from '../../balancing/recent-count.ts';
 import { atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { METHODS, setsClientState } from '../../domain/mcp.ts';
+import { isRepeatableMethod } from '../../domain/mcp.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import type { ToolCache } from '../instances/tool-cache.ts';
 import type { CallEvents } from './call-events.ts';
@@ -17,7 +17,7 @@ export function isRepeatable(
 ): boolean {
   const tool = toolOf(request);
   if (tool !== undefined) return tools?.isRepeatable(tool) ?? false;
-  return METHODS[request.method]?.repeatable ?? setsClientState(request.method);
+  return isRepeatableMethod(request.method);
 }
 
 /** True for an answer over HTTP that is about the request: every instance of the template would give it. Source: ADR 107. */

@@ -38,7 +38,16 @@ export interface KeeperOptions {
   readonly idleMs?: number | undefined;
   /** Most sessions of a life. */
   readonly maxSessions?: number | undefined;
+  /** Default: the sessions of earlier lives of this node continue here. */
+  readonly decideOwner?: DecideOwner | undefined;
 }
+
+/** Who continues a stored session: this life, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
+export type DecideOwner = (row: StoredSession) => Promise<OwnerDecision>;
+
+type OwnerDecision =
+  | { readonly do: 'restore' | 'claim' | 'end' }
+  | { readonly do: 'forward'; readonly life: string };
 
 /** Since the start of the gateway. */
 export interface KeeperCounts {
@@ -54,6 +63,7 @@ export class SessionKeeper {
   readonly store: SessionStore;
   /** This node and its present life. */
   readonly owner: Pick<StoredSession, 'node' | 'life'>;
+  readonly decideOwner: DecideOwner;
   readonly counts: KeeperCounts = { late: 0, dropped: 0, recovered: 0 };
   readonly #clock: Clock;
   readonly #idleMs: number;
@@ -66,8 +76,9 @@ export class SessionKeeper {
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #stopTrimming: (() => void) | undefined;
 
-  constructor({ store, node, life, clock, idleMs, maxSessions }: KeeperOptions) {
+  constructor({ store, node, life, clock, idleMs, maxSessions, decideOwner }: KeeperOptions) {
     this.store = store;
+    this.decideOwner = decideOwner ?? (async (row) => ({ do: row.node === node ? 'claim' : 'end' }));
     this.owner = { node, life };
     this.#clock = clock;
     this.#idleMs = idleMs ?? LIMITS.sessionIdleMs;

@@ -1,10 +1,11 @@
-// Continues sessions of earlier lives of this node: the first request with the id of such a session reads its row, claims it, and
+// Continues sessions of lives that are over, of this node and of others: the first request with the id of such a session reads its row, claims it, and
 // makes the session again. Reads and claims of many sessions are grouped: after a restart all clients come at once. Source: ADR 143.
 
 import { filter, firstValueFrom, race } from 'rxjs';
 import { type Clock, timer$ } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
-import { hasCode } from '../../domain/errors.ts';
+import { hasCode, nodeUnavailable } from '../../domain/errors.ts';
+import { SessionElsewhere } from '../../domain/forwarding.ts';
 import { lifeOf } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
@@ -24,6 +25,8 @@ import { keyOf, type SessionKeeper } from './session-keeper.ts';
 const MAX_MISSING = 10_000;
 /** Most sessions that are being read. */
 const MAX_UNDER_WAY = 25_000;
+/** Most reads of the row of one session, for one request: others may claim it, too. */
+const MAX_READS = 4;
 
 /**
  * Decides about a session of this caller: undefined when it belongs to another path; otherwise what makes it again once its row is
@@ -39,21 +42,22 @@ export class SessionRecovery {
   readonly #claims: Groups<StoredSession, boolean>;
 
   constructor(keeper: SessionKeeper) {
-    const { store, owner } = keeper;
+    const { store } = keeper;
     this.#keeper = keeper;
     this.#rows = new Groups(async (keys) => {
       const rows = new Map((await store.read(keys)).map((row) => [row.key, row]));
       return (key) => rows.get(key);
     });
     this.#claims = new Groups(async (rows) => {
-      const claimed = await store.claim(rows, owner);
+      const claimed = await store.claim(rows, keeper.owner);
       return ({ key }) => claimed.has(key);
     });
   }
 
   /**
    * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt. Undefined, without a
-   * query, for text that is not an id of an earlier life, and for what was not there. DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   * query, for text that is not an id of an earlier life, and for what was not there. SessionElsewhere when another life has it;
+   * DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
     const life = lifeOf(id);
@@ -74,23 +78,32 @@ export class SessionRecovery {
   }
 
   async #recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> {
-    const { node, life } = this.#keeper.owner;
-    const row = await this.#rows.add(keyOf(id));
-    const value = row?.node === node ? sessionIn(row) : undefined;
-    if (row === undefined || value === undefined) {
-      this.forget(id);
-      return;
+    for (let reads = 0; reads < MAX_READS; reads += 1) {
+      const row = await this.#rows.add(keyOf(id));
+      const value = row && sessionIn(row);
+      if (row === undefined || value === undefined) return this.forget(id);
+      if (value.ownerId !== ownerId) return this.forget(`${id} ${ownerId}`);
+      const decision = await this.#keeper.decideOwner(row);
+      if (decision.do === 'forward') throw new SessionElsewhere(decision.life);
+      if (decision.do === 'end') return this.forget(id);
+      const restore = await this.#prepared(id, row, value, prepare);
+      if (restore === undefined) return; // it is over, or belongs to another path
+      if (await this.#isOurs(row)) {
+        restore();
+        this.#keeper.counts.recovered += 1;
+        return;
+      }
     }
-    if (value.ownerId !== ownerId) {
-      this.#missing.set(`${id} ${ownerId}`, true);
-      return;
-    }
-    const restore = await this.#prepared(id, row, value, prepare);
-    if (restore === undefined) return; // it is over, or belongs to another path
-    if (row.life === life || (await this.#claims.add(row))) {
-      restore();
-      this.#keeper.counts.recovered += 1;
-    }
+    throw nodeUnavailable(this.#keeper.owner.node, 'others claim the session', 'no');
+  }
+
+  /** False when another life claimed the session, or its former owner changed it before the claim. */
+  async #isOurs(row: StoredSession): Promise<boolean> {
+    const { life } = this.#keeper.owner;
+    if (row.life === life) return true;
+    if (!(await this.#claims.add(row))) return false;
+    const claimed = await this.#rows.add(row.key);
+    return claimed?.life === life && claimed.value === row.value;
   }
 
   async #prepared(id: string, row: StoredSession, value: AnySessionValue, prepare: PrepareRestore) {

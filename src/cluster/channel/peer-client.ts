@@ -7,6 +7,7 @@ import { codeOf, nodeUnavailable } from '../../domain/errors.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding, SessionOwner } from '../../domain/forwarding.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Member } from '../members.ts';
+import { waitForOwnerMs } from '../rules/session-claims.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { peerConnector } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
@@ -18,13 +19,11 @@ import { TokenIssuer } from './peer-tokens.ts';
 /** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
 export const MAX_CALLS = 1_024;
 const MAX_STREAMS = 8_192;
-/** Requests that wait for a silent node. */
-const MAX_WAITING = 1_000;
 const PING_MS = 1_000;
 /** A ping without an answer for this time makes the node silent. */
 const SILENT_MS = 3_000;
-/** Longest wait of a request for a silent node. */
-const MAX_WAIT_MS = 15_000;
+/** A ping without an answer for this time is given up: its connection may be dead, though the node is not. */
+const LOST_PING_MS = 15_000;
 /** Connections for pings beside the calls. */
 const PING_CONNECTIONS = 2;
 
@@ -33,6 +32,8 @@ export interface PeerClientOptions {
   readonly clock: Pick<Clock, 'now' | 'background'>;
   /** The life of this node. */
   readonly life: string;
+  /** The node refuses connections. */
+  readonly suspect: () => void;
 }
 
 export class PeerClient implements SessionOwner {
@@ -72,11 +73,6 @@ export class PeerClient implements SessionOwner {
     return this.#exchanges.size - this.#openStreams;
   }
 
-  /** True while no request is under way. */
-  get isIdle(): boolean {
-    return this.#exchanges.size === 0;
-  }
-
   forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding {
     const isStream = request.method === 'GET';
     const exchange = new PeerExchange(request, answer, {
@@ -95,6 +91,12 @@ export class PeerClient implements SessionOwner {
     return exchange;
   }
 
+  /** The life of the node has ended: what was certainly not carried out, or may be carried out twice, goes on elsewhere. */
+  end(): void {
+    for (const exchange of [...this.#exchanges]) if (!exchange.isSent || exchange.retract()) exchange.moved();
+    this.close();
+  }
+
   /** Every request under way fails. */
   close(): void {
     for (const exchange of [...this.#exchanges])
@@ -110,7 +112,7 @@ export class PeerClient implements SessionOwner {
       this.#send(exchange);
       return;
     }
-    if (this.#waiting.size >= MAX_WAITING) {
+    if (this.#maxWaitMs(this.#waiting.size) === undefined) {
       queueMicrotask(() => exchange.fail(this.#unavailable('too many requests wait for it')));
       return;
     }
@@ -146,12 +148,16 @@ export class PeerClient implements SessionOwner {
     this.#begin(exchange);
   }
 
-  /** A node that accepts no connection in time is silent; one that refuses connections, or loses them, is away. */
+  /**
+   * A node that accepts no connection, or loses it, is silent until the members know more: it answers a ping, or its life ends. What may have
+   * been carried out fails.
+   */
   #lost(exchange: PeerExchange, error: Error): void {
-    if (exchange.isSent || codeOf(error) !== 'ETIMEDOUT') {
-      exchange.fail(this.#unavailable(error.message, exchange.isSent));
+    if (exchange.isSent && !exchange.retract()) {
+      exchange.fail(this.#unavailable(error.message, true));
       return;
     }
+    if (codeOf(error) !== 'ETIMEDOUT') this.#options.suspect();
     this.#silentSinceMs ??= this.#options.clock.now();
     this.#begin(exchange);
   }
@@ -166,8 +172,7 @@ export class PeerClient implements SessionOwner {
     if (ping === undefined) this.#sendPing();
     else if (nowMs - ping.sentAtMs >= SILENT_MS) {
       this.#silentSinceMs ??= ping.sentAtMs;
-      // Its connection may be dead, though the node is not.
-      if (nowMs - ping.sentAtMs >= MAX_WAIT_MS) {
+      if (nowMs - ping.sentAtMs >= LOST_PING_MS) {
         ping.abort();
         this.#sendPing();
       }
@@ -175,7 +180,7 @@ export class PeerClient implements SessionOwner {
     const sinceMs = this.#silentSinceMs;
     if (sinceMs === undefined) return;
     for (const exchange of [...this.#exchanges]) {
-      if (nowMs - Math.max(sinceMs, exchange.startedAtMs) < MAX_WAIT_MS) continue;
+      if (nowMs - Math.max(sinceMs, exchange.startedAtMs) < (this.#maxWaitMs(0) ?? 0)) continue;
       exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
     }
   }
@@ -192,17 +197,20 @@ export class PeerClient implements SessionOwner {
   }
 
   #pinged(failure: Error | undefined): void {
-    if (failure === undefined) this.#heard();
-    else if (codeOf(failure) === 'ETIMEDOUT') {
+    if (failure !== undefined) {
+      if (codeOf(failure) !== 'ETIMEDOUT') this.#options.suspect();
       this.#silentSinceMs ??= this.#options.clock.now();
       return;
     }
+    this.#heard();
     const waiting = [...this.#waiting];
     this.#waiting.clear();
-    for (const exchange of waiting) {
-      if (failure === undefined) this.#send(exchange);
-      else exchange.fail(this.#unavailable(failure.message));
-    }
+    for (const exchange of waiting) this.#send(exchange);
+  }
+
+  /** Clients name no deadline. Undefined: no further request may wait. */
+  #maxWaitMs(waiting: number): number | undefined {
+    return waitForOwnerMs(Number.POSITIVE_INFINITY, waiting);
   }
 
   #unavailable(reason: string, isSent = false) {

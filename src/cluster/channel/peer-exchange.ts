@@ -28,6 +28,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
   readonly #events: ExchangeEvents;
   #connection: Http1Connection | undefined;
   #refusal: string | undefined;
+  #hasHead = false;
   #isOver = false;
 
   constructor(request: ForwardedRequest, answer: ForwardedAnswer, events: ExchangeEvents) {
@@ -48,6 +49,21 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
     this.#answer.failed(error);
   }
 
+  /** See ForwardedAnswer.moved. */
+  moved(): void {
+    if (!this.#end()) return;
+    this.#connection?.abort(this);
+    this.#answer.moved();
+  }
+
+  /** It is sent again: nothing of an answer came, and it may be carried out twice. */
+  retract(): boolean {
+    if (this.#isOver || this.#hasHead || !this.request.isRepeatable()) return false;
+    this.#connection?.abort(this);
+    this.#connection = undefined;
+    return true;
+  }
+
   cancel(): void {
     if (this.#end()) this.#connection?.abort(this);
   }
@@ -66,6 +82,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
     this.#refusal = typeof refusal === 'string' ? refusal : undefined;
     if (this.#isOver || this.#refusal !== undefined) return;
     this.#events.heard();
+    this.#hasHead = true;
     this.#answer.head(status, headers);
   }
 

@@ -7,6 +7,7 @@ import type { Principal } from '../../domain/account.ts';
 import { systemClock } from '../../domain/clock.ts';
 import { OperatorError, reasonOf } from '../../domain/errors.ts';
 import type { ForwardedCaller } from '../../domain/forwarding.ts';
+import { jsonIn } from '../../domain/json.ts';
 import { PEER_HEADERS, PEER_PATHS, PEER_TLS, SESSION_HOP } from './peer-protocol.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
 
@@ -30,6 +31,8 @@ export interface PeerListenerOptions {
   readonly headerBytes: number;
   /** Reads the member table again, for a sender that it did not have. */
   readonly refreshMembers: () => Promise<void>;
+  /** Whether the member with this life refuses connections of this node. Never rejects. */
+  readonly isRefused: (life: string) => Promise<boolean>;
   /** Serves a request that another node forwards. */
   readonly serve: (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
   readonly onRefused: (refusal: PeerRefusal) => void;
@@ -102,7 +105,7 @@ async function secureServer(limits: ServerLimits, key: Buffer, serve: RequestLis
 }
 
 function listenerOf(options: PeerListenerOptions): RequestListener {
-  const { tokens, serve, onRefused, refreshMembers } = options;
+  const { tokens, serve, onRefused, refreshMembers, isRefused } = options;
   const refuse = (
     request: IncomingMessage,
     response: ServerResponse,
@@ -125,10 +128,17 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
   };
   return (request, response) => {
     const token = headerOf(request, PEER_HEADERS.token);
-    if (request.url === PEER_PATHS.greeting) {
+    const [path, life = ''] = request.url?.split('?') ?? [];
+    if (path === PEER_PATHS.greeting || path === PEER_PATHS.refusal) {
       const greeting = tokens.greet(token);
+      const answerWith = (text: string) =>
+        response.writeHead(200, { 'Content-Type': 'application/json' }).end(text);
       if (greeting === undefined) refuse(request, response, 'forged token');
-      else response.writeHead(200, { 'Content-Type': 'application/json' }).end(greeting);
+      else if (path === PEER_PATHS.greeting) answerWith(greeting);
+      else
+        void isRefused(life).then((is) =>
+          answerWith(JSON.stringify({ ...Object(jsonIn(greeting)), is_refused: is })),
+        );
       return;
     }
     const verified = tokens.verify(token);

@@ -3,6 +3,7 @@
 
 import type { Clock } from '../../domain/clock.ts';
 import { codeOf } from '../../domain/errors.ts';
+import { jsonIn } from '../../domain/json.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Member } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
@@ -40,17 +41,31 @@ export class PeerProber {
 
   /** Reports once, or never if the node does not answer. */
   ping(member: Member, report: (result: PingResult) => void): void {
+    this.#ask(member, PEER_PATHS.greeting, (answer) => {
+      if (!(answer instanceof Error)) report(answer === undefined ? 'failed' : 'answered');
+      else report(REFUSALS.has(codeOf(answer) ?? '') ? 'refused' : 'failed');
+    });
+  }
+
+  /** Asks a third member whether this life refuses its connections, too. As `ping`; silence says nothing. */
+  askThird(third: Member, life: string, report: (isRefused: boolean) => void): void {
+    this.#ask(third, `${PEER_PATHS.refusal}?${life}`, (answer) => {
+      if (typeof answer === 'string') report(Object(jsonIn(answer)).is_refused === true);
+    });
+  }
+
+  /** `over` gets the text of a valid answer; undefined: another program answered. */
+  #ask(member: Member, path: string, over: (answer: string | undefined | Error) => void): void {
     const { pool, issuer, pings } = this.#targetOf(member);
     if (pings.size >= MAX_PINGS) return;
     const { text, answered } = issuer.greeting();
     const ping = new Ping(this.#options.clock.now(), (answer) => {
       pings.delete(ping);
-      if (typeof answer === 'string') report(answered(answer) ? 'answered' : 'failed');
-      else report(REFUSALS.has(codeOf(answer) ?? '') ? 'refused' : 'failed');
+      over(typeof answer === 'string' && !answered(answer) ? undefined : answer);
     });
     pings.add(ping);
     const { host } = new URL(member.address);
-    const head = `GET ${PEER_PATHS.greeting} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${text}\r\n\r\n`;
+    const head = `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${text}\r\n\r\n`;
     pool.dispatch({ text: head, answer: ping });
   }
 

@@ -17,6 +17,8 @@ export const SESSION_HOP = 'session';
 export const PEER_PATHS = {
   /** Asks for the clock of the receiver. */
   greeting: '/peer/greeting',
+  /** Asks whether the life in the query refuses connections of the receiver, too. */
+  refusal: '/peer/refusal',
 } as const;
 
 /** TLS 1.3 has no external pre-shared keys in Node. */

@@ -15,6 +15,8 @@ const IDLE_CHECK_MS = 50;
 /** Lives that no member has are remembered, for this time. */
 const MAX_ABSENT = 10_000;
 const ABSENT_MS = 1_000;
+/** Sessions that other lives continue, with the life that has each. */
+const MAX_MOVED = 10_000;
 
 export interface PeersOptions {
   readonly members: Members;
@@ -27,11 +29,13 @@ export class Peers implements SessionOwners {
   readonly #clients = new Map<string, PeerClient>();
   /** Lives that no member had, and when: sessions of earlier lives continue here, and their requests need no promise. */
   readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
+  readonly #moved = new LruMap<string>(MAX_MOVED);
   /** The life of this node that the clients were made with. */
   #life = '';
 
   constructor(options: PeersOptions) {
     this.#options = options;
+    options.members.onChanged?.(() => this.#endEnded());
   }
 
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined> {
@@ -39,13 +43,18 @@ export class Peers implements SessionOwners {
     if (sessionId.startsWith(members.life)) return undefined; // nearly always
     const life = lifeOf(sessionId);
     if (life === undefined) return undefined;
-    const client = this.#clientOf(life);
+    const client = this.#clientOf(life) ?? this.#clientOf(this.#moved.get(sessionId) ?? '');
     if (client !== undefined || this.#isAbsent(life)) return client;
     return members.refresh().then(() => {
       const found = this.#clientOf(life);
       if (found === undefined) this.#absentAtMs.set(life, clock.now());
       return found;
     });
+  }
+
+  moved(sessionId: string, life: string): SessionOwner | undefined {
+    this.#moved.set(sessionId, life);
+    return this.#clientOf(life);
   }
 
   /** Resolves when no call is under way, or after this time. Streams are not waited for. */
@@ -75,18 +84,18 @@ export class Peers implements SessionOwners {
     const known = this.#clients.get(life);
     const member = members.find(life);
     if (member === undefined || known !== undefined) return member && known;
-    this.#dropEnded();
-    const client = new PeerClient(member, { keys, clock, life: members.life });
+    const suspect = () => members.suspect?.(life);
+    const client = new PeerClient(member, { keys, clock, life: members.life, suspect });
     this.#clients.set(life, client);
     return client;
   }
 
-  /** Clients of lives that are over, and whose last request is. */
-  #dropEnded(): void {
+  /** The clients of lives that are over. */
+  #endEnded(): void {
     for (const [life, client] of this.#clients) {
-      if (this.#options.members.find(life) !== undefined || !client.isIdle) continue;
-      client.close();
+      if (this.#options.members.find(life) !== undefined) continue;
       this.#clients.delete(life);
+      client.end();
     }
   }
 }

@@ -59,7 +59,6 @@ function write(context: HttpContext, reply: Reply, streams: EventStreams): Promi
   if (reply.kind === 'stream') return streams.write(context, reply.events$, reply.tracker);
   if (reply.kind === 'mcp')
     return reply.serve(new HttpMcpReply(context, streams), (answer) => relay(context, answer, streams));
-  if (reply.kind === 'forward') return relay(context, reply, streams);
   if (reply.trail !== undefined) context.state.trail = reply.trail;
   respond(context, reply);
   streams.unread.count(context);

@@ -2,12 +2,20 @@
 // the schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
 
 import Type, { type TObject } from 'typebox';
+import { sleep, systemClock } from '../../domain/clock.ts';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
-import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
+import { type GatewayError, nodeUnavailable } from '../../domain/errors.ts';
+import {
+  SessionElsewhere,
+  SessionMoved,
+  type SessionOwner,
+  type SessionOwners,
+} from '../../domain/forwarding.ts';
+import { isRepeatableMethod } from '../../domain/mcp.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import { headerOf } from '../../protocol/headers.ts';
+import { sessionOfEvent } from '../../protocol/legacy/legacy-sse.ts';
 import { rpcFailureOf } from '../../protocol/rpc.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { whenKnown } from '../caller-check.ts';
@@ -202,6 +210,11 @@ export const mcpEndpointRoutes: readonly Route[] = [...sseRoutes, ...streamableR
 type McpInput = RouteInput<unknown, unknown, unknown>;
 type McpMethod = Extract<Method, McpRequest['method']>;
 
+/** Longest time in which a request follows its session from one node to another, in ms. */
+const FOLLOW_MS = 15_000;
+/** Pause before a request is tried again, in ms: a node that stops still has the session. */
+const AGAIN_MS = 100;
+
 /** The answer of this node, or that of the node that owns the session. */
 function serve(
   method: McpMethod,
@@ -209,56 +222,114 @@ function serve(
   services: Services,
   { isSse = false } = {},
 ): Reply | Promise<Reply> {
-  const { owners, auth } = services;
+  const { owners } = services;
   const connection = method === 'POST' ? connectionOf(input.query, isSse) : undefined;
-  const sessionId = connection ?? (owners && headerOf(input.request.headers, 'mcp-session-id'));
+  const sessionId = connection ?? (owners && sessionIdOf(method, input));
   const owner = sessionId === undefined ? undefined : owners?.ownerOf(sessionId);
-  if (owner === undefined) return serveHere(method, input, services, isSse, connection);
-  return whenKnown(owner, (found) =>
-    found === undefined
-      ? serveHere(method, input, services, isSse, connection)
-      : forward(found, method, input, auth),
-  );
+  const place = { isSse, connection, sessionId };
+  if (owner === undefined) return { kind: 'mcp', serve: serveHere(method, input, services, place) };
+  return whenKnown(owner, (found) => {
+    const here = serveHere(method, input, services, place);
+    if (found === undefined) return { kind: 'mcp', serve: here };
+    return {
+      kind: 'mcp',
+      serve: async (reply, relay) => {
+        try {
+          await forward(found, method, input, services.auth, relay);
+        } catch (thrown) {
+          if (!(thrown instanceof SessionMoved)) throw thrown;
+          await here(reply, relay);
+        }
+      },
+    };
+  });
+}
+
+/** Of a GET of HTTP+SSE it is in the last event that the client has. */
+function sessionIdOf(method: McpMethod, { request: { headers } }: McpInput): string | undefined {
+  return headerOf(headers, 'mcp-session-id') ?? (method === 'GET' ? sessionOfEvent(headers) : undefined);
+}
+
+interface Place {
+  readonly isSse: boolean;
+  /** The id of the session in the path for messages of HTTP+SSE. */
+  readonly connection: string | undefined;
+  readonly sessionId: string | undefined;
 }
 
 function serveHere(
   method: McpMethod,
   input: McpInput,
   { gateway, mcp, auth, owners }: Services,
-  isSse: boolean,
-  sseConnection: string | undefined,
-): McpEndpointReply {
+  { isSse, connection, sessionId }: Place,
+): McpEndpointReply['serve'] {
   const { params, body, request, principal } = input;
   const { template }: { readonly template?: unknown } = Object(params);
   const name = typeof template === 'string' ? template : undefined;
   const messagesPath = name === undefined ? '/mcp' : `/mcp/${name}/messages`;
-  return {
-    kind: 'mcp',
-    serve: (reply, relay) => {
-      const served = () =>
-        mcp.handle(
-          {
-            method,
-            headers: request.headers,
-            body: Buffer.isBuffer(body) ? body : NO_BYTES,
-            template: name,
-            principal,
-            requestId: request.id,
-            holdBody: request.holdBody,
-            ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
-            ...(sseConnection === undefined ? {} : { sseConnection }),
-            ...(owners === undefined ? {} : { forward: forwarder(owners, relay, method, input, auth) }),
-            requireRoom: () => {
-              if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
-            },
-            report: (reported) => request.report(reported),
-            consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
+  return (reply, relay) => {
+    const handle = () =>
+      mcp.handle(
+        {
+          method,
+          headers: request.headers,
+          body: Buffer.isBuffer(body) ? body : NO_BYTES,
+          template: name,
+          principal,
+          requestId: request.id,
+          holdBody: request.holdBody,
+          ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
+          ...(connection === undefined ? {} : { sseConnection: connection }),
+          ...(owners === undefined ? {} : { forward: forwarder(owners, relay, method, input, auth) }),
+          requireRoom: () => {
+            if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
           },
-          reply,
-        );
-      return method === 'POST' ? countingRefusals(served, () => request.consume(auth.limiter, 1)) : served();
-    },
+          report: (reported) => request.report(reported),
+          consumeRateLimit: (requests) => request.consume(auth.limiter, requests),
+        },
+        reply,
+      );
+    const counted = () =>
+      method === 'POST' ? countingRefusals(handle, () => request.consume(auth.limiter, 1)) : handle();
+    const served = counted();
+    if (served === undefined || sessionId === undefined) return served;
+    return served.catch((thrown: unknown) => {
+      if (!(thrown instanceof SessionElsewhere)) throw thrown;
+      if (owners === undefined) throw nodeUnavailable('', 'another one continues the session', 'no');
+      return follow(thrown, sessionId, owners, counted, (owner) =>
+        forward(owner, method, input, auth, relay),
+      );
+    });
   };
+}
+
+/** Sends the request to the node that has the session now, or serves it here once this node may continue the session. */
+async function follow(
+  first: SessionElsewhere,
+  sessionId: string,
+  owners: SessionOwners,
+  serveIt: () => void | Promise<void>,
+  forwardTo: (owner: SessionOwner) => void | Promise<void>,
+): Promise<void> {
+  const untilMs = systemClock.now() + FOLLOW_MS;
+  let elsewhere = first;
+  for (;;) {
+    const owner = owners.moved(sessionId, elsewhere.life);
+    try {
+      if (owner !== undefined) return await forwardTo(owner);
+    } catch (thrown) {
+      if (!(thrown instanceof SessionMoved)) throw thrown;
+    }
+    try {
+      return await serveIt();
+    } catch (thrown) {
+      if (!(thrown instanceof SessionElsewhere)) throw thrown;
+      elsewhere = thrown;
+      if (systemClock.now() > untilMs)
+        throw nodeUnavailable(owner?.node ?? '', 'it does not continue the session', 'no');
+    }
+    await sleep(systemClock, AGAIN_MS);
+  }
 }
 
 /** See McpRequest.forward. The request is counted before. */
@@ -270,8 +341,14 @@ function forwarder(
   auth: Services['auth'],
 ): (id: string) => Promise<boolean> | undefined {
   const toOwner = async (owner: SessionOwner | undefined): Promise<boolean> => {
-    if (owner !== undefined) await relay(forwardReply(owner, method, input, auth));
-    return owner !== undefined;
+    if (owner === undefined) return false;
+    try {
+      await relay(forwardReply(owner, method, input, auth));
+    } catch (thrown) {
+      if (!(thrown instanceof SessionMoved)) throw thrown;
+      return false; // calls that waited at that node are lost
+    }
+    return true;
   };
   return (id) => {
     const owner = owners.ownerOf(id);
@@ -285,9 +362,10 @@ function forward(
   method: McpMethod,
   input: McpInput,
   auth: Services['auth'],
-): Reply | Promise<Reply> {
+  relay: (answer: ForwardReply) => Promise<void>,
+): void | Promise<void> {
   const reply = forwardReply(owner, method, input, auth);
-  if (method !== 'POST') return reply;
+  if (method !== 'POST') return relay(reply);
   const { body, request } = input;
   const count = (requests: number) => request.consume(auth.limiter, requests);
   return countingRefusals(
@@ -296,10 +374,9 @@ function forward(
       const counted = countedRequests(messages);
       const [first] = messages.length === 1 ? messages : [];
       const id = first?.kind === 'request' ? first.id : null;
-      return whenKnown(counted === 0 ? undefined : count(counted), () => ({
-        ...reply,
-        failure: (error: GatewayError) => rpcFailureOf(error, id),
-      }));
+      return whenKnown(counted === 0 ? undefined : count(counted), () =>
+        relay({ ...reply, failure: (error: GatewayError) => rpcFailureOf(error, id) }),
+      );
     },
     () => count(1),
   );
@@ -314,10 +391,12 @@ function forwardReply(
   const body = Buffer.isBuffer(given) ? given : NO_BYTES;
   const { id: requestId, address, target, headers } = request;
   const caller = { principal, requestId, address };
+  const isRepeatable = () =>
+    method !== 'POST' ||
+    messagesIn(body).every((message) => message.kind !== 'request' || isRepeatableMethod(message.method));
   return {
-    kind: 'forward',
     node: owner.node,
-    forward: (answer) => owner.forward({ caller, method, target, headers, body }, answer),
+    forward: (answer) => owner.forward({ caller, method, target, headers, body, isRepeatable }, answer),
     onLost: (listener) => request.onLost(listener),
     countRefusal: () => (method === 'POST' ? request.consume(limiter, 1) : undefined),
     failure: (error) => error,

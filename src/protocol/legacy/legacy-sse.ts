@@ -62,7 +62,7 @@ export function resumesSse(headers: McpRequest['headers']): boolean {
 }
 
 /** The session of the stream that a client continues; undefined where it opens a first one. */
-function sessionOfEvent(headers: McpRequest['headers']): string | undefined {
+export function sessionOfEvent(headers: McpRequest['headers']): string | undefined {
   return EVENT_ID.exec(headerOf(headers, 'last-event-id') ?? '')?.[1];
 }
 

@@ -1,0 +1,138 @@
+// Sessions whose node is gone: real gateway processes on one PostgreSQL behind a plain load balancer. A session continues at the node that
+// gets its next request; the other nodes find it there.
+
+import * as assert from 'uvu/assert';
+import { startEverything } from '../../fixtures/everything-server.ts';
+import { newKey } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
+import { register } from '../../helpers/mcp-program.ts';
+import { startRoundRobin } from '../../helpers/round-robin.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { capabilities, isServed, type McpNode, startNode } from './mcp-nodes.ts';
+
+const server = await postgresql();
+const test = suite('journey: sessions of nodes that are gone', { timeoutMs: 180_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+const opened: (() => unknown)[] = [];
+const SIMPLE = 'This is a simple text response for testing.';
+let database: FreshDatabase;
+let nodes: Record<'a' | 'b' | 'c', McpNode>;
+let options: { readonly capabilities: object; readonly headers: Readonly<Record<string, string>> } & object;
+
+test.before(async () => {
+  if (server.url === undefined) return;
+  database = await freshDatabase(server);
+  opened.unshift(database.drop);
+  nodes = { a: await start('a'), b: await start('b'), c: await start('c') };
+  const { headers } = await newKey(nodes.a.admin, 'clients');
+  options = { capabilities, headers };
+  const backend = await startEverything({ era: 'legacy' });
+  opened.push(() => backend.close());
+  await register(nodes.a.admin, 'legacy', [{ id: 'one', endpoint: backend.url }]);
+  for (const node of Object.values(nodes)) await isServed(node, '/mcp/legacy', options as never);
+});
+test.after(async () => {
+  for (const close of opened) await close();
+});
+
+onPostgresql('kill -9: the next request of each session is answered, at any node', async () => {
+  const { a, b, c } = nodes;
+  await sees(b, ['a live', 'b live', 'c live']);
+  const clients = await clientsAt(a, 6);
+  a.program.signal('SIGKILL');
+  const startedAtMs = performance.now();
+  await Promise.all(
+    clients.map(async ({ sessionId }, n) => {
+      const node = n % 2 === 0 ? b : c;
+      assert.equal(await callAt(node, sessionId), [200, SIMPLE], `session ${n}`);
+    }),
+  );
+  assert.ok(performance.now() - startedAtMs < 10_000, 'not after the expiry of the row');
+  // Each goes on at both nodes, under its id.
+  for (const { sessionId } of clients)
+    for (const node of [b, c, b, c]) assert.equal(await callAt(node, sessionId), [200, SIMPLE]);
+});
+
+onPostgresql('two nodes that get a request of one session at once both answer it', async () => {
+  const { b, c } = nodes;
+  const d = await start('d');
+  await isServed(d, '/mcp/legacy', options as never);
+  await sees(b, ['d live']);
+  await sees(c, ['d live']);
+  const clients = await clientsAt(d, 10);
+  d.program.signal('SIGKILL');
+  await Promise.all(
+    clients.flatMap(({ sessionId }) =>
+      [b, c].map(async (node) => assert.equal(await callAt(node, sessionId), [200, SIMPLE])),
+    ),
+  );
+  const { body } = await b.admin('GET /gateway/sessions');
+  const { body: others } = await c.admin('GET /gateway/sessions');
+  const ids = [...Object(body).sessions, ...Object(others).sessions].map(({ id }) => id);
+  assert.is(new Set(ids).size, ids.length, 'no session is open at two nodes');
+});
+
+onPostgresql(
+  'a node that comes back under its id gets its sessions of before through the balancer',
+  async () => {
+    const { b, c } = nodes;
+    const clients = await clientsAt(c, 4);
+    const { port } = c;
+    c.program.signal('SIGKILL');
+    await c.program.end();
+    const again = await startNode(database, { id: 'c', port });
+    opened.unshift(again.remove);
+    nodes.c = again;
+    const balancer = await startRoundRobin([b.url, again.url]);
+    opened.unshift(balancer.close);
+    for (const { sessionId } of clients)
+      for (let n = 0; n < 4; n += 1) assert.equal(await callTo(balancer.url, sessionId), [200, SIMPLE]);
+  },
+);
+
+test.run();
+
+async function start(id: string): Promise<McpNode> {
+  const node = await startNode(database, { id });
+  opened.unshift(node.remove);
+  return node;
+}
+
+function clientsAt(node: McpNode, count: number): Promise<LegacyClient[]> {
+  const one = () => LegacyClient.open(node.wire, '/mcp/legacy', options as never);
+  return Promise.all(Array.from({ length: count }, one));
+}
+
+function callAt(node: McpNode, sessionId: string): Promise<readonly unknown[]> {
+  return callTo(node.url, sessionId);
+}
+
+/** A call that may be repeated. */
+async function callTo(url: string, sessionId: string): Promise<readonly unknown[]> {
+  const answer = await fetch(`${url}/mcp/legacy`, {
+    method: 'POST',
+    headers: {
+      ...options.headers,
+      'Content-Type': 'application/json',
+      Accept: 'application/json, text/event-stream',
+      'Mcp-Session-Id': sessionId,
+    },
+    body: JSON.stringify({
+      ...{ jsonrpc: '2.0', id: Math.random().toString(), method: 'tools/call' },
+      params: { name: 'test_simple_text', arguments: {} },
+    }),
+  });
+  const body = await answer.text();
+  const json = /^data: (.+)$/m.exec(body)?.[1] ?? body;
+  return [answer.status, answer.status === 200 ? textOf(JSON.parse(json)) : body];
+}
+
+async function sees(node: McpNode, wanted: readonly string[]): Promise<void> {
+  await becomes(async () => {
+    const { body } = await node.admin('GET /gateway/nodes');
+    const states = Object(body).nodes.map(({ id, state }: { id: string; state: string }) => `${id} ${state}`);
+    return wanted.every((state) => states.includes(state));
+  }, true);
+}
