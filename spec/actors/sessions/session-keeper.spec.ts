@@ -77,13 +77,13 @@ const storedOf = async (session: Session) => {
   return row === undefined ? undefined : readSession(row.value);
 };
 
-test('the first row is written at once, those of the next 5 ms together', async () => {
+test('the first row is written at once, those of the next 2 ms together', async () => {
   const many = Array.from({ length: 150 }, (_, n) => keeper.keep(new Session(`s${n}`)));
   const saved = Promise.all(many.map((kept) => kept.save()));
-  await pass(4);
+  await pass(1);
   assert.equal(operations, ['insert 1']);
   await pass(1);
-  await pass(5);
+  await pass(2);
   await saved;
   assert.equal(operations, ['insert 1', 'insert 100', 'insert 49']);
 });

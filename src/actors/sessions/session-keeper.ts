@@ -11,7 +11,7 @@ import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../p
 /** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
 const WAIT_MS = 250;
 /** Shortest time from one group of awaited writes to the next, in ms. */
-const GROUP_MS = 5;
+const GROUP_MS = 2;
 /** Wait of a write that no client waits for, in ms: changes of one session within this time are one write. */
 const BEHIND_MS = 50;
 /** Wait after a failure, in ms. */
