@@ -194,6 +194,7 @@ async function joined(
       keep: () => {},
     },
     report: () => doing,
+    onNextLife: () => {},
     onNotice: (line) => notices.push(line),
   });
   await table.join();

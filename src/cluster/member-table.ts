@@ -67,6 +67,8 @@ export interface MemberTableOptions {
   readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'keep'>;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
+  /** Other nodes ended the life of this one, and may continue its sessions. It goes on under this life. */
+  readonly onNextLife: (life: string) => void;
   /** Gets a line for the operator. */
   readonly onNotice: (line: string) => void;
 }
@@ -104,6 +106,8 @@ export class MemberTable implements Members {
   #onJoined = (): void => {};
   #onChanged = (): void => {};
   #isStopped = false;
+  /** After the end of the present one by others. */
+  #nextLife = newLife();
 
   constructor(options: MemberTableOptions) {
     const { own, secret, clock } = options;
@@ -261,11 +265,14 @@ export class MemberTable implements Members {
       const member = this.find(third);
       if (member !== undefined)
         prober.askThird(member, life, (isRefused) => this.#handle({ type: 'third', life, isRefused }));
-    } else if (action.type === 'renew') this.#handle({ type: 'renewed', life: newLife() });
-    else if (action.type === 'dropSessions')
+    } else if (action.type === 'renew') this.#handle({ type: 'renewed', life: this.#nextLife });
+    else if (action.type === 'dropSessions') {
+      this.#nextLife = newLife();
+      this.#options.onNextLife(this.#nextLife);
       onNotice(
         'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',
       );
+    }
     // The other actions are about programs that any node may run; there are none yet.
   }
 

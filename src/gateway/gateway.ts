@@ -93,7 +93,6 @@ export class Gateway {
   #opening: readonly InstanceRef[] = [];
   #openingUntilMs = 0;
   #closed: Promise<void> | undefined;
-
   constructor(store: Store, options: GatewayOptions) {
     this.#deps = composeGateway(store, options, this.#events, () => this.#phase === 'running');
     this.policy = this.#deps.policy;
@@ -344,6 +343,8 @@ export class Gateway {
     return countHealth(this.#deps.fleet.existingMembers(template));
   }
 
+  /** See ClientSessions.beginLife. */
+  readonly beginLife = (life: string): Promise<void> => this.#deps.mcp.sessions.beginLife(life);
   /** What this node does now: programs that run, without those of single clients, and calls under way. */
   readonly activity = () => this.#deps.fleet.activity;
 

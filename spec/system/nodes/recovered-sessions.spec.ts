@@ -92,6 +92,27 @@ onPostgresql(
   },
 );
 
+onPostgresql(
+  'a frozen node: requests of its sessions wait, and go on elsewhere; it wakes under a new life',
+  async () => {
+    const { b, c } = nodes;
+    await sees(b, ['c live']);
+    const clients = await clientsAt(c, 4);
+    c.program.signal('SIGSTOP');
+    const answers = await Promise.all(clients.map(({ sessionId }) => callAt(b, sessionId)));
+    c.program.signal('SIGCONT');
+    assert.equal(
+      answers,
+      clients.map(() => [200, SIMPLE]),
+    );
+    // It forwards the requests of its former sessions, and its new ones are found by the others.
+    for (const { sessionId } of clients)
+      for (const node of [c, b]) await becomes(() => callAt(node, sessionId), [200, SIMPLE]);
+    const [fresh] = await clientsAt(c, 1);
+    for (const node of [b, c, b]) assert.equal(await callAt(node, String(fresh?.sessionId)), [200, SIMPLE]);
+  },
+);
+
 test.run();
 
 async function start(id: string): Promise<McpNode> {

@@ -66,7 +66,9 @@ export class ClientSessions implements SessionSupervisor {
   readonly binder: Binder;
   readonly keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;
-  readonly #life: string;
+  #life: string;
+  /** Sessions that other lives may continue. */
+  readonly #lost = new Set<string>();
   /** Most sessions with one template, and most with all templates. */
   readonly max: number;
   readonly #shares: OwnerShares;
@@ -98,6 +100,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#life = life;
     this.keeper = keeper;
     this.#recovery = keeper && new SessionRecovery(keeper);
+    if (keeper !== undefined) keeper.onLost = (id) => this.#lost.add(id);
     this.#declarations = declarations;
     this.binder = new Binder(deps);
     this.max = maxSessions;
@@ -108,7 +111,7 @@ export class ClientSessions implements SessionSupervisor {
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
   }
 
-  /** The number of sessions, including those in opening. */
+  /** With those in opening. */
   get size(): number {
     return this.#opening.size + this.#open.size;
   }
@@ -170,6 +173,14 @@ export class ClientSessions implements SessionSupervisor {
     return session;
   }
 
+  /** Other nodes ended the life of this one, and may continue its sessions: they end here, their rows stay. New ones belong to this life. */
+  async beginLife(life: string): Promise<void> {
+    this.#life = life;
+    this.keeper?.beginLife(life);
+    for (const { id } of this.#all()) this.#lost.add(id);
+    await this.deps.scheduler.each(this.#all(), (session) => this.#end(session, 'it may go on elsewhere'));
+  }
+
   /** A row for a session, see SessionKeeper.keep. */
   keep(session: KeepableSession, isStored = false): KeptSession | undefined {
     return this.keeper?.keep(session, isStored);
@@ -205,7 +216,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   remove(session: SessionRecord): void {
-    if (!this.isClosing) this.#recovery?.forget(session.id);
+    if (!this.#lost.delete(session.id) && !this.isClosing) this.#recovery?.forget(session.id);
     if (this.#open.has(session.id)) this.#drop(session, this.#aggregateShares);
   }
 
@@ -276,13 +287,11 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   ended(session: ClientSession, ending: Ending): void {
-    if (!this.isClosing) this.#recovery?.forget(session.id);
+    if (!this.#lost.delete(session.id) && !this.isClosing) this.#recovery?.forget(session.id);
     const wasOpen = !this.#opening.delete(session);
     if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(this.deps, session), ...ending });
     this.#drop(session, this.#shares);
   }
-
-  // -----------------------------------------------------------------------------------------------------------------
 
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
     const { template, ownerId, profile } = value;

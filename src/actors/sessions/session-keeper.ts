@@ -62,7 +62,9 @@ export interface KeeperCounts {
 export class SessionKeeper {
   readonly store: SessionStore;
   /** This node and its present life. */
-  readonly owner: Pick<StoredSession, 'node' | 'life'>;
+  owner: Pick<StoredSession, 'node' | 'life'>;
+  /** Another life continues the session with this id. */
+  onLost: (id: string) => void = () => {};
   readonly decideOwner: DecideOwner;
   readonly counts: KeeperCounts = { late: 0, dropped: 0, recovered: 0 };
   readonly #clock: Clock;
@@ -92,6 +94,11 @@ export class SessionKeeper {
   begin(): void {
     void this.#trim(2 * this.#maxSessions);
     this.#stopTrimming = this.#clock.background.every(this.#idleMs, () => void this.#trim(0));
+  }
+
+  /** The former life was ended by other nodes: its rows may be theirs by now, and are not changed any more. */
+  beginLife(life: string): void {
+    this.owner = { ...this.owner, life };
   }
 
   /** A row for this session. `stored`: the row has its present value already. */
@@ -331,6 +338,7 @@ export class KeptSession {
     this.#stored = undefined;
     this.#inserted = undefined;
     this.settle();
+    this.#keeper.onLost(this.#session.id);
     this.#session.takenOver();
   }
 

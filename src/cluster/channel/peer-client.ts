@@ -139,6 +139,11 @@ export class PeerClient implements SessionOwner {
 
   /** The node refused the token of a request, before it read more of it. After an expired one, the request is sent again, once. */
   #refused(exchange: PeerExchange, reason: string): void {
+    if (reason === 'token for another node') {
+      this.#silentSinceMs ??= this.#options.clock.now(); // it goes on under another life: the members will know
+      this.#begin(exchange);
+      return;
+    }
     if (reason !== 'expired token' || exchange.isRepeated) {
       exchange.fail(this.#unavailable(`it refuses this node (${reason})`));
       return;
