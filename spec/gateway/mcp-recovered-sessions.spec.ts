@@ -3,6 +3,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { keyOf } from '../../src/actors/sessions/session-keeper.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
@@ -351,6 +352,24 @@ test('a session that its client deletes while the gateway stops is over in the n
   assert.is(status, 200);
   await Promise.all([closed, underWay.handled]);
   assert.is((await post(await start(), session, READ)).status, 404);
+});
+
+test('in the next life of a running gateway sessions continue from their rows, which stay', async () => {
+  const gateway = await start();
+  await registered(gateway);
+  const former = [await openSession(gateway, 't', ADA), await openSession(gateway, undefined, ADA)];
+  await gateway.beginLife('life-2--');
+  assert.equal(gateway.sessions(), []);
+  for (const [headers, template] of [[former[0], 't'] as const, [former[1], undefined] as const]) {
+    const read = { template, headers: headers ?? {}, message: READ, principal: ADA };
+    assert.is((await postTo(gateway, read)).status, 200);
+  }
+  const later = await openSession(gateway, 't', ADA);
+  assert.match(later['mcp-session-id'], /^life-2--/);
+  await gateway.close({ graceMs: 0 }); // writes what is left to be written
+  const keys = [...former, later].map((headers) => keyOf(headers['mcp-session-id']));
+  const owners = (await opened.sessions.read(keys)).map(({ life }) => life);
+  assert.equal(owners, ['life-2--', 'life-2--', 'life-2--']);
 });
 
 test('sessions that are not continued within the idle time are deleted', async () => {

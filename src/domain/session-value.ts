@@ -14,6 +14,8 @@ import { compileShape } from './validation.ts';
 export const SESSION_VERSION = 1;
 /** The reason of an end after which no other life continues the session, also while the gateway stops. */
 export const ENDED_BY_CLIENT = 'its client ended it';
+/** The reason of an end here only: another life continues the session, or may do so. */
+export const TAKEN_OVER = 'another life may continue it';
 /** Most bytes of a written session. */
 export const MAX_SESSION_BYTES = 16 * 1024;
 

@@ -161,7 +161,7 @@ export interface SessionTable {
   findAny(id: string): unknown;
   /** A message of its client came, or a use of the session ended. */
   used(session: SessionRecord): void;
-  remove(session: SessionRecord): void;
+  remove(session: SessionRecord, reason: string): void;
   /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
   keep(session: StorableSession, isStored?: boolean): SessionRow | undefined;
   /** As Backends.recoverSession. `prepare` decides about what is stored: see PrepareRestore of actors/sessions/session-recovery.ts. */
@@ -186,8 +186,8 @@ export interface SessionRow {
   changed(): void;
   /** See McpSession.keep. */
   save(): Promise<void> | undefined;
-  /** The session is over. `isLeft`: the row stays. */
-  end(isLeft: boolean): void;
+  /** See KeptSession.end. */
+  end(reason: string, isLeft: boolean): void;
 }
 
 /** A reservation for a call of several exchanges. */

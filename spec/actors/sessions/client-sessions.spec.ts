@@ -444,7 +444,7 @@ class AggregateSession implements SessionRecord {
   async close(reason = 'closed'): Promise<void> {
     this.endReason ??= reason;
     this.onClose();
-    harness.sessions.remove(this);
+    harness.sessions.remove(this, reason);
   }
 
   /** Its last call ends. */

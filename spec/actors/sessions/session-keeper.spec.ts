@@ -171,7 +171,7 @@ test('a session that ends while its row is written leaves no row', async () => {
   before = () => promise;
   const kept = keeper.keep(session);
   void kept.save();
-  kept.end(false);
+  kept.end('it was closed', false);
   const ended = kept.save();
   resolve();
   await pass(5);
@@ -186,7 +186,7 @@ test('a session that is left keeps its row, with its last change and without its
   session.value = { ...session.value, logLevel: 'info' };
   kept.changed();
   session.value = { ...session.value, endReason: 'the gateway is shutting down' };
-  kept.end(true);
+  kept.end('the gateway is shutting down', true);
   await keeper.close();
   assert.equal(await storedOf(session), { ...NEW, logLevel: 'info' });
 });
@@ -216,7 +216,7 @@ test('a session whose row another life took over is told so, and changes nothing
   await kept.mark();
   assert.is(session.isTakenOver, true);
   assert.equal(await storedOf(session), NEW);
-  kept.end(false);
+  kept.end('it was closed', false);
   await pass(100);
   assert.equal(await storedOf(session), NEW);
 });

@@ -23,7 +23,7 @@ import { canonicalText } from '../../domain/json.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
-import type { SessionValue } from '../../domain/session-value.ts';
+import { type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
 import {
@@ -67,8 +67,6 @@ export class ClientSessions implements SessionSupervisor {
   readonly keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;
   #life: string;
-  /** Sessions that other lives may continue. */
-  readonly #lost = new Set<string>();
   /** Most sessions with one template, and most with all templates. */
   readonly max: number;
   readonly #shares: OwnerShares;
@@ -100,7 +98,6 @@ export class ClientSessions implements SessionSupervisor {
     this.#life = life;
     this.keeper = keeper;
     this.#recovery = keeper && new SessionRecovery(keeper);
-    if (keeper !== undefined) keeper.onLost = (id) => this.#lost.add(id);
     this.#declarations = declarations;
     this.binder = new Binder(deps);
     this.max = maxSessions;
@@ -177,8 +174,7 @@ export class ClientSessions implements SessionSupervisor {
   async beginLife(life: string): Promise<void> {
     this.#life = life;
     this.keeper?.beginLife(life);
-    for (const { id } of this.#all()) this.#lost.add(id);
-    await this.deps.scheduler.each(this.#all(), (session) => this.#end(session, 'it may go on elsewhere'));
+    await this.deps.scheduler.each(this.#all(), (session) => this.#end(session, TAKEN_OVER));
   }
 
   /** A row for a session, see SessionKeeper.keep. */
@@ -215,8 +211,8 @@ export class ClientSessions implements SessionSupervisor {
     this.#begin(session);
   }
 
-  remove(session: SessionRecord): void {
-    if (!this.#lost.delete(session.id) && !this.isClosing) this.#recovery?.forget(session.id);
+  remove(session: SessionRecord, reason: string): void {
+    this.#forget(session, reason);
     if (this.#open.has(session.id)) this.#drop(session, this.#aggregateShares);
   }
 
@@ -287,10 +283,15 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   ended(session: ClientSession, ending: Ending): void {
-    if (!this.#lost.delete(session.id) && !this.isClosing) this.#recovery?.forget(session.id);
+    this.#forget(session, ending.reason);
     const wasOpen = !this.#opening.delete(session);
     if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(this.deps, session), ...ending });
     this.#drop(session, this.#shares);
+  }
+
+  /** It is not continued here, unless the next life may do so, or another one has it. */
+  #forget({ id }: SessionRecord, reason: string): void {
+    if (!this.isClosing && reason !== TAKEN_OVER) this.#recovery?.forget(id);
   }
 
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {

@@ -10,7 +10,7 @@ import type { Ending } from '../../domain/events.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
-import { ENDED_BY_CLIENT, type SessionValue } from '../../domain/session-value.ts';
+import { type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
@@ -250,7 +250,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   }
 
   takenOver(): void {
-    void this.end('another gateway continues it');
+    void this.end(TAKEN_OVER);
   }
 
   wake(): void {
@@ -425,9 +425,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     this.#rest();
     const { endReason: reason = '' } = this.value;
     this.#refuse(failure, () => sessionLost(reason));
-    const isLeft =
-      this.#table.isClosing && reason !== ENDED_BY_CLIENT && outlivesNode(this.value, this.group);
-    this.#row?.end(isLeft);
+    this.#row?.end(reason, this.#table.isClosing && outlivesNode(this.value, this.group));
     this.#owner.ended({ reason, isLost });
     this.#clientState?.forget();
     void this.binding?.close();

@@ -5,7 +5,13 @@
 import { hash } from 'node:crypto';
 import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { type AnySessionValue, SessionValueError, writeSession } from '../../domain/session-value.ts';
+import {
+  type AnySessionValue,
+  ENDED_BY_CLIENT,
+  SessionValueError,
+  TAKEN_OVER,
+  writeSession,
+} from '../../domain/session-value.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
 
 /** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
@@ -63,8 +69,6 @@ export class SessionKeeper {
   readonly store: SessionStore;
   /** This node and its present life. */
   owner: Pick<StoredSession, 'node' | 'life'>;
-  /** Another life continues the session with this id. */
-  onLost: (id: string) => void = () => {};
   readonly decideOwner: DecideOwner;
   readonly counts: KeeperCounts = { late: 0, dropped: 0, recovered: 0 };
   readonly #clock: Clock;
@@ -99,6 +103,9 @@ export class SessionKeeper {
   /** The former life was ended by other nodes: its rows may be theirs by now, and are not changed any more. */
   beginLife(life: string): void {
     this.owner = { ...this.owner, life };
+    if (this.#stopTrimming === undefined) return;
+    this.#stopTrimming();
+    this.begin(); // they stay for one idle time from now on
   }
 
   /** A row for this session. `stored`: the row has its present value already. */
@@ -109,6 +116,7 @@ export class SessionKeeper {
   /** The last changes are written, 2 s at most. */
   async close(): Promise<void> {
     this.#stopTrimming?.();
+    this.#stopTrimming = undefined;
     await settlesWithin(this.#writeAll(), LAST_MS, this.#clock);
     this.#next?.cancel();
     this.#pending.clear();
@@ -287,10 +295,11 @@ export class KeptSession {
     return this.#marking;
   }
 
-  /** The session is over. `isLeft`: its row stays for the next life of this node. */
-  end(isLeft: boolean): void {
+  /** The session is over here. `isLeft`: its row stays for the next life of this node, unless its client ended it. */
+  end(reason: string, isLeft: boolean): void {
     if (this.#isOver) return;
-    if (isLeft) this.changed();
+    if (reason === TAKEN_OVER) this.#drop();
+    else if (isLeft && reason !== ENDED_BY_CLIENT) this.changed();
     else {
       this.#isOver = true;
       this.#keeper.add(this, false);
@@ -334,15 +343,19 @@ export class KeptSession {
   }
 
   takenOver(): void {
-    this.#isOver = true;
-    this.#stored = undefined;
-    this.#inserted = undefined;
-    this.settle();
-    this.#keeper.onLost(this.#session.id);
+    this.#drop();
     this.#session.takenOver();
   }
 
   // -----------------------------------------------------------------------------------------------------------------
+
+  /** Nothing more is written, also not what waits: the row may be claimed again, under the same key. */
+  #drop(): void {
+    this.#isOver = true;
+    this.#stored = undefined;
+    this.#inserted = undefined;
+    this.settle();
+  }
 
   get #isDifferent(): boolean {
     if (this.#isOver) return this.#inserted !== undefined;

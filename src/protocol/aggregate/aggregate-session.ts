@@ -35,9 +35,9 @@ import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
 import {
   type AggregateSessionValue,
-  ENDED_BY_CLIENT,
   greetedOf,
   SESSION_VERSION,
+  TAKEN_OVER,
 } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
@@ -139,7 +139,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   takenOver(): void {
-    void this.close('another gateway continues it');
+    void this.close(TAKEN_OVER);
   }
 
   get ownerId(): string {
@@ -249,11 +249,11 @@ export class AggregateSession implements McpSession, SessionRecord {
   async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#change({ ...this.#value, endReason: reason });
-    this.#row?.end(this.#deps.sessions.isClosing && reason !== ENDED_BY_CLIENT);
+    this.#row?.end(reason, this.#deps.sessions.isClosing);
     this.ended$.next(reason);
     this.ended$.complete();
     this.#opened.complete();
-    this.#deps.sessions.remove(this);
+    this.#deps.sessions.remove(this, reason);
     // In several turns: there may be one for each template. One that is being opened ends when it is open.
     const closed = this.#deps.scheduler.each([...this.#open.values()], (session) => session.close());
     await Promise.allSettled([closed, ...this.#inner.values()]);
