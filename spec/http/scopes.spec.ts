@@ -123,6 +123,9 @@ const ROWS: Readonly<Record<string, Row>> = {
     ],
     { needs: read, admitted: '200' },
   ),
+  ...rows(['POST /gateway/nodes/:node_id/drain', 'POST /gateway/nodes/:node_id/resume'], {
+    ...{ needs: write, admitted: '404 NOT_FOUND', params: { node_id: 'unknown' } },
+  }),
   'DELETE /gateway/sessions/:session_id': {
     ...{ needs: read, admitted: '404 SESSION_NOT_FOUND' },
     params: { session_id: '000000000000' },

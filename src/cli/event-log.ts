@@ -72,6 +72,8 @@ type Words = readonly ['info' | 'warn', string];
 
 const WORDS: Readonly<Partial<Record<EventName, Words>>> = {
   'gateway.closing': ['info', 'the gateway is stopping'],
+  'gateway.draining': ['info', 'the node is draining: it is not ready, and opens no new sessions'],
+  'gateway.resumed': ['info', 'the node takes new sessions again'],
   'instance.registered': ['info', 'instance registered'],
   'instance.deregistered': ['info', 'instance deregistered'],
   'instance.healthy': ['info', 'instance is healthy'],

@@ -84,6 +84,15 @@ export function shuttingDown(): GatewayError {
   return new GatewayError('SHUTTING_DOWN', 'The gateway is shutting down.', retryAfter(5));
 }
 
+/** The node is drained, see Readiness.drain. */
+export function nodeDraining(): GatewayError {
+  return new GatewayError(
+    'NODE_UNAVAILABLE',
+    'This node is draining, and takes no new sessions.',
+    retryAfter(5),
+  );
+}
+
 /** Details of an error: the call or request was not carried out, and may succeed after this time. */
 export function retryAfter(retryAfterSeconds: number): ErrorDetails {
   return { delivered: 'no', retryAfterSeconds };
@@ -109,6 +118,10 @@ export function databaseUnavailable(
 /** Its disk or its quota is full: it answers queries, and refuses changes. */
 export function databaseFull(cause: unknown, delivered: Delivered): GatewayError {
   return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
+}
+
+export function nodeNotFound(id: string): GatewayError {
+  return new GatewayError('NOT_FOUND', `No node "${id}" is known. GET /gateway/nodes lists the nodes.`);
 }
 
 /** The node that owns the session is away, or does not answer. `unknown`: the request may have reached it. */

@@ -84,6 +84,9 @@ export const EVENTS = {
   'gateway.started': fields<EventFields>(),
   /** `calls`: those in flight, for which it waits. */
   'gateway.closing': fields<EventFields & { readonly calls: number; readonly graceMs: number }>(),
+  /** It takes no new sessions until `gateway.resumed`. */
+  'gateway.draining': fields<EventFields>(),
+  'gateway.resumed': fields<EventFields>(),
   'instance.registered': fields<InstanceFields & { readonly replaced: boolean }>(),
   'instance.deregistered': fields<InstanceFields>(),
   'instance.changed': fields<InstanceFields>(),

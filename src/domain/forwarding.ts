@@ -54,12 +54,14 @@ export interface SessionOwner {
   forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding;
 }
 
-/** Finds the node that owns a session. */
+/** Finds other nodes. */
 export interface SessionOwners {
   /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined>;
   /** Remembers the life that has the session now. The node of that life; undefined when it has ended meanwhile. */
   moved(sessionId: string, life: string): SessionOwner | undefined;
+  /** The member with this life. */
+  ofLife(life: string): SessionOwner | undefined;
 }
 
 /** The session of the request belongs to another life: the request has to be sent there. */

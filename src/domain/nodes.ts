@@ -23,3 +23,12 @@ export interface NodeView {
  */
 export const NODE_STATES = ['live', 'slow', 'silent', 'ended', 'foreign'] as const;
 type NodeState = (typeof NODE_STATES)[number];
+
+/** One line for each node that has another secret. */
+export function foreignNodes(nodes: readonly { readonly id: string; readonly state: unknown }[]): string[] {
+  const ids = new Set(nodes.filter(({ state }) => state === 'foreign').map(({ id }) => id));
+  return [...ids].map(
+    (id) =>
+      `the node "${id}" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY`,
+  );
+}

@@ -28,6 +28,7 @@ import { ConnectionTests } from './connection-tests.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { Mcp } from './mcp.ts';
 import { openTransportOf } from './open-transport.ts';
+import type { Readiness } from './readiness.ts';
 import { Sync } from './sync.ts';
 
 export type GatewayDeps = ReturnType<typeof composeGateway>;
@@ -37,7 +38,7 @@ export function composeGateway(
   store: Store,
   options: GatewayOptions,
   events: EventBus,
-  isAccepting: () => boolean,
+  readiness: Readiness,
 ) {
   const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, storeChanges$ } = options;
   const inspect = options.inspect && safeInspector(options.inspect);
@@ -86,6 +87,7 @@ export function composeGateway(
   const registryDeps = { clock, store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId };
   const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths });
   const tracing = new Tracing();
+  const isAccepting = () => readiness.phase === 'running';
   const trace = () => tracing.spans?.embeddedTrace();
   const deps = { fleet, budget: new RetryBudget(now), scheduler, emit, isAccepting, trace, ...clock };
   const dispatcher = new Dispatcher({ ...deps, maxCallMs: options.maxCallMs });
@@ -103,6 +105,7 @@ export function composeGateway(
   const mcp = new Mcp({
     ...deps,
     ...options,
+    isDraining: () => readiness.isDraining,
     life,
     keeper,
     recovered$,

@@ -5,12 +5,11 @@ import { filter, map, type Observable, startWith, throwError } from 'rxjs';
 import { type ErrorAnswer, Requests } from '../actors/calls/requests.ts';
 import { EventBus, isolateListeners } from '../actors/event-bus.ts';
 import type { MemberView } from '../actors/group.ts';
-import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import { type Metrics, sumOf } from '../actors/metrics.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
 import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy } from '../balancing/policy.ts';
-import { settlesWithin } from '../domain/clock.ts';
+import { settlesWithin, systemClock } from '../domain/clock.ts';
 import type { ImportReport, SyncOptions, SyncOutcome } from '../domain/deployment.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { EventName, GatewayEvent } from '../domain/events.ts';
@@ -48,6 +47,7 @@ import type {
   TemplateSnapshot,
   TemplateView,
 } from './gateway-types.ts';
+import { Readiness } from './readiness.ts';
 
 /**
  * Makes a gateway: loads the registry of the store and starts its instances, without waiting for their health. Rejects with
@@ -83,18 +83,18 @@ export class Gateway {
   readonly mcp: McpEndpoint;
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;
+  /** Drains the gateway, and announces its stop. */
+  readonly readiness: Readiness;
   readonly #deps: GatewayDeps;
   readonly #requests = new Requests((...exchange) => this.exchange(...exchange));
   readonly #graceMs: number;
-  #phase: GatewayPhase = 'starting';
-  /** True before a stop: `isReady` is false, so that load balancers send requests elsewhere; all are served until `close`. */
-  isLeaving = false;
-  /** The instances that were loaded at the start, until `isReady`. */
-  #opening: readonly InstanceRef[] = [];
-  #openingUntilMs = 0;
   #closed: Promise<void> | undefined;
   constructor(store: Store, options: GatewayOptions) {
-    this.#deps = composeGateway(store, options, this.#events, () => this.#phase === 'running');
+    this.readiness = new Readiness(
+      (type) => this.#events.emit({ type, atMs: this.#deps.clock.wall() }),
+      options.clock ?? systemClock,
+    );
+    this.#deps = composeGateway(store, options, this.#events, this.readiness);
     this.policy = this.#deps.policy;
     this.mcp = this.#deps.mcp.endpoint;
     this.requestBytes = this.#deps.requestBytes;
@@ -107,16 +107,14 @@ export class Gateway {
     await this.#deps.registry.load();
     await more?.();
     this.#deps.keeper?.begin();
-    if (this.#phase !== 'starting') return; // `close` was called meanwhile
-    this.#opening = this.#deps.fleet.all();
-    this.#openingUntilMs = this.#deps.clock.now() + LIMITS.firstOpeningsMs;
-    this.#phase = 'running';
+    if (this.phase !== 'starting') return; // `close` was called meanwhile
+    this.readiness.run(this.#deps.fleet.all());
     this.#events.emit({ type: 'gateway.started', atMs: this.#deps.clock.wall() });
   }
 
   /** `starting` while the registry is loaded, then `running`: it accepts calls; `closing` from the first `close` on. */
   get phase(): GatewayPhase {
-    return this.#phase;
+    return this.readiness.phase;
   }
 
   /**
@@ -124,9 +122,7 @@ export class Gateway {
    * opened or failed, or five seconds have passed since.
    */
   get isReady(): boolean {
-    const isOver = this.#deps.clock.now() > this.#openingUntilMs;
-    if (isOver || this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
-    return this.#phase === 'running' && !this.isLeaving && this.#opening.length === 0;
+    return this.readiness.isReady;
   }
 
   /**
@@ -433,7 +429,7 @@ export class Gateway {
   }
 
   async #shutDown(graceMs: number): Promise<void> {
-    this.#phase = 'closing';
+    this.readiness.close();
     const { fleet, registry, mcp, sync, tests, clock } = this.#deps;
     const synced = sync.close();
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.inFlight, graceMs });

@@ -45,6 +45,8 @@ export interface McpDeps
   /** Spreads deadlines and ends of many sessions over time. */
   readonly scheduler: TaskScheduler;
   readonly isAccepting: () => boolean;
+  /** See SessionDeps. */
+  readonly isDraining?: (() => boolean) | undefined;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
   /** Counts what clients declared as long as it is kept. The owner is the principal. */

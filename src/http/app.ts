@@ -176,21 +176,23 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     // A request that was forwarded here is not forwarded again.
     const here = { ...services, owners: undefined };
     const steps = <C extends RouteContext>(route: Route, readBody: readonly HttpStep<C>[]): HttpStep<C>[] => [
+      ...trail(route),
       callers.assume(route),
-      ...[knownPath(route, gateway), rpcErrors(log), ...admission(route, gateway, streams.unread)],
+      ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
+      ...admission(route, gateway, streams.unread),
       ...readBody,
       handle(route, here, { proxies, streams, open, onReport }),
     ];
     // The node that received the request counts its answer.
     const first = [errors(log), observe(log, { countAnswer: () => {} }, new Tracing())];
-    const endpoint = ROUTES.filter(({ speaks }) => speaks === 'json-rpc');
-    const plain = endpoint.map((route) => {
+    const routes = ROUTES.filter(({ speaks, isForwarded }) => speaks === 'json-rpc' || isForwarded);
+    const plain = routes.map((route) => {
       const all = [...first, ...steps(route, directReader(route) ?? [])];
       return { route, steps: compose<RouteContext>(all) };
     });
     const forwarded = new Koa<RequestState, Record<never, never>>();
     for (const step of first) forwarded.use(step);
-    const router = routerOf(endpoint, gateway, (route) =>
+    const router = routerOf(routes, gateway, (route) =>
       compose(steps<KoaContext & RouteContext>(route, directReader(route) ?? [])),
     );
     forwarded.use(router.routes());

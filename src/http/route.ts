@@ -15,7 +15,7 @@ import {
   userNotFound,
   validationFailed,
 } from '../domain/error-catalogue.ts';
-import type { ErrorCode, GatewayError, ValidationItem } from '../domain/errors.ts';
+import { type ErrorCode, type GatewayError, nodeNotFound, type ValidationItem } from '../domain/errors.ts';
 import type { SessionOwners } from '../domain/forwarding.ts';
 import { InstanceId } from '../domain/instance.ts';
 import { isJsonObject, type JsonFields, JsonText } from '../domain/json.ts';
@@ -92,6 +92,8 @@ export interface Route {
    * errors, except those of authorization, and HEAD is not answered.
    */
   readonly speaks?: 'json-rpc';
+  /** True for a route that other nodes may forward to this one; at those of the MCP endpoint they always may. */
+  readonly isForwarded?: true;
   /** True for a route that the rate limit does not count: a caller over its limit may still log out. */
   readonly isFree?: boolean;
   /** False for a route that changes nothing here, though its method is not GET. Every other one is recorded in the audit log. */
@@ -235,6 +237,9 @@ export const ApiKeyParams = Type.Object({ key_id: accountId('00112233445566ff') 
 export const SessionParams = Type.Object({
   session_id: Type.String({ pattern: '^[0-9a-f]{12}$', examples: ['0123456789ab'] }),
 });
+export const NodeParams = Type.Object({
+  node_id: Type.String({ minLength: 1, maxLength: 300, examples: ['gateway-1'] }),
+});
 export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
 
 const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
@@ -244,6 +249,7 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   user_id: userNotFound,
   key_id: apiKeyNotFound,
   session_id: sessionUnknown,
+  node_id: nodeNotFound,
 };
 
 /** The error for params that a shape refused: 422 for invalid text, else the not-found error of the first invalid name. */

@@ -204,7 +204,7 @@ async function start(
   });
   onUndo(() => gateway.close({ graceMs: 0 }));
   let app: HttpApp | undefined;
-  const report = () => ({ ...gateway.activity(), isDraining: gateway.isLeaving });
+  const report = () => ({ ...gateway.activity(), isDraining: gateway.readiness.isLeaving });
   let nodes = loneNode({ id: nodeId, life, version: VERSION }, systemClock, report);
   const join = async (own: Member): Promise<MemberTable> => {
     const prober = new PeerProber({
@@ -316,7 +316,7 @@ async function start(
     gateway,
     auth,
     announceClose: () => {
-      gateway.isLeaving = true;
+      gateway.readiness.announceClose();
       listeners.drain();
     },
     close: () => {

@@ -38,9 +38,19 @@ test('finds no problem in an empty folder', async () => {
   const { code, checks } = await examined();
   assert.equal(
     checks.map(({ check, status }) => `${check} ${status}`),
-    ['node', 'settings', 'database', 'ports', 'files', 'templates', 'proxy', 'origins', 'clock', 'lists'].map(
-      (check) => `${check} ok`,
-    ),
+    [
+      'node',
+      'settings',
+      'database',
+      'ports',
+      'files',
+      'templates',
+      'proxy',
+      'origins',
+      'clock',
+      'lists',
+      'nodes',
+    ].map((check) => `${check} ok`),
   );
   assert.ok(checks.every(({ advice }) => advice === null));
   assert.is(code, 0);
@@ -72,6 +82,25 @@ test('names the items that a running gateway withholds at /mcp', async () => {
   const { code, of } = await examined([], { STAGEDOOR_URL: url });
   const found = of('lists').map(({ status, text }) => [status, text]);
   assert.equal(found, [['warn', 'odd: tools[2] is withheld from the tools at /mcp: its name is empty']]);
+  assert.is(code, 0);
+});
+
+test('names a node with another secret', async () => {
+  const nodes = [
+    { id: 'a', state: 'live' },
+    { id: 'c', state: 'foreign' },
+  ];
+  const url = await serve((request, answer) => {
+    answer.setHeader('Content-Type', 'application/json');
+    answer.end(JSON.stringify(request.url === '/gateway/nodes' ? { nodes } : { build: '1' }));
+  });
+  const { code, of } = await examined([], { STAGEDOOR_URL: url });
+  const line =
+    'the node "c" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY';
+  assert.equal(
+    of('nodes').map(({ status, text }) => [status, text]),
+    [['warn', line]],
+  );
   assert.is(code, 0);
 });
 

@@ -37,6 +37,8 @@ export interface SessionDeps extends Clock {
   readonly emit: (event: GatewayEvent) => void;
   /** False while the gateway closes: no session is opened, and no call of one begins. */
   readonly isAccepting: () => boolean;
+  /** True while no sessions of clients are opened, nor claimed; those that are open may use further templates. Default: never. */
+  readonly isDraining?: (() => boolean) | undefined;
   /** As in DeadlineDeps. */
   readonly maxCallMs?: number | undefined;
 }

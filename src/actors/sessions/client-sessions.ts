@@ -16,7 +16,7 @@ import {
   sessionShareLimit,
   sessionUnknown,
 } from '../../domain/error-catalogue.ts';
-import { shuttingDown } from '../../domain/errors.ts';
+import { nodeDraining, shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
 import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
 import { canonicalText } from '../../domain/json.ts';
@@ -97,7 +97,7 @@ export class ClientSessions implements SessionSupervisor {
     this.deps = deps;
     this.#life = life;
     this.keeper = keeper;
-    this.#recovery = keeper && new SessionRecovery(keeper);
+    this.#recovery = keeper && new SessionRecovery(keeper, deps);
     this.#declarations = declarations;
     this.binder = new Binder(deps);
     this.max = maxSessions;
@@ -122,10 +122,9 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /**
-   * Opens a session for a client: the strategy of the template chooses the instance. When the opening fails there, the next one
-   * is tried, at most `maxRetries` times. Aborting ends what was opened. Rejects with SESSION_LIMIT (in all, or of the owner's
-   * share), SHUTTING_DOWN, TEMPLATE_NOT_FOUND, NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL;
-   * SESSION_NOT_FOUND after aborting.
+   * Opens a session for a client where the strategy of the template says. When the opening fails there, the next instance is tried, at
+   * most `maxRetries` times. Rejects with SESSION_LIMIT (in all, or of the owner's share), SHUTTING_DOWN, NODE_UNAVAILABLE, TEMPLATE_NOT_FOUND,
+   * NO_HEALTHY_INSTANCE, BACKEND_UNAVAILABLE, BACKEND_TIMEOUT, QUEUE_FULL. Aborting ends what was opened: SESSION_NOT_FOUND.
    */
   async open(
     template: string,
@@ -134,6 +133,7 @@ export class ClientSessions implements SessionSupervisor {
     { signal, id = this.newId(), ...options }: SessionOpening = {},
   ): Promise<ClientSession> {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    if (options.isPart !== true && this.deps.isDraining?.()) throw nodeDraining();
     if (signal?.aborted) throw sessionLost(ABORTED);
     const session = this.#create(id, newSession(template, ownerId, profile), options);
     this.#opening.add(session);
@@ -201,9 +201,10 @@ export class ClientSessions implements SessionSupervisor {
     return () => this.restore(id, value, lists);
   }
 
-  /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN. It ends with `remove`. */
+  /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN, NODE_UNAVAILABLE. It ends with `remove`. */
   add(session: SessionRecord, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
+    if (mayEndOthers && this.deps.isDraining?.()) throw nodeDraining(); // a session that continues is claimed already
     if (mayEndOthers) this.#makeRoom(session.ownerId, this.#aggregateShares);
     else this.#checkRoom(session.ownerId, this.#aggregateShares);
     this.#takeBytes(session.ownerId, session.profile);

@@ -4,7 +4,7 @@
 import { filter, firstValueFrom, race } from 'rxjs';
 import { type Clock, timer$ } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
-import { hasCode, nodeUnavailable } from '../../domain/errors.ts';
+import { hasCode, nodeDraining, nodeUnavailable } from '../../domain/errors.ts';
 import { SessionElsewhere } from '../../domain/forwarding.ts';
 import { lifeOf } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -19,6 +19,7 @@ import { isNetworked } from '../../domain/transport-kinds.ts';
 import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts';
 import type { Group, Member } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
+import type { SessionDeps } from './binder.ts';
 import { keyOf, type SessionKeeper } from './session-keeper.ts';
 
 /** Ids that cannot be continued and are remembered: they cost no further query. */
@@ -36,14 +37,16 @@ export type PrepareRestore = (value: AnySessionValue) => Promise<(() => void) | 
 
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;
+  readonly #deps: Pick<SessionDeps, 'isDraining'>;
   readonly #missing = new LruMap<true>(MAX_MISSING);
   readonly #underWay = new Map<string, Promise<void>>();
   readonly #rows: Groups<string, StoredSession | undefined>;
   readonly #claims: Groups<StoredSession, boolean>;
 
-  constructor(keeper: SessionKeeper) {
+  constructor(keeper: SessionKeeper, deps: Pick<SessionDeps, 'isDraining'>) {
     const { store } = keeper;
     this.#keeper = keeper;
+    this.#deps = deps;
     this.#rows = new Groups(async (keys) => {
       const rows = new Map((await store.read(keys)).map((row) => [row.key, row]));
       return (key) => rows.get(key);
@@ -57,7 +60,7 @@ export class SessionRecovery {
   /**
    * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt. Undefined, without a
    * query, for text that is not an id of an earlier life, and for what was not there. SessionElsewhere when another life has it;
-   * DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
+   * DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
     const life = lifeOf(id);
@@ -86,6 +89,7 @@ export class SessionRecovery {
       const decision = await this.#keeper.decideOwner(row);
       if (decision.do === 'forward') throw new SessionElsewhere(decision.life);
       if (decision.do === 'end') return this.forget(id);
+      if (decision.do === 'claim' && this.#deps.isDraining?.()) throw nodeDraining();
       const restore = await this.#prepared(id, row, value, prepare);
       if (restore === undefined) return; // it is over, or belongs to another path
       if (await this.#isOurs(row)) {

@@ -20,7 +20,7 @@ import {
 } from './instances.ts';
 import { login, logout } from './login.ts';
 import { logLevel, logs } from './logs.ts';
-import { nodes } from './nodes.ts';
+import { drainNode, nodes, resumeNode } from './nodes.ts';
 import { endSession, sessions } from './sessions.ts';
 import { start, stop } from './start.ts';
 import { health, list, stats, status } from './status.ts';
@@ -37,7 +37,8 @@ import { createUser, deleteUser, setPassword, users, usersSet } from './users.ts
 
 export const COMMANDS: readonly Command[] = [
   ...[start, stop, logs, register, deregister, drain, resume, restart, instanceSet, deleteTemplate, sync],
-  ...[list, status, health, stats, events, logLevel, nodes, sessions, endSession, audit, tools, call],
+  ...[list, status, health, stats, events, logLevel, nodes, drainNode, resumeNode],
+  ...[sessions, endSession, audit, tools, call],
   ...[login, logout, createUser, users, usersSet, setPassword, deleteUser, createApiKey, apiKeys, revoke],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport],
   ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],

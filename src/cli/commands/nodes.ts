@@ -1,4 +1,4 @@
-// `stagedoor gateway nodes`: the nodes of the deployment, as the gateway that answers sees them.
+// `stagedoor gateway nodes | drain-node | resume-node`: the nodes of the deployment, as the gateway that answers sees them.
 
 import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
@@ -17,6 +17,32 @@ export const nodes: Command = {
     return printResult(input, terminal, { nodes: all }, () => listing(terminal, all));
   },
 };
+
+export const drainNode = commandFor(
+  'drain',
+  'Make a node not ready, and open no new sessions there, until it is resumed or starts again',
+  'is draining',
+);
+
+export const resumeNode = commandFor('resume', 'Make a drained node ready again', 'takes new sessions');
+
+function commandFor(action: 'drain' | 'resume', summary: string, outcome: string): Command {
+  const name = `gateway ${action}-node`;
+  return {
+    name,
+    positionals: '<id>',
+    summary,
+    options: CLIENT_OPTIONS,
+    examples: [`${name} local`],
+    run: async (input, terminal) => {
+      const id = input.positional(0);
+      const gateway = await gatewayOf(input, terminal);
+      const path = `/gateway/nodes/${encodeURIComponent(id)}/${action}`;
+      const node = fields(await gateway.request(path, { method: 'POST' }));
+      return printResult(input, terminal, node, `the node ${id} ${outcome}`);
+    },
+  };
+}
 
 function listing(terminal: Terminal, all: readonly Fields[]): string {
   return table(

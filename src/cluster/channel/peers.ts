@@ -57,6 +57,10 @@ export class Peers implements SessionOwners {
     return this.#clientOf(life);
   }
 
+  ofLife(life: string): SessionOwner | undefined {
+    return this.#clientOf(life);
+  }
+
   /** Resolves when no call is under way, or after this time. Streams are not waited for. */
   async untilIdle(timeoutMs: number): Promise<void> {
     const { clock } = this.#options;

@@ -47,7 +47,7 @@ export function auditTrail(
       action,
       subject: trail?.subject ?? path,
       status,
-      address: proxies.address(req),
+      address: state.forwarded === undefined ? proxies.address(req) : state.forwarded.address,
       requestId,
     };
     if (isOver) audit.suppress(entry);

@@ -9,9 +9,11 @@ import {
   databaseUnavailable,
   type GatewayError,
   gatewayStarting,
+  nodeDraining,
   shuttingDown,
 } from '../../domain/errors.ts';
 import { countHealth } from '../../domain/instance.ts';
+import { foreignNodes } from '../../domain/nodes.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server, TemplateView } from '../../gateway/gateway-types.ts';
@@ -177,6 +179,12 @@ export const healthRoutes: readonly Route[] = [
   }),
 ];
 
+const Warnings = Type.Optional(
+  Type.Array(text('the node "gateway-2" has another secret than this one, and is no member'), {
+    description: 'With `?verbose`: one line for each node with another secret',
+  }),
+);
+
 // They need no credentials, and do not depend on the database: a restart would not repair its failure.
 export const livenessRoutes: readonly Route[] = [
   defineRoute('GET', '/livez', {
@@ -190,28 +198,43 @@ export const livenessRoutes: readonly Route[] = [
   defineRoute('GET', '/readyz', {
     summary: 'Whether requests may be sent here',
     scope: 'open',
+    // Probes may add anything to the path.
+    request: { query: Type.Object({ verbose: Type.Optional(Type.String()) }) },
     answers: {
-      200: { description: 'Requests may be sent', body: Type.Object({ status: Type.Literal('ready') }) },
+      200: {
+        description: 'Requests may be sent',
+        body: Type.Object({ status: Type.Literal('ready'), warnings: Warnings }),
+      },
       503: {
         description: 'The fields of an error, and the status',
-        body: Type.Object({ status: Type.Enum(['starting', 'shutting down']) }),
+        body: Type.Object({
+          status: Type.Enum(['starting', 'draining', 'shutting down']),
+          warnings: Warnings,
+        }),
       },
     },
-    errors: ['SHUTTING_DOWN', 'NO_HEALTHY_INSTANCE'],
-    handler: ({ request }, { gateway }) => {
-      if (gateway.isReady) return json(200, { status: 'ready' });
-      if (gateway.isLeaving || gateway.phase === 'closing')
-        return refusal('shutting down', shuttingDown(), request.id);
-      return startingReply(request.id);
+    errors: ['SHUTTING_DOWN', 'NODE_UNAVAILABLE', 'NO_HEALTHY_INSTANCE'],
+    handler: ({ request, query }, { gateway, nodes }) => {
+      const more = query.verbose === undefined ? {} : { warnings: foreignNodes(nodes?.() ?? []) };
+      if (gateway.isReady) return json(200, { status: 'ready', ...more });
+      if (gateway.readiness.isDraining) return refusal('draining', nodeDraining(), request.id, more);
+      if (gateway.readiness.isLeaving || gateway.phase === 'closing')
+        return refusal('shutting down', shuttingDown(), request.id, more);
+      return startingReply(request.id, more);
     },
   }),
 ];
 
 /** The answer of `/readyz` during the start, and of every path before the accounts are loaded. */
-export function startingReply(requestId: string): BytesReply {
-  return refusal('starting', gatewayStarting(), requestId);
+export function startingReply(requestId: string, more: object = {}): BytesReply {
+  return refusal('starting', gatewayStarting(), requestId, more);
 }
 
-function refusal(status: 'starting' | 'shutting down', error: GatewayError, requestId: string): BytesReply {
-  return errorReply(error, requestId, { fields: { status } });
+function refusal(
+  status: 'starting' | 'draining' | 'shutting down',
+  error: GatewayError,
+  requestId: string,
+  more: object,
+): BytesReply {
+  return errorReply(error, requestId, { fields: { status, ...more } });
 }

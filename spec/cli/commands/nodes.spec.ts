@@ -1,0 +1,36 @@
+// `gateway nodes`, `drain-node` and `resume-node`.
+
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { cellsOf, complaint, gatewayFor, printed } from './against-gateway.ts';
+
+const test = suite('the commands of nodes');
+const gateway = gatewayFor(test, { withAccounts: true, more: { 'node-id': 'a' } });
+
+const list = () => printed(gateway.run('gateway nodes'));
+
+test('nodes lists the one node of a database that no other reaches', async () => {
+  const [head, row, ...others] = cellsOf(await list());
+  assert.equal(head, ['NODE', 'LIFE', 'STATE', 'ADDRESS', 'VERSION', 'UP', 'PROGRAMS', 'IN FLIGHT']);
+  assert.equal([row?.[0], row?.[2], row?.[3], others], ['a', 'live', '-', []]);
+  const { nodes } = JSON.parse(await printed(gateway.run('gateway nodes --json')));
+  const names = ['id', 'life', 'address', 'version', 'since', 'programs', 'in_flight', 'draining', 'state'];
+  assert.equal(Object.keys(nodes[0]), names);
+});
+
+test('drain-node and resume-node change a node, which nodes shows', async () => {
+  assert.is(await printed(gateway.run('gateway drain-node a')), 'the node a is draining');
+  assert.match(await list(), 'live, draining');
+  assert.is((await fetch(`${gateway.url}/readyz`)).status, 503);
+  const node = JSON.parse(await printed(gateway.run('gateway resume-node a --json')));
+  assert.equal([node.id, node.draining], ['a', false]);
+  assert.not.match(await list(), 'draining');
+});
+
+test('drain-node names an unknown node, and needs gateway:write', async () => {
+  assert.match(await complaint(gateway.run('gateway drain-node b')), 'No node "b" is known.');
+  const env = { STAGEDOOR_API_KEY: await gateway.newKey('gateway:read') };
+  assert.match(await complaint(gateway.runAt({ env }, 'gateway drain-node a')), 'gateway:write');
+});
+
+test.run();

@@ -1,0 +1,119 @@
+// GET /gateway/nodes, and a node that is drained and resumed.
+
+import * as assert from 'uvu/assert';
+import type { NodeView } from '../../../src/domain/nodes.ts';
+import { objectOr } from '../../fixtures/wire.ts';
+import { startWithAccounts } from '../../helpers/http-accounts.ts';
+import { appFor } from '../../helpers/http-app.ts';
+import { LegacyClient } from '../../helpers/mcp-client.ts';
+import { Wire } from '../../helpers/mcp-wire.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the routes of nodes');
+const OWN: NodeView = {
+  ...{ id: 'a', life: 'lifelife', address: undefined, version: '1', since: '2026-01-01T00:00:00.000Z' },
+  ...{ programs: 0, calls: 0, isDraining: false, state: 'live' },
+};
+const nodes = () => [
+  OWN,
+  { ...OWN, id: 'gone', life: 'lifegone', state: 'ended' as const },
+  { ...OWN, id: 'odd', life: 'life0odd', state: 'foreign' as const },
+];
+const app = appFor(test, () => startWithAccounts({ nodes }), 'each');
+let wire: Wire;
+test.before.each(async () => {
+  await app.serve('demo', 'one');
+  wire = new Wire(app.url);
+});
+test.after.each(() => wire.close());
+
+const ready = async (query = '') => {
+  const { outcome, body, headers } = await app.ask('GET', `/readyz${query}`);
+  return [outcome, body.status, headers.get('retry-after')];
+};
+const change = (path: string) => app.as(app.admin, 'POST', `/gateway/nodes/${path}`);
+const open = (path: string) => LegacyClient.open(wire, path, { headers: app.user });
+const INITIALIZE = {
+  ...{ jsonrpc: '2.0', id: 1, method: 'initialize' },
+  params: { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'raw', version: '1' } },
+};
+
+test('list this node alone where there is no other, with all fields', async () => {
+  const { body } = await app.as(app.admin, 'GET', '/gateway/nodes');
+  const { id, life, address, version, since } = OWN;
+  assert.equal(Object(body.nodes)[0], {
+    ...{ id, life, address: address ?? null, version, since, programs: 0, in_flight: 0, draining: false },
+    state: 'live',
+  });
+});
+
+test('drain this node: not ready, no new sessions, everything else is served; resume takes it back', async () => {
+  const [session, ofAll] = [await open('/mcp/demo'), await open('/mcp')];
+  const events: string[] = [];
+  app.gateway.events$.subscribe(({ type }) => type.startsWith('gateway.') && events.push(type));
+  for (const _ of ['once', 'and again']) {
+    const { status, body } = await change('a/drain');
+    assert.equal([status, body.id, body.draining], [200, 'a', true]);
+  }
+  assert.equal(await ready(), ['503 NODE_UNAVAILABLE', 'draining', '5']);
+  for (const path of ['/mcp/demo', '/mcp']) {
+    const headers = { accept: 'application/json, text/event-stream' };
+    const refused = await app.as(app.user, 'POST', path, { headers, body: INITIALIZE });
+    assert.equal([refused.status, refused.headers.get('retry-after')], [503, '5'], path);
+    assert.is(objectOr(objectOr(refused.body.error).data).error_code, 'NODE_UNAVAILABLE');
+  }
+  for (const client of [session, ofAll]) assert.is((await client.ask('tools/list')).status, 200);
+  const call = await app.as(app.user, 'POST', '/mcp/demo/tools/call', { body: { name: 'name' } });
+  assert.is(call.status, 200);
+  for (const _ of ['once', 'and again']) {
+    const { status, body } = await change('a/resume');
+    assert.equal([status, body.draining], [200, false]);
+  }
+  assert.equal(await ready(), ['200', 'ready', null]);
+  await open('/mcp/demo');
+  await open('/mcp');
+  assert.equal(events, ['gateway.draining', 'gateway.resumed']);
+});
+
+test('are recorded in the audit log', async () => {
+  await change('a/drain');
+  await change('b/resume');
+  const { body } = await app.as(app.admin, 'GET', '/gateway/audit');
+  const seen = Object(body).entries ?? [];
+  const found = seen
+    .filter(({ action }: { action: string }) => action.startsWith('POST /gateway/nodes/'))
+    .map(({ action, subject, status }: Record<string, unknown>) => [action, subject, status]);
+  assert.equal(found, [
+    ['POST /gateway/nodes/:node_id/resume', '/gateway/nodes/b/resume', 404],
+    ['POST /gateway/nodes/:node_id/drain', '/gateway/nodes/a/drain', 200],
+  ]);
+});
+
+test('answer 404 for an unknown node, and 503 for one that has ended, has another secret, or cannot be reached', async () => {
+  const unknown = await change('b/drain');
+  assert.is(unknown.outcome, '404 NOT_FOUND');
+  assert.is(unknown.body.detail, 'No node "b" is known. GET /gateway/nodes lists the nodes.');
+  for (const id of ['gone', 'odd']) assert.is((await change(`${id}/drain`)).outcome, '503 NODE_UNAVAILABLE');
+});
+
+test('do not take back a stop', async () => {
+  app.gateway.readiness.announceClose();
+  for (const command of ['drain', 'resume'])
+    assert.is((await change(`a/${command}`)).outcome, '503 SHUTTING_DOWN');
+  assert.equal(await ready(), ['503 SHUTTING_DOWN', 'shutting down', '5']);
+});
+
+test('name a node with another secret at /readyz?verbose', async () => {
+  const { body } = await app.ask('GET', '/readyz?verbose');
+  assert.equal(body, {
+    status: 'ready',
+    warnings: [
+      'the node "odd" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY',
+    ],
+  });
+  await change('a/drain');
+  const draining = await app.ask('GET', '/readyz?verbose=1&probe=x');
+  assert.equal([draining.outcome, draining.body.warnings], ['503 NODE_UNAVAILABLE', body.warnings]);
+});
+
+test.run();

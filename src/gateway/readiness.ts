@@ -1,0 +1,78 @@
+// Whether a gateway takes requests: during its start, while it is drained, and before and during its stop. Source: ADR 83, 96, 161.
+
+import type { Clock } from '../domain/clock.ts';
+import { shuttingDown } from '../domain/errors.ts';
+import type { InstanceState } from '../domain/instance.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { GatewayPhase } from './gateway-types.ts';
+
+export class Readiness {
+  readonly #emit: (type: 'gateway.draining' | 'gateway.resumed') => void;
+  readonly #clock: Pick<Clock, 'now'>;
+  #phase: GatewayPhase = 'starting';
+  #leaving: 'drain' | 'stop' | undefined;
+  /** The instances that were loaded at the start, until `isReady`. */
+  #opening: readonly { readonly state: InstanceState }[] = [];
+  #openingUntilMs = 0;
+
+  constructor(emit: (type: 'gateway.draining' | 'gateway.resumed') => void, clock: Pick<Clock, 'now'>) {
+    this.#emit = emit;
+    this.#clock = clock;
+  }
+
+  get phase(): GatewayPhase {
+    return this.#phase;
+  }
+
+  /** See Gateway.isReady. */
+  get isReady(): boolean {
+    const isOver = this.#clock.now() > this.#openingUntilMs;
+    if (isOver || this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
+    return this.#phase === 'running' && !this.isLeaving && this.#opening.length === 0;
+  }
+
+  /** True while it is drained, and after the announcement of a stop: load balancers send requests elsewhere. */
+  get isLeaving(): boolean {
+    return this.#leaving !== undefined;
+  }
+
+  /** True between `drain` and `resume`. */
+  get isDraining(): boolean {
+    return this.#leaving === 'drain';
+  }
+
+  /** The registry is loaded. `opening`: its instances. */
+  run(opening: readonly { readonly state: InstanceState }[]): void {
+    this.#opening = opening;
+    this.#openingUntilMs = this.#clock.now() + LIMITS.firstOpeningsMs;
+    this.#phase = 'running';
+  }
+
+  /**
+   * Not ready, and no new sessions of clients, until `resume`; everything else is served. It lasts as long as the process. Throws
+   * SHUTTING_DOWN, as `resume` does: a stop is not taken back.
+   */
+  drain(): void {
+    this.#leave('drain');
+  }
+
+  resume(): void {
+    this.#leave(undefined);
+  }
+
+  /** Not ready from now on; everything is served until the stop. */
+  announceClose(): void {
+    this.#leaving = 'stop';
+  }
+
+  close(): void {
+    this.#phase = 'closing';
+  }
+
+  #leave(leaving: 'drain' | undefined): void {
+    if (this.#leaving === 'stop' || this.#phase === 'closing') throw shuttingDown();
+    if (this.#leaving === leaving) return;
+    this.#leaving = leaving;
+    this.#emit(leaving === 'drain' ? 'gateway.draining' : 'gateway.resumed');
+  }
+}
