@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../../src/config/config.ts';
 import { type RunningServer, startServer } from '../../../src/server/server.ts';
-import { caller, tokenOf } from '../../helpers/caller.ts';
+import { type Caller, caller, tokenOf } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { GUARDED, PASSWORD } from '../../helpers/mcp-program.ts';
@@ -43,17 +43,60 @@ onPostgresql('a node that starts again is listed with a new life', async () => {
   await b.close();
 });
 
-onPostgresql('a node with another secret is foreign', async () => {
+onPostgresql('a node is drained and resumed at another one; both record it', async () => {
+  const b = await start('b');
+  await becomes(async () => (await statesAt(a)).includes('b live'), true);
+  const [askA, askB] = [await adminOf(a), await adminOf(b)];
+  for (const [command, draining, ready] of [
+    ['drain', true, 503],
+    ['resume', false, 200],
+  ] as const) {
+    const { status, body } = await askA(`POST /gateway/nodes/b/${command}`);
+    assert.equal([status, Object(body).id, Object(body).draining], [200, 'b', draining]);
+    assert.is((await askB('GET /readyz')).status, ready);
+    const shown = async () => (await nodesAt(a)).find(({ id, state }) => id === 'b' && state === 'live');
+    await becomes(async () => (await shown())?.draining, draining);
+  }
+  // Both nodes write to the audit log that they share.
+  const entries = async () => {
+    const { body } = await askA('GET /gateway/audit?action=POST+/gateway/nodes/:node_id/drain');
+    const found: { actor_name: string; subject: string; status: number }[] = Object(body).entries;
+    return found.map(({ actor_name, subject, status }) => [actor_name, subject, status]);
+  };
+  const entry = ['admin', '/gateway/nodes/b/drain', 200];
+  await becomes(entries, [entry, entry]);
+  await askA('POST /gateway/nodes/b/drain');
+  await b.close();
+  await becomes(async () => (await statesAt(a)).includes('b live'), false);
+  const { status, body } = await askA('POST /gateway/nodes/b/resume');
+  assert.equal([status, Object(body).error_code], [503, 'NODE_UNAVAILABLE']);
+  const again = await start('b');
+  assert.is((await (await adminOf(again))('GET /readyz')).status, 200, 'a start is not drained');
+  await again.close();
+});
+
+onPostgresql('a node with another secret is foreign, and named', async () => {
   await start('c', { GATEWAY_SECRET_KEY: 'another secret, which no other node of it has' });
   await becomes(async () => (await statesAt(a)).filter((state) => state.startsWith('c')), ['c foreign']);
+  const { body } = await caller(String(a.urls[0]))('GET /readyz?verbose');
+  const [line, ...others] = Object(body).warnings;
+  assert.equal(others, []);
+  assert.match(line, /^the node "c" has another secret than this one/);
 });
 test.run();
 
-async function statesAt(node: RunningServer): Promise<string[]> {
+async function adminOf(node: RunningServer): Promise<Caller> {
   const url = String(node.urls[0]);
-  const { body } = await caller(url, await tokenOf(url, 'admin', PASSWORD))('GET /gateway/nodes');
-  const nodes: { id: string; state: string }[] = Object(body).nodes;
-  return nodes.map(({ id, state }) => `${id} ${state}`);
+  return caller(url, await tokenOf(url, 'admin', PASSWORD));
+}
+
+async function nodesAt(node: RunningServer): Promise<{ id: string; state: string; draining: boolean }[]> {
+  const { body } = await (await adminOf(node))('GET /gateway/nodes');
+  return Object(body).nodes;
+}
+
+async function statesAt(node: RunningServer): Promise<string[]> {
+  return (await nodesAt(node)).map(({ id, state }) => `${id} ${state}`);
 }
 
 async function start(id: string, more: Record<string, string> = {}): Promise<RunningServer> {
