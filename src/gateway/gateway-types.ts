@@ -67,7 +67,7 @@ export interface GatewayOptions {
   readonly stateKey?: Buffer;
   /** The life of this node, with which the ids of its sessions begin: other nodes find their owner by it. Default: a new one. */
   readonly life?: string | undefined;
-  /** Decides who continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */
+  /** Decides which life continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */
   readonly decideOwner?: DecideOwner | undefined;
   /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    *  events follow. Default: the limit of the control group, or the memory of the machine. */

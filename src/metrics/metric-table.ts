@@ -151,7 +151,7 @@ export const METRICS: readonly Metric[] = [
   {
     kind: 'counter',
     name: 'stagedoor_sessions_recovered_total',
-    help: 'Sessions continued after a start of the gateway',
+    help: 'Sessions continued after the end of their node',
     labels: [],
     read: ({ kept }) => (kept === undefined ? [] : [[{}, kept.recovered]]),
   },

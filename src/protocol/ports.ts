@@ -42,7 +42,7 @@ export interface Backends {
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**
-   * Continues a session of an earlier life of the gateway, of this owner at this path: when it resolves, `session` knows it, or it
+   * Continues a session of a life that is over, of this owner at this path: when it resolves, `session` knows it, or it
    * does not exist. Undefined when that is certain without a query. DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recoverSession?(id: string, owner: Owner): Promise<void> | undefined;
@@ -170,7 +170,7 @@ export interface SessionTable {
     ownerId: string,
     prepare: (value: AnySessionValue) => Promise<(() => void) | undefined>,
   ): Promise<void> | undefined;
-  /** The gateway stops. The rows of sessions stay for its next life. */
+  /** The gateway stops. The rows of sessions stay for the next life, or for other nodes. */
   readonly isClosing: boolean;
 }
 

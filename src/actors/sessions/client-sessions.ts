@@ -47,7 +47,7 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly declarations: ByteBudget;
   /** The present life of this node, with which new ids begin. Default: a new one. */
   readonly life?: string | undefined;
-  /** Keeps the sessions of clients for the next life. Default: they end with the gateway. */
+  /** Stores the sessions of clients, so that another life can continue them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
 }
 
@@ -182,7 +182,7 @@ export class ClientSessions implements SessionSupervisor {
     return this.keeper?.keep(session, isStored);
   }
 
-  /** Continues a session of an earlier life of this node, for this caller: see SessionRecovery.recover. */
+  /** Continues a session of a life that is over, for this caller: see SessionRecovery.recover. */
   recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
     if (this.#recovery === undefined || lifeOf(id) === undefined) return undefined;
     if (this.isClosing) throw shuttingDown(); // the next life may continue it

@@ -1,4 +1,4 @@
-// Keeps a row for each session of a client, so that the next life of this node can continue it. Three writes are awaited, 250 ms at
+// Keeps a row for each session of a client, so that another life can continue it. Three writes are awaited, 250 ms at
 // most each: the row of a new session, its deletion, and the mark `unsafe`. All others are written behind. Writes are grouped, and
 // there is none per call. Source: ADR 143. How a session is read again: session-recovery.ts.
 
@@ -48,7 +48,7 @@ export interface KeeperOptions {
   readonly decideOwner?: DecideOwner | undefined;
 }
 
-/** Who continues a stored session: this life, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
+/** The life that continues a stored session: this one, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
 export type DecideOwner = (row: StoredSession) => Promise<OwnerDecision>;
 
 type OwnerDecision =
@@ -61,7 +61,7 @@ export interface KeeperCounts {
   late: number;
   /** Sessions that were not stored, because they were too large or too many changes waited. */
   dropped: number;
-  /** Sessions of earlier lives that continue here. */
+  /** Sessions of lives that are over, continued here. */
   recovered: number;
 }
 

@@ -59,7 +59,7 @@ export class SessionRecovery {
 
   /**
    * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt. Undefined, without a
-   * query, for text that is not an id of an earlier life, and for what was not there. SessionElsewhere when another life has it;
+   * query, for text that is no session id, for ids of this life, and for what was not there. SessionElsewhere when another life has it;
    * DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
