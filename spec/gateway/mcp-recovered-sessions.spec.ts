@@ -100,6 +100,23 @@ test('the next request works under the same id, in a new conversation with the s
   );
 });
 
+test('a node that is drained continues none, until it is resumed', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  const next = await start();
+  next.readiness.drain();
+  operations = [];
+  const refused = await post(next, session, READ);
+  assert.equal(
+    [refused.status, Object(Object(refused.answer.error).data).error_code],
+    [503, 'NODE_UNAVAILABLE'],
+  );
+  assert.equal(operations, ['read'], 'it is not claimed');
+  next.readiness.resume();
+  assert.is((await post(next, session, READ)).status, 200);
+});
+
 test('requests of one session share one reading and one restore', async () => {
   const first = await start();
   await registered(first);

@@ -51,6 +51,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
     `${SEARCH} search-1; for id in $(stagedoor gateway list --json | grep -o '"search-[^"]*"' | tr -d '"'); do stagedoor gateway deregister search $id; done`,
   ],
   [/^gateway end-session/, OPEN_SESSION],
+  [/^gateway resume-node/, 'stagedoor gateway drain-node local'],
   [/^db status --database/, 'stagedoor db migrate --database postgresql://gateway@db.example.com/stagedoor'],
   // The login of the admin ended by a logout and by a new password.
   [/^gateway (create-user ada|set-password ada|delete-user)/, LOGIN],
