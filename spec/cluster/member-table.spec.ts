@@ -103,6 +103,17 @@ test('a node that others ended goes on under a new life', async () => {
   );
 });
 
+test('the owner of a session is not decided while the members cannot be read', async () => {
+  const a = await joined('a');
+  const row = { key: 'k', node: 'b', life: 'unknown-', generation: 1, value: '', usedAt: '' };
+  const decided = async () => a.decideOwner(row).catch(({ code }) => code);
+  const { list } = store.nodes;
+  Object.assign(store.nodes, { list: () => Promise.reject(new Error('away')) });
+  assert.is(await decided(), 'DATABASE_UNAVAILABLE');
+  Object.assign(store.nodes, { list });
+  assert.equal(await decided(), { do: 'end', reason: 'unknown life' });
+});
+
 test('a start ends the former life of its node', async () => {
   const former = await joined('a', { isDead: true });
   const again = await joined('a');

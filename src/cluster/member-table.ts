@@ -5,7 +5,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
 import { Value } from 'typebox/value';
 import { type Clock, settlesWithin } from '../domain/clock.ts';
-import { OperatorError } from '../domain/errors.ts';
+import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
 import { newLife } from '../domain/life.ts';
 import type { NodeView } from '../domain/nodes.ts';
@@ -101,6 +101,8 @@ export class MemberTable implements Members {
   /** When this node first saw that a life had ended. */
   readonly #endedAtMs = new Map<string, number>();
   #reading: Promise<void> | undefined;
+  /** The last read did not fail. */
+  #isCurrent = false;
   #readAtMs = Number.NEGATIVE_INFINITY;
   #stopTicks = (): void => {};
   #onJoined = (): void => {};
@@ -121,9 +123,12 @@ export class MemberTable implements Members {
     return this.#state.own.life;
   }
 
-  /** Who continues a stored session. */
+  /** The life that continues a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
   async decideOwner({ key, node, life, generation }: StoredSession): Promise<SessionDecision> {
-    if (!this.#known.has(life) && life !== this.life) await this.#readAgain();
+    if (!this.#known.has(life) && life !== this.life) {
+      await this.#readAgain();
+      if (!this.#isCurrent) throw databaseUnavailable(new Error('the members cannot be read'));
+    }
     // Earlier lives of this node are over: the claim of the node (ADR 47) belongs to this process.
     const isFormer = (known: Known | undefined) => known === undefined && node === this.#options.own.node;
     const read = { session: key, life: isFormer(this.#known.get(life)) ? undefined : life, generation };
@@ -308,6 +313,7 @@ export class MemberTable implements Members {
       rows = read;
     });
     await settlesWithin(reading, ANSWER_MS, clock);
+    this.#isCurrent = rows !== undefined;
     if (rows === undefined) return this.#handle({ type: 'failed' });
     this.#readAtMs = clock.now();
     this.#known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
