@@ -1,6 +1,13 @@
 // GET /gateway/nodes, and a node that is drained and resumed.
 
 import * as assert from 'uvu/assert';
+import { nodeUnavailable } from '../../../src/domain/errors.ts';
+import type {
+  ForwardedAnswer,
+  ForwardedRequest,
+  SessionOwner,
+  SessionOwners,
+} from '../../../src/domain/forwarding.ts';
 import type { NodeView } from '../../../src/domain/nodes.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
@@ -18,8 +25,23 @@ const nodes = () => [
   OWN,
   { ...OWN, id: 'gone', life: 'lifegone', state: 'ended' as const },
   { ...OWN, id: 'odd', life: 'life0odd', state: 'foreign' as const },
+  { ...OWN, id: 'far', life: 'life0far', state: 'silent' as const },
 ];
-const app = appFor(test, () => startWithAccounts({ nodes }), 'each');
+/** How the node "far" answers. */
+let answerOfFar: (request: ForwardedRequest, answer: ForwardedAnswer) => void;
+const far: SessionOwner = {
+  node: 'far',
+  forward: (request, answer) => {
+    setImmediate(() => answerOfFar(request, answer));
+    return { resume: () => {}, cancel: () => {} };
+  },
+};
+const owners: SessionOwners = {
+  ownerOf: () => undefined,
+  moved: () => undefined,
+  ofLife: (life) => (life === 'life0far' ? far : undefined),
+};
+const app = appFor(test, () => startWithAccounts({ nodes, owners }), 'each');
 let wire: Wire;
 test.before.each(async () => {
   await app.serve('demo', 'one');
@@ -94,6 +116,39 @@ test('answer 404 for an unknown node, and 503 for one that has ended, has anothe
   assert.is(unknown.outcome, '404 NOT_FOUND');
   assert.is(unknown.body.detail, 'No node "b" is known. GET /gateway/nodes lists the nodes.');
   for (const id of ['gone', 'odd']) assert.is((await change(`${id}/drain`)).outcome, '503 NODE_UNAVAILABLE');
+});
+
+test('ask the other node, and answer 503 when it does not answer', async () => {
+  const sent: unknown[] = [];
+  const { life, version, since } = OWN;
+  const record = {
+    ...{ id: 'far', life, address: null, version, since, programs: 0, in_flight: 0, draining: true },
+    state: 'live',
+  };
+  answerOfFar = ({ method, target, caller, body }, answer) => {
+    sent.push([method, target, caller.principal.name, body.length]);
+    answer.head(200, {});
+    const text = JSON.stringify(record);
+    answer.data(Buffer.from(text.slice(0, 20)));
+    answer.data(Buffer.from(text.slice(20)));
+    answer.end();
+  };
+  const { status, body } = await change('far/drain');
+  assert.equal([status, body], [200, record]);
+  assert.equal(sent, [['POST', '/gateway/nodes/far/drain', 'admin', 0]]);
+  assert.equal(await ready(), ['200', 'ready', null]);
+  answerOfFar = (_request, answer) => answer.failed(nodeUnavailable('far', 'it does not answer', 'unknown'));
+  const failed = await change('far/drain');
+  assert.is(failed.outcome, '503 NODE_UNAVAILABLE');
+  assert.is(failed.body.detail, 'The node "far" cannot be asked: it does not answer.');
+  answerOfFar = (_request, answer) => answer.moved();
+  assert.is((await change('far/resume')).outcome, '503 NODE_UNAVAILABLE');
+  answerOfFar = (_request, answer) => {
+    answer.head(200, {});
+    answer.data(Buffer.alloc(70_000));
+    answer.end();
+  };
+  assert.is((await change('far/resume')).outcome, '503 NODE_UNAVAILABLE');
 });
 
 test('do not take back a stop', async () => {
