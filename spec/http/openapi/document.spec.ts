@@ -210,7 +210,7 @@ test('adds an error to the body of the same status, and offers both forms of err
   assert.is(description, 'The fields of an error, and the status');
   assert.ok('Retry-After' in headers);
   const { schema, example } = content['application/json'];
-  assert.equal(schema.allOf[0].properties.status.enum, ['starting', 'shutting down']);
+  assert.equal(schema.allOf[0].properties.status.enum, ['starting', 'draining', 'shutting down']);
   assert.ok(schema.allOf[1].allOf[1].properties.error_code.enum.includes('SHUTTING_DOWN'));
   assert.equal([example.status, example.error_code], ['starting', 'SHUTTING_DOWN']);
 

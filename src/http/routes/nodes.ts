@@ -69,7 +69,8 @@ function askOther(
   { params: { node_id: id }, request, principal }: NodeInput,
   { owners }: Pick<Services, 'owners'>,
 ): Promise<BytesReply> {
-  const lives = others.filter((node) => node.id === id);
+  // The end of its former life may not be known here yet: the last start counts.
+  const lives = others.filter((node) => node.id === id).sort((a, b) => (a.since < b.since ? 1 : -1));
   const node = lives.find(({ state }) => REACHABLE.has(state)) ?? lives[0];
   if (node === undefined) throw nodeNotFound(id);
   if (node.state === 'ended') throw unavailable(id, 'it has ended');
