@@ -99,7 +99,10 @@ test('have at most 1,500 words each, except references and benchmarks', () => {
 });
 
 test('quote lines of the log as the program writes them', () => {
-  const sources = ['src/cli/event-log.ts', 'src/persistence/clock-skew.ts', 'src/auth/audit.ts'];
+  const sources = [
+    ...['src/cli/event-log.ts', 'src/persistence/clock-skew.ts', 'src/auth/audit.ts'],
+    'src/transports/stdio/reaper-pipe.ts',
+  ];
   const written = sources.map((source) => readFileSync(join(root, source), 'utf8')).join();
   const rows = textOf('docs/reference/logs.md').match(/^\| `[^|]*\| `(?:debug|info|warn)` \|/gm) ?? [];
   const quoted = rows.flatMap((row) => [...row.matchAll(/`([^`]* [^`]*)`/g)].map(([, line = '']) => line));

@@ -78,7 +78,7 @@ export const FAULTS: readonly Fault[] = [
     templates: ['near'],
     clients: [STEADY.legacy, STEADY.modern, VISITORS],
     bars: { firstAnswerMs: [5_000, 10_000], programBackMs: 15_000 },
-    isQuick: false,
+    isQuick: true,
     disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),
   },
   {

@@ -62,7 +62,7 @@ export function composeGateway(
   const declarations = new ByteBudget(bounds.declarations);
   const heldQuestions = new HeldBytes(bounds.parkedCalls, now);
   const requestBytes = new ByteBudget(options.requestBounds ?? bounds.requests);
-  const reaper = new Reaper();
+  const reaper = new Reaper({ pipe: options.reaperPipe });
   const isDenied = addressesIn(deniedNetworks);
   const openTransport = openTransportOf({
     clock: ownClock,

@@ -18,6 +18,7 @@ import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
+import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 
 export type { CallResult, ListResult, RequestOptions } from '../actors/calls/requests.ts';
@@ -47,6 +48,8 @@ export interface GatewayOptions {
   readonly passEnv?: readonly string[] | undefined;
   /** The user that programs run as; only root can set another one. Default: the user of this process. */
   readonly programUser?: ProgramUser | undefined;
+  /** The pipe of this node, by which its programs wait for those of its former process. Not on Windows. Default: they do not. */
+  readonly reaperPipe?: ReaperPipeOptions | undefined;
   /** Files and folders that no command may get as an argument or working folder, besides the file of the store. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   /** Longest call, in ms, whatever progress it reports, unless its timeout is longer. Default 600 000. */

@@ -430,12 +430,13 @@ export class Gateway {
 
   async #shutDown(graceMs: number): Promise<void> {
     this.readiness.close();
-    const { fleet, registry, mcp, sync, tests, clock } = this.#deps;
+    const { fleet, registry, mcp, sync, tests, clock, reaper } = this.#deps;
     const synced = sync.close();
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.inFlight, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
     await Promise.all([mcp.close(graceMs), fleet.close(graceMs), synced, tests.close()]);
+    reaper.close();
     fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
     this.#events.close();
   }

@@ -71,8 +71,19 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     };
     if (command === undefined || container !== undefined) return open;
     // The owner is the template: a program of a template with few starting programs does not wait behind those of another.
-    return (signal, hooks) => starts.take({ ownerId: template, signal, start: () => open(signal, hooks) });
+    return async (signal, hooks) => {
+      const free = options.reaper?.untilFree();
+      if (free !== undefined) await Promise.race([free, aborted(signal)]);
+      return starts.take({ ownerId: template, signal, start: () => open(signal, hooks) });
+    };
   };
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }
 
 /** Commands whose behaviour is remembered; the least recently registered one is forgotten. */

@@ -29,12 +29,17 @@ const CHECK_MS = 500;
 export async function claimNodeOfFile(databaseFile: string, nodeId: string): Promise<NodeClaim> {
   // A link to the file names the same database. One that does not exist yet is not a link.
   const file = await realpath(databaseFile).catch(() => databaseFile);
-  const path = `${file}.${encodeURIComponent(nodeId)}.claim`;
+  const path = fileOfNode(file, nodeId, 'claim');
   const lock = await lockFile(path).catch((error: unknown) => {
     throw new ConfigError(`${path} cannot be locked: ${reasonOf(error)}`, error);
   });
   if (lock === undefined) throw new ConfigError(inUse('another process', nodeId, ''));
   return lock;
+}
+
+/** The name of a file of a node, next to its database file. */
+export function fileOfNode(databaseFile: string, nodeId: string, ending: 'claim' | 'reaper'): string {
+  return `${databaseFile}.${encodeURIComponent(nodeId)}.${ending}`;
 }
 
 export interface NodeOfServerOptions {

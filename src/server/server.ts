@@ -42,7 +42,7 @@ import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { openPeerChannel } from './peer-channel.ts';
 import { openServerAuth } from './server-auth.ts';
-import { openStorage } from './storage.ts';
+import { openStorage, reaperPipeOf } from './storage.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   /** One line each: problems that did not prevent the start. */
@@ -167,6 +167,7 @@ async function start(
   const life = newLife();
   const secret = Buffer.from((await storage.signingSecret()).secret);
   let table: MemberTable | undefined;
+  const reaperPipe = await reaperPipeOf(config, nodeId);
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     storeChanges$,
@@ -192,6 +193,14 @@ async function start(
     deniedNetworks: config.deniedNetworks,
     passEnv: config.passEnv,
     programUser: user,
+    reaperPipe:
+      reaperPipe === undefined
+        ? undefined
+        : {
+            path: reaperPipe,
+            onNotice: (line) => log.info(line),
+            onWarning: (line) => log.error(line),
+          },
     protectedPaths: storage.protectedPaths,
     discovery: {
       env: process.env,

@@ -3,6 +3,7 @@
 
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { encryptionKeys, localSecret, type SigningSecret, sharedSecret } from '../auth/signing-secret.ts';
 import type { Config } from '../config/config.ts';
@@ -11,6 +12,7 @@ import { type DatabaseDescription, describeDatabase } from '../persistence/datab
 import { type OpenStoreOptions, openStore } from '../persistence/open.ts';
 import type { Store } from '../persistence/store.ts';
 import { credentialsPath, homeFolder, type ProtectedPath } from '../templates/command-exposure.ts';
+import { fileOfNode } from './node-claim.ts';
 
 export interface Storage {
   readonly store: Store;
@@ -71,6 +73,15 @@ export function stateFolderOf(
   if (stateFolder !== undefined) return stateFolder;
   const { file } = describeDatabase(databaseUrl, folder);
   return file === undefined ? userStateFolder(env) : dirname(file);
+}
+
+/** The pipe of the reaper of a node: next to a database file, else in the state folder. Undefined for a database in memory. */
+export async function reaperPipeOf(config: Config, nodeId: string): Promise<string | undefined> {
+  const { kind, file, printable } = describeDatabase(config.databaseUrl, config.folder);
+  if (file !== undefined) return fileOfNode(await realpath(file), nodeId, 'reaper');
+  if (kind === 'memory' || kind === 'sqlite') return undefined;
+  const name = hash('sha256', JSON.stringify([printable, nodeId])).slice(0, 16);
+  return join(stateFolderOf(config), `${name}.reaper`);
 }
 
 /** Different for each database: databases may share a folder, and the password is valid for only one of them. */

@@ -9,7 +9,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Balancing, health and retries': [
     7, 130, 109, 127, 9, 83, 39, 40, 101, 103, 41, 113, 114, 115, 142, 67, 68, 71, 131, 150,
   ],
-  'Child processes': [11, 85, 14, 26, 38, 48, 51, 87, 133, 52, 69, 104],
+  'Child processes': [11, 160, 85, 14, 26, 38, 48, 51, 87, 133, 52, 69, 104],
   'Protocol eras and translation': [10, 23, 31, 32, 33, 49, 50, 119, 110, 134, 121, 106],
   'MCP endpoint and sessions': [
     24, 108, 25, 27, 28, 29, 93, 116, 117, 105, 30, 34, 35, 70, 81, 111, 138, 143, 145,

@@ -2,7 +2,9 @@
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import * as assert from 'uvu/assert';
 import { groupRuns, Reaper } from '../../../src/transports/stdio/process-group.ts';
@@ -29,7 +31,7 @@ const PARENT = `
   import { spawn } from 'node:child_process';
   import { once } from 'node:events';
   const { Reaper } = await import(process.argv[1]);
-  const reaper = new Reaper([0, 1_000]);
+  const reaper = new Reaper({ waitsMs: [0, 1_000] });
   const children = [1, 2].map(() => {
     const child = spawn(process.execPath, ['-e', process.argv[2]], { detached: true, stdio: 'pipe' });
     reaper.watch(child.pid);
@@ -117,6 +119,61 @@ posix('a zombie does not count as running in its group', async () => {
   leader.kill('SIGKILL');
   await once(leader, 'exit');
   assert.not(groupRuns(Number(leader.pid)));
+});
+
+posix(
+  'programs do not wait without a former process, nor where the pipe cannot be made, which a warning names',
+  async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'stagedoor-reaper-'));
+    try {
+      writeFileSync(join(folder, 'file'), '');
+      const lines: string[] = [];
+      const say = (line: string) => lines.push(line);
+      const reaperOf = (name: string) =>
+        new Reaper({ pipe: { path: join(folder, name), onNotice: say, onWarning: say } });
+      for (const name of ['file', 'file/pipe']) await reaperOf(name).untilFree();
+      assert.is(lines.length, 2);
+      for (const line of lines) assert.match(line, join(folder, 'file'));
+      for (const attempt of ['made', 'left by the first']) {
+        const reaper = reaperOf('new/pipe');
+        await reaper.untilFree();
+        assert.is(reaper.untilFree(), undefined, attempt);
+        reaper.close();
+      }
+      assert.is(lines.length, 2);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  },
+);
+
+posix('programs wait for the reaper of a former process, which ends with its last group', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'stagedoor-reaper-'));
+  const lines: string[] = [];
+  const pipe = {
+    path: join(folder, 'pipe'),
+    onNotice: (line: string) => lines.push(line),
+    onWarning: (line: string) => lines.push(line),
+  };
+  const child = spawn(process.execPath, ['-e', STUBBORN], { detached: true, stdio: 'pipe' });
+  try {
+    const former = new Reaper({ waitsMs: [60_000, 60_000], pipe });
+    await former.untilFree();
+    former.watch(Number(child.pid));
+    former.close();
+    const next = new Reaper({ pipe });
+    const free = next.untilFree();
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    former.forget(Number(child.pid));
+    await free;
+    next.close();
+    assert.is(lines.length, 1);
+    assert.match(String(lines), 'former process');
+  } finally {
+    child.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  }
 });
 
 async function pidsOf(parent: ChildProcess): Promise<[number, number, number]> {

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { systemClock } from '../../domain/clock.ts';
 import { codeOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { ReaperPipe, type ReaperPipeOptions } from './reaper-pipe.ts';
 
 /** POSIX: a detached child leads its own group, which can be signalled as a whole. Windows has no such groups. */
 export const ownsGroup = process.platform !== 'win32';
@@ -56,7 +57,8 @@ function isRunningMember(pid: string, leader: number): boolean {
 
 /**
  * Reads `+ 123` and `- 123`; one variable for each number, because a shell finds variables faster than words in a text. At the
- * end of its input it stops the groups in the steps of child.ts: their input has ended, then SIGTERM, then SIGKILL.
+ * end of its input it writes the groups to ReaperPipe and stops them in the steps of child.ts: their input has ended, then
+ * SIGTERM, then SIGKILL, each after at most so many tenths of a second. It ends with the last group, 1 s after SIGKILL at the latest.
  */
 const SCRIPT = `
 while read -r sign leader; do
@@ -67,13 +69,32 @@ while read -r sign leader; do
 done
 groups=$(set | sed -n 's/^group_\\([0-9]*\\)=.*/\\1/p')
 [ -z "$groups" ] && exit
-signal() { for group in $groups; do kill -s "$1" -- "-$group"; done 2>/dev/null; }
-sleep "$1"; signal TERM
-sleep "$2"; signal KILL
+echo $groups >&3
+signal() { for group in $groups; do kill -s "$1" -- "-$group"; done; }
+pause() {
+  tenths=$1
+  while :; do
+    rest=
+    for group in $groups; do kill -s 0 -- "-$group" && rest="$rest $group"; done
+    groups=$rest
+    [ -z "$groups" ] && exit
+    [ "$tenths" -le 0 ] && return
+    tenths=$((tenths - 1))
+    sleep 0.1 || sleep 1
+  done
+}
+pause "$1"; signal TERM
+pause "$2"; signal KILL
+pause 10
 `;
 
 /** Wait before a lost shell is started again, in ms. */
 const RESTART_MS = 1_000;
+
+export interface ReaperOptions {
+  readonly waitsMs?: readonly [number, number];
+  readonly pipe?: ReaperPipeOptions | undefined;
+}
 
 /**
  * Ends the children of a gateway that died without ending them, for instance by SIGKILL. A small shell reads the ids of the process
@@ -83,13 +104,28 @@ const RESTART_MS = 1_000;
  */
 export class Reaper {
   readonly #waits: readonly string[];
+  readonly #pipe: ReaperPipe | undefined;
   readonly #groups = new Set<number>();
   #shell: ChildProcess | undefined;
   #cancelRestart: (() => void) | undefined;
 
-  /** Waits before each of the two signals, in ms, rounded up to seconds. */
-  constructor(waitsMs: readonly [number, number] = [LIMITS.stdinEndMs, LIMITS.terminateMs]) {
-    this.#waits = waitsMs.map((ms) => String(Math.ceil(ms / 1_000)));
+  /**
+   * `waitsMs`: before each of the two signals, rounded up to tenths of a second. `pipe`: of the node, see `untilFree`. Default: the
+   * process is no node, and waits for no former one.
+   */
+  constructor({ waitsMs = [LIMITS.stdinEndMs, LIMITS.terminateMs], pipe }: ReaperOptions = {}) {
+    this.#waits = waitsMs.map((ms) => String(Math.ceil(ms / 100)));
+    this.#pipe = ownsGroup && pipe !== undefined ? new ReaperPipe(pipe) : undefined;
+  }
+
+  /** Resolves when the programs of the node's former process have ended, see ReaperPipe. To be awaited before a program starts. */
+  untilFree(): Promise<void> | undefined {
+    return this.#pipe?.untilFree();
+  }
+
+  /** For a gateway that has stopped its programs: what still runs is left to the shell. */
+  close(): void {
+    this.#pipe?.close();
   }
 
   /** Process id of the shell; undefined while there are no groups. */
@@ -125,7 +161,7 @@ export class Reaper {
     let shell: ChildProcess;
     try {
       shell = spawn('/bin/sh', ['-c', SCRIPT, 'stagedoor-reaper', ...this.#waits], {
-        stdio: ['pipe', 'ignore', 'ignore'],
+        stdio: ['pipe', 'ignore', 'ignore', this.#pipe?.fd ?? 'ignore'],
         // Not in the gateway's group, which gets signals from Ctrl-C and the terminal.
         detached: true,
         cwd: '/',

@@ -1,0 +1,131 @@
+// A named pipe by which a start of a node knows that the reaper of the node's former process has ended: the gateway and its reaper
+// keep it open, so the next process reads its end when the last of them is gone. Source: ADR 160.
+
+import { execFile } from 'node:child_process';
+import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { sleep, systemClock } from '../../domain/clock.ts';
+import { codeOf, reasonOf } from '../../domain/errors.ts';
+
+export interface ReaperPipeOptions {
+  /** The same at each start of a node, and different for each node. Its folder is created. */
+  readonly path: string;
+  /** Gets a line when programs have to wait. */
+  readonly onNotice: (line: string) => void;
+  /** Gets a line when the pipe cannot be used, and when programs start although the reaper has not ended. */
+  readonly onWarning: (line: string) => void;
+}
+
+/** Longest wait in ms. A reaper is done 6 s after the end of its gateway; a machine under load gets some seconds more. */
+const LONGEST_WAIT_MS = 10_000;
+const CHECK_MS = 50;
+/** More than the groups of one gateway. */
+const READ_BYTES = 64 * 1024;
+
+export class ReaperPipe {
+  readonly #options: ReaperPipeOptions;
+  #freed: Promise<void> | undefined;
+  #isFree = false;
+  #fd: number | undefined;
+  #isClosed = false;
+
+  constructor(options: ReaperPipeOptions) {
+    this.#options = options;
+  }
+
+  /** For the reaper to inherit; undefined until `untilFree`, and where there is no pipe. */
+  get fd(): number | undefined {
+    return this.#fd;
+  }
+
+  /** Resolves when no reaper of a former process runs, after 10 s at the latest; undefined from then on. Never rejects. */
+  untilFree(): Promise<void> | undefined {
+    if (this.#isFree) return undefined;
+    this.#freed ??= this.#take().then(() => {
+      this.#isFree = true;
+    });
+    return this.#freed;
+  }
+
+  /** The reaper keeps it open while it runs. */
+  close(): void {
+    this.#isClosed = true;
+    if (this.#fd !== undefined) closeSync(this.#fd);
+    this.#fd = undefined;
+  }
+
+  async #take(): Promise<void> {
+    const { path, onWarning } = this.#options;
+    try {
+      const former = await openOrMake(path);
+      try {
+        await this.#untilEnd(former);
+      } finally {
+        closeSync(former);
+      }
+      // Not blocking: the reaper writes into it, and must not wait for a reader.
+      if (!this.#isClosed) this.#fd = openSync(path, constants.O_RDWR | constants.O_NONBLOCK);
+    } catch (thrown) {
+      onWarning(
+        `programs of a former process of this node may run beside new ones for some seconds, because "${path}" cannot be ` +
+          `used as a named pipe: ${reasonOf(thrown)}`,
+      );
+    }
+  }
+
+  async #untilEnd(former: number): Promise<void> {
+    const { path, onNotice, onWarning } = this.#options;
+    const piece = Buffer.alloc(READ_BYTES);
+    const giveUpAtMs = systemClock.now() + LONGEST_WAIT_MS;
+    let groups = '';
+    let isNoticed = false;
+    while (!this.#isClosed) {
+      const text = readNow(former, piece);
+      if (text === '') return;
+      groups += text ?? '';
+      if (!isNoticed) onNotice('programs start when those of the former process of this node have ended');
+      isNoticed = true;
+      if (systemClock.now() >= giveUpAtMs) {
+        const which = groups.match(/\d+/g)?.join(', ') ?? 'unknown';
+        onWarning(
+          `programs of a former process of this node may still run (process groups: ${which}): its reaper, which has "${path}" ` +
+            `open, did not end within ${LONGEST_WAIT_MS / 1_000} s`,
+        );
+        return;
+      }
+      await sleep(systemClock.background, CHECK_MS);
+    }
+  }
+}
+
+/** Opened for reading, without a wait for a process that writes. */
+async function openOrMake(path: string): Promise<number> {
+  const flags = constants.O_RDONLY | constants.O_NONBLOCK;
+  let fd: number;
+  try {
+    fd = openSync(path, flags);
+  } catch (thrown) {
+    if (codeOf(thrown) !== 'ENOENT') throw thrown;
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await promisify(execFile)('mkfifo', ['-m', '600', path], {
+      env: { PATH: '/usr/bin:/bin' },
+      timeout: 5_000,
+    });
+    fd = openSync(path, flags);
+  }
+  if (fstatSync(fd).isFIFO()) return fd;
+  closeSync(fd);
+  throw new Error('another file has this name');
+}
+
+/** Empty when no process has it open for writing; undefined when one has, and wrote nothing. */
+function readNow(fd: number, piece: Buffer): string | undefined {
+  try {
+    return piece.toString('latin1', 0, readSync(fd, piece));
+  } catch (thrown) {
+    if (codeOf(thrown) === 'EAGAIN') return undefined;
+    throw thrown;
+  }
+}
