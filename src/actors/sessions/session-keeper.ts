@@ -183,8 +183,8 @@ export class SessionKeeper {
     const group = [...this.#pending].slice(0, MAX_SESSION_ROWS);
     for (const kept of group) this.#pending.delete(kept);
     const usedAt = new Date(wallAt(this.#clock, this.#clock.now())).toISOString();
-    const writes = group.map((kept) => ({ kept, key: kept.key, ...kept.next() }));
     try {
+      const writes = group.map((kept) => ({ kept, key: kept.key, ...kept.next() }));
       const inserts = writes.flatMap(({ key, insert: value }) =>
         value === undefined ? [] : { key, ...this.owner, generation: 1, value, usedAt },
       );
@@ -207,7 +207,7 @@ export class SessionKeeper {
       }
       return true;
     } catch {
-      for (const { kept } of writes) this.#pending.add(kept); // the database is away, or refuses
+      for (const kept of group) this.#pending.add(kept); // the database is away, or refuses
       return false;
     }
   }
