@@ -59,6 +59,22 @@ export function nodeConformance(test: Suite, open: () => Promise<Store>): void {
     assert.is(await nodes.end('a', undefined, { cause: 'stopped', frees: 'all' }), true);
   });
 
+  declare(
+    'the sessions of deleted lives are deleted, those that other lives claimed are not',
+    async (store) => {
+      const { nodes, sessions } = store;
+      const rowOf = (key: string, life: string) => ({
+        ...{ key, life, node: 'n', generation: 1, value: '{}', usedAt: '2026-01-02T03:04:05.678Z' },
+      });
+      await nodes.insert(lifeOf('a', { end: FREED }));
+      await nodes.insert(lifeOf('b', { end: REFUSED }));
+      await sessions.insert([rowOf('1', 'a'), rowOf('2', 'b'), rowOf('3', 'c')]);
+      await nodes.delete(['a', 'b', 'c']);
+      const left = await sessions.read(['1', '2', '3']);
+      assert.equal(left.map(({ key }) => key).toSorted(), ['2', '3']);
+    },
+  );
+
   declare('only lives that free all are deleted', async ({ nodes }) => {
     await nodes.insert(lifeOf('a', { end: FREED }));
     await nodes.insert(lifeOf('b', { end: REFUSED }));

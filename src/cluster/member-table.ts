@@ -8,6 +8,7 @@ import { type Clock, settlesWithin } from '../domain/clock.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
 import { newLife } from '../domain/life.ts';
+import { LIMITS } from '../domain/limits.ts';
 import type { NodeView } from '../domain/nodes.ts';
 import type { NodeStore, SettingStore, StoredLife, StoredSession } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
@@ -32,8 +33,6 @@ const JOIN_MS = 10_000;
 const STOP_MS = 2_000;
 /** Shortest time between two reads that a request causes, in ms. */
 const REFRESH_MS = 1_000;
-/** The row of an ended life is deleted after this time, in ms: sessions of that life are found by it. */
-const KEPT_ENDED_MS = 30 * 60_000;
 /** Version of the rows, and of the protocol between nodes. */
 const PROTOCOL = 1;
 const KEY_SETTING = 'cluster.key';
@@ -65,6 +64,8 @@ export interface MemberTableOptions {
   readonly secret: Uint8Array;
   readonly clock: Clock;
   readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'keep'>;
+  /** Time without use after which a session ends, in ms: an ended life is deleted after it, with the sessions that no node continued. */
+  readonly sessionIdleMs?: number | undefined;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
   /** Other nodes ended the life of this one, and may continue its sessions. It goes on under this life. */
@@ -337,14 +338,14 @@ export class MemberTable implements Members {
   }
 
   #deleteOld(): void {
-    const { nodes, clock } = this.#options;
+    const { nodes, clock, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
     const nowMs = clock.now();
     const old: string[] = [];
     for (const [life, { stored }] of this.#known) {
       if (stored.end === undefined) continue;
       const sinceMs = this.#endedAtMs.get(life) ?? nowMs;
       this.#endedAtMs.set(life, sinceMs);
-      if (nowMs - sinceMs >= KEPT_ENDED_MS && stored.end.frees === 'all') old.push(life);
+      if (nowMs - sinceMs >= sessionIdleMs && stored.end.frees === 'all') old.push(life);
     }
     for (const life of this.#endedAtMs.keys()) if (!this.#known.has(life)) this.#endedAtMs.delete(life);
     if (old.length > 0) this.#operate(nodes.delete(old), () => {});

@@ -44,8 +44,9 @@ export class MemoryStore implements Store {
   readonly accounts = new MemoryAccounts(() => this.#changed());
   readonly settings: SettingStore = memorySettings();
   readonly audit: AuditStore = memoryAudit();
-  readonly sessions: SessionStore = memorySessions();
-  readonly nodes: NodeStore = memoryNodes();
+  readonly #sessionRows = new Map<string, StoredSession>();
+  readonly sessions: SessionStore = memorySessions(this.#sessionRows);
+  readonly nodes: NodeStore = memoryNodes(this.#sessionRows);
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);
@@ -179,8 +180,7 @@ function memoryAudit(): AuditStore {
 }
 
 /** For specs: a gateway with this store keeps no sessions, since nothing would outlive it. */
-function memorySessions(): SessionStore {
-  const rows = new Map<string, StoredSession>();
+function memorySessions(rows: Map<string, StoredSession>): SessionStore {
   const stored = (keys: readonly string[]) => keys.flatMap((key) => rows.get(key) ?? []);
   const ownersOf = (keys: readonly string[]) => new Map(stored(keys).map(({ key, life }) => [key, life]));
   return {
@@ -217,7 +217,7 @@ function memorySessions(): SessionStore {
 }
 
 /** For specs: no other node reaches this store. */
-function memoryNodes(): NodeStore {
+function memoryNodes(sessions: Map<string, StoredSession>): NodeStore {
   const rows = new Map<string, StoredLife>();
   const change = (row: StoredLife | undefined, changes: Partial<StoredLife>): boolean => {
     if (row !== undefined) rows.set(row.life, { ...row, ...changes });
@@ -246,7 +246,9 @@ function memoryNodes(): NodeStore {
       return change(row, { end: next });
     },
     delete: async (lives) => {
-      for (const life of lives) if (rows.get(life)?.end?.frees === 'all') rows.delete(life);
+      const old = lives.filter((life) => rows.get(life)?.end?.frees === 'all');
+      for (const life of old) rows.delete(life);
+      for (const { key, life } of sessions.values()) if (old.includes(life)) sessions.delete(key);
     },
   };
 }

@@ -37,9 +37,16 @@ export function ormNodes(session: OrmSession): NodeStore {
         return (await em.nativeUpdate(nodes, { ...where, endFrees: 'sessions' }, columnsOf(end))) > 0;
       }),
     delete: async (lives) => {
-      await session.write((em, { nodes }) =>
-        em.nativeDelete(nodes, { life: { $in: [...lives] }, endFrees: 'all' }),
-      );
+      await session.write(async (em, { nodes, sessions }) => {
+        const ended = await em.findAll(nodes, {
+          where: { life: { $in: [...lives] }, endFrees: 'all' },
+          fields: ['life'],
+        });
+        if (ended.length === 0) return;
+        const where = { life: { $in: ended.map(({ life }) => life) } };
+        await em.nativeDelete(sessions, where);
+        await em.nativeDelete(nodes, where);
+      });
     },
   };
 }

@@ -179,7 +179,7 @@ export interface NodeStore {
    * was changed.
    */
   end(life: string, counter: number | undefined, end: LifeEnd): Promise<boolean>;
-  /** Deletes lives that have ended and free all. */
+  /** Deletes lives that have ended and free all, with the sessions that they still own. */
   delete(lives: readonly string[]): Promise<void>;
 }
 

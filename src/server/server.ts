@@ -224,6 +224,7 @@ async function start(
     const members = new MemberTable({
       ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secret, prober, report },
       clock: systemClock,
+      sessionIdleMs: config.sessions.idleMs,
       onNextLife: (next) => void gateway.beginLife(next),
       onNotice: (line) => log.warn(line),
     });
