@@ -7,7 +7,7 @@ import { Value } from 'typebox/value';
 import { type Clock, settlesWithin } from '../domain/clock.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
-import { newLife } from '../domain/life.ts';
+import { newLife, RELEASED } from '../domain/life.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { NodeView } from '../domain/nodes.ts';
 import type { NodeStore, SettingStore, StoredLife, StoredSession } from '../persistence/store.ts';
@@ -126,13 +126,19 @@ export class MemberTable implements Members {
 
   /** The life that continues a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
   async decideOwner({ key, node, life, generation }: StoredSession): Promise<SessionDecision> {
-    if (!this.#known.has(life) && life !== this.life) {
+    const isReleased = life === RELEASED;
+    if (!isReleased && !this.#known.has(life) && life !== this.life) {
       await this.#readAgain();
       if (!this.#isCurrent) throw databaseUnavailable(new Error('the members cannot be read'));
     }
     // Earlier lives of this node are over: the claim of the node (ADR 47) belongs to this process.
-    const isFormer = (known: Known | undefined) => known === undefined && node === this.#options.own.node;
-    const read = { session: key, life: isFormer(this.#known.get(life)) ? undefined : life, generation };
+    const isFormer = (known: Known | undefined) =>
+      known === undefined && life !== this.life && node === this.#options.own.node;
+    const read = {
+      session: key,
+      life: isReleased || isFormer(this.#known.get(life)) ? undefined : life,
+      generation,
+    };
     return decideSession(
       { ...read, isUnsafe: false },
       {

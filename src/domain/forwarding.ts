@@ -74,5 +74,9 @@ export class SessionElsewhere extends Error {
   }
 }
 
+/** Header of an answer to a forwarded request, and its value where the node carried nothing out and has the session no more. */
+export const REFUSED_HEADER = 'peer-refused';
+export const MOVED = 'moved';
+
 /** See ForwardedAnswer.moved. */
 export class SessionMoved extends Error {}

@@ -6,6 +6,9 @@ const SECRET_BYTES = 32;
 /** A life and 256 random bits, as base64url. */
 const SESSION_ID = /^([\w-]{8})[\w-]{43}$/;
 
+/** In the place of the life that has a session: its node stops, and any life may continue it. */
+export const RELEASED = 'released';
+
 export interface LifeEnd {
   /**
    * `refused`: its address refused connections. `expired`: no heartbeat. `restarted`: its process is gone, says the next start of the node.

@@ -113,6 +113,37 @@ onPostgresql(
   },
 );
 
+onPostgresql(
+  'a node that stops: no request of its sessions fails at another node, and none waits for its end',
+  async () => {
+    const { b, c } = nodes;
+    await sees(b, ['c live']);
+    const clients = await clientsAt(c, 4);
+    let hasEnded = false;
+    const longest: number[] = [];
+    const running = Promise.all(
+      clients.map(async ({ sessionId }) => {
+        while (!hasEnded) {
+          const sinceMs = performance.now();
+          assert.equal(await callAt(b, sessionId), [200, SIMPLE]);
+          longest.push(performance.now() - sinceMs);
+        }
+      }),
+    );
+    c.program.signal('SIGTERM');
+    const ending = c.program.end().then(() => {
+      hasEnded = true;
+    });
+    await Promise.all([running, ending]);
+    for (const { sessionId } of clients) assert.equal(await callAt(b, sessionId), [200, SIMPLE]);
+    const { url } = database;
+    const again = await startNode({ url }, { id: 'c' });
+    opened.unshift(again.remove);
+    nodes.c = again;
+    for (const { sessionId } of clients) assert.equal(await callAt(again, sessionId), [200, SIMPLE]);
+  },
+);
+
 test.run();
 
 async function start(id: string): Promise<McpNode> {

@@ -4,6 +4,7 @@
 
 import { hash } from 'node:crypto';
 import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
+import { RELEASED } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import {
   type AnySessionValue,
@@ -81,11 +82,15 @@ export class SessionKeeper {
   #writing: Promise<boolean> | undefined;
   #startedAtMs = Number.NEGATIVE_INFINITY;
   #stopTrimming: (() => void) | undefined;
+  /** Keys of rows that any node may claim; undefined without other nodes. */
+  readonly #released: string[] | undefined;
+  #releasing: Promise<void> | undefined;
 
   constructor({ store, node, life, clock, idleMs, maxSessions, decideOwner }: KeeperOptions) {
     this.store = store;
     this.decideOwner = decideOwner ?? (async (row) => ({ do: row.node === node ? 'claim' : 'end' }));
     this.owner = { node, life };
+    this.#released = decideOwner && [];
     this.#clock = clock;
     this.#idleMs = idleMs ?? LIMITS.sessionIdleMs;
     this.#maxSessions = maxSessions ?? LIMITS.sessions;
@@ -117,7 +122,11 @@ export class SessionKeeper {
   async close(): Promise<void> {
     this.#stopTrimming?.();
     this.#stopTrimming = undefined;
-    await settlesWithin(this.#writeAll(), LAST_MS, this.#clock);
+    await settlesWithin(
+      this.#writeAll().then(() => this.#releasing),
+      LAST_MS,
+      this.#clock,
+    );
     this.#next?.cancel();
     this.#pending.clear();
   }
@@ -133,6 +142,15 @@ export class SessionKeeper {
     }
     this.#pending.add(kept);
     this.#schedule(isAwaited);
+  }
+
+  /** The gateway stops, and a session of it has ended: any node may claim its row at once. */
+  release(key: string): void {
+    if (this.#released === undefined) return;
+    this.#released.push(key);
+    this.#releasing ??= this.#releaseAll().finally(() => {
+      this.#releasing = undefined;
+    });
   }
 
   async within(written: Promise<void>): Promise<void> {
@@ -209,6 +227,22 @@ export class SessionKeeper {
     } catch {
       for (const kept of group) this.#pending.add(kept); // the database is away, or refuses
       return false;
+    }
+  }
+
+  /** What the sessions have changed is written before. Ends at the first failure: the end of this life frees the rows, too. */
+  async #releaseAll(): Promise<void> {
+    const { node, life } = this.owner;
+    const keys = this.#released ?? [];
+    try {
+      while (keys.length > 0) {
+        await this.#writeAll();
+        const rows = await this.store.read(keys.splice(0, MAX_SESSION_ROWS));
+        const own = rows.filter((row) => row.life === life);
+        if (own.length > 0) await this.store.claim(own, { node, life: RELEASED });
+      }
+    } catch {
+      keys.length = 0; // the database is away
     }
   }
 
@@ -299,8 +333,10 @@ export class KeptSession {
   end(reason: string, isLeft: boolean): void {
     if (this.#isOver) return;
     if (reason === TAKEN_OVER) this.#drop();
-    else if (isLeft && reason !== ENDED_BY_CLIENT) this.changed();
-    else {
+    else if (isLeft && reason !== ENDED_BY_CLIENT) {
+      this.changed();
+      this.#keeper.release(this.key);
+    } else {
       this.#isOver = true;
       this.#keeper.add(this, false);
     }

@@ -4,7 +4,13 @@
 
 import type { Clock } from '../../domain/clock.ts';
 import { codeOf, nodeUnavailable } from '../../domain/errors.ts';
-import type { ForwardedAnswer, ForwardedRequest, Forwarding, SessionOwner } from '../../domain/forwarding.ts';
+import {
+  type ForwardedAnswer,
+  type ForwardedRequest,
+  type Forwarding,
+  MOVED,
+  type SessionOwner,
+} from '../../domain/forwarding.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Member } from '../members.ts';
 import { waitForOwnerMs } from '../rules/session-claims.ts';
@@ -139,6 +145,10 @@ export class PeerClient implements SessionOwner {
 
   /** The node refused the token of a request, before it read more of it. After an expired one, the request is sent again, once. */
   #refused(exchange: PeerExchange, reason: string): void {
+    if (reason === MOVED) {
+      exchange.moved();
+      return;
+    }
     if (reason === 'token for another node') {
       this.#silentSinceMs ??= this.#options.clock.now(); // it goes on under another life: the members will know
       this.#begin(exchange);

@@ -1,14 +1,16 @@
 // What both ends of the peer channel must agree on: names of headers and paths, and the parameters of TLS.
 // Source: RFC 5489 (ECDHE_PSK), RFC 7905 (ChaCha20-Poly1305); ADR 148.
 
+import { REFUSED_HEADER } from '../../domain/forwarding.ts';
+
 /** Headers of the channel, besides those of the client that cross. */
 export const PEER_HEADERS = {
   token: 'peer-token',
   /** The kinds of hops that the request took: `session`. */
   hops: 'peer-hops',
   clientAddress: 'peer-client-address',
-  /** Of an answer of the listener itself: why it refused the request. */
-  refused: 'peer-refused',
+  /** Why the request was refused, before anything was carried out. */
+  refused: REFUSED_HEADER,
 } as const;
 
 /** The hop from the node that received a request to the owner of its session. */

@@ -5,6 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import { MOVED, REFUSED_HEADER } from '../../domain/forwarding.ts';
 import { noteError } from '../../protocol/endpoint-types.ts';
 import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -70,7 +71,17 @@ function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void
   noteError(context.state, failure.error.code, failure.errorCode);
   if (fault !== undefined) log.error({ err: fault, request_id: context.state.requestId }, 'request failed');
   const instanceId = cause instanceof GatewayError ? cause.facts.instanceId : undefined;
-  refuse(context, bytes(status, body, { headers, instanceId }));
+  const moved = context.state.forwarded !== undefined && isElsewhere(cause) ? LEAVING : [];
+  refuse(context, bytes(status, body, { headers: [...(headers ?? []), ...moved], instanceId }));
+}
+
+/** No request is sent on this connection any more, which a node that stops would break. */
+const LEAVING = [REFUSED_HEADER, MOVED, 'Connection', 'close'];
+
+/** This node stops, or another one has the session: the node that forwarded the request goes on. */
+function isElsewhere(cause: unknown): boolean {
+  if (!(cause instanceof GatewayError) || cause.delivered !== 'no') return false;
+  return cause.code === 'SHUTTING_DOWN' || cause.code === 'NODE_UNAVAILABLE';
 }
 
 /**

@@ -5,7 +5,7 @@
 import type { ClientProfile } from '../../domain/client.ts';
 import { settlesWithin } from '../../domain/clock.ts';
 import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
-import { hasCode, perhapsDelivered } from '../../domain/errors.ts';
+import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, type JsonRpcId, METHOD_NOT_FOUND, RPC, readId } from '../../domain/jsonrpc.ts';
 import { lifeOf } from '../../domain/life.ts';
@@ -316,6 +316,7 @@ export class LegacyEndpoint {
       reply.empty(202);
       return;
     }
+    if (this.#isDismissed) throw rpcFailureOf(shuttingDown(), messages.length === 1 ? requests[0]?.id : null);
     const conversation = this.#conversationOf(session);
     for (const { id, method } of requests) if (method !== 'ping') conversation.check(id);
     conversation.clientSeen();
