@@ -43,10 +43,10 @@ test('queries with a NUL character or an encoded surrogate in any field are refu
     );
 });
 
-test('queries with an unknown field are refused on every route except the MCP endpoint', () => {
-  // Clients keep the URLs of the MCP endpoint: these may have fields that the gateway does not read.
+test('queries with an unknown field are refused on every route except the MCP endpoint and /readyz', () => {
+  // Clients and probes keep the URLs of these: they may have fields that the gateway does not read.
   const queries = ROUTES.flatMap(({ method, path, request: { query }, speaks }) =>
-    query === undefined || speaks === 'json-rpc'
+    query === undefined || speaks === 'json-rpc' || path === '/readyz'
       ? []
       : [[`${method} ${path}`, Reflect.get(query, 'additionalProperties')]],
   );
