@@ -11,7 +11,7 @@ import { defineRoute, NodeParams, type Route, type RouteInput, type Services } f
 import { flag, integer, nullableText, Time, text } from '../schemas.ts';
 
 const NodeRecord = Type.Object({
-  id: text('gateway-1'),
+  id: text('local'),
   /** One start of the node. */
   life: text('kX3v_0aB'),
   /** For the other nodes; null when there are none. */
