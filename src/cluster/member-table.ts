@@ -3,13 +3,13 @@
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
-import { Value } from 'typebox/value';
 import { type Clock, settlesWithin } from '../domain/clock.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
 import { newLife, RELEASED } from '../domain/life.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { NodeView } from '../domain/nodes.ts';
+import { compileShape } from '../domain/validation.ts';
 import type { NodeStore, SettingStore, StoredLife, StoredSession } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
 import type { Member, Members } from './members.ts';
@@ -54,6 +54,8 @@ const Report = Type.Object({
 });
 type Profile = Type.Static<typeof Profile>;
 type Report = Type.Static<typeof Report>;
+const PROFILE = compileShape(Profile, 'body');
+const REPORT = compileShape(Report, 'body');
 
 export interface MemberTableOptions {
   readonly nodes: NodeStore;
@@ -80,16 +82,6 @@ interface Known {
   readonly report: Report | undefined;
   /** Its row is signed with the key of this node. */
   readonly isMember: boolean;
-}
-
-/** The view of a gateway whose database no other node reaches. */
-export function loneNode(
-  own: Pick<NodeView, 'id' | 'life' | 'version'>,
-  clock: Pick<Clock, 'wall'>,
-  report: MemberTableOptions['report'],
-): () => NodeView[] {
-  const since = new Date(clock.wall()).toISOString();
-  return () => [{ ...own, address: undefined, since, ...report(), state: 'live' }];
 }
 
 export class MemberTable implements Members {
@@ -409,12 +401,12 @@ export class MemberTable implements Members {
   #knownOf(stored: StoredLife): Known {
     const profile = jsonIn(stored.profile);
     const report = jsonIn(stored.state);
-    const read = Value.Check(Profile, profile) ? profile : undefined;
+    const read = PROFILE.accepts(profile) ? profile : undefined;
     const isMember =
       read !== undefined &&
       read.protocol === PROTOCOL &&
       isSame(read.mac, this.#macOf(stored.life, stored.node, read));
-    return { stored, profile: read, report: Value.Check(Report, report) ? report : undefined, isMember };
+    return { stored, profile: read, report: REPORT.accepts(report) ? report : undefined, isMember };
   }
 
   #macOf(life: string, node: string, profile: Omit<Profile, 'mac'>): string {

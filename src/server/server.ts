@@ -16,8 +16,8 @@ import {
 } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import { channelKeys } from '../cluster/channel/channel-keys.ts';
-import { PeerProber } from '../cluster/channel/peer-prober.ts';
-import { loneNode, MemberTable } from '../cluster/member-table.ts';
+import { loneNode } from '../cluster/lone-node.ts';
+import type { MemberTable } from '../cluster/member-table.ts';
 import type { Member, Members } from '../cluster/members.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
@@ -40,7 +40,6 @@ import { namesCollector } from '../tracing/tracing.ts';
 import { Connections } from './connections.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
-import { openPeerChannel } from './peer-channel.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
@@ -215,7 +214,10 @@ async function start(
   let app: HttpApp | undefined;
   const report = () => ({ ...gateway.activity(), isDraining: gateway.readiness.isLeaving });
   let nodes = loneNode({ id: nodeId, life, version: VERSION }, systemClock, report);
+  // Loaded only where there are other nodes.
   const join = async (own: Member): Promise<MemberTable> => {
+    const { PeerProber } = await import('../cluster/channel/peer-prober.ts');
+    const { MemberTable } = await import('../cluster/member-table.ts');
     const prober = new PeerProber({
       keys: channelKeys(secret),
       clock: systemClock,
@@ -225,7 +227,11 @@ async function start(
       ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secret, prober, report },
       clock: systemClock,
       sessionIdleMs: config.sessions.idleMs,
-      onNextLife: (next) => void gateway.beginLife(next),
+      onNextLife: (next) => {
+        gateway
+          .beginLife(next)
+          .catch((error) => log.error({ err: error }, 'sessions of the ended life remain'));
+      },
       onNotice: (line) => log.warn(line),
     });
     onUndo(async () => {
@@ -241,7 +247,7 @@ async function start(
   const channel =
     joinMembers === undefined
       ? undefined
-      : await openPeerChannel({
+      : await (await import('./peer-channel.ts')).openPeerChannel({
           ...{ config, nodeId, life, log, secret, audit: auth.audit, join: joinMembers },
           database: databaseHost(config.databaseUrl, config.folder),
           serve: (request, response, caller) => {

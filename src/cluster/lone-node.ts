@@ -1,0 +1,14 @@
+// The list of nodes of a gateway whose database no other node reaches: a file, or memory.
+
+import type { Clock } from '../domain/clock.ts';
+import type { NodeView } from '../domain/nodes.ts';
+
+/** The view of a gateway whose database no other node reaches. `report`: what it does now. */
+export function loneNode(
+  own: Pick<NodeView, 'id' | 'life' | 'version'>,
+  clock: Pick<Clock, 'wall'>,
+  report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>,
+): () => NodeView[] {
+  const since = new Date(clock.wall()).toISOString();
+  return () => [{ ...own, address: undefined, since, ...report(), state: 'live' }];
+}
