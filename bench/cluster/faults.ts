@@ -212,10 +212,14 @@ async function withoutDatabase({ deployment: { nodes } }: Run, ms: number): Prom
 async function cutOff(node: Node | undefined, ms: number): Promise<Disturbance> {
   const { id, database } = present(node);
   database?.hold();
+  const fault = momentary(`${id} is cut off from the database`);
   await delay(ms);
   await database?.pass();
-  return momentary(`${id} is cut off from the database`);
+  return { ...fault, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true };
 }
+
+/** Longest time from the end of a partition until nothing is refused, in ms. */
+const HEALED_MS = 15_000;
 
 /** A fault that excuses no call in flight. */
 function momentary(what: string): Disturbance {
@@ -230,8 +234,9 @@ async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readon
     await delay(2_000);
     balancer.takeOut(node.port);
     await delay(1_000);
-    await node.stop();
-    disturbances.push(momentary(`restart of ${node.id}`));
+    const fault = momentary(`restart of ${node.id}`);
+    await node.stop(); // its sessions go on at the others before it has ended
+    disturbances.push({ ...fault, lastsUntilMs: nowMs() });
     await node.start();
     balancer.putBack(node.port);
   }

@@ -53,6 +53,10 @@ export interface Disturbance {
   readonly servedMs: number;
   /** When the disturbed node is ready again. */
   readonly backMs: number;
+  /** Until then sessions that may not move may be lost; default `untilMs`. Calls that were in flight at `untilMs` only are excused. */
+  readonly lastsUntilMs?: number;
+  /** Until `lastsUntilMs` calls may be refused: the node and the others do not agree on the owner of its sessions. */
+  readonly mayRefuse?: boolean;
 }
 
 /** A process of the shared program, as sampled. */
@@ -101,7 +105,7 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
   const failed = [
     ...later.filter(({ ending }) => ending === 'failed' || ending === 'unknown' || ending === 'refused'),
     ...inFlight.filter(({ ending }) => ending === 'failed' || ending === 'refused'),
-  ];
+  ].filter((call) => !mayBeRefused(call, history));
   const movable = lost.filter(({ isAfterUnsafe }) => !isAfterUnsafe);
   const withoutFault = lost.filter((call) => !isAfterFault(call, history));
   return [
@@ -139,11 +143,21 @@ function isInFlight(
   return sentMs <= untilMs && endedMs >= fromMs;
 }
 
+function mayBeRefused({ ending, endedMs }: Call, { disturbances }: History): boolean {
+  if (ending !== 'refused') return false;
+  return disturbances.some(
+    ({ fromMs, lastsUntilMs = 0, mayRefuse }) =>
+      mayRefuse === true && fromMs <= endedMs && endedMs <= lastsUntilMs,
+  );
+}
+
 /** Whether there was a fault since the last call of the session before this one. */
 function isAfterFault(call: Call, { calls, disturbances }: History): boolean {
   const before = calls.filter(({ session, sentMs }) => session === call.session && sentMs < call.sentMs);
   const sinceMs = Math.max(0, ...before.map(({ sentMs }) => sentMs));
-  return disturbances.some(({ untilMs, fromMs }) => untilMs >= sinceMs && fromMs <= call.endedMs);
+  return disturbances.some(
+    ({ untilMs, lastsUntilMs = untilMs, fromMs }) => lastsUntilMs >= sinceMs && fromMs <= call.endedMs,
+  );
 }
 
 function twiceOf({ carriedOut }: History): readonly string[] {
