@@ -389,6 +389,19 @@ test('in the next life of a running gateway sessions continue from their rows, w
   assert.equal(owners, ['life-2--', 'life-2--', 'life-2--']);
 });
 
+test('a session of a life that is not known yet is not given up', async () => {
+  const first = await start();
+  await registered(first);
+  const session = await openSession(first, 't', ADA);
+  let isKnown = false;
+  const next = await start({
+    decideOwner: async () => (isKnown ? { do: 'claim' } : { do: 'end', reason: 'unknown life' }),
+  });
+  assert.is.not((await post(next, session, READ)).status, 404); // over HTTP, the request follows the session
+  isKnown = true;
+  assert.is((await post(next, session, READ)).status, 200);
+});
+
 test('sessions that are not continued within the idle time are deleted', async () => {
   const first = await start();
   await registered(first);

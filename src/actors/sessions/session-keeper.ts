@@ -53,7 +53,9 @@ export interface KeeperOptions {
 export type DecideOwner = (row: StoredSession) => Promise<OwnerDecision>;
 
 type OwnerDecision =
-  | { readonly do: 'restore' | 'claim' | 'end' }
+  | { readonly do: 'restore' | 'claim' }
+  /** `unknown life`: its row in the table of lives may come later. */
+  | { readonly do: 'end'; readonly reason?: 'no session' | 'may not move' | 'unknown life' }
   | { readonly do: 'forward'; readonly life: string };
 
 /** Since the start of the gateway. */

@@ -88,7 +88,11 @@ export class SessionRecovery {
       if (value.ownerId !== ownerId) return this.forget(`${id} ${ownerId}`);
       const decision = await this.#keeper.decideOwner(row);
       if (decision.do === 'forward') throw new SessionElsewhere(decision.life);
-      if (decision.do === 'end') return this.forget(id);
+      if (decision.do === 'end') {
+        // A life that has just begun: its row comes after its first sessions.
+        if (decision.reason === 'unknown life') throw new SessionElsewhere(row.life);
+        return this.forget(id);
+      }
       if (decision.do === 'claim' && this.#deps.isDraining?.()) throw nodeDraining();
       const restore = await this.#prepared(id, row, value, prepare);
       if (restore === undefined) return; // it is over, or belongs to another path
