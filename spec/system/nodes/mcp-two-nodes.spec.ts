@@ -121,7 +121,7 @@ onPostgresql(
   },
 );
 
-onPostgresql('calls that a killed node held open are lost, and its clients continue at the other node', async () => {
+onPostgresql('clients of a killed node lose the calls it held, and continue at the other', async () => {
   const doomed = await startNode(database);
   try {
     await isServed(doomed, '/mcp/legacy', options);
