@@ -92,6 +92,20 @@ test('a node that stops ends its life, and its row goes after half an hour', asy
   );
 });
 
+test('a node that leaves waits until the others know it, if there are any', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  let hasLeft = false;
+  void b.leave().then(() => {
+    hasLeft = true;
+  });
+  await pass(2_500);
+  assert.equal([a.find(b.life), hasLeft], [undefined, false]);
+  await pass(1_000);
+  assert.ok(hasLeft);
+  await a.leave(); // time stands still
+});
+
 test('a node that others ended goes on under a new life', async () => {
   const a = await joined('a');
   const { life } = a;

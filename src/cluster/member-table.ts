@@ -3,7 +3,7 @@
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
-import { type Clock, settlesWithin } from '../domain/clock.ts';
+import { type Clock, settlesWithin, sleep } from '../domain/clock.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
 import { newLife, RELEASED } from '../domain/life.ts';
@@ -31,6 +31,8 @@ const TICK_MS = 500;
 const JOIN_MS = 10_000;
 /** Longest wait of a stop, in ms: otherwise the row expires. */
 const STOP_MS = 2_000;
+/** Time in which all members read the rows, in ms: each does so every 2 s. */
+const KNOWN_MS = 3_000;
 /** Shortest time between two reads that a request causes, in ms. */
 const REFRESH_MS = 1_000;
 /** Version of the rows, and of the protocol between nodes. */
@@ -224,6 +226,13 @@ export class MemberTable implements Members {
     this.#isStopped = true;
     const { nodes, clock } = this.#options;
     await settlesWithin(nodes.end(this.life, undefined, { cause: 'stopped', frees: 'all' }), STOP_MS, clock);
+  }
+
+  /** As `close`, and waits until the other members, if there are any, have read that this life is over: they send it no more requests. */
+  async leave(): Promise<void> {
+    const hasOthers = [...this.#known.keys()].some((life) => life !== this.life && this.find(life));
+    await this.close();
+    if (hasOthers) await sleep(this.#options.clock, KNOWN_MS);
   }
 
   get #now(): Moment {

@@ -311,6 +311,8 @@ async function start(
       app.closeStreams();
       // The audit log is closed after the last answer, so that it contains the entry of that answer.
       await closeQuietly(() => listeners.close(LAST_ANSWERS_MS), log);
+      // A request of another node that arrives meanwhile is answered that its session has moved; after the close it would be lost.
+      await closeQuietly(async () => table?.leave(), log);
       await closeQuietly(async () => channel?.close(LAST_ANSWERS_MS), log);
       await closeQuietly(async () => scrapes?.close(LAST_ANSWERS_MS), log);
       for (const last of opened) await closeQuietly(last, log);
