@@ -299,15 +299,23 @@ test('a request for a node that is gone waits until its life has ended', async (
   assert.equal([waiting.error, waiting.hasMoved], [undefined, true]);
 });
 
-test('when a life ends, what may be carried out twice moves, and the rest fails, perhaps delivered', async () => {
+test('when a life ends, what may be carried out twice moves, and the rest gets its answer, or fails with its connection', async () => {
   const open: ServerResponse[] = [];
   const [a] = await pair((_request, response) => open.push(response));
-  const [first, second] = [await forward(a, B), await forward(a, B, { isRepeatable: true })];
-  await becomes(() => open.length, 2);
+  const first = await forward(a, B);
+  await becomes(() => open.length, 1);
+  const [second, third] = [await forward(a, B, { isRepeatable: true }), await forward(a, B)];
+  await becomes(() => open.length, 3);
   deployment.end(B);
-  await Promise.all([first.over.promise, second.over.promise]);
-  assert.equal([first.error?.code, first.error?.delivered], ['NODE_UNAVAILABLE', 'unknown']);
+  await second.over.promise;
   assert.equal([second.error, second.hasMoved], [undefined, true]);
+  assert.equal([first.error, first.hasMoved], [undefined, false]);
+  open[0]?.end('its last answer');
+  await first.over.promise;
+  assert.equal([first.error, first.text], [undefined, 'its last answer']);
+  for (const response of open) response.destroy();
+  await third.over.promise;
+  assert.equal([third.error?.code, third.error?.delivered], ['NODE_UNAVAILABLE', 'unknown']);
 });
 
 test('another program at the address of a node gets no token', async () => {

@@ -53,6 +53,7 @@ export class PeerClient implements SessionOwner {
   readonly #exchanges = new Set<PeerExchange>();
   readonly #waiting = new Set<PeerExchange>();
   #openStreams = 0;
+  #hasEnded = false;
   /** The one under way. */
   #ping: Ping | undefined;
   #silentSinceMs: number | undefined;
@@ -97,10 +98,17 @@ export class PeerClient implements SessionOwner {
     return exchange;
   }
 
-  /** The life of the node has ended: what was certainly not carried out, or may be carried out twice, goes on elsewhere. */
+  /**
+   * The life of the node has ended: what was certainly not carried out, or may be carried out twice, goes on elsewhere. A stream whose
+   * answer has begun ends. Other requests get their answer, as from a node that stops, or fail with their connection, or in silence.
+   */
   end(): void {
-    for (const exchange of [...this.#exchanges]) if (!exchange.isSent || exchange.retract()) exchange.moved();
-    this.close();
+    this.#hasEnded = true;
+    for (const exchange of [...this.#exchanges]) {
+      if (!exchange.isSent || exchange.retract()) exchange.moved();
+      else if (exchange.request.method === 'GET') exchange.fail(this.#unavailable('it has left', true));
+    }
+    if (this.#exchanges.size === 0) this.close();
   }
 
   /** Every request under way fails. */
@@ -113,6 +121,10 @@ export class PeerClient implements SessionOwner {
   }
 
   #begin(exchange: PeerExchange): void {
+    if (this.#hasEnded) {
+      exchange.moved();
+      return;
+    }
     this.#stopPings ??= this.#options.clock.background.every(PING_MS, () => this.#tick());
     if (this.#issuer.isReady && this.#silentSinceMs === undefined) {
       this.#send(exchange);
@@ -141,6 +153,7 @@ export class PeerClient implements SessionOwner {
     this.#stopPings?.();
     this.#stopPings = undefined;
     this.#silentSinceMs = undefined;
+    if (this.#hasEnded) queueMicrotask(() => this.close()); // after the answer
   }
 
   /** The node refused the token of a request, before it read more of it. After an expired one, the request is sent again, once. */
