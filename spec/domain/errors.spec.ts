@@ -6,6 +6,7 @@ import { errorOfAnswer, toolExecutionFailed } from '../../src/domain/answer-erro
 import * as errors from '../../src/domain/error-catalogue.ts';
 import { asGatewayError, GatewayError, hasCode, openingFailed, reasonOf } from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
+import * as sessionErrors from '../../src/domain/session-errors.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('the error catalogue');
@@ -19,12 +20,17 @@ const { backendUnavailable, backendTimeout, noHealthyInstance } = errors;
 const ROWS: readonly (readonly [error: GatewayError, outcome: string, facts: object, message?: string])[] = [
   [errors.accountsNeedAllTemplates(), '403 INSUFFICIENT_PERMISSIONS', { requiredPermissions: ['admin'] }],
   [errors.registryFull('instances', 2), '400 REGISTRY_FULL', {}, 'The registry is full (2 instances):'],
-  [errors.sessionLost('it is gone'), '404 SESSION_NOT_FOUND', LOST, 'The session ended: it is gone. Init'],
-  [errors.sessionLimit(10), '503 SESSION_LIMIT', { retryAfterSeconds: 60 }, 'sessions.max)'],
-  [errors.sessionShareLimit(10), '503 SESSION_LIMIT', {}, 'sessions.share)'],
-  [errors.processLimit(64), '429 QUEUE_FULL', again(60), 'sessions.max_processes)'],
-  [errors.dedicatedShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
-  [errors.parkedCallsFull(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
+  [
+    sessionErrors.sessionLost('it is gone'),
+    '404 SESSION_NOT_FOUND',
+    LOST,
+    'The session ended: it is gone. Init',
+  ],
+  [sessionErrors.sessionLimit(10), '503 SESSION_LIMIT', { retryAfterSeconds: 60 }, 'sessions.max)'],
+  [sessionErrors.sessionShareLimit(10), '503 SESSION_LIMIT', {}, 'sessions.share)'],
+  [sessionErrors.processLimit(64), '429 QUEUE_FULL', again(60), 'sessions.max_processes)'],
+  [sessionErrors.dedicatedShareLimit(16), '429 QUEUE_FULL', again(5), 'sessions.share)'],
+  [sessionErrors.parkedCallsFull(1_000), '429 QUEUE_FULL unknown', { delivered: 'unknown' }],
 ];
 
 test('gives every error its code, status, facts and message', () => {

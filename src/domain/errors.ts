@@ -120,24 +120,6 @@ export function databaseFull(cause: unknown, delivered: Delivered): GatewayError
   return databaseUnavailable(cause, delivered, undefined, 'The database has no space left.');
 }
 
-export function nodeNotFound(id: string): GatewayError {
-  return new GatewayError('NOT_FOUND', `No node "${id}" is known. GET /gateway/nodes lists the nodes.`);
-}
-
-/** The node that owns the session is away, or does not answer. `unknown`: the request may have reached it. */
-export function nodeUnavailable(node: string, reason: string, delivered: 'no' | 'unknown'): GatewayError {
-  return new GatewayError(
-    'NODE_UNAVAILABLE',
-    `The node "${node}", which has the session, is unavailable: ${reason}.`,
-    {
-      ...retryAfter(1),
-      delivered,
-      reason,
-      plainMessage: 'The node that has the session is unavailable.',
-    },
-  );
-}
-
 const NOTHING_CHANGED = 'Nothing was changed.';
 const PERHAPS_CHANGED = 'It is unknown whether the change was made: check before repeating it.';
 

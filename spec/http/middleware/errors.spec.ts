@@ -17,13 +17,13 @@ import {
   payloadTooLarge,
   queueFull,
   rateLimitExceeded,
-  sessionNotFound,
   tokenExpired,
   tooManyAttempts,
   validationFailed,
 } from '../../../src/domain/error-catalogue.ts';
 import { atInstance, databaseUnavailable, openingFailed } from '../../../src/domain/errors.ts';
 import { JsonText } from '../../../src/domain/json.ts';
+import { sessionNotFound } from '../../../src/domain/session-errors.ts';
 import { errors, rpcErrors } from '../../../src/http/middleware/errors.ts';
 import { ErrorBody, errorBody } from '../../../src/http/reply.ts';
 import { ClientGone, type HttpMiddleware } from '../../../src/http/request.ts';

@@ -1,7 +1,6 @@
 // GET /gateway/nodes, and a node that is drained and resumed.
 
 import * as assert from 'uvu/assert';
-import { nodeUnavailable } from '../../../src/domain/errors.ts';
 import type {
   ForwardedAnswer,
   ForwardedRequest,
@@ -9,6 +8,7 @@ import type {
   SessionOwners,
 } from '../../../src/domain/forwarding.ts';
 import type { NodeView } from '../../../src/domain/nodes.ts';
+import { nodeUnavailable } from '../../../src/domain/session-errors.ts';
 import { objectOr } from '../../fixtures/wire.ts';
 import { startWithAccounts } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';

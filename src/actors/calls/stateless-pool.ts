@@ -10,13 +10,13 @@ import {
   profileBytes,
   type ServerMessage,
 } from '../../domain/client.ts';
-import { declarationsTooLarge } from '../../domain/error-catalogue.ts';
 import { shuttingDown } from '../../domain/errors.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isCustomNotice, LEGACY_VERSIONS } from '../../domain/mcp.ts';
+import { declarationsTooLarge } from '../../domain/session-errors.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import type { CallUpstream, Upstream } from '../../transports/transport.ts';
 import { type Conversation, NO_SUBSCRIBER, sharedBy } from '../instances/conversation.ts';

@@ -5,19 +5,14 @@
 import { createHash } from 'node:crypto';
 import type { ClientProfile } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
-import {
-  dedicatedShareLimit,
-  extensionProcessLimit,
-  notConnected,
-  processLimit,
-  queueFull,
-} from '../../domain/error-catalogue.ts';
+import { notConnected, queueFull } from '../../domain/error-catalogue.ts';
 import { asGatewayError, reasonOf } from '../../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { canonicalText } from '../../domain/json.ts';
 import { type DedicatedBounds, LIMITS } from '../../domain/limits.ts';
+import { dedicatedShareLimit, extensionProcessLimit, processLimit } from '../../domain/session-errors.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Closed, Transport, Upstream } from '../../transports/transport.ts';
 import { Conversation, type ConversationListener, type LeaseRequest } from './conversation.ts';

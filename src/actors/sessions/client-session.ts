@@ -4,7 +4,7 @@
 import { AsyncSubject, Observable, of, Subject, Subscription } from 'rxjs';
 import { type Linked, LinkedSet } from '../../domain/call-map.ts';
 import type { ClientProfile, ServerMessage } from '../../domain/client.ts';
-import { backendUnavailable, callCutOff, sessionLost } from '../../domain/error-catalogue.ts';
+import { backendUnavailable, callCutOff } from '../../domain/error-catalogue.ts';
 import { asGatewayError, atInstance, type GatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
@@ -12,6 +12,7 @@ import type { InstanceDefinition } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
 import type { SessionValue } from '../../domain/session-value.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';

@@ -9,13 +9,6 @@ import {
   type SessionRecord,
 } from '../../domain/client.ts';
 import { type Clock, wallAt } from '../../domain/clock.ts';
-import {
-  declarationsTooLarge,
-  sessionLimit,
-  sessionLost,
-  sessionShareLimit,
-  sessionUnknown,
-} from '../../domain/error-catalogue.ts';
 import { nodeDraining, shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
 import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
@@ -23,6 +16,13 @@ import { canonicalText } from '../../domain/json.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import {
+  declarationsTooLarge,
+  sessionLimit,
+  sessionLost,
+  sessionShareLimit,
+  sessionUnknown,
+} from '../../domain/session-errors.ts';
 import { type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';

@@ -4,12 +4,13 @@
 import { firstValueFrom, Observable, type Subscriber } from 'rxjs';
 import { Actor, createActor } from 'xstate';
 import { timeoutFor } from '../../balancing/policy.ts';
-import { queueFull, sessionLost } from '../../domain/error-catalogue.ts';
+import { queueFull } from '../../domain/error-catalogue.ts';
 import { type Delivered, type GatewayError, shuttingDown } from '../../domain/errors.ts';
 import type { Ending } from '../../domain/events.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
 import { type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';

@@ -4,11 +4,12 @@
 import { filter, firstValueFrom, race } from 'rxjs';
 import { type Clock, timer$ } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
-import { hasCode, nodeDraining, nodeUnavailable } from '../../domain/errors.ts';
+import { hasCode, nodeDraining } from '../../domain/errors.ts';
 import { SessionElsewhere } from '../../domain/forwarding.ts';
 import { lifeOf } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import { nodeUnavailable } from '../../domain/session-errors.ts';
 import {
   type AnySessionValue,
   readSession,

@@ -4,7 +4,6 @@
 import { from, of, tap } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
 import { timer$ } from '../../domain/clock.ts';
-import { capacityYielded } from '../../domain/error-catalogue.ts';
 import {
   atInstance,
   type Delivered,
@@ -15,6 +14,7 @@ import {
 } from '../../domain/errors.ts';
 import { type ExchangeEvent, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { listOf, setsClientState } from '../../domain/mcp.ts';
+import { capacityYielded } from '../../domain/session-errors.ts';
 import type { ExchangeEnding } from '../calls/call-events.ts';
 import { isRepeatable } from '../calls/retry.ts';
 import {

@@ -3,7 +3,7 @@
 // for it, 15 s at most. Source: ADR 148.
 
 import type { Clock } from '../../domain/clock.ts';
-import { codeOf, nodeUnavailable } from '../../domain/errors.ts';
+import { codeOf } from '../../domain/errors.ts';
 import {
   type ForwardedAnswer,
   type ForwardedRequest,
@@ -11,6 +11,7 @@ import {
   MOVED,
   type SessionOwner,
 } from '../../domain/forwarding.ts';
+import { nodeUnavailable } from '../../domain/session-errors.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Member } from '../members.ts';
 import { waitForOwnerMs } from '../rules/session-claims.ts';

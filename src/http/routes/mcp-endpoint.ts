@@ -4,7 +4,7 @@
 import Type, { type TObject } from 'typebox';
 import { sleep, systemClock } from '../../domain/clock.ts';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
-import { type GatewayError, nodeUnavailable } from '../../domain/errors.ts';
+import type { GatewayError } from '../../domain/errors.ts';
 import {
   SessionElsewhere,
   SessionMoved,
@@ -12,6 +12,7 @@ import {
   type SessionOwners,
 } from '../../domain/forwarding.ts';
 import { isRepeatableMethod } from '../../domain/mcp.ts';
+import { nodeUnavailable } from '../../domain/session-errors.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import { headerOf } from '../../protocol/headers.ts';

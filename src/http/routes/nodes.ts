@@ -2,9 +2,10 @@
 // another node is forwarded to it. Source: ADR 161.
 
 import Type, { type Static } from 'typebox';
-import { GatewayError, nodeNotFound, retryAfter } from '../../domain/errors.ts';
+import { GatewayError, retryAfter } from '../../domain/errors.ts';
 import type { ForwardedRequest, SessionOwner } from '../../domain/forwarding.ts';
 import { NODE_STATES, type NodeView } from '../../domain/nodes.ts';
+import { nodeNotFound } from '../../domain/session-errors.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { type BytesReply, bytes, json } from '../reply.ts';
 import { defineRoute, NodeParams, type Route, type RouteInput, type Services } from '../route.ts';

@@ -3,8 +3,8 @@
 
 import Type, { type Static } from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
-import { sessionUnknown } from '../../domain/error-catalogue.ts';
 import { hasCode } from '../../domain/errors.ts';
+import { sessionUnknown } from '../../domain/session-errors.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { cutText } from '../../domain/text.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';

@@ -6,9 +6,9 @@
 import { Observable, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/account.ts';
 import { systemClock } from '../../domain/clock.ts';
-import { eventStreamLimit } from '../../domain/error-catalogue.ts';
 import { EVENTS, type GatewayEvent, writtenFields } from '../../domain/events.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
+import { eventStreamLimit } from '../../domain/session-errors.ts';
 import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';

@@ -20,7 +20,6 @@ import {
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
 import { timer$ } from '../../domain/clock.ts';
-import { sessionLost } from '../../domain/error-catalogue.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import {
@@ -31,6 +30,7 @@ import {
   type Tool,
   type WantedChanges,
 } from '../../domain/mcp.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
 import type { AggregateSessionValue } from '../../domain/session-value.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { shortKey } from '../client-bounds.ts';

@@ -26,13 +26,14 @@ import {
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
 import { type Clock, ticks$ } from '../../domain/clock.ts';
-import { backendTimeout, backendUnavailable, sessionLost } from '../../domain/error-catalogue.ts';
+import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';
 import { type JsonObject, JsonText } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
 import {
   type AggregateSessionValue,
   greetedOf,

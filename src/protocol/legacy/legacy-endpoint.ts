@@ -4,12 +4,13 @@
 
 import type { ClientProfile } from '../../domain/client.ts';
 import { settlesWithin } from '../../domain/clock.ts';
-import { callCutOff, sessionNotFound } from '../../domain/error-catalogue.ts';
+import { callCutOff } from '../../domain/error-catalogue.ts';
 import { hasCode, perhapsDelivered, shuttingDown } from '../../domain/errors.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { type JsonRpcError, type JsonRpcId, METHOD_NOT_FOUND, RPC, readId } from '../../domain/jsonrpc.ts';
 import { lifeOf } from '../../domain/life.ts';
 import { isOfOtherEra } from '../../domain/mcp.ts';
+import { sessionNotFound } from '../../domain/session-errors.ts';
 import { ENDED_BY_CLIENT } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import {

@@ -6,11 +6,11 @@
 
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
 import { timer$ } from '../../domain/clock.ts';
-import { sessionLimit, sessionShareLimit } from '../../domain/error-catalogue.ts';
 import { GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
+import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
 import { readBody } from '../client-message.ts';
 import {
   type CommonOptions,

@@ -3,7 +3,6 @@
 
 import { EMPTY, Subscription } from 'rxjs';
 import type { ServerNotification } from '../../domain/client.ts';
-import { declarationsTooLarge, listenLimit } from '../../domain/error-catalogue.ts';
 import { type ByteBudget, keptBytes, OwnerShares } from '../../domain/held-bytes.ts';
 import { fieldValue, isJsonObject, type JsonFields, type JsonObject, JsonText } from '../../domain/json.ts';
 import { idValue } from '../../domain/jsonrpc.ts';
@@ -18,6 +17,7 @@ import {
   type WantedChanges,
 } from '../../domain/mcp.ts';
 import { isAboutOneOf } from '../../domain/resource-uris.ts';
+import { declarationsTooLarge, listenLimit } from '../../domain/session-errors.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { isTooLong, MAX_REFERENCE_BYTES } from '../client-bounds.ts';
 import type { CommonOptions, EndpointOptions, FaultListener, McpReply } from '../endpoint-types.ts';
