@@ -389,6 +389,32 @@ test('in the next life of a running gateway sessions continue from their rows, w
   assert.equal(owners, ['life-2--', 'life-2--', 'life-2--']);
 });
 
+test('in the next life of a running gateway a session that is being opened is opened', async () => {
+  const gateway = await start({ life: 'life-1--' });
+  await registered(gateway);
+  const opening = openSession(gateway, 't', ADA);
+  await turn();
+  await gateway.beginLife('life-2--');
+  const session = await opening;
+  assert.match(session['mcp-session-id'], /^life-1--/); // it began before
+  assert.is((await post(gateway, session, READ)).status, 200);
+  const [row] = await opened.sessions.read([keyOf(session['mcp-session-id'])]);
+  assert.is(row?.life, 'life-2--');
+});
+
+test('a call under way in a session that another node continues is not told that the session is over', async () => {
+  const gateway = await start();
+  await registered(gateway);
+  const session = await openSession(gateway, 't', ADA);
+  server.failNext('never', { method: 'tools/call' });
+  const underWay = post(gateway, session, UNSAFE);
+  await becomes(() => server.count('tools/call') > 0, true);
+  await gateway.beginLife('life-2--');
+  const { status, answer } = await underWay;
+  const { error_code: code, delivered } = Object(Object(answer.error).data);
+  assert.equal([status, code, delivered], [200, 'NODE_UNAVAILABLE', 'unknown']);
+});
+
 test('a session of a life that is not known yet is not given up', async () => {
   const first = await start();
   await registered(first);

@@ -2,6 +2,7 @@
 
 import { GatewayError, retryAfter } from './errors.ts';
 import { LIMITS } from './limits.ts';
+import { TAKEN_OVER } from './session-value.ts';
 
 /** The session is unknown, has ended, or is another caller's; the error does not reveal which. */
 export function sessionNotFound(): GatewayError {
@@ -16,8 +17,9 @@ export function sessionUnknown(fingerprint: string): GatewayError {
   );
 }
 
-/** The instance of the session is gone, and the session may not continue with another one. */
+/** The instance of the session is gone, and the session may not continue with another one; or another node continues it. */
 export function sessionLost(reason: string): GatewayError {
+  if (reason === TAKEN_OVER) return nodeUnavailable('', reason, 'no'); // its client must not initialize again
   return new GatewayError('SESSION_NOT_FOUND', `The session ended: ${reason}. Initialize again.`, {
     delivered: 'no',
     reason,

@@ -369,10 +369,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   #nextRound(request: ExchangeRequest, reservation?: Binding): Observable<Answer> {
     return new Observable((subscriber) => {
       const { endReason } = this.value;
-      if (endReason !== undefined) {
-        subscriber.error(sessionLost(endReason));
-        return;
-      }
+      if (endReason !== undefined) return subscriber.error(sessionLost(endReason));
       this.used();
       const binding = this.#sessionBinding;
       const route = new SessionRoute(binding, request, reservation);

@@ -170,11 +170,11 @@ export class ClientSessions implements SessionSupervisor {
     return session;
   }
 
-  /** Other nodes ended the life of this one, and may continue its sessions: they end here, their rows stay. New ones belong to this life. */
+  /** Other nodes ended the former life, and may continue its open sessions, which end here. Those in opening have no row yet. */
   async beginLife(life: string): Promise<void> {
     this.#life = life;
     this.keeper?.beginLife(life);
-    await this.deps.scheduler.each(this.#all(), (session) => this.#end(session, TAKEN_OVER));
+    await this.deps.scheduler.each([...this.#open.values()], (session) => this.#end(session, TAKEN_OVER));
   }
 
   /** A row for a session, see SessionKeeper.keep. */
