@@ -1,17 +1,14 @@
 // The members of the deployment from the table of lives: carries out the actions of the rules for this node, and knows the others. It sends
 // the heartbeats of this node, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
 
-import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
-import Type from 'typebox';
 import { type Clock, settlesWithin, sleep } from '../domain/clock.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
-import { jsonIn } from '../domain/json.ts';
 import { newLife, RELEASED } from '../domain/life.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { NodeView } from '../domain/nodes.ts';
-import { compileShape } from '../domain/validation.ts';
 import type { NodeStore, SettingStore, StoredLife, StoredSession } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
+import { type Known, keyIdOf, LifeRows, rowOf } from './life-rows.ts';
 import type { Member, Members } from './members.ts';
 import {
   type NodeAction,
@@ -35,29 +32,7 @@ const STOP_MS = 2_000;
 const KNOWN_MS = 3_000;
 /** Shortest time between two reads that a request causes, in ms. */
 const REFRESH_MS = 1_000;
-/** Version of the rows, and of the protocol between nodes. */
-const PROTOCOL = 1;
 const KEY_SETTING = 'cluster.key';
-
-const Profile = Type.Object({
-  protocol: Type.Integer(),
-  address: Type.String({ maxLength: 512 }),
-  version: Type.String({ maxLength: 64 }),
-  since: Type.String({ maxLength: 32 }),
-  follows_refusal: Type.Boolean(),
-  /** HMAC of the others, with life and id of the node: write access to the database alone redirects no requests. */
-  mac: Type.String({ maxLength: 64 }),
-});
-const Report = Type.Object({
-  sees: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 1_000 }),
-  is_draining: Type.Boolean(),
-  programs: Type.Integer(),
-  calls: Type.Integer(),
-});
-type Profile = Type.Static<typeof Profile>;
-type Report = Type.Static<typeof Report>;
-const PROFILE = compileShape(Profile, 'body');
-const REPORT = compileShape(Report, 'body');
 
 export interface MemberTableOptions {
   readonly nodes: NodeStore;
@@ -78,17 +53,9 @@ export interface MemberTableOptions {
   readonly onNotice: (line: string) => void;
 }
 
-interface Known {
-  readonly stored: StoredLife;
-  readonly profile: Profile | undefined;
-  readonly report: Report | undefined;
-  /** Its row is signed with the key of this node. */
-  readonly isMember: boolean;
-}
-
 export class MemberTable implements Members {
   readonly #options: MemberTableOptions;
-  readonly #key: Buffer;
+  readonly #rows: LifeRows;
   readonly #since: string;
   #state: NodeState;
   /** By life, from the last read. */
@@ -107,10 +74,10 @@ export class MemberTable implements Members {
   #nextLife = newLife();
 
   constructor(options: MemberTableOptions) {
-    const { own, secret, clock } = options;
+    const { own, version, secret, report, clock } = options;
     this.#options = options;
-    this.#key = Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: rows', 32));
     this.#since = new Date(clock.wall()).toISOString();
+    this.#rows = new LifeRows({ own, version, since: this.#since, secret, report });
     this.#state = newNode(own.node, own.life, this.#now);
   }
 
@@ -251,13 +218,13 @@ export class MemberTable implements Members {
     const { nodes, clock, prober, onNotice } = this.#options;
     if (action.type === 'join') {
       const { row, sent } = action;
-      this.#operate(nodes.insert(this.#storedOf(row)), () => {
+      this.#operate(nodes.insert(this.#rows.storedOf(row)), () => {
         this.#handle({ type: 'confirmed', life: row.life, sent });
         this.#onJoined();
       });
     } else if (action.type === 'heartbeat') {
       const { life, sees, sent } = action;
-      this.#operate(nodes.beat(life, this.#reportOf(sees)), (isBeaten) =>
+      this.#operate(nodes.beat(life, this.#rows.reportOf(sees)), (isBeaten) =>
         this.#handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'missed', life }),
       );
     } else if (action.type === 'read') void this.#read();
@@ -324,7 +291,7 @@ export class MemberTable implements Members {
     this.#isCurrent = rows !== undefined;
     if (rows === undefined) return this.#handle({ type: 'failed' });
     this.#readAtMs = clock.now();
-    this.#known = new Map(rows.map((stored) => [stored.life, this.#knownOf(stored)]));
+    this.#known = new Map(rows.map((stored) => [stored.life, this.#rows.knownOf(stored)]));
     const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
     this.#handle({ type: 'read', rows: { programs: [], lives } });
     prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
@@ -376,52 +343,12 @@ export class MemberTable implements Members {
   /** Names a node whose secret is another one than that of the first node. */
   async #compareKeys(): Promise<void> {
     const { settings, secret, own, onNotice } = this.#options;
-    const id = Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: key id', 8)).toString('hex');
+    const id = keyIdOf(secret);
     if (await settings.exchange(KEY_SETTING, undefined, id)) return;
     if ((await settings.read(KEY_SETTING)) === id) return;
     onNotice(
       `the node "${own.node}" has another secret than the other nodes of its database, and is no member: set the same GATEWAY_SECRET_KEY`,
     );
-  }
-
-  #storedOf({ life, node, counter, sees, followsRefusal }: LifeRow): StoredLife {
-    const { own, version } = this.#options;
-    const fields = {
-      ...{ protocol: PROTOCOL, address: own.address, version, since: this.#since },
-      follows_refusal: followsRefusal,
-    };
-    const profile: Profile = { ...fields, mac: this.#macOf(life, node, fields) };
-    return {
-      life,
-      node,
-      counter,
-      profile: JSON.stringify(profile),
-      state: this.#reportOf(sees),
-      end: undefined,
-    };
-  }
-
-  #reportOf(sees: readonly string[]): string {
-    const { programs, calls, isDraining } = this.#options.report();
-    const report: Report = { sees: [...sees], is_draining: isDraining, programs, calls };
-    return JSON.stringify(report);
-  }
-
-  #knownOf(stored: StoredLife): Known {
-    const profile = jsonIn(stored.profile);
-    const report = jsonIn(stored.state);
-    const read = PROFILE.accepts(profile) ? profile : undefined;
-    const isMember =
-      read !== undefined &&
-      read.protocol === PROTOCOL &&
-      isSame(read.mac, this.#macOf(stored.life, stored.node, read));
-    return { stored, profile: read, report: REPORT.accepts(report) ? report : undefined, isMember };
-  }
-
-  #macOf(life: string, node: string, profile: Omit<Profile, 'mac'>): string {
-    const { protocol, address, version, since, follows_refusal: follows } = profile;
-    const text = JSON.stringify([life, node, protocol, address, version, since, follows]);
-    return createHmac('sha256', this.#key).update(text).digest('base64url');
   }
 }
 
@@ -431,14 +358,3 @@ const REASONS = {
   restarted: 'it was started again',
   stopped: 'it stopped',
 } as const;
-
-function rowOf({ stored, profile, report }: Known): LifeRow {
-  const { life, node, counter, end } = stored;
-  const { sees = [], is_draining: isDraining = false } = report ?? {};
-  return { life, node, counter, sees, isDraining, followsRefusal: profile?.follows_refusal ?? false, end };
-}
-
-function isSame(a: string, b: string): boolean {
-  const [left, right] = [Buffer.from(a), Buffer.from(b)];
-  return left.length === right.length && timingSafeEqual(left, right);
-}

@@ -1,0 +1,122 @@
+// The rows of the table of lives as text: what this node writes about itself, and what the others wrote. Each row is signed with the key of
+// the deployment. Source: ADR 147.
+
+import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
+import Type from 'typebox';
+import { jsonIn } from '../domain/json.ts';
+import type { NodeView } from '../domain/nodes.ts';
+import { compileShape } from '../domain/validation.ts';
+import type { StoredLife } from '../persistence/store.ts';
+import type { Member } from './members.ts';
+import type { LifeRow } from './rules/rows.ts';
+
+/** Version of the rows, and of the protocol between nodes. */
+const PROTOCOL = 1;
+
+const Profile = Type.Object({
+  protocol: Type.Integer(),
+  address: Type.String({ maxLength: 512 }),
+  version: Type.String({ maxLength: 64 }),
+  since: Type.String({ maxLength: 32 }),
+  follows_refusal: Type.Boolean(),
+  /** HMAC of the others, with life and id of the node: write access to the database alone redirects no requests. */
+  mac: Type.String({ maxLength: 64 }),
+});
+const Report = Type.Object({
+  sees: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 1_000 }),
+  is_draining: Type.Boolean(),
+  programs: Type.Integer(),
+  calls: Type.Integer(),
+});
+type Profile = Type.Static<typeof Profile>;
+type Report = Type.Static<typeof Report>;
+const PROFILE = compileShape(Profile, 'body');
+const REPORT = compileShape(Report, 'body');
+
+/** A row that was read. */
+export interface Known {
+  readonly stored: StoredLife;
+  readonly profile: Profile | undefined;
+  readonly report: Report | undefined;
+  /** Its row is signed with the key of this node. */
+  readonly isMember: boolean;
+}
+
+export interface LifeRowsOptions {
+  readonly own: Member;
+  readonly version: string;
+  /** When this node started, as an ISO date. */
+  readonly since: string;
+  /** The secret that all nodes share. */
+  readonly secret: Uint8Array;
+  /** What this node does now. */
+  readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
+}
+
+export class LifeRows {
+  readonly #options: LifeRowsOptions;
+  readonly #key: Buffer;
+
+  constructor(options: LifeRowsOptions) {
+    this.#options = options;
+    this.#key = Buffer.from(hkdfSync('sha256', options.secret, '', 'stagedoor members: rows', 32));
+  }
+
+  storedOf({ life, node, counter, sees, followsRefusal }: LifeRow): StoredLife {
+    const { own, version, since } = this.#options;
+    const fields = {
+      ...{ protocol: PROTOCOL, address: own.address, version, since },
+      follows_refusal: followsRefusal,
+    };
+    const profile: Profile = { ...fields, mac: this.#macOf(life, node, fields) };
+    return {
+      life,
+      node,
+      counter,
+      profile: JSON.stringify(profile),
+      state: this.reportOf(sees),
+      end: undefined,
+    };
+  }
+
+  /** The part of the row that each heartbeat writes again. */
+  reportOf(sees: readonly string[]): string {
+    const { programs, calls, isDraining } = this.#options.report();
+    const report: Report = { sees: [...sees], is_draining: isDraining, programs, calls };
+    return JSON.stringify(report);
+  }
+
+  knownOf(stored: StoredLife): Known {
+    const profile = jsonIn(stored.profile);
+    const report = jsonIn(stored.state);
+    const read = PROFILE.accepts(profile) ? profile : undefined;
+    const isMember =
+      read !== undefined &&
+      read.protocol === PROTOCOL &&
+      isSame(read.mac, this.#macOf(stored.life, stored.node, read));
+    return { stored, profile: read, report: REPORT.accepts(report) ? report : undefined, isMember };
+  }
+
+  #macOf(life: string, node: string, profile: Omit<Profile, 'mac'>): string {
+    const { protocol, address, version, since, follows_refusal: follows } = profile;
+    const text = JSON.stringify([life, node, protocol, address, version, since, follows]);
+    return createHmac('sha256', this.#key).update(text).digest('base64url');
+  }
+}
+
+/** The row as the rules see it. */
+export function rowOf({ stored, profile, report }: Known): LifeRow {
+  const { life, node, counter, end } = stored;
+  const { sees = [], is_draining: isDraining = false } = report ?? {};
+  return { life, node, counter, sees, isDraining, followsRefusal: profile?.follows_refusal ?? false, end };
+}
+
+/** Id of the key of the deployment, without the key. */
+export function keyIdOf(secret: Uint8Array): string {
+  return Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: key id', 8)).toString('hex');
+}
+
+function isSame(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
