@@ -3,7 +3,7 @@
 
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { keyOf } from '../../src/actors/sessions/session-keeper.ts';
+import { keyOf } from '../../src/actors/sessions/kept-session.ts';
 import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import type { JsonObject } from '../../src/domain/json.ts';
 import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';

@@ -3,7 +3,8 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import { keyOf, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
+import { keyOf } from '../../../src/actors/sessions/kept-session.ts';
+import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { readSession, SESSION_VERSION, type SessionValue } from '../../../src/domain/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';

@@ -2,27 +2,14 @@
 // number, parks them after a short time without use and ends them after a long one, and ends many of them together. Callers of
 // `find` compare the owner. The table owns the sessions, a session its binding, and a dedicated binding its conversation.
 
-import {
-  type ClientProfile,
-  type ClientSessionView,
-  profileBytes,
-  type SessionRecord,
-} from '../../domain/client.ts';
+import type { ClientProfile, ClientSessionView, SessionRecord } from '../../domain/client.ts';
 import { type Clock, wallAt } from '../../domain/clock.ts';
 import { nodeDraining, shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
-import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
-import { canonicalText } from '../../domain/json.ts';
+import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { LruMap } from '../../domain/lru-map.ts';
-import {
-  declarationsTooLarge,
-  sessionLimit,
-  sessionLost,
-  sessionShareLimit,
-  sessionUnknown,
-} from '../../domain/session-errors.ts';
+import { sessionLost, sessionUnknown } from '../../domain/session-errors.ts';
 import { type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
@@ -33,8 +20,10 @@ import {
   type SessionOptions,
   type SessionSupervisor,
 } from './client-session.ts';
+import type { KeepableSession, KeptSession } from './kept-session.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
-import type { KeepableSession, KeptSession, SessionKeeper } from './session-keeper.ts';
+import type { SessionKeeper } from './session-keeper.ts';
+import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
 import { outlivesNode, type PrepareRestore, SessionRecovery, untilKnown } from './session-recovery.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
@@ -58,8 +47,6 @@ interface SessionOpening extends SessionOptions {
 
 /** Shortest time between two sweeps, in ms. */
 const GRAIN_MS = 1_000;
-/** Different profiles remembered; large ones are not. */
-const PROFILES_REMEMBERED = 256;
 
 export class ClientSessions implements SessionSupervisor {
   readonly deps: SessionDeps;
@@ -67,13 +54,7 @@ export class ClientSessions implements SessionSupervisor {
   readonly keeper: SessionKeeper | undefined;
   readonly #recovery: SessionRecovery | undefined;
   #life: string;
-  /** Most sessions with one template, and most with all templates. */
-  readonly max: number;
-  readonly #shares: OwnerShares;
-  readonly #aggregateShares: OwnerShares;
-  /** The profiles of the latest sessions, once each: many clients are the same program. */
-  readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
-  readonly #declarations: ByteBudget;
+  readonly #places: SessionPlaces;
   readonly #opening = new Set<ClientSession>();
   readonly #open = new Map<string, SessionRecord>();
   readonly #idleMs: number;
@@ -98,14 +79,16 @@ export class ClientSessions implements SessionSupervisor {
     this.#life = life;
     this.keeper = keeper;
     this.#recovery = keeper && new SessionRecovery(keeper, deps);
-    this.#declarations = declarations;
     this.binder = new Binder(deps);
-    this.max = maxSessions;
-    this.#shares = new OwnerShares(maxSessions, share);
-    this.#aggregateShares = new OwnerShares(maxSessions, share);
+    this.#places = new SessionPlaces(maxSessions, share, declarations);
     this.#idleMs = idleMs;
     this.#parkMs = Math.min(LIMITS.sessionParkMs, idleMs);
     deps.fleet.root.subscribe({ complete: () => void this.closeAll(0) });
+  }
+
+  /** Most sessions with one template, and most with all templates. */
+  get max(): number {
+    return this.#places.max;
   }
 
   /** With those in opening. */
@@ -118,7 +101,7 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   get owners(): readonly string[] {
-    return [...this.#shares.owners, ...this.#aggregateShares.owners];
+    return this.#places.owners;
   }
 
   /**
@@ -197,7 +180,7 @@ export class ClientSessions implements SessionSupervisor {
     const group = this.deps.fleet.group(value.template);
     await untilKnown(group.members.get(value.binding?.instanceId ?? ''), this.deps);
     if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
-    this.#checkRoom(value.ownerId, this.#shares);
+    this.#places.check(value.ownerId, 'template');
     return () => this.restore(id, value, lists);
   }
 
@@ -205,16 +188,15 @@ export class ClientSessions implements SessionSupervisor {
   add(session: SessionRecord, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (mayEndOthers && this.deps.isDraining?.()) throw nodeDraining(); // a session that continues is claimed already
-    if (mayEndOthers) this.#makeRoom(session.ownerId, this.#aggregateShares);
-    else this.#checkRoom(session.ownerId, this.#aggregateShares);
-    this.#takeBytes(session.ownerId, session.profile);
-    this.#aggregateShares.take(session.ownerId);
+    if (mayEndOthers) this.#makeRoom(session.ownerId, 'all');
+    else this.#places.check(session.ownerId, 'all');
+    this.#places.take(session, 'all');
     this.#begin(session);
   }
 
   remove(session: SessionRecord, reason: string): void {
     this.#forget(session, reason);
-    if (this.#open.has(session.id)) this.#drop(session, this.#aggregateShares);
+    if (this.#open.has(session.id)) this.#drop(session, 'all');
   }
 
   /** A session with one template. A lookup is not a use. */
@@ -287,7 +269,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#forget(session, ending.reason);
     const wasOpen = !this.#opening.delete(session);
     if (wasOpen) this.deps.emit({ type: 'session.ended', ...eventFields(this.deps, session), ...ending });
-    this.#drop(session, this.#shares);
+    this.#drop(session, 'template');
   }
 
   /** It is not continued here, unless the next life may do so, or another one has it. */
@@ -296,26 +278,10 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
-    const { template, ownerId, profile } = value;
-    this.#makeRoom(ownerId, this.#shares);
-    this.deps.fleet.group(template); // TEMPLATE_NOT_FOUND, before anything is counted
-    this.#takeBytes(ownerId, profile);
-    const session = new ClientSession(this, id, { ...value, profile: this.#shared(profile) }, options);
-    this.#shares.take(ownerId);
-    return session;
-  }
-
-  /** SESSION_LIMIT. */
-  #takeBytes(ownerId: string, profile: ClientProfile): void {
-    if (!this.#declarations.take(ownerId, profileBytes(profile))) throw declarationsTooLarge('SESSION_LIMIT');
-  }
-
-  #shared(profile: ClientProfile): ClientProfile {
-    if (profileBytes(profile) > 0) return profile;
-    const key = canonicalText(profile);
-    const known = this.#profiles.get(key) ?? profile;
-    this.#profiles.set(key, known);
-    return known;
+    this.#makeRoom(value.ownerId, 'template');
+    this.deps.fleet.group(value.template); // TEMPLATE_NOT_FOUND, before anything is counted
+    this.#places.take(value, 'template');
+    return new ClientSession(this, id, { ...value, profile: this.#places.shared(value.profile) }, options);
   }
 
   #begin(session: SessionRecord): void {
@@ -364,9 +330,8 @@ export class ClientSessions implements SessionSupervisor {
     return usedAtMs + (isParked ? this.#idleMs : this.#parkMs);
   }
 
-  #drop(session: SessionRecord, shares: OwnerShares): void {
-    shares.release(session.ownerId);
-    this.#declarations.add(session.ownerId, -profileBytes(session.profile));
+  #drop(session: SessionRecord, kind: PlaceKind): void {
+    this.#places.release(session, kind);
     this.#open.delete(session.id);
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
   }
@@ -409,35 +374,13 @@ export class ClientSessions implements SessionSupervisor {
   }
 
   /** Ends the session of an absent client if all places, or those of the owner, are taken. SESSION_LIMIT if no client is absent. */
-  #makeRoom(ownerId: string, shares: OwnerShares): void {
-    const isShareFull = shares.isShareFull(ownerId);
-    if (!isShareFull && !shares.isFull) return;
-    const away = this.#longestAway(shares, isShareFull ? ownerId : undefined);
+  #makeRoom(ownerId: string, kind: PlaceKind): void {
+    const lack = this.#places.lackOf(ownerId, kind);
+    if (lack === undefined) return;
+    const only = lack === 'share' ? ownerId : undefined;
+    const away = longestAway(this.#ofClients(), kind, only, this.deps.now());
     if (away !== undefined) void this.#end(away, 'its client was away, and another one needed its place');
-    else this.#checkRoom(ownerId, shares);
-  }
-
-  /** SESSION_LIMIT. */
-  #checkRoom(ownerId: string, shares: OwnerShares): void {
-    if (shares.isShareFull(ownerId)) throw sessionShareLimit(shares.share);
-    if (shares.isFull) throw sessionLimit(this.max);
-  }
-
-  /** Of the sessions that hold a place of `shares`, the one whose client has been away for longest, see LIMITS.sessionAwayMs. */
-  #longestAway(shares: OwnerShares, ownerId: string | undefined): SessionRecord | undefined {
-    let longest: SessionRecord | undefined;
-    let sinceMs = this.deps.now() - LIMITS.sessionAwayMs;
-    for (const record of this.#ofClients()) {
-      if (record.usedAtMs > sinceMs) continue; // a busy session counts as used: see #visit
-      if (ownerId !== undefined && record.ownerId !== ownerId) continue;
-      const { innerSessionIds } = record;
-      const isHolder =
-        shares === this.#shares ? innerSessionIds?.length !== 0 : innerSessionIds !== undefined;
-      if (!isHolder) continue;
-      longest = record;
-      sinceMs = record.usedAtMs;
-    }
-    return longest;
+    else this.#places.check(ownerId, kind);
   }
 }
 

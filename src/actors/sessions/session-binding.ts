@@ -37,7 +37,8 @@ import {
   type SessionHost,
 } from './client-session.machine.ts';
 import { ClientState } from './client-state.ts';
-import type { KeepableSession, KeptSession, SessionKeeper } from './session-keeper.ts';
+import type { KeepableSession, KeptSession } from './kept-session.ts';
+import type { SessionKeeper } from './session-keeper.ts';
 import { outlivesNode } from './session-recovery.ts';
 
 /** The session of a binding. */

@@ -2,18 +2,11 @@
 // most each: the row of a new session, its deletion, and the mark `unsafe`. All others are written behind. Writes are grouped, and
 // there is none per call. Source: ADR 143. How a session is read again: session-recovery.ts.
 
-import { hash } from 'node:crypto';
 import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
 import { RELEASED } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import {
-  type AnySessionValue,
-  ENDED_BY_CLIENT,
-  SessionValueError,
-  TAKEN_OVER,
-  writeSession,
-} from '../../domain/session-value.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
+import { type KeepableSession, KeptSession, type RowWriter } from './kept-session.ts';
 
 /** Longest wait of a client for a write, in ms. A later write is counted, and made all the same. */
 const WAIT_MS = 250;
@@ -27,15 +20,6 @@ const RETRY_MS = 1_000;
 const MAX_PENDING = 25_000;
 /** Longest wait for the last writes when the gateway stops, in ms. */
 const LAST_MS = 2_000;
-
-/** A session of a client. */
-export interface KeepableSession {
-  readonly id: string;
-  /** Another object after each change. */
-  readonly value: AnySessionValue;
-  /** Another node continues the session. */
-  takenOver(): void;
-}
 
 export interface KeeperOptions {
   readonly store: SessionStore;
@@ -68,7 +52,7 @@ export interface KeeperCounts {
   recovered: number;
 }
 
-export class SessionKeeper {
+export class SessionKeeper implements RowWriter {
   readonly store: SessionStore;
   /** This node and its present life. */
   owner: Pick<StoredSession, 'node' | 'life'>;
@@ -254,188 +238,5 @@ export class SessionKeeper {
     } catch {
       // The database is away: the next time.
     }
-  }
-}
-
-interface SessionWrite {
-  /** The text of a new row, or of a stored one. */
-  readonly insert?: string;
-  readonly update?: string;
-  readonly isDeleted?: boolean;
-  /** The value of the row afterwards. */
-  readonly written: AnySessionValue | undefined;
-}
-
-/** The row of a session, and what is not written yet. */
-export class KeptSession {
-  readonly #keeper: SessionKeeper;
-  readonly #session: KeepableSession;
-  /** The value of the row; undefined without one. */
-  #stored: AnySessionValue | undefined;
-  /** The value of the first attempt to insert the row; undefined when there is certainly no row. */
-  #inserted: AnySessionValue | undefined;
-  /** The mark `unsafe`: asked for, then written or given up. */
-  #mark: 'no' | 'asked' | 'done' = 'no';
-  #marking: Promise<void> | undefined;
-  #isOver = false;
-  /** A value that was too large. */
-  #skipped: AnySessionValue | undefined;
-  #written: PromiseWithResolvers<void> | undefined;
-
-  constructor(keeper: SessionKeeper, session: KeepableSession, isStored: boolean) {
-    this.#keeper = keeper;
-    this.#session = session;
-    if (!isStored) return;
-    this.#stored = session.value;
-    this.#inserted = session.value;
-    if (isMarked(session.value)) this.#mark = 'done';
-  }
-
-  /** Made for each write: thousands of sessions are idle. */
-  get key(): string {
-    return keyOf(this.#session.id);
-  }
-
-  /** A client waits until this is written. */
-  get isAwaited(): boolean {
-    return this.#written !== undefined;
-  }
-
-  /** The session has changed. */
-  changed(): void {
-    if (this.#isOver || !this.#isDifferent) return;
-    this.#keeper.add(this, false);
-  }
-
-  /** Resolves when the row agrees with the session, 250 ms at most; undefined when it does. */
-  save(): Promise<void> | undefined {
-    if (!this.#isDifferent && this.#written === undefined) return undefined;
-    this.#written ??= Promise.withResolvers();
-    const { promise } = this.#written;
-    this.#keeper.add(this, true);
-    return this.#keeper.within(promise);
-  }
-
-  /** A call that is not safe to repeat has to wait for `mark`. */
-  get isUnmarked(): boolean {
-    return this.#mark !== 'done' && !this.#isOver;
-  }
-
-  /** As `save`, with the mark `unsafe`, once: it stays. */
-  mark(): Promise<void> | undefined {
-    if (this.#mark === 'no') {
-      this.#mark = 'asked';
-      this.#marking = this.save()?.then(() => this.#marked());
-    }
-    if (this.#marking === undefined) this.#marked();
-    return this.#marking;
-  }
-
-  /** The session is over here. `isLeft`: its row stays for the next life of this node, unless its client ended it. */
-  end(reason: string, isLeft: boolean): void {
-    if (this.#isOver) return;
-    if (reason === TAKEN_OVER) this.#drop();
-    else if (isLeft && reason !== ENDED_BY_CLIENT) {
-      this.changed();
-      this.#keeper.release(this.key);
-    } else {
-      this.#isOver = true;
-      this.#keeper.add(this, false);
-    }
-  }
-
-  #marked(): void {
-    this.#mark = 'done';
-    this.#marking = undefined;
-  }
-
-  // --- for its keeper --------------------------------------------------------------------------------------------------
-
-  next(): SessionWrite {
-    const { value } = this.#session;
-    if (this.#isOver) return { isDeleted: this.#inserted !== undefined, written: undefined };
-    if (!this.#isDifferent) return { written: this.#stored };
-    const written = writtenOf(value, this.#mark !== 'no');
-    const text = textOf(written);
-    if (text === undefined) {
-      this.#keeper.counts.dropped += 1;
-      this.#skipped = value;
-      return { isDeleted: this.#inserted !== undefined, written: undefined };
-    }
-    if (this.#stored !== undefined) return { update: text, written };
-    // If an earlier attempt was carried out, the row keeps the value of that one, until the next write.
-    this.#inserted ??= written;
-    return { insert: text, written: this.#inserted };
-  }
-
-  wrote(value: AnySessionValue | undefined): void {
-    this.#stored = value;
-    if (value === undefined) this.#inserted = undefined;
-    if (value !== undefined && this.#isDifferent) this.#keeper.add(this, this.isAwaited);
-    else this.settle();
-  }
-
-  settle(): void {
-    this.#written?.resolve();
-    this.#written = undefined;
-  }
-
-  takenOver(): void {
-    this.#drop();
-    this.#session.takenOver();
-  }
-
-  // -----------------------------------------------------------------------------------------------------------------
-
-  /** Nothing more is written, also not what waits: the row may be claimed again, under the same key. */
-  #drop(): void {
-    this.#isOver = true;
-    this.#stored = undefined;
-    this.#inserted = undefined;
-    this.settle();
-  }
-
-  get #isDifferent(): boolean {
-    if (this.#isOver) return this.#inserted !== undefined;
-    const stored = this.#stored;
-    if (stored === undefined) return this.#session.value !== this.#skipped;
-    if (this.#mark !== 'no' && this.#session.value.kind === 'template' && !isMarked(stored)) return true;
-    return isChanged(stored, this.#session.value);
-  }
-}
-
-/** The key of the row of a session: the id is a credential. */
-export function keyOf(sessionId: string): string {
-  return hash('sha256', sessionId);
-}
-
-/** The value without its end, and perhaps with the mark. The same object if it is so already: thousands of sessions are idle. */
-function writtenOf(value: AnySessionValue, hasMark: boolean): AnySessionValue {
-  const needsMark = hasMark && value.kind === 'template' && value.unsafe !== 'yes';
-  if (value.endReason === undefined && !needsMark) return value;
-  const { endReason: _, ...present } = value;
-  return present.kind === 'template' && needsMark ? { ...present, unsafe: 'yes' } : present;
-}
-
-function isMarked(value: AnySessionValue | undefined): boolean {
-  return value?.kind === 'template' && value.unsafe !== 'no';
-}
-
-/** Without the end, which is not stored, and a mark that was taken back: it may come again with each call. */
-function isChanged(stored: AnySessionValue, value: AnySessionValue): boolean {
-  const before: Readonly<Record<string, unknown>> = stored;
-  return Object.entries(value).some(([field, present]) => {
-    if (field === 'endReason') return false;
-    return field === 'unsafe' ? !isMarked(stored) && present !== 'no' : before[field] !== present;
-  });
-}
-
-/** Undefined for a session that is too large. */
-function textOf(value: AnySessionValue): string | undefined {
-  try {
-    return writeSession(value);
-  } catch (thrown) {
-    if (thrown instanceof SessionValueError) return undefined;
-    throw thrown;
   }
 }

@@ -21,7 +21,8 @@ import { MAX_SESSION_ROWS, type StoredSession } from '../../persistence/store.ts
 import type { Group, Member } from '../group.ts';
 import { InstanceRef } from '../instances/instance-ref.ts';
 import type { SessionDeps } from './binder.ts';
-import { keyOf, type SessionKeeper } from './session-keeper.ts';
+import { keyOf } from './kept-session.ts';
+import type { SessionKeeper } from './session-keeper.ts';
 
 /** Ids that cannot be continued and are remembered: they cost no further query. */
 const MAX_MISSING = 10_000;

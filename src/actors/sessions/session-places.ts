@@ -1,0 +1,93 @@
+// The places for sessions: how many there may be with one template and with all templates, how many of them each owner may have, and the
+// memory for what their clients declare. client-sessions.ts decides what happens when there is none.
+
+import { type ClientProfile, profileBytes, type SessionRecord } from '../../domain/client.ts';
+import { type ByteBudget, OwnerShares } from '../../domain/held-bytes.ts';
+import { canonicalText } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+import { declarationsTooLarge, sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
+
+/** Different profiles remembered; large ones are not. */
+const PROFILES_REMEMBERED = 256;
+
+/** With one template, or with all. */
+export type PlaceKind = 'template' | 'all';
+type Holder = Pick<SessionRecord, 'ownerId' | 'profile'>;
+
+export class SessionPlaces {
+  /** Most sessions of each kind. */
+  readonly max: number;
+  readonly #shares: Readonly<Record<PlaceKind, OwnerShares>>;
+  /** The profiles of the latest sessions, once each: many clients are the same program. */
+  readonly #profiles = new LruMap<ClientProfile>(PROFILES_REMEMBERED);
+  readonly #declarations: ByteBudget;
+
+  constructor(max: number, share: number | undefined, declarations: ByteBudget) {
+    this.max = max;
+    this.#shares = { template: new OwnerShares(max, share), all: new OwnerShares(max, share) };
+    this.#declarations = declarations;
+  }
+
+  get owners(): readonly string[] {
+    return [...this.#shares.template.owners, ...this.#shares.all.owners];
+  }
+
+  /** `share`: the owner has no place left. `all`: there is none. */
+  lackOf(ownerId: string, kind: PlaceKind): 'share' | 'all' | undefined {
+    const shares = this.#shares[kind];
+    if (shares.isShareFull(ownerId)) return 'share';
+    return shares.isFull ? 'all' : undefined;
+  }
+
+  /** SESSION_LIMIT. */
+  check(ownerId: string, kind: PlaceKind): void {
+    const lack = this.lackOf(ownerId, kind);
+    if (lack === 'share') throw sessionShareLimit(this.#shares[kind].share);
+    if (lack === 'all') throw sessionLimit(this.max);
+  }
+
+  /** SESSION_LIMIT when there is no memory for the profile. The place was checked. */
+  take({ ownerId, profile }: Holder, kind: PlaceKind): void {
+    if (!this.#declarations.take(ownerId, profileBytes(profile))) throw declarationsTooLarge('SESSION_LIMIT');
+    this.#shares[kind].take(ownerId);
+  }
+
+  release({ ownerId, profile }: Holder, kind: PlaceKind): void {
+    this.#shares[kind].release(ownerId);
+    this.#declarations.add(ownerId, -profileBytes(profile));
+  }
+
+  /** The same object for equal profiles. */
+  shared(profile: ClientProfile): ClientProfile {
+    if (profileBytes(profile) > 0) return profile;
+    const key = canonicalText(profile);
+    const known = this.#profiles.get(key) ?? profile;
+    this.#profiles.set(key, known);
+    return known;
+  }
+}
+
+/**
+ * Of these sessions of clients, that which holds a place of this kind and whose client has been away for longest, see LIMITS.sessionAwayMs.
+ * `ownerId`: only of this owner.
+ */
+export function longestAway(
+  records: readonly SessionRecord[],
+  kind: PlaceKind,
+  ownerId: string | undefined,
+  nowMs: number,
+): SessionRecord | undefined {
+  let longest: SessionRecord | undefined;
+  let sinceMs = nowMs - LIMITS.sessionAwayMs;
+  for (const record of records) {
+    if (record.usedAtMs > sinceMs) continue; // a busy session counts as used: see ClientSessions
+    if (ownerId !== undefined && record.ownerId !== ownerId) continue;
+    const { innerSessionIds } = record;
+    const isHolder = kind === 'template' ? innerSessionIds?.length !== 0 : innerSessionIds !== undefined;
+    if (!isHolder) continue;
+    longest = record;
+    sinceMs = record.usedAtMs;
+  }
+  return longest;
+}
