@@ -61,6 +61,18 @@ export class DurationHistogram {
     return new DurationHistogram(this.#counts.map((count, bucket) => count - (before.#counts[bucket] ?? 0)));
   }
 
+  /** The buckets that are not empty, for `withBuckets` of another node. */
+  get buckets(): [bucket: number, count: number][] {
+    return [...this.#counts.entries()].filter(([, count]) => count > 0);
+  }
+
+  /** A copy, with the durations of these buckets. Unknown ones are left out. */
+  withBuckets(buckets: Iterable<readonly [bucket: number, count: number]>): DurationHistogram {
+    const sum = this.since();
+    for (const [bucket, count] of buckets) if (bucket in sum.#counts) sum.#count(bucket, count);
+    return sum;
+  }
+
   /** In ms; null when nothing was recorded. `share`: 0.95 for the 95th percentile. */
   percentile(share: number): number | null {
     const total = this.#counts.reduce((sum, count) => sum + count, 0);

@@ -135,6 +135,11 @@ export class Metrics {
     return Math.floor((this.#now() - this.#startedAtMs) / 1000);
   }
 
+  /** Times of all exchanges with an answer. */
+  get times(): DurationHistogram {
+    return this.#times.since();
+  }
+
   summary(): MetricsSummary {
     const { requests, failures } = tallyOf(this.#all.exchanges);
     const instances = [...this.#instances].map(([id, counts]) => [id, metricsOf(counts)] as const);

@@ -22,6 +22,8 @@ export interface ForwardedRequest {
   readonly headers: ForwardedHeaders;
   /** Empty for GET and DELETE. */
   readonly body: Buffer;
+  /** Its answer may stay open: it takes none of the places for calls. */
+  readonly isStream: boolean;
   /** Whether it may be carried out twice. */
   readonly isRepeatable: () => boolean;
 }

@@ -18,6 +18,7 @@ import type { TemplateDefinition } from '../templates/definition.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { koaBodyReader, readDirect } from './body/read.ts';
+import { Deployment } from './deployment/deployment.ts';
 import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
 import { ForwardedCallers } from './forwarded-callers.ts';
@@ -126,6 +127,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
     owners: options.owners,
     nodes: options.nodes,
+    deployment: new Deployment(options),
     events: new RecentEvents(gateway.events$),
     consoleReply: consoleReply(options.consoleFolder),
     samples: new Samples(gateway),
@@ -174,7 +176,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const forwardedListener = () => {
     const callers = new ForwardedCallers(auth.changed$);
     // A request that was forwarded here is not forwarded again.
-    const here = { ...services, owners: undefined };
+    const here = { ...services, owners: undefined, deployment: undefined };
     const steps = <C extends RouteContext>(route: Route, readBody: readonly HttpStep<C>[]): HttpStep<C>[] => [
       ...trail(route),
       callers.assume(route),

@@ -30,6 +30,7 @@ import type { LoadHistory, Samples } from '../metrics/samples.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { readsRegistry } from './caller-check.ts';
+import type { Deployment } from './deployment/deployment.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
 import type { Reply } from './reply.ts';
@@ -45,6 +46,8 @@ export interface Services {
   readonly mcp: McpEndpoint;
   /** Finds other nodes that own sessions. Undefined: there are no other nodes. */
   readonly owners?: SessionOwners | undefined;
+  /** The other nodes, for answers about the deployment. Undefined for a request of another node: it is answered for this node alone. */
+  readonly deployment?: Deployment | undefined;
   /** The nodes of the deployment; undefined for a gateway of its own. */
   readonly nodes?: (() => readonly NodeView[]) | undefined;
   /** Commands that callers without the scope `admin` may register. */

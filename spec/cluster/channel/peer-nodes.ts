@@ -132,6 +132,7 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
     {
       caller: { principal: sent.principal ?? ANONYMOUS, requestId: 'request-1', address: '192.0.2.7' },
       ...{ method, target, headers, body: Buffer.from(body) },
+      isStream: method === 'GET',
       isRepeatable: () => sent.isRepeatable ?? false,
     },
     {

@@ -35,7 +35,7 @@ test('show zeros before the first request, except for the health check of the ha
       },
       instances: {
         one: {
-          ...{ healthy: true, requests: 0, error_rate: 0, average_response_time_ms: 0 },
+          ...{ healthy: true, state: 'healthy', requests: 0, error_rate: 0, average_response_time_ms: 0 },
           ...{ ejections: 0, is_ejected: false, sessions: 0, own_processes: 0 },
         },
       },

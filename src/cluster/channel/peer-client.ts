@@ -82,7 +82,7 @@ export class PeerClient implements SessionOwner {
   }
 
   forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding {
-    const isStream = request.method === 'GET';
+    const { isStream } = request;
     const exchange = new PeerExchange(request, answer, {
       startedAtMs: this.#options.clock.now(),
       heard: () => this.#heard(),
@@ -107,7 +107,7 @@ export class PeerClient implements SessionOwner {
     this.#hasEnded = true;
     for (const exchange of [...this.#exchanges]) {
       if (!exchange.isSent || exchange.retract()) exchange.moved();
-      else if (exchange.request.method === 'GET') exchange.fail(this.#unavailable('it has left', true));
+      else if (exchange.request.isStream) exchange.fail(this.#unavailable('it has left', true));
     }
     if (this.#exchanges.size === 0) this.close();
   }
@@ -142,14 +142,14 @@ export class PeerClient implements SessionOwner {
   #send(exchange: PeerExchange): void {
     const { request } = exchange;
     const text = requestText(request, this.#host, this.#issuer.tokenFor(request.caller.principal));
-    const pool = request.method === 'GET' ? this.#streams : this.#calls;
+    const pool = request.isStream ? this.#streams : this.#calls;
     pool.dispatch({ text, answer: exchange });
   }
 
   #ended(exchange: PeerExchange): void {
     if (!this.#exchanges.delete(exchange)) return;
     this.#waiting.delete(exchange);
-    if (exchange.request.method === 'GET') this.#openStreams -= 1;
+    if (exchange.request.isStream) this.#openStreams -= 1;
     if (this.#exchanges.size > 0) return;
     this.#stopPings?.();
     this.#stopPings = undefined;

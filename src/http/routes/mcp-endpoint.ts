@@ -397,7 +397,11 @@ function forwardReply(
     messagesIn(body).every((message) => message.kind !== 'request' || isRepeatableMethod(message.method));
   return {
     node: owner.node,
-    forward: (answer) => owner.forward({ caller, method, target, headers, body, isRepeatable }, answer),
+    forward: (answer) =>
+      owner.forward(
+        { caller, method, target, headers, body, isStream: method === 'GET', isRepeatable },
+        answer,
+      ),
     onLost: (listener) => request.onLost(listener),
     countRefusal: () => (method === 'POST' ? request.consume(limiter, 1) : undefined),
     failure: (error) => error,

@@ -2,11 +2,10 @@
 // another node is forwarded to it. Source: ADR 161.
 
 import Type, { type Static } from 'typebox';
-import { GatewayError, retryAfter } from '../../domain/errors.ts';
-import type { ForwardedRequest, SessionOwner } from '../../domain/forwarding.ts';
 import { NODE_STATES, type NodeView } from '../../domain/nodes.ts';
 import { nodeNotFound } from '../../domain/session-errors.ts';
 import { NO_BYTES } from '../body/read.ts';
+import { answerOf, cannotBeAsked } from '../deployment/peer-answer.ts';
 import { type BytesReply, bytes, json } from '../reply.ts';
 import { defineRoute, NodeParams, type Route, type RouteInput, type Services } from '../route.ts';
 import { flag, integer, nullableText, Time, text } from '../schemas.ts';
@@ -65,7 +64,7 @@ function commandRoute(command: 'drain' | 'resume', summary: string): Route {
 type NodeInput = RouteInput<Static<typeof NodeParams>, unknown, unknown>;
 
 /** NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is no live member, or does not answer. */
-function askOther(
+async function askOther(
   others: readonly NodeView[],
   { params: { node_id: id }, request, principal }: NodeInput,
   { owners }: Pick<Services, 'owners'>,
@@ -74,58 +73,24 @@ function askOther(
   const lives = others.filter((node) => node.id === id).sort((a, b) => (a.since < b.since ? 1 : -1));
   const node = lives.find(({ state }) => REACHABLE.has(state)) ?? lives[0];
   if (node === undefined) throw nodeNotFound(id);
-  if (node.state === 'ended') throw unavailable(id, 'it has ended');
-  if (node.state === 'foreign') throw unavailable(id, 'it has another secret');
+  if (node.state === 'ended') throw cannotBeAsked(id, 'it has ended');
+  if (node.state === 'foreign') throw cannotBeAsked(id, 'it has another secret');
   const owner = owners?.ofLife(node.life);
-  if (owner === undefined) throw unavailable(id, 'requests are not forwarded (cluster.forward)');
+  if (owner === undefined) throw cannotBeAsked(id, 'requests are not forwarded (cluster.forward)');
   const { id: requestId, address, target, headers } = request;
   const caller = { principal, requestId, address };
-  const forwarded = { caller, method: 'POST', target, headers, body: NO_BYTES, isRepeatable: () => true };
-  return answerOf(owner, forwarded, (listener) => request.onLost(listener));
+  const forwarded = {
+    ...{ caller, method: 'POST', target, headers, body: NO_BYTES },
+    ...{ isStream: false, isRepeatable: () => true },
+  };
+  const onLost = (listener: (reason: Error) => void) => request.onLost(listener);
+  const { status, body } = await answerOf(owner, forwarded, { maxBytes: MAX_BYTES, onLost });
+  return bytes(status, body);
 }
 
 const REACHABLE: ReadonlySet<NodeView['state']> = new Set(['live', 'slow', 'silent']);
 /** Longer answers are no records of nodes. */
 const MAX_BYTES = 64 * 1024;
-
-function answerOf(
-  owner: SessionOwner,
-  request: ForwardedRequest,
-  onLost: (listener: (reason: Error) => void) => void,
-): Promise<BytesReply> {
-  return new Promise((resolve, reject) => {
-    const parts: Buffer[] = [];
-    let [status, length] = [0, 0];
-    const forwarding = owner.forward(request, {
-      head: (given) => {
-        status = given;
-      },
-      data: (part) => {
-        length += part.length;
-        if (length <= MAX_BYTES) parts.push(part);
-        return true;
-      },
-      end: () => {
-        if (length <= MAX_BYTES) resolve(bytes(status, Buffer.concat(parts)));
-        else reject(unavailable(owner.node, 'its answer is too long'));
-      },
-      moved: () => reject(unavailable(owner.node, 'it has ended')),
-      failed: ({ facts: { reason = 'it does not answer' } }) => reject(unavailable(owner.node, reason)),
-    });
-    onLost((reason) => {
-      forwarding.cancel();
-      reject(reason);
-    });
-  });
-}
-
-function unavailable(id: string, reason: string): GatewayError {
-  return new GatewayError('NODE_UNAVAILABLE', `The node "${id}" cannot be asked: ${reason}.`, {
-    ...retryAfter(5),
-    reason,
-    plainMessage: 'The node cannot be asked.',
-  });
-}
 
 function recordOf(node: NodeView): Static<typeof NodeRecord> {
   const { id, life, address, version, since, programs, calls, isDraining, state } = node;

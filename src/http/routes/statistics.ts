@@ -1,15 +1,20 @@
-// Statistics of the gateway: all of them at `/gateway/stats`, requests per server at `/stats`, and metrics
-// for Prometheus. actors/metrics.ts counts.
+// Statistics: of the deployment at `/gateway/stats`, of this node at `/stats` (requests per server), and metrics for Prometheus.
+// actors/metrics.ts counts.
 
 import Type, { type Static } from 'typebox';
-import { sumOf } from '../../actors/metrics.ts';
+import { DurationHistogram } from '../../actors/durations.ts';
+import { sumOf as clientsOf } from '../../actors/metrics.ts';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import type { Principal } from '../../domain/account.ts';
+import { INSTANCE_STATES } from '../../domain/instance.ts';
+import { compileShape } from '../../domain/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
 import { METRICS_TYPE } from '../../metrics/prometheus.ts';
+import { whenKnown } from '../caller-check.ts';
+import { MissingNodes, missing } from '../deployment/deployment.ts';
 import { bytes, json } from '../reply.ts';
-import { defineRoute, type Route } from '../route.ts';
+import { defineRoute, type Route, type Services } from '../route.ts';
 import { flag, integer, NullableTime, named, nullable, number, rounded, Time, text } from '../schemas.ts';
 import { type VisibleStats, visibleServers, visibleStats, visibleTemplates } from '../visible.ts';
 
@@ -39,7 +44,14 @@ const StatisticsView = named('GatewayStatistics', {
   instances: Type.Record(
     Type.String(),
     Type.Object({
+      /** At every node that uses it. */
       healthy: Type.Boolean(),
+      /** As this node sees it; of a program, as the node that runs it does. */
+      state: Type.Enum([...INSTANCE_STATES], { examples: ['healthy'] }),
+      /** By node, where they differ. */
+      nodes: Type.Optional(
+        Type.Record(Type.String(), Type.Enum([...INSTANCE_STATES]), { propertyNames: text('node-a') }),
+      ),
       requests: Type.Integer(),
       error_rate: number(0.01),
       average_response_time_ms: number(2.5),
@@ -76,14 +88,168 @@ const StatisticsView = named('GatewayStatistics', {
     success_rate_percent: number(100),
     last_check_time: NullableTime,
   }),
+  partial: MissingNodes,
 });
+type StatisticsView = Static<typeof StatisticsView>;
 
-function statisticsView(gateway: Gateway, viewer: Principal): Static<typeof StatisticsView> {
+/** What a node answers another one: `durations` are the buckets of the percentiles, without them for a caller that gets no percentiles. */
+const PeerStatistics = Type.Object({
+  ...StatisticsView.properties,
+  durations: Type.Optional(Type.Array(Type.Tuple([Type.Integer(), Type.Integer()]))),
+});
+type PeerStatistics = Static<typeof PeerStatistics>;
+const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
+
+/** The statistics of the deployment, or of this node alone if another node asks. */
+function statisticsOf(
+  viewer: Principal,
+  { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
+): StatisticsView | Promise<StatisticsView> {
+  const own = statisticsView(gateway, viewer);
+  const durations = () => (own.p50_ms === null ? {} : { durations: gateway.metrics.times.buckets });
+  if (deployment === undefined) return { ...own, ...durations() };
+  const question = { target: '/gateway/stats', principal: viewer, shape: PEER_STATISTICS };
+  return whenKnown(deployment.ask(question), ({ answers, partial }) => {
+    if (answers.size === 0) return { ...own, ...missing(partial) };
+    const parts = new Map<string, PeerStatistics>([
+      [deployment.ownId, { ...own, ...durations() }],
+      ...answers,
+    ]);
+    return { ...mergedStatistics(parts, own, visibleServers(gateway, viewer)), ...missing(partial) };
+  });
+}
+
+/** Counts are sums; settings and the time are those of this node, whose part is `own`. */
+function mergedStatistics(
+  parts: ReadonlyMap<string, PeerStatistics>,
+  own: StatisticsView,
+  servers: readonly Server[],
+): StatisticsView {
+  const all = [...parts.values()];
+  const sum = (of: (part: PeerStatistics) => number): number => sumOf(all, of);
+  const totalRequests = sum((part) => part.total_requests);
+  const mean = (of: (part: PeerStatistics) => number): number =>
+    totalRequests === 0 ? 0 : sum((part) => of(part) * part.total_requests) / totalRequests;
+  const times = all.reduce(
+    (histogram, { durations = [] }) => histogram.withBuckets(durations),
+    new DurationHistogram(),
+  );
+  const share = (of: number): number | null =>
+    own.p50_ms === null ? null : percentile(times.percentile(of) ?? 0);
+  const instances = byServer(servers, ({ definition }) => mergedInstance(parts, definition.serverId));
+  const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
+  const templates = Object.entries(own.templates).map(([name, view]) => {
+    const counted = (byTemplate.get(name) ?? []).flatMap(({ definition }) => {
+      const { state, healthy } = instances[definition.serverId] ?? { state: 'stopped', healthy: false };
+      return state === 'stopped' || state === 'draining' ? [] : [healthy];
+    });
+    const merged = {
+      ...view,
+      total_instances: counted.length,
+      healthy_instances: counted.filter(Boolean).length,
+      sessions: sum((part) => part.templates[name]?.sessions ?? 0),
+      own_processes: sum((part) => part.templates[name]?.own_processes ?? 0),
+    };
+    return [name, merged] as const;
+  });
+  const checks = sum(({ health_checker: { total_checks } }) => total_checks);
+  const passed = sum(({ health_checker: { successful_checks } }) => successful_checks);
+  const lastChecks = all.flatMap(({ health_checker: { last_check_time } }) => last_check_time ?? []).sort();
+  return {
+    ...own,
+    total_requests: totalRequests,
+    active_connections: sum((part) => part.active_connections),
+    error_rate: rounded(
+      mean((part) => part.error_rate),
+      4,
+    ),
+    average_response_time_ms: rounded(
+      mean((part) => part.average_response_time_ms),
+      3,
+    ),
+    p50_ms: share(0.5),
+    p95_ms: share(0.95),
+    p99_ms: share(0.99),
+    templates: Object.fromEntries(templates),
+    instances,
+    sessions: {
+      open: sum(({ sessions }) => sessions.open),
+      max: sum(({ sessions }) => sessions.max),
+      opened: sum(({ sessions }) => sessions.opened),
+      lost: sum(({ sessions }) => sessions.lost),
+      moved: sum(({ sessions }) => sessions.moved),
+    },
+    own_processes: {
+      running: sum((part) => part.own_processes.running),
+      started: sum((part) => part.own_processes.started),
+      lost: sum((part) => part.own_processes.lost),
+    },
+    load_balancer: {
+      ...own.load_balancer,
+      total_requests: totalRequests,
+      requests_per_instance: byServer(
+        servers,
+        ({ definition }) => instances[definition.serverId]?.requests ?? 0,
+      ),
+      active_connections: byServer(servers, ({ definition }) =>
+        sum((part) => part.load_balancer.active_connections[definition.serverId] ?? 0),
+      ),
+    },
+    health_checker: {
+      ...own.health_checker,
+      total_checks: checks,
+      successful_checks: passed,
+      failed_checks: checks - passed,
+      success_rate_percent: checks === 0 ? 0 : rounded((passed / checks) * 100, 1),
+      last_check_time: lastChecks.at(-1) ?? null,
+    },
+  };
+}
+
+type InstanceView = StatisticsView['instances'][string];
+
+/** One that no node knows beside its registration is not in a part of another node. */
+function mergedInstance(parts: ReadonlyMap<string, PeerStatistics>, serverId: string): InstanceView {
+  const views = [...parts].flatMap(([node, { instances }]) => {
+    const view = instances[serverId];
+    return view === undefined ? [] : [{ node, view }];
+  });
+  const requests = sumOf(views, ({ view }) => view.requests);
+  const mean = (of: (view: InstanceView) => number): number =>
+    requests === 0 ? 0 : sumOf(views, ({ view }) => of(view) * view.requests) / requests;
+  // The own part comes first.
+  const users = views.filter(({ view: { state } }) => state !== 'stopped');
+  const states = new Map(users.map(({ node, view }) => [node, view.state]));
+  return {
+    healthy: users.length > 0 && users.every(({ view }) => view.healthy),
+    state: users[0]?.view.state ?? 'stopped',
+    ...(new Set(states.values()).size > 1 ? { nodes: Object.fromEntries(states) } : {}),
+    requests,
+    error_rate: rounded(
+      mean((view) => view.error_rate),
+      4,
+    ),
+    average_response_time_ms: rounded(
+      mean((view) => view.average_response_time_ms),
+      3,
+    ),
+    is_ejected: users.some(({ view }) => view.is_ejected),
+    ejections: sumOf(views, ({ view }) => view.ejections),
+    sessions: sumOf(views, ({ view }) => view.sessions),
+    own_processes: sumOf(views, ({ view }) => view.own_processes),
+  };
+}
+
+function sumOf<T>(items: readonly T[], of: (item: T) => number): number {
+  return items.reduce((total, item) => total + of(item), 0);
+}
+
+function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {
   const { policy } = gateway;
   const servers = visibleServers(gateway, viewer);
   const stats = visibleStats(gateway.stats(), servers, viewer);
   const { clients, probes } = stats;
-  const { sessions, ownProcesses } = sumOf(clients.templates.values());
+  const { sessions, ownProcesses } = clientsOf(clients.templates.values());
   const { open, ...sinceStart } = sessions;
   const templates = visibleTemplates(gateway, viewer);
   return {
@@ -132,10 +298,11 @@ function templateView(gateway: Gateway, template: string, clients: VisibleStats[
 }
 
 function instanceView({ snapshot, clients }: Server, stats: Pick<GatewayStats, 'instances'>) {
-  const { serverId, healthy, ejection } = snapshot;
+  const { serverId, healthy, state, ejection } = snapshot;
   const metrics = stats.instances[serverId];
   return {
     healthy,
+    state,
     requests: metrics?.requests ?? 0,
     error_rate: rounded(metrics?.errorRate ?? 0, 4),
     average_response_time_ms: rounded(metrics?.averageResponseTimeMs ?? 0, 3),
@@ -193,10 +360,12 @@ const HistoryView = Type.Object({
 
 export const statisticsRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/stats', {
-    summary: 'Requests, times, balancing and health checks',
+    summary: 'Requests, times, balancing and health checks of the deployment',
     scope: 'gateway:read',
-    answers: { 200: { description: 'Numbers since the start', body: StatisticsView } },
-    handler: ({ principal }, { gateway }) => json(200, statisticsView(gateway, principal)),
+    isForwarded: true,
+    answers: { 200: { description: 'Sums of all nodes, each since its start', body: StatisticsView } },
+    handler: ({ principal }, services) =>
+      whenKnown(statisticsOf(principal, services), (body) => json(200, body)),
   }),
   defineRoute('GET', '/gateway/history', {
     summary: 'The load of the last hour, in steps of 10 s',
@@ -211,7 +380,7 @@ export const statisticsRoutes: readonly Route[] = [
     handler: ({ principal }, { history }) => json(200, { points: history.read(principal) }),
   }),
   defineRoute('GET', '/stats', {
-    summary: 'Requests per server',
+    summary: 'Requests per server at this node',
     scope: 'gateway:read',
     answers: { 200: { description: 'Numbers since the start', body: ServerStatistics } },
     handler: ({ principal }, { gateway }) => {

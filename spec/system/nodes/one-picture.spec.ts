@@ -1,0 +1,102 @@
+// Questions about the deployment at any of its nodes: two complete gateways on one PostgreSQL, which ask each other.
+
+import * as assert from 'uvu/assert';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
+import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { type Caller, caller } from '../../helpers/caller.ts';
+import { becomes, untilStatus } from '../../helpers/eventually.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
+
+const server = await postgresql();
+const test = suite('one picture of several nodes', { timeoutMs: 120_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+const opened: (() => unknown)[] = [];
+let database: FreshDatabase;
+let a: McpNode;
+let b: McpNode;
+
+test.before(async () => {
+  if (server.url === undefined) return;
+  database = await freshDatabase(server);
+  opened.unshift(database.drop);
+  [a, b] = [await start('a'), await start('b')];
+  const backend = await startHttpServer();
+  opened.push(() => backend.close());
+  await register(a, 'shared', { id: 'shared-1', endpoint: backend.url });
+  await register(b, 'program', { id: 'program-b', command: process.execPath, args: [stdioServerPath] });
+  await untilStatus(200, () => b.admin('POST /mcp/shared/tools/call', { name: 'name' }), heardWithinMs);
+  await untilStatus(200, () => a.admin('GET /mcp/program/health'), heardWithinMs);
+});
+test.after(async () => {
+  for (const close of opened) await close();
+});
+
+onPostgresql('statistics are the sums of both nodes, at each of them', async () => {
+  await untilStatus(200, () => a.admin('POST /mcp/shared/tools/call', { name: 'name' }), heardWithinMs);
+  assert.is((await b.admin('POST /mcp/program/tools/call', { name: 'pid' })).status, 200);
+  for (const { admin } of [a, b]) {
+    const seen = async () => {
+      const { instances, templates, p50_ms, ...stats } = await bodyOf(admin, 'GET /gateway/stats');
+      const [shared, program] = ['shared-1', 'program-b'].map((id) => objectOr(objectOr(instances)[id]));
+      const { total_instances, healthy_instances } = objectOr(objectOr(templates).program);
+      return {
+        requests: [stats.total_requests, shared?.requests, program?.requests],
+        states: [shared?.state, program?.state, total_instances, healthy_instances],
+        isTimed: Number(p50_ms) > 0,
+        partial: stats.partial,
+      };
+    };
+    await becomes(seen, {
+      requests: [3, 2, 1],
+      states: ['healthy', 'healthy', 1, 1],
+      isTimed: true,
+      partial: undefined,
+    });
+  }
+});
+
+onPostgresql('a caller of some templates gets their part of all nodes', async () => {
+  const { body } = await a.admin('POST /auth/api-keys', {
+    ...{ name: 'reader', permissions: ['gateway:read'], templates: ['program'] },
+  });
+  const stats = await bodyOf(
+    caller(a.url, { 'X-API-Key': String(objectOr(body).key) }),
+    'GET /gateway/stats',
+  );
+  assert.equal([stats.total_requests, Object.keys(objectOr(stats.instances))], [1, ['program-b']]);
+});
+
+onPostgresql('a node that does not answer is named, and delays nothing for long', async () => {
+  const c = await start('c');
+  const partialAt = async ({ admin }: McpNode) => (await bodyOf(admin, 'GET /gateway/stats')).partial;
+  await becomes(async () => Object(await bodyOf(a.admin, 'GET /gateway/nodes')).nodes.length, 3);
+  await becomes(() => partialAt(a), undefined);
+  c.program.signal('SIGSTOP');
+  await becomes(() => partialAt(a), ['c']);
+  const { tookMs } = await a.admin('GET /gateway/stats');
+  assert.ok(tookMs < 2_000, `${tookMs} ms`);
+  c.program.signal('SIGKILL');
+  await becomes(() => partialAt(a), undefined, 20_000);
+});
+test.run();
+
+async function register({ admin }: McpNode, template: string, instance: object): Promise<void> {
+  const { status, body } = await admin('POST /gateway/register?wait=10', {
+    template_name: template,
+    instance,
+  });
+  assert.is(status, 201, JSON.stringify(body));
+}
+
+async function bodyOf(ask: Caller, request: string): Promise<Json> {
+  return objectOr((await ask(request)).body);
+}
+
+async function start(id: string): Promise<McpNode> {
+  const node = await startNode(database, { id });
+  opened.unshift(node.remove);
+  return node;
+}

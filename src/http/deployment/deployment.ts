@@ -1,0 +1,156 @@
+// The other nodes of the deployment, for answers that are about all of it: asks each of them the question of a client, as the client of this
+// node that it is, with its rights. A node that is asked answers for itself alone. Source: ADR 172.
+
+import Type from 'typebox';
+import { mayDo, type Principal } from '../../domain/account.ts';
+import { systemClock } from '../../domain/clock.ts';
+import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
+import { jsonIn } from '../../domain/json.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+import type { NodeView } from '../../domain/nodes.ts';
+import type { Shape } from '../../domain/validation.ts';
+import { NO_BYTES } from '../body/read.ts';
+import { answerOf, cannotBeAsked } from './peer-answer.ts';
+
+/** Field of answers about the deployment. */
+export const MissingNodes = Type.Optional(
+  Type.Array(Type.String(), {
+    examples: [['node-b']],
+    description:
+      'Only if there are any: nodes that did not answer within a second, and whose part is missing',
+  }),
+);
+
+export function missing(partial: readonly string[]): { partial?: string[] } {
+  return partial.length === 0 ? {} : { partial: [...partial] };
+}
+
+/** Longest wait for the other nodes, in ms. */
+const WAIT_MS = 1_000;
+/** The same question is sent to a node once in this time, in ms, however many callers ask. */
+const SHARED_MS = 1_000;
+/** Questions that are remembered for this time. */
+const MAX_REMEMBERED = 256;
+/** Questions that one node has not answered yet. Over it: it counts as one that does not answer. */
+const MAX_ASKED = 32;
+/** Longer answers are refused: some 10,000 instances. */
+const MAX_BYTES = 8 * 1024 * 1024;
+
+export interface Question<T> {
+  /** Path and query. */
+  readonly target: string;
+  /** The caller, who gets what it may see at each node. */
+  readonly principal: Principal;
+  /** Of an answer. Others count as none: the node has another version. */
+  readonly shape: Pick<Shape<T>, 'accepts'>;
+}
+
+/** What the other nodes answered. */
+export interface Parts<T> {
+  /** By id of the node. */
+  readonly answers: ReadonlyMap<string, T>;
+  /** Ids of the nodes that did not answer. */
+  readonly partial: readonly string[];
+}
+
+const NONE: Parts<never> = { answers: new Map<string, never>(), partial: [] };
+
+export interface DeploymentOptions {
+  /** See Services. */
+  readonly nodes?: (() => readonly NodeView[]) | undefined;
+  readonly owners?: Pick<SessionOwners, 'ofLife'> | undefined;
+}
+
+export class Deployment {
+  readonly #options: DeploymentOptions;
+  /** By life, rights of the caller, and target. */
+  readonly #asked = new LruMap<{ readonly atMs: number; readonly answer: Promise<unknown> }>(MAX_REMEMBERED);
+  /** Questions under way, by life. */
+  readonly #open = new Map<string, number>();
+
+  constructor(options: DeploymentOptions) {
+    this.#options = options;
+  }
+
+  /** Id of this node. */
+  get ownId(): string {
+    return this.#options.nodes?.()[0]?.id ?? '';
+  }
+
+  /** Asks all other nodes. Never rejects; no promise where there are none. */
+  ask<T>(question: Question<T>): Parts<T> | Promise<Parts<T>> {
+    const others = this.#others();
+    return others.length === 0 ? NONE : this.#askAll(others, question);
+  }
+
+  async #askAll<T>(
+    others: readonly NodeView[],
+    { target, principal, shape }: Question<T>,
+  ): Promise<Parts<T>> {
+    const answers = new Map<string, T>();
+    const partial = new Set<string>();
+    await Promise.all(
+      others.map(async (node) => {
+        const answer = await this.#answerOf(node, target, principal);
+        if (shape.accepts(answer)) answers.set(node.id, answer);
+        else partial.add(node.id);
+      }),
+    );
+    return { answers, partial: [...partial].sort() };
+  }
+
+  /** The lives of other nodes that are members. */
+  #others(): NodeView[] {
+    const [, ...others] = this.#options.nodes?.() ?? [];
+    return others.filter(({ state }) => state !== 'ended' && state !== 'foreign');
+  }
+
+  /** Undefined: none. Callers that see everything share one answer. */
+  #answerOf({ life, state }: NodeView, target: string, principal: Principal): Promise<unknown> | undefined {
+    const owner = state === 'silent' ? undefined : this.#options.owners?.ofLife(life);
+    if (owner === undefined) return undefined;
+    const key = `${life} ${rightsOf(principal)} ${target}`;
+    const known = this.#asked.get(key);
+    const nowMs = systemClock.now();
+    if (known !== undefined && nowMs - known.atMs < SHARED_MS) return known.answer;
+    const open = this.#open.get(life) ?? 0;
+    if (open >= MAX_ASKED) return undefined;
+    this.#open.set(life, open + 1);
+    const answer = this.#send(owner, target, principal).finally(() => this.#close(life));
+    this.#asked.set(key, { atMs: nowMs, answer });
+    return answer;
+  }
+
+  /** Never rejects; undefined for an answer that is none. */
+  async #send(owner: SessionOwner, target: string, principal: Principal): Promise<unknown> {
+    let stop = (): void => {};
+    const onLost = (listener: (reason: Error) => void): void => {
+      stop = systemClock.alarm(WAIT_MS, () => listener(cannotBeAsked(owner.node, 'it does not answer')));
+    };
+    const request = {
+      caller: { principal, requestId: crypto.randomUUID(), address: undefined },
+      ...{ method: 'GET', target, headers: {}, body: NO_BYTES },
+      ...{ isStream: false, isRepeatable: () => true },
+    };
+    try {
+      const { status, body } = await answerOf(owner, request, { maxBytes: MAX_BYTES, onLost });
+      return status === 200 ? jsonIn(body.toString()) : undefined;
+    } catch {
+      return undefined; // the node is named in the answer
+    } finally {
+      stop();
+    }
+  }
+
+  #close(life: string): void {
+    const open = (this.#open.get(life) ?? 1) - 1;
+    if (open === 0) this.#open.delete(life);
+    else this.#open.set(life, open);
+  }
+}
+
+function rightsOf(principal: Principal): string {
+  const { id, scopes, templates } = principal;
+  if (mayDo(principal, ['admin']) && templates === undefined) return 'all';
+  return JSON.stringify([id, [...scopes], templates && [...templates]]);
+}
