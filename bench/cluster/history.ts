@@ -97,7 +97,7 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
   const inFlight = calls.filter((call) => history.disturbances.some((one) => isInFlight(call, one)));
   const later = calls.filter((call) => !inFlight.includes(call));
   const described = (found: readonly Call[]): readonly string[] =>
-    found.map(({ token, ending, reason }) => `${token} ${ending}: ${reason}`);
+    found.map((call) => `${call.token} ${call.ending}, ${whenOf(call, history)}: ${call.reason}`);
   const refused = failedOpenings
     .filter((opening) => !history.disturbances.some((one) => isInFlight(opening, one)))
     .map(({ reason }) => reason);
@@ -141,6 +141,14 @@ function isInFlight(
   { fromMs, untilMs }: Disturbance,
 ): boolean {
   return sentMs <= untilMs && endedMs >= fromMs;
+}
+
+/** For a person: seconds since the last fault before its end. */
+function whenOf({ sentMs, endedMs }: Call, { disturbances }: History): string {
+  const last = disturbances.findLast(({ fromMs }) => fromMs <= endedMs);
+  if (last === undefined) return 'before any fault';
+  const [sent, ended] = [sentMs, endedMs].map((ms) => ((ms - last.fromMs) / 1_000).toFixed(2));
+  return `from ${sent} to ${ended} s after "${last.what}"`;
 }
 
 function mayBeRefused({ ending, endedMs }: Call, { disturbances }: History): boolean {
