@@ -402,6 +402,21 @@ test('in the next life of a running gateway a session that is being opened is op
   assert.is(row?.life, 'life-2--');
 });
 
+test('in the next life of a running gateway a session continues whose row was not written before', async () => {
+  const gateway = await start();
+  await registered(gateway);
+  const { promise, resolve } = Promise.withResolvers<void>();
+  blocked = promise;
+  const first = openSession(gateway, 't', ADA);
+  await becomes(() => operations.includes('insert'), true);
+  const second = openSession(gateway, 't', ADA); // its row waits until the first one is written
+  await becomes(() => gateway.sessions().length, 2);
+  await gateway.beginLife('life-2--');
+  resolve();
+  for (const session of [await first, await second])
+    assert.is((await post(gateway, session, READ)).status, 200);
+});
+
 test('a call under way in a session that another node continues is not told that the session is over', async () => {
   const gateway = await start();
   await registered(gateway);

@@ -107,7 +107,9 @@ export class KeptSession {
   /** The session is over here. `isLeft`: its row stays for the next life of this node, unless its client ended it. */
   end(reason: string, isLeft: boolean): void {
     if (this.#isOver) return;
-    if (reason === TAKEN_OVER) this.#drop();
+    if (reason === TAKEN_OVER && this.#stored !== undefined) this.#drop();
+    else if (reason === TAKEN_OVER)
+      this.changed(); // no other node knows it: it continues by its row, once that is written
     else if (isLeft && reason !== ENDED_BY_CLIENT) {
       this.changed();
       this.#keeper.release(this.key);
