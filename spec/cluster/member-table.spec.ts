@@ -118,6 +118,74 @@ test('a node that others ended goes on under a new life', async () => {
   );
 });
 
+test('a node that was frozen serves nothing before the database has confirmed its life', async () => {
+  const a = await joined('a');
+  assert.is(a.certain(), undefined);
+  a.halt();
+  await pass(6_000);
+  assert.is(a.certain(), undefined, 'nobody can have ended it so soon');
+  await pass(6_000);
+  const { life } = a;
+  const { beat } = store.nodes;
+  const { promise: answers, resolve } = Promise.withResolvers<void>();
+  store.nodes.beat = async (...beaten) => answers.then(() => beat(...beaten));
+  let isCertain = false;
+  void a.certain()?.then(() => {
+    isCertain = true;
+  });
+  await pass(500);
+  assert.is(isCertain, false);
+  resolve();
+  await pass(500);
+  assert.equal([isCertain, a.certain(), a.life], [true, undefined, life]);
+});
+
+test('a node whose life others ended while it was frozen serves under the next one, when its sessions have ended', async () => {
+  const ending = Promise.withResolvers<void>();
+  const a = await joined('a', { onNextLife: () => ending.promise });
+  const { life } = a;
+  a.halt();
+  await store.nodes.end(life, undefined, { cause: 'expired', frees: 'sessions' });
+  await pass(12_000);
+  let servedAs = '';
+  void a.certain()?.then(() => {
+    servedAs = a.life;
+  });
+  await pass(500);
+  assert.is(servedAs, '');
+  ending.resolve();
+  await pass(500);
+  assert.is.not(servedAs, life);
+  const rows = await store.nodes.list();
+  assert.is(rows.find((row) => row.life === servedAs)?.end, undefined);
+  assert.is(a.certain(), undefined);
+});
+
+test('a node that was frozen goes on when the database is away, and does not ask again for each request', async () => {
+  const a = await joined('a');
+  a.halt();
+  await pass(12_000);
+  store.nodes.beat = () => new Promise(() => {});
+  let isCertain = false;
+  void a.certain()?.then(() => {
+    isCertain = true;
+  });
+  await pass(2_000);
+  assert.equal([isCertain, a.certain()], [true, undefined]);
+});
+
+test('a node that another one does not know reads its life again', async () => {
+  const a = await joined('a');
+  const { life } = a;
+  a.halt();
+  await a.recheck();
+  assert.is(a.life, life);
+  await store.nodes.end(life, undefined, { cause: 'refused', frees: 'sessions' });
+  await a.recheck();
+  assert.is.not(a.life, life);
+  assert.is(a.certain(), undefined);
+});
+
 test('the owner of a session is not decided while the members cannot be read', async () => {
   const a = await joined('a');
   const row = { key: 'k', node: 'b', life: 'unknown-', generation: 1, value: '', usedAt: '' };
@@ -190,11 +258,12 @@ interface Options {
   readonly secret?: string;
   /** Sends no heartbeat after its start. */
   readonly isDead?: boolean;
+  readonly onNextLife?: () => Promise<void>;
 }
 
 async function joined(
   node: string,
-  { secret = SECRET, isDead = false }: Options = {},
+  { secret = SECRET, isDead = false, onNextLife = async () => {} }: Options = {},
 ): Promise<MemberTable & { halt(): void }> {
   const life = `life-${node}-${tables}`;
   tables += 1;
@@ -220,7 +289,7 @@ async function joined(
       keep: () => {},
     },
     report: () => doing,
-    onNextLife: () => {},
+    onNextLife,
     onNotice: (line) => notices.push(line),
   });
   await table.join();

@@ -18,6 +18,7 @@ import {
   standings,
   stepNode,
 } from './rules/node.ts';
+import { isInDoubt } from './rules/own-life.ts';
 import type { LifeRow, Moment } from './rules/rows.ts';
 import { decideSession, type SessionDecision } from './rules/session-claims.ts';
 
@@ -30,6 +31,8 @@ const JOIN_MS = 10_000;
 const STOP_MS = 2_000;
 /** Time in which all members read the rows, in ms: each does so every 2 s. */
 const KNOWN_MS = 3_000;
+/** Longest wait of a request while this life is in doubt, in ms. */
+const DOUBT_MS = 5_000;
 /** Shortest time between two reads that a request causes, in ms. */
 const REFRESH_MS = 1_000;
 const KEY_SETTING = 'cluster.key';
@@ -47,8 +50,8 @@ export interface MemberTableOptions {
   readonly sessionIdleMs?: number | undefined;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
-  /** Other nodes ended the life of this one, and may continue its sessions. It goes on under this life. */
-  readonly onNextLife: (life: string) => void;
+  /** Other nodes ended the life of this one, and may continue its sessions: they end here. It goes on under this life. Never rejects. */
+  readonly onNextLife: (life: string) => Promise<void>;
   /** Gets a line for the operator. */
   readonly onNotice: (line: string) => void;
 }
@@ -72,6 +75,10 @@ export class MemberTable implements Members {
   #isStopped = false;
   /** After the end of the present one by others. */
   #nextLife = newLife();
+  /** The sessions of the former life end. */
+  #isDropping = false;
+  /** Set while requests wait. */
+  #doubt: PromiseWithResolvers<void> | undefined;
 
   constructor(options: MemberTableOptions) {
     const { own, version, secret, report, clock } = options;
@@ -115,6 +122,19 @@ export class MemberTable implements Members {
 
   suspect(life: string): void {
     this.#ping(life);
+  }
+
+  certain(): Promise<void> | undefined {
+    if (!this.#isInDoubt || this.#isStopped) return undefined; // nearly always
+    this.#doubt ??= Promise.withResolvers();
+    const { promise } = this.#doubt;
+    this.#handle({ type: 'tick' }); // a heartbeat is due
+    return settlesWithin(promise, DOUBT_MS, this.#options.clock).then(() => undefined);
+  }
+
+  async recheck(): Promise<void> {
+    await this.#readAgain();
+    await this.certain();
   }
 
   onChanged(listener: () => void): void {
@@ -212,6 +232,17 @@ export class MemberTable implements Members {
     const { state, actions } = stepNode(this.#state, event, this.#now);
     this.#state = state;
     for (const action of actions) this.#act(action);
+    if (this.#doubt !== undefined) this.#settleDoubt();
+  }
+
+  #settleDoubt(): void {
+    if (this.#isInDoubt) return;
+    this.#doubt?.resolve();
+    this.#doubt = undefined;
+  }
+
+  get #isInDoubt(): boolean {
+    return this.#isDropping || isInDoubt(this.#state.own, this.#options.clock.now());
   }
 
   #act(action: NodeAction): void {
@@ -227,7 +258,8 @@ export class MemberTable implements Members {
       this.#operate(nodes.beat(life, this.#rows.reportOf(sees)), (isBeaten) =>
         this.#handle(isBeaten ? { type: 'confirmed', life, sent } : { type: 'missed', life }),
       );
-    } else if (action.type === 'read') void this.#read();
+    } else if (action.type === 'read')
+      void (this.#state.own.stage === 'joining' ? this.#readAgain() : this.#read());
     else if (action.type === 'end') {
       const { life, counter, end } = action;
       this.#operate(nodes.end(life, counter, end), (isEnded) => {
@@ -245,13 +277,20 @@ export class MemberTable implements Members {
       const member = this.find(third);
       if (member !== undefined)
         prober.askThird(member, life, (isRefused) => this.#handle({ type: 'third', life, isRefused }));
-    } else if (action.type === 'renew') this.#handle({ type: 'renewed', life: this.#nextLife });
-    else if (action.type === 'dropSessions') {
+    } else if (action.type === 'renew') {
+      this.#handle({ type: 'renewed', life: this.#nextLife });
+      this.#handle({ type: 'tick' }); // requests wait for the new life
+    } else if (action.type === 'dropSessions') {
       this.#nextLife = newLife();
-      this.#options.onNextLife(this.#nextLife);
+      this.#isDropping = true;
+      void this.#options.onNextLife(this.#nextLife).then(() => {
+        this.#isDropping = false;
+        this.#settleDoubt();
+      });
       onNotice(
         'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',
       );
+      queueMicrotask(() => this.#handle({ type: 'tick' }));
     }
     // The other actions are about programs that any node may run; there are none yet.
   }
@@ -284,12 +323,13 @@ export class MemberTable implements Members {
   async #readNow(): Promise<void> {
     const { nodes, clock, prober } = this.#options;
     let rows: StoredLife[] | undefined;
+    const sentAtMs = clock.now();
     const reading = nodes.list().then((read) => {
       rows = read;
     });
     await settlesWithin(reading, ANSWER_MS, clock);
     this.#isCurrent = rows !== undefined;
-    if (rows === undefined) return this.#handle({ type: 'failed' });
+    if (rows === undefined) return this.#handle({ type: 'failed', sentAtMs });
     this.#readAtMs = clock.now();
     this.#known = new Map(rows.map((stored) => [stored.life, this.#rows.knownOf(stored)]));
     const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
@@ -326,12 +366,14 @@ export class MemberTable implements Members {
   }
 
   #operate<Result>(operation: Promise<Result>, onAnswer: (result: Result) => void): void {
+    const { clock } = this.#options;
+    const sentAtMs = clock.now();
     let isOver = false;
     const fail = (): void => {
-      if (!isOver) this.#handle({ type: 'failed' });
+      if (!isOver) this.#handle({ type: 'failed', sentAtMs });
       isOver = true;
     };
-    const cancel = this.#options.clock.background.alarm(ANSWER_MS, fail);
+    const cancel = clock.background.alarm(ANSWER_MS, fail);
     operation
       .then((result) => {
         if (!isOver) onAnswer(result);

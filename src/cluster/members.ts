@@ -18,6 +18,13 @@ export interface Members {
   refresh(isNeeded?: boolean): Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */
   isRefused?(life: string): Promise<boolean>;
+  /**
+   * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it: resolves when the database has
+   * answered, and this node goes on as `life`, or after 5 s. Never rejects.
+   */
+  certain?(): Promise<void> | undefined;
+  /** Another member does not know this life: reads it again, and resolves as `certain`. */
+  recheck?(): Promise<void>;
   /** This member refuses connections: it is asked at once whether it is still there. */
   suspect?(life: string): void;
   /** Calls the listener after each change of the members. One listener. */

@@ -72,6 +72,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     transportKey: isSecure ? keys.transport : undefined,
     tokens,
     headerBytes: config.requestHeaderBytes,
+    certain: () => members?.certain?.(),
     // The sender has the key: it has just joined.
     refreshMembers: async () => members?.refresh(true),
     isRefused: async (life) => (await members?.isRefused?.(life)) ?? false,

@@ -227,11 +227,10 @@ async function start(
       ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secret, prober, report },
       clock: systemClock,
       sessionIdleMs: config.sessions.idleMs,
-      onNextLife: (next) => {
+      onNextLife: (next) =>
         gateway
           .beginLife(next)
-          .catch((error) => log.error({ err: error }, 'sessions of the ended life remain'));
-      },
+          .catch((error) => log.error({ err: error }, 'sessions of the ended life remain')),
       onNotice: (line) => log.warn(line),
     });
     onUndo(async () => {

@@ -206,7 +206,7 @@ test('every request without a valid token is refused with 401, and reported', as
   const other = channelKeys(Buffer.from('another secret, which has 32 bytes or more'));
   const issued = (from: string, to: string, aheadMs = 0, signing = key): string => {
     const now = () => systemClock.now() + aheadMs;
-    const issuer = new TokenIssuer(signing, systemClock.now, from, to);
+    const issuer = new TokenIssuer(signing, systemClock.now, () => from, to);
     const verifier = new TokenVerifier(
       signing,
       now,
@@ -243,11 +243,40 @@ test('every request without a valid token is refused with 401, and reported', as
   assert.is((await ask(a, B)).text, 'served');
 });
 
+test('a node whose life others ended sends its request again, under its next life, and those under way are answered', async () => {
+  const held = Promise.withResolvers<ServerResponse>();
+  const seen: string[] = [];
+  const a = await deployment.node(A, { nextLife: 'aaaaaaaa' });
+  await deployment.node(B, {
+    serve: (request, response, { requestId }) => {
+      seen.push(`${request.method} ${requestId}`);
+      if (request.url === '/held') held.resolve(response);
+      else response.end('served');
+    },
+  });
+  const underWay = forward(a, B, { target: '/held' });
+  const answer = await held.promise;
+  deployment.end(A);
+  assert.is((await ask(a, B)).text, 'served');
+  answer.end('late');
+  const first = await underWay;
+  await first.over.promise;
+  assert.equal([first.text, seen.length], ['late', 2]);
+});
+
+test('a node that another one does not know, though its life goes on, is refused after one repetition', async () => {
+  const a = await deployment.node(A);
+  const b = await deployment.node(B, { serve: (_request, response) => response.end('served') });
+  deployment.rows.delete(A);
+  const { error } = await ask(a, B);
+  assert.equal([error?.code, error?.delivered, b.refusals.length], ['NODE_UNAVAILABLE', 'no', 2]);
+});
+
 test('a request that took a hop to an owner is not taken on by another one', async () => {
   const b = await deployment.node(B, { serve: (_request, response) => response.end('served') });
   await deployment.node(A);
   const { token: key } = channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more'));
-  const issuer = new TokenIssuer(key, systemClock.now, A, B);
+  const issuer = new TokenIssuer(key, systemClock.now, () => A, B);
   const verifier = new TokenVerifier(
     key,
     systemClock.now,

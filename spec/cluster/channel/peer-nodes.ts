@@ -25,6 +25,8 @@ export interface NodeOptions {
   readonly isSecure?: boolean;
   readonly clock?: Clock;
   readonly serve?: Serve;
+  /** It goes on under this life when it learns of the end of the first one. */
+  readonly nextLife?: string;
 }
 
 /** The nodes of one deployment. */
@@ -41,7 +43,8 @@ export class Deployment {
     for (const listener of this.#listeners) listener();
   }
 
-  async node(life: string, options: NodeOptions = {}): Promise<PeerNode> {
+  async node(first: string, options: NodeOptions = {}): Promise<PeerNode> {
+    let life = first;
     const {
       secret = 'a secret of these nodes, 32 bytes or more',
       isSecure = false,
@@ -50,7 +53,14 @@ export class Deployment {
     const keys = channelKeys(Buffer.from(secret));
     const refusals: PeerRefusal[] = [];
     const members: Members = {
-      life,
+      get life() {
+        return life;
+      },
+      recheck: async () => {
+        if (this.rows.has(life) || options.nextLife === undefined) return;
+        life = options.nextLife;
+        this.rows.set(life, { ...member, life });
+      },
       find: (other) => this.rows.get(other),
       refresh: async () => {},
       suspect: (other) => this.suspected.push(other),
@@ -68,6 +78,7 @@ export class Deployment {
       transportKey: isSecure ? keys.transport : undefined,
       tokens,
       headerBytes: 16 * 1024,
+      certain: () => undefined,
       refreshMembers: async () => {},
       isRefused: async () => false,
       serve: options.serve ?? ((_request, response) => response.end()),

@@ -66,7 +66,7 @@ class Driven {
 
   #answer(action: NodeAction): void {
     if (action.type !== 'join' && action.type !== 'heartbeat' && action.type !== 'read') return;
-    if (this.isAway) this.do({ type: 'failed' });
+    if (this.isAway) this.do({ type: 'failed', sentAtMs: this.atMs });
     else if (action.type === 'read')
       this.do({ type: 'read', rows: { lives: this.lives, programs: this.programs } });
     else this.do({ type: 'confirmed', life: this.state.own.life, sent: action.sent });
@@ -277,7 +277,7 @@ away('an asked member says so when its last operation failed, else it checks fir
     isAway: false,
     sent,
   });
-  node.do({ type: 'failed' });
+  node.do({ type: 'failed', sentAtMs: node.atMs });
   assert.equal(node.do({ type: 'asked', from: 'life-b', sent }), [
     { type: 'say', to: 'life-b', isAway: true, sent },
   ]);
@@ -306,7 +306,7 @@ watch('a row that changes is not ended', () => {
 
 watch('a failed operation, or two reads more than 4 s apart, begin the watch again', () => {
   for (const disturb of [
-    (node: Driven) => node.do({ type: 'failed' }),
+    (node: Driven) => node.do({ type: 'failed', sentAtMs: node.atMs }),
     (node: Driven) => {
       node.atMs += 4_500;
       return node.do({ type: 'tick' });

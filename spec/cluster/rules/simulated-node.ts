@@ -387,11 +387,12 @@ export class SimulatedNode {
     onAnswer: (value: Result) => void,
     onFailure: () => void = () => {},
   ): void {
+    const { atMs: sentAtMs } = this.moment;
     this.#later(0.1, () =>
       this.#world.operate(this.machine, apply, (result) =>
         this.#later(0.1, () => {
           if (result) return onAnswer(result.value);
-          this.handle({ type: 'failed' });
+          this.handle({ type: 'failed', sentAtMs });
           onFailure();
         }),
       ),

@@ -37,6 +37,7 @@ const far: SessionOwner = {
   },
 };
 const owners: SessionOwners = {
+  certain: () => undefined,
   ownerOf: () => undefined,
   moved: () => undefined,
   ofLife: (life) => (life === 'life0far' ? far : undefined),

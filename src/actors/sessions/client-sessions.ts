@@ -153,11 +153,17 @@ export class ClientSessions implements SessionSupervisor {
     return session;
   }
 
-  /** Other nodes ended the former life, and may continue its open sessions, which end here. Those in opening have no row yet. */
+  /**
+   * Other nodes ended the former life, and may continue its open sessions, which end here. Those in opening have no row yet. Resolves when
+   * none of them takes another call.
+   */
   async beginLife(life: string): Promise<void> {
     this.#life = life;
     this.keeper?.beginLife(life);
-    await this.deps.scheduler.each([...this.#open.values()], (session) => this.#end(session, TAKEN_OVER));
+    await this.deps.scheduler.each(
+      [...this.#open.values()],
+      (session) => void this.#end(session, TAKEN_OVER),
+    );
   }
 
   /** A row for a session, see SessionKeeper.keep. */

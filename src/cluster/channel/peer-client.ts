@@ -37,10 +37,12 @@ const PING_CONNECTIONS = 2;
 export interface PeerClientOptions {
   readonly keys: ChannelKeys;
   readonly clock: Pick<Clock, 'now' | 'background'>;
-  /** The life of this node. */
-  readonly life: string;
+  /** The present life of this node. */
+  readonly life: () => string;
   /** The node refuses connections. */
   readonly suspect: () => void;
+  /** The node does not know the life of this one. Resolves when the present life is certain. Never rejects. */
+  readonly recheck: () => Promise<void>;
 }
 
 export class PeerClient implements SessionOwner {
@@ -157,7 +159,7 @@ export class PeerClient implements SessionOwner {
     if (this.#hasEnded) queueMicrotask(() => this.close()); // after the answer
   }
 
-  /** The node refused the token of a request, before it read more of it. After an expired one, the request is sent again, once. */
+  /** The node refused the token of a request, before it read more of it. If another token may be accepted, the request is sent again, once. */
   #refused(exchange: PeerExchange, reason: string): void {
     if (reason === MOVED) {
       exchange.moved();
@@ -168,11 +170,17 @@ export class PeerClient implements SessionOwner {
       this.#begin(exchange);
       return;
     }
-    if (reason !== 'expired token' || exchange.isRepeated) {
+    const isUnknown = reason === 'token of an unknown sender';
+    if ((reason !== 'expired token' && !isUnknown) || exchange.isRepeated) {
       exchange.fail(this.#unavailable(`it refuses this node (${reason})`));
       return;
     }
     exchange.isRepeated = true;
+    if (isUnknown) {
+      // Others may have ended the life of this node.
+      void this.#options.recheck().then(() => this.#exchanges.has(exchange) && this.#begin(exchange));
+      return;
+    }
     this.#issuer.forgetClock();
     this.#begin(exchange);
   }

@@ -29,6 +29,8 @@ export interface PeerListenerOptions {
   readonly tokens: TokenVerifier;
   /** Largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
+  /** See Members.certain: the receiver of a token is the present life of this node. */
+  readonly certain: () => Promise<void> | undefined;
   /** Reads the member table again, for a sender that it did not have. */
   readonly refreshMembers: () => Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */
@@ -105,7 +107,7 @@ async function secureServer(limits: ServerLimits, key: Buffer, serve: RequestLis
 }
 
 function listenerOf(options: PeerListenerOptions): RequestListener {
-  const { tokens, serve, onRefused, refreshMembers, isRefused } = options;
+  const { tokens, serve, onRefused, certain, refreshMembers, isRefused } = options;
   const refuse = (
     request: IncomingMessage,
     response: ServerResponse,
@@ -126,7 +128,7 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
     const address = headerOf(request, PEER_HEADERS.clientAddress);
     serve(request, response, { principal, requestId, address });
   };
-  return (request, response) => {
+  const listener: RequestListener = (request, response) => {
     const token = headerOf(request, PEER_HEADERS.token);
     const [path, life = ''] = request.url?.split('?') ?? [];
     if (path === PEER_PATHS.greeting || path === PEER_PATHS.refusal) {
@@ -151,6 +153,11 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
         else accept(request, response, again);
       });
     }
+  };
+  return (request, response) => {
+    const isCertain = certain();
+    if (isCertain === undefined) listener(request, response);
+    else void isCertain.then(() => listener(request, response));
   };
 }
 

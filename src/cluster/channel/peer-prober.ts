@@ -88,7 +88,7 @@ export class PeerProber {
     const { keys, clock, life } = this.#options;
     const target: Target = {
       pool: new ConnectionPool(peerConnector(member.address, keys.transport), { maxConnections: MAX_PINGS }),
-      issuer: new TokenIssuer(keys.token, clock.now, life(), member.life),
+      issuer: new TokenIssuer(keys.token, clock.now, life, member.life),
       pings: new Set(),
     };
     this.#targets.set(member.life, target);

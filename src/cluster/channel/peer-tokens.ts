@@ -85,18 +85,25 @@ export class TokenVerifier {
   }
 }
 
+interface Issued {
+  readonly from: string;
+  readonly token: string;
+  readonly endsAtMs: number;
+}
+
 /** Makes the tokens for one receiver, once its clock is known. */
 export class TokenIssuer {
   readonly #key: Buffer;
   readonly #now: () => number;
-  readonly #from: string;
+  readonly #from: () => string;
   readonly #to: string;
   /** Principals are shared by all requests with the same credentials. */
-  #issued = new WeakMap<Principal, { readonly token: string; readonly endsAtMs: number }>();
+  #issued = new WeakMap<Principal, Issued>();
   /** The receiver's clock minus this one, in ms. */
   #aheadMs: number | undefined;
 
-  constructor(key: Buffer, now: () => number, from: string, to: string) {
+  /** `from`: the life of this node, now. */
+  constructor(key: Buffer, now: () => number, from: () => string, to: string) {
     this.#key = key;
     this.#now = now;
     this.#from = from;
@@ -118,20 +125,22 @@ export class TokenIssuer {
     if (this.#aheadMs === undefined) throw new RangeError('the clock of the receiver is not known');
     const nowMs = this.#now() + this.#aheadMs;
     const issued = this.#issued.get(principal);
-    if (issued !== undefined && issued.endsAtMs - nowMs > LEAST_LEFT_MS) return issued.token;
+    const from = this.#from();
+    if (issued?.from === from && issued.endsAtMs - nowMs > LEAST_LEFT_MS) return issued.token;
     const endsAtMs = nowMs + TOKEN_MS;
-    const token = this.#sign({ from: this.#from, to: this.#to, endsAtMs, principal });
-    this.#issued.set(principal, { token, endsAtMs });
+    const token = this.#sign({ from, to: this.#to, endsAtMs, principal });
+    this.#issued.set(principal, { from, token, endsAtMs });
     return token;
   }
 
   /** A greeting, and the function that takes its answer: false for an answer of another program. */
   greeting(): { readonly text: string; readonly answered: (answer: string) => boolean } {
     const nonce = randomBytes(16).toString('base64url');
-    const signature = signatureOf(this.#key, `greeting ${this.#from} ${this.#to} ${nonce}`);
+    const from = this.#from();
+    const signature = signatureOf(this.#key, `greeting ${from} ${this.#to} ${nonce}`);
     const sentAtMs = this.#now();
     return {
-      text: `${this.#from}.${this.#to}.${nonce}.${signature}`,
+      text: `${from}.${this.#to}.${nonce}.${signature}`,
       answered: (answer) => {
         const { now_ms: nowMs, proof } = Object(jsonIn(answer));
         if (typeof nowMs !== 'number' || typeof proof !== 'string') return false;

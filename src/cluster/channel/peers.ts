@@ -30,12 +30,14 @@ export class Peers implements SessionOwners {
   /** Lives that no member had, and when: sessions of earlier lives continue here, and their requests need no promise. */
   readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
   readonly #moved = new LruMap<string>(MAX_MOVED);
-  /** The life of this node that the clients were made with. */
-  #life = '';
 
   constructor(options: PeersOptions) {
     this.#options = options;
     options.members.onChanged?.(() => this.#endEnded());
+  }
+
+  certain(): Promise<void> | undefined {
+    return this.#options.members.certain?.();
   }
 
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined> {
@@ -81,15 +83,16 @@ export class Peers implements SessionOwners {
 
   #clientOf(life: string): PeerClient | undefined {
     const { members, keys, clock } = this.#options;
-    if (members.life !== this.#life) {
-      this.close();
-      this.#life = members.life;
-    }
     const known = this.#clients.get(life);
     const member = members.find(life);
     if (member === undefined || known !== undefined) return member && known;
-    const suspect = () => members.suspect?.(life);
-    const client = new PeerClient(member, { keys, clock, life: members.life, suspect });
+    const client = new PeerClient(member, {
+      keys,
+      clock,
+      life: () => members.life,
+      suspect: () => members.suspect?.(life),
+      recheck: async () => members.recheck?.(),
+    });
     this.#clients.set(life, client);
     return client;
   }

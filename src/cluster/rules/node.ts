@@ -88,7 +88,7 @@ export type NodeEvent =
   /** A conditional update that names this life found no such row. */
   | { readonly type: 'missed'; readonly life: string }
   /** An operation of the database failed, or had no answer in time. Its late answer is dropped. */
-  | { readonly type: 'failed' }
+  | { readonly type: 'failed'; readonly sentAtMs: number }
   /** Reads do not overlap. */
   | { readonly type: 'read'; readonly rows: SharedRows }
   | { readonly type: 'answered'; readonly life: string; readonly sentAtMs: number }
@@ -170,7 +170,7 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeS
     case 'missed':
       return ofLife(state, endLife(state.own, event.life));
     case 'failed':
-      return fail(state, now);
+      return fail(state, event.sentAtMs, now);
     case 'read':
       return read(state, event.rows, now);
     case 'answered':
@@ -329,10 +329,10 @@ function clearedEnd(row: LifeRow): LifeEnd | undefined {
   return row.end?.frees === 'sessions' ? { cause: row.end.cause, frees: 'all' } : undefined;
 }
 
-function fail(state: NodeState, now: Moment): NodeStep {
+function fail(state: NodeState, sentAtMs: number, now: Moment): NodeStep {
   const watches = mapped(state.watches, watchAgain);
   const programs = mapped(state.programs, countAgain);
-  return ofLife({ ...state, watches, programs }, failDatabase(state.own, now, surroundings(state)));
+  return ofLife({ ...state, watches, programs }, failDatabase(state.own, sentAtMs, now, surroundings(state)));
 }
 
 function checked(
@@ -342,7 +342,7 @@ function checked(
 ): NodeStep {
   const known = isAnswered
     ? { state: { ...state, own: { ...state.own, isDatabaseAway: false } }, actions: [] }
-    : fail(state, now);
+    : fail(state, now.atMs, now);
   const said = ofLife(known.state, answerChecked(known.state.own, from, sent));
   return { state: said.state, actions: [...known.actions, ...said.actions] };
 }

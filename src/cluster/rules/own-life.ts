@@ -31,6 +31,8 @@ export interface OwnLife {
   readonly askedAtMs: number;
   /** Sending of the last heartbeat that the database confirmed. */
   readonly confirmedAtMs: number;
+  /** Sending of the last operation that was confirmed, or failed: others may end this life unnoticed only after it. */
+  readonly heardAtMs: number;
   /** From which the lease counts: that sending, or the question whose answers confirmed it. */
   readonly basis: Moment;
   readonly leaseUntilMs: number;
@@ -89,6 +91,7 @@ export function newOwnLife(node: string, life: string, now: Moment): OwnLife {
     readAtMs: never,
     askedAtMs: never,
     confirmedAtMs: never,
+    heardAtMs: never,
     basis: now,
     leaseUntilMs: never,
     isLapsed: true,
@@ -100,6 +103,15 @@ export function newOwnLife(node: string, life: string, now: Moment): OwnLife {
 /** `programs` may run until the end of the lease. */
 export function hasLease(own: OwnLife, atMs: number): boolean {
   return own.stage === 'living' && atMs < own.leaseUntilMs;
+}
+
+/**
+ * Others may have ended this life: for the time of a lease no heartbeat was confirmed, nor did one fail. The node was frozen, and asks
+ * the database before it serves anything as this life. While the database is away it knows no better, and goes on.
+ */
+export function isInDoubt({ stage, heardAtMs }: OwnLife, atMs: number): boolean {
+  if (stage === 'living') return atMs - heardAtMs >= LEASE_MS;
+  return stage !== 'stopped';
 }
 
 export interface LifeSurroundings {
@@ -152,14 +164,21 @@ export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: numb
     stage: 'living',
     joinedAtMs: own.stage === 'joining' ? atMs : own.joinedAtMs,
     confirmedAtMs: Math.max(own.confirmedAtMs, sent.atMs),
+    heardAtMs: Math.max(own.heardAtMs, sent.atMs),
     isDatabaseAway: false,
   };
   return renewLease(living, sent, atMs);
 }
 
-/** An operation failed, or its answer did not come in time. */
-export function failDatabase(own: OwnLife, now: Moment, around: LifeSurroundings): LifeStep {
-  return askOthers({ ...own, isDatabaseAway: true }, now, around);
+/** An operation failed, or its answer did not come in time. One that was sent before a freeze says nothing about the time after. */
+export function failDatabase(
+  own: OwnLife,
+  sentAtMs: number,
+  now: Moment,
+  around: LifeSurroundings,
+): LifeStep {
+  const heardAtMs = Math.max(own.heardAtMs, sentAtMs);
+  return askOthers({ ...own, heardAtMs, isDatabaseAway: true }, now, around);
 }
 
 /**

@@ -216,8 +216,14 @@ const FOLLOW_MS = 15_000;
 /** Pause before a request is tried again, in ms: a node that stops still has the session. */
 const AGAIN_MS = 100;
 
-/** The answer of this node, or that of the node that owns the session. */
-function serve(
+/** The answer of this node, or that of the node that owns the session. After a freeze it waits until this node knows its own sessions. */
+function serve(...request: Parameters<typeof serveCertain>): Reply | Promise<Reply> {
+  const [, , { owners }] = request;
+  const certain = owners?.certain();
+  return certain === undefined ? serveCertain(...request) : certain.then(() => serveCertain(...request));
+}
+
+function serveCertain(
   method: McpMethod,
   input: McpInput,
   services: Services,
