@@ -1,11 +1,13 @@
 // Questions about the deployment at any of its nodes: two complete gateways on one PostgreSQL, which ask each other.
 
 import * as assert from 'uvu/assert';
+import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { type Caller, caller } from '../../helpers/caller.ts';
+import { type Caller, caller, newKey } from '../../helpers/caller.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
+import { LegacyClient } from '../../helpers/mcp-client.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
@@ -67,6 +69,39 @@ onPostgresql('a caller of some templates gets their part of all nodes', async ()
     'GET /gateway/stats',
   );
   assert.equal([stats.total_requests, Object.keys(objectOr(stats.instances))], [1, ['program-b']]);
+});
+
+onPostgresql('sessions are listed and ended at any node', async () => {
+  const { headers } = await newKey(a.admin, 'clients');
+  const clients = await Promise.all(
+    [a, a, b, b, b].map((node) => LegacyClient.open(node.wire, '/mcp/shared', { headers })),
+  );
+  const page = async ({ admin }: McpNode, query: string) => {
+    const { body } = await admin(`GET /gateway/sessions?${query}`);
+    const { sessions, next_cursor: cursor, partial } = Object(body);
+    assert.is(partial, undefined);
+    return { nodes: sessions.map(({ node }: Json) => node), ids: sessions.map(({ id }: Json) => id), cursor };
+  };
+  const wanted = clients.map(({ sessionId }) => sessionFingerprint(sessionId)).sort();
+  for (const node of [a, b]) {
+    const all = await page(node, '');
+    assert.equal(all.ids, wanted);
+    assert.equal(all.nodes.sort(), ['a', 'a', 'b', 'b', 'b']);
+    // Pages: no session is missing, none comes twice.
+    const first = await page(node, 'limit=2');
+    const second = await page(node, `limit=2&cursor=${first.cursor}`);
+    const third = await page(node, `limit=2&cursor=${second.cursor}`);
+    assert.equal([...first.ids, ...second.ids, ...third.ids, third.cursor], [...wanted, null]);
+  }
+  const stats = async (node: McpNode) =>
+    objectOr((await bodyOf(node.admin, 'GET /gateway/stats')).sessions).open;
+  await becomes(() => stats(a), 5);
+  for (const id of wanted) {
+    assert.is((await a.admin(`DELETE /gateway/sessions/${id}`)).status, 204);
+    assert.is((await b.admin(`DELETE /gateway/sessions/${id}`)).status, 404);
+  }
+  for (const node of [a, b]) await becomes(async () => (await page(node, '')).ids, []);
+  assert.is((await clients[2]?.ask('tools/list'))?.status, 404, 'its client has to initialize again');
 });
 
 onPostgresql('a node that does not answer is named, and delays nothing for long', async () => {

@@ -10,6 +10,8 @@ import { LruMap } from '../../domain/lru-map.ts';
 import type { NodeView } from '../../domain/nodes.ts';
 import type { Shape } from '../../domain/validation.ts';
 import { NO_BYTES } from '../body/read.ts';
+import { type BytesReply, bytes, noContent } from '../reply.ts';
+import type { HttpRequest } from '../request.ts';
 import { answerOf, cannotBeAsked } from './peer-answer.ts';
 
 /** Field of answers about the deployment. */
@@ -35,6 +37,9 @@ const MAX_REMEMBERED = 256;
 const MAX_ASKED = 32;
 /** Longer answers are refused: some 10,000 instances. */
 const MAX_BYTES = 8 * 1024 * 1024;
+
+/** Of an answer to a command: one record. */
+const MAX_COMMAND_BYTES = 1024 * 1024;
 
 export interface Question<T> {
   /** Path and query. */
@@ -81,6 +86,33 @@ export class Deployment {
   ask<T>(question: Question<T>): Parts<T> | Promise<Parts<T>> {
     const others = this.#others();
     return others.length === 0 ? NONE : this.#askAll(others, question);
+  }
+
+  /**
+   * Sends the request of a client to one other node, as it is but without a body, and returns its answer. NODE_UNAVAILABLE. Unlike a
+   * question it may change something there, so it has no time limit but that of requests to a silent node.
+   */
+  async send(
+    { id, life }: Pick<NodeView, 'id' | 'life'>,
+    method: string,
+    { request, principal }: { readonly request: HttpRequest; readonly principal: Principal },
+  ): Promise<BytesReply> {
+    const owner = this.#options.owners?.ofLife(life);
+    if (owner === undefined) throw cannotBeAsked(id, 'requests are not forwarded (cluster.forward)');
+    const { id: requestId, address, target, headers } = request;
+    const forwarded = {
+      caller: { principal, requestId, address },
+      ...{ method, target, headers, body: NO_BYTES },
+      ...{ isStream: false, isRepeatable: () => true },
+    };
+    const onLost = (listener: (reason: Error) => void) => request.onLost(listener);
+    const { status, body } = await answerOf(owner, forwarded, { maxBytes: MAX_COMMAND_BYTES, onLost });
+    return status === 204 ? noContent() : bytes(status, body);
+  }
+
+  /** The life of another node, to send it something. Undefined: it is no member, or has ended. */
+  member(id: string): NodeView | undefined {
+    return this.#others().find((node) => node.id === id);
   }
 
   async #askAll<T>(

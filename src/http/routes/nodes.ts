@@ -4,9 +4,8 @@
 import Type, { type Static } from 'typebox';
 import { NODE_STATES, type NodeView } from '../../domain/nodes.ts';
 import { nodeNotFound } from '../../domain/session-errors.ts';
-import { NO_BYTES } from '../body/read.ts';
-import { answerOf, cannotBeAsked } from '../deployment/peer-answer.ts';
-import { type BytesReply, bytes, json } from '../reply.ts';
+import { cannotBeAsked } from '../deployment/peer-answer.ts';
+import { type BytesReply, json } from '../reply.ts';
 import { defineRoute, NodeParams, type Route, type RouteInput, type Services } from '../route.ts';
 import { flag, integer, nullableText, Time, text } from '../schemas.ts';
 
@@ -64,34 +63,23 @@ function commandRoute(command: 'drain' | 'resume', summary: string): Route {
 type NodeInput = RouteInput<Static<typeof NodeParams>, unknown, unknown>;
 
 /** NOT_FOUND for an unknown id; NODE_UNAVAILABLE for a node that is no live member, or does not answer. */
-async function askOther(
+function askOther(
   others: readonly NodeView[],
-  { params: { node_id: id }, request, principal }: NodeInput,
-  { owners }: Pick<Services, 'owners'>,
+  input: NodeInput,
+  { deployment }: Pick<Services, 'deployment'>,
 ): Promise<BytesReply> {
+  const { node_id: id } = input.params;
   // The end of its former life may not be known here yet: the last start counts.
   const lives = others.filter((node) => node.id === id).sort((a, b) => (a.since < b.since ? 1 : -1));
   const node = lives.find(({ state }) => REACHABLE.has(state)) ?? lives[0];
   if (node === undefined) throw nodeNotFound(id);
   if (node.state === 'ended') throw cannotBeAsked(id, 'it has ended');
   if (node.state === 'foreign') throw cannotBeAsked(id, 'it has another secret');
-  const owner = owners?.ofLife(node.life);
-  if (owner === undefined) throw cannotBeAsked(id, 'requests are not forwarded (cluster.forward)');
-  const { id: requestId, address, target, headers } = request;
-  const caller = { principal, requestId, address };
-  const forwarded = {
-    ...{ caller, method: 'POST', target, headers, body: NO_BYTES },
-    ...{ isStream: false, isRepeatable: () => true },
-  };
-  const onLost = (listener: (reason: Error) => void) => request.onLost(listener);
-  const { status, body } = await answerOf(owner, forwarded, { maxBytes: MAX_BYTES, onLost });
-  return bytes(status, body);
+  if (deployment === undefined) throw cannotBeAsked(id, 'another node was asked for it');
+  return deployment.send(node, 'POST', input);
 }
 
 const REACHABLE: ReadonlySet<NodeView['state']> = new Set(['live', 'slow', 'silent']);
-/** Longer answers are no records of nodes. */
-const MAX_BYTES = 64 * 1024;
-
 function recordOf(node: NodeView): Static<typeof NodeRecord> {
   const { id, life, address, version, since, programs, calls, isDraining, state } = node;
   return {

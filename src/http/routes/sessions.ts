@@ -7,10 +7,17 @@ import { hasCode } from '../../domain/errors.ts';
 import { sessionUnknown } from '../../domain/session-errors.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { cutText } from '../../domain/text.ts';
+import { compileShape } from '../../domain/validation.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';
-import { json, noContent } from '../reply.ts';
-import { defineRoute, type Route, type Services, SessionParams } from '../route.ts';
+import { MissingNodes, missing } from '../deployment/deployment.ts';
+import { cannotBeAsked } from '../deployment/peer-answer.ts';
+import { type BytesReply, json, noContent } from '../reply.ts';
+import { defineRoute, type Route, type RouteInput, type Services, SessionParams } from '../route.ts';
 import { closed, flag, nullableText, PageLimit, pageOf, Time, text } from '../schemas.ts';
+
+const LONGEST_NAME = 256;
+/** Sessions of a page, unless the query has a limit. */
+const USUAL_PAGE = 100;
 
 const SessionRecord = Type.Object({
   id: SessionParams.properties.session_id,
@@ -28,63 +35,131 @@ const SessionRecord = Type.Object({
   created_at: Time,
   last_used_at: Time,
   is_streaming: flag(true),
+  /** The node that has it; only with several nodes. */
+  node: Type.Optional(text('node-a')),
 });
+type SessionRecord = Static<typeof SessionRecord>;
 
-const LONGEST_NAME = 256;
+const SessionPage = Type.Object({
+  sessions: Type.Array(SessionRecord),
+  next_cursor: nullableText(),
+  partial: MissingNodes,
+});
+type SessionPage = Static<typeof SessionPage>;
+const SESSION_PAGE = compileShape(SessionPage, 'body');
+
+const SessionQuery = closed({
+  limit: PageLimit,
+  /** `next_cursor` of the page before. */
+  cursor: Type.Optional(SessionParams.properties.session_id),
+  /** Only this one. */
+  id: Type.Optional(SessionParams.properties.session_id),
+  template: Type.Optional(TemplateId),
+  /** Of this caller: id or name. */
+  principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
+});
+type SessionQuery = Static<typeof SessionQuery>;
 
 export const sessionRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/sessions', {
     summary: 'Open sessions of MCP clients, and where they are bound: your own, or all for an admin',
     scope: 'gateway:read',
-    request: {
-      query: closed({
-        limit: PageLimit,
-        /** `next_cursor` of the page before. */
-        cursor: Type.Optional(SessionParams.properties.session_id),
-        template: Type.Optional(TemplateId),
-        /** Of this caller: id or name. */
-        principal: Type.Optional(Type.String({ minLength: 1, maxLength: LONGEST_NAME, examples: ['ada'] })),
-      }),
-    },
+    isForwarded: true,
+    request: { query: SessionQuery },
     answers: {
       200: {
-        description: 'One page, by id; `next_cursor` is null on the last one',
-        body: Type.Object({ sessions: Type.Array(SessionRecord), next_cursor: nullableText() }),
+        description: 'One page of the sessions of all nodes, by id; `next_cursor` is null on the last one',
+        body: SessionPage,
       },
     },
-    handler: async ({ query, principal }, { gateway, auth }) => {
-      const { limit = 100, cursor = '', template, principal: owner } = query;
-      const visible = gateway
-        .sessions()
-        .filter((session) => session.id > cursor && maySee(principal, session))
-        .filter(({ bindings }) => template === undefined || bindings.some((one) => one.template === template))
-        .sort((left, right) => (left.id < right.id ? -1 : 1));
-      // Only a name needs the accounts; an id is in the session.
-      const isName = owner !== undefined && !visible.some(({ ownerId }) => ownerId === owner);
-      const owners = isName ? await namesOf(visible, auth) : undefined;
-      const rest = visible.filter(
-        ({ ownerId }) => owner === undefined || (owners?.get(ownerId) ?? ownerId) === owner,
-      );
-      const { page, nextCursor } = pageOf(rest, limit, ({ id }) => id);
-      const names = owners ?? (await namesOf(page, auth).catch(withoutNames));
-      const sessions = page.map((session) => recordOf(session, names));
-      return json(200, { sessions, next_cursor: nextCursor });
-    },
+    handler: async ({ query, principal }, services) =>
+      json(200, await pageOfDeployment(query, principal, services)),
   }),
   defineRoute('DELETE', '/gateway/sessions/:session_id', {
     summary: 'End a session: your own, or any for an admin; its client has to initialize again',
     scope: 'gateway:read',
+    isForwarded: true,
     request: { params: SessionParams },
     answers: { 204: { description: 'The session takes no more calls; running calls are answered' } },
-    handler: ({ params, principal }, { gateway }) => {
-      const { session_id: id } = params;
-      if (!gateway.sessions().some((session) => session.id === id && maySee(principal, session)))
-        throw sessionUnknown(id);
+    errors: ['NODE_UNAVAILABLE'],
+    handler: (input, services) => {
+      const { session_id: id } = input.params;
+      const { gateway } = services;
+      const isHere = gateway
+        .sessions()
+        .some((session) => session.id === id && maySee(input.principal, session));
+      if (!isHere) return endElsewhere(input, services);
       gateway.endSession(id);
       return noContent();
     },
   }),
 ];
+
+/** Each node gives its part of the page: the cursor is a place in the order of the ids, at all of them. */
+async function pageOfDeployment(
+  query: SessionQuery,
+  principal: Principal,
+  { gateway, auth, deployment }: Pick<Services, 'gateway' | 'auth' | 'deployment'>,
+): Promise<SessionPage> {
+  if (deployment === undefined) return pageOfNode(query, principal, { gateway, auth });
+  const { limit = USUAL_PAGE } = query;
+  const wanted = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...query, limit })) wanted.set(name, String(value));
+  const target = `/gateway/sessions?${wanted}`;
+  const [own, { answers, partial }] = await Promise.all([
+    pageOfNode(query, principal, { gateway, auth }),
+    deployment.ask({ target, principal, shape: SESSION_PAGE }),
+  ]);
+  if (answers.size === 0) return { ...own, ...missing(partial) };
+  const parts = [[deployment.ownId, own] as const, ...answers];
+  const found = parts.flatMap(([node, { sessions }]) => sessions.map((session) => ({ ...session, node })));
+  // One that moves may be seen at two nodes.
+  const byId = new Map(found.map((session) => [session.id, session]));
+  const sorted = [...byId.values()].sort((left, right) => (left.id < right.id ? -1 : 1));
+  const sessions = sorted.slice(0, limit);
+  const isLast = sorted.length <= limit && parts.every(([, part]) => part.next_cursor === null);
+  return { sessions, next_cursor: isLast ? null : (sessions.at(-1)?.id ?? null), ...missing(partial) };
+}
+
+async function pageOfNode(
+  { limit = USUAL_PAGE, cursor = '', id, template, principal: owner }: SessionQuery,
+  principal: Principal,
+  { gateway, auth }: Pick<Services, 'gateway' | 'auth'>,
+): Promise<SessionPage> {
+  const visible = gateway
+    .sessions()
+    .filter((session) => session.id > cursor && maySee(principal, session))
+    .filter((session) => id === undefined || session.id === id)
+    .filter(({ bindings }) => template === undefined || bindings.some((one) => one.template === template))
+    .sort((left, right) => (left.id < right.id ? -1 : 1));
+  // Only a name needs the accounts; an id is in the session.
+  const isName = owner !== undefined && !visible.some(({ ownerId }) => ownerId === owner);
+  const owners = isName ? await namesOf(visible, auth) : undefined;
+  const rest = visible.filter(
+    ({ ownerId }) => owner === undefined || (owners?.get(ownerId) ?? ownerId) === owner,
+  );
+  const { page, nextCursor } = pageOf(rest, limit, (session) => session.id);
+  const names = owners ?? (await namesOf(page, auth).catch(withoutNames));
+  return { sessions: page.map((session) => recordOf(session, names)), next_cursor: nextCursor };
+}
+
+/** SESSION_NOT_FOUND; NODE_UNAVAILABLE if a node that may have it does not answer. */
+async function endElsewhere(
+  input: RouteInput<Static<typeof SessionParams>, unknown, unknown>,
+  { deployment }: Pick<Services, 'deployment'>,
+): Promise<BytesReply> {
+  const { session_id: id } = input.params;
+  const target = `/gateway/sessions?${new URLSearchParams({ id })}`;
+  const { principal } = input;
+  const { answers, partial } = (await deployment?.ask({ target, principal, shape: SESSION_PAGE })) ?? {};
+  for (const [node, { sessions }] of answers ?? []) {
+    const member = sessions.length > 0 ? deployment?.member(node) : undefined;
+    if (member !== undefined && deployment !== undefined) return deployment.send(member, 'DELETE', input);
+  }
+  const [silent] = partial ?? [];
+  if (silent !== undefined) throw cannotBeAsked(silent, 'it does not answer, and may have the session');
+  throw sessionUnknown(id);
+}
 
 /** An admin of some templates sees sessions that use no other templates. */
 function maySee(viewer: Principal, { ownerId, bindings }: ClientSessionView): boolean {
@@ -103,10 +178,7 @@ function withoutNames(thrown: unknown): ReadonlyMap<string, string> {
   return new Map();
 }
 
-function recordOf(
-  session: ClientSessionView,
-  names: ReadonlyMap<string, string>,
-): Static<typeof SessionRecord> {
+function recordOf(session: ClientSessionView, names: ReadonlyMap<string, string>): SessionRecord {
   const { id, ownerId, clientInfo, bindings, openedAtMs, usedAtMs, isStreaming } = session;
   return {
     id,
