@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import type { Member } from '../../src/cluster/members.ts';
+import { ByteBudget } from '../../src/domain/held-bytes.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';
 import { anonymousAuth } from '../helpers/anonymous-auth.ts';
 import { sendRaw } from '../helpers/http-raw.ts';
@@ -21,9 +22,10 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
     ...{ nodeId: 'n', life: 'AAAAAAAA', secret: Buffer.alloc(32), database: undefined, audit: auth.audit },
     log: { info: () => {}, warn: () => {} },
     serve: (_request, response) => response.end(),
+    host: { requestBytes: new ByteBudget({ totalBytes: 0, ownerBytes: 0 }), open: async () => undefined },
     join: (own: Member) => {
       address = own.address;
-      return { life: own.life, find: () => undefined, refresh: async () => {} };
+      return { life: own.life, find: () => undefined, ofNode: () => undefined, refresh: async () => {} };
     },
   });
   try {

@@ -8,7 +8,12 @@ import { type Actor, type AnyActorRef, createActor } from 'xstate';
 import type { BalancerPolicy } from '../balancing/policy.ts';
 import type { ActorInspection } from '../domain/actor-inspection.ts';
 import { type Clock, machineClock } from '../domain/clock.ts';
-import { openingCancelled, serverNotFound, templateNotFound } from '../domain/error-catalogue.ts';
+import {
+  openingCancelled,
+  runsElsewhere,
+  serverNotFound,
+  templateNotFound,
+} from '../domain/error-catalogue.ts';
 import { reasonOf, shuttingDown } from '../domain/errors.ts';
 import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
@@ -18,14 +23,17 @@ import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { TRANSPORT_TRAITS } from '../domain/transport-kinds.ts';
 import type { Open } from '../transports/transport.ts';
 import { backOffMs } from './back-off.ts';
-import { ForeignInstance, Group, type Member } from './group.ts';
+import { elsewhereReason, ForeignInstance, Group, type Member } from './group.ts';
 import { instanceMachine } from './instances/instance.machine.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
 import type { InstanceActorInput, InstanceEmission } from './instances/instance-setup.ts';
 import { rootMachine, type TemplateActor } from './template.machine.ts';
 
-export interface FleetOptions extends Omit<InstanceActorInput, 'definition' | 'policy' | 'open'> {
+export interface FleetOptions
+  extends Omit<InstanceActorInput, 'definition' | 'policy' | 'open' | 'isElsewhere'> {
   readonly openTransport: (definition: InstanceDefinition) => Open;
+  /** Opens an instance that another node runs. Default: such instances are only listed. */
+  readonly openElsewhere?: ((definition: InstanceDefinition) => Open) | undefined;
   /** Spreads the ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
@@ -133,12 +141,15 @@ export class Fleet {
 
   /** Starts an instance; one with the same id leaves. SHUTTING_DOWN once the fleet closes: nothing would stop it. */
   add(definition: InstanceDefinition, restarted?: Restarted): InstanceRef {
+    return this.#add(definition, this.#openTransportOf(definition), false, restarted);
+  }
+
+  #add(definition: InstanceDefinition, open: Open, isElsewhere: boolean, restarted?: Restarted): InstanceRef {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
     const group = this.group(template);
     this.#dismissPredecessor(template, id);
-    const open = this.#openTransportOf(definition);
-    const ref = this.#start(group, { ...this.#options, definition, policy: group.policy, open });
+    const ref = this.#start(group, { ...this.#options, definition, policy: group.policy, open, isElsewhere });
     this.#list(ref);
     ref.onEmission((emission) => this.#emitEmission(ref, emission));
     ref.state$.subscribe((state) => {
@@ -153,7 +164,13 @@ export class Fleet {
     return ref;
   }
 
-  /** Lists an instance that another node runs. One with the same id that ran here leaves. */
+  /** Adds an instance that is not run here: with the way to the node that runs it, or only to the list. */
+  addElsewhere(definition: InstanceDefinition): Member {
+    const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
+    return open === undefined ? this.addForeign(definition) : this.#add(definition, open, true);
+  }
+
+  /** Lists an instance that cannot be reached from here. One with the same id that ran here leaves. */
   addForeign(definition: InstanceDefinition): ForeignInstance {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
@@ -176,11 +193,18 @@ export class Fleet {
     return this.#groups.get(template)?.members.get(id);
   }
 
-  /** An instance of this node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
+  /** An instance that calls reach from here. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one that is only listed. */
   get(template: string, id: string): InstanceRef {
     const member = this.member(template, id);
     if (member instanceof InstanceRef) return member;
     throw member.refusal();
+  }
+
+  /** An instance of this node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND; NO_HEALTHY_INSTANCE for one of another node. */
+  own(template: string, id: string): InstanceRef {
+    const ref = this.get(template, id);
+    if (ref.isElsewhere) throw runsElsewhere(id, elsewhereReason(ref.definition));
+    return ref;
   }
 
   /** An instance of any node. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
@@ -210,12 +234,12 @@ export class Fleet {
     return [...this.group(template).members.values()];
   }
 
-  /** The instances of a template on this node. TEMPLATE_NOT_FOUND. */
+  /** The instances of a template that calls reach from here. TEMPLATE_NOT_FOUND. */
   refs(template: string): InstanceRef[] {
     return this.members(template).filter((member) => member instanceof InstanceRef);
   }
 
-  /** Cold: the present and future instances of a template on this node. */
+  /** Cold: the present and future instances of a template that calls reach from here. */
   instances(template: string): Observable<InstanceRef> {
     const added$ = this.#added.pipe(filter((ref) => ref.template === template));
     return defer(() => merge(this.has(template) ? this.refs(template) : [], added$));
@@ -223,7 +247,7 @@ export class Fleet {
 
   /** All instances of this node, template by template. */
   all(): InstanceRef[] {
-    return this.templates.flatMap((template) => this.refs(template));
+    return this.templates.flatMap((template) => this.refs(template)).filter((ref) => !ref.isElsewhere);
   }
 
   /** Of one template, or of all. TEMPLATE_NOT_FOUND. */
@@ -234,7 +258,7 @@ export class Fleet {
 
   /** Programs that run here, without those of single clients, and exchanges under way. */
   get activity(): { readonly programs: number; readonly calls: number } {
-    const programs = this.existingMembers().filter(
+    const programs = this.all().filter(
       ({ definition, state }) => TRANSPORT_TRAITS[definition.transport].hasProcesses && state !== 'stopped',
     );
     return { programs: programs.length, calls: this.inFlight };
@@ -242,7 +266,8 @@ export class Fleet {
 
   /** Exchanges under way, including those of instances that leave. */
   get inFlight(): number {
-    return [...this.all(), ...this.#ending.keys()].reduce((sum, ref) => sum + ref.calls.carried, 0);
+    const refs = this.templates.flatMap((template) => this.refs(template));
+    return [...refs, ...this.#ending.keys()].reduce((sum, ref) => sum + ref.calls.carried, 0);
   }
 
   /** Empties the pools, lets calls in flight finish within the grace, ends every instance and then the root. */

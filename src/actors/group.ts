@@ -252,6 +252,11 @@ function plainClauseOf(member: Member): string {
   return isEndpoint ? clauseOf(member) : `${id} is ${state}`;
 }
 
+/** Why an instance cannot be started here, as a clause. */
+export function elsewhereReason({ locked, nodeId }: InstanceDefinition): string {
+  return locked ?? `it runs on the node "${nodeId}"`;
+}
+
 /** Listed as stopped, with the reason, and never started: another node runs it, or its secrets cannot be decrypted. */
 export class ForeignInstance {
   readonly id: string;
@@ -268,8 +273,7 @@ export class ForeignInstance {
   }
 
   get reason(): string {
-    const { locked, nodeId } = this.definition;
-    return locked ?? `it runs on the node "${nodeId}"`;
+    return elsewhereReason(this.definition);
   }
 
   /** Replaces weight and metadata; its node does the same when it reads the change. */

@@ -147,6 +147,14 @@ export class MemberTable implements Members {
     return { node: known.stored.node, life, address: known.profile?.address ?? '' };
   }
 
+  ofNode(node: string): Member | undefined {
+    for (const [life, { stored }] of this.#known) {
+      const member = stored.node === node ? this.find(life) : undefined;
+      if (member !== undefined) return member;
+    }
+    return undefined;
+  }
+
   async refresh(isNeeded = false): Promise<void> {
     if (isNeeded) await this.#readAgain();
     else if (this.#options.clock.now() - this.#readAtMs >= REFRESH_MS) await this.#read();

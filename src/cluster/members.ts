@@ -14,6 +14,8 @@ export interface Members {
   readonly life: string;
   /** The member with this life; undefined for a life that has ended, and for one that the last read did not have. */
   find(life: string): Member | undefined;
+  /** The present life of the node with this id; undefined while it is no member. */
+  ofNode(node: string): Member | undefined;
   /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
   refresh(isNeeded?: boolean): Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */

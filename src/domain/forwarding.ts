@@ -1,5 +1,6 @@
-// What crosses between two nodes when one of them forwards the request of a client to the owner of its session. src/http reads the
-// request and writes the answer, src/cluster sends and receives both. Source: ADR 148.
+// What crosses between two nodes when one of them forwards the request of a client to the owner of its session, or sends an exchange to
+// the node of an instance. src/http reads the request of a client and writes the answer, src/cluster sends and receives both. Source:
+// ADR 148, 170.
 
 import type { Principal } from './account.ts';
 import type { GatewayError } from './errors.ts';
@@ -14,6 +15,8 @@ export interface ForwardedCaller {
 
 /** One HTTP request of a client. Credentials, limits and the body were checked. */
 export interface ForwardedRequest {
+  /** `session`: to the owner of the session; `instance`: to the node that runs an instance. Default `session`. */
+  readonly hop?: Hop;
   readonly caller: ForwardedCaller;
   readonly method: string;
   /** Path and query. */
@@ -27,6 +30,9 @@ export interface ForwardedRequest {
   /** Whether it may be carried out twice. */
   readonly isRepeatable: () => boolean;
 }
+
+/** A kind of way from one node to another. A request takes at most one of each kind: first `session`, then `instance`. */
+export type Hop = 'session' | 'instance';
 
 export type ForwardedHeaders = Readonly<Record<string, string | string[] | undefined>>;
 

@@ -26,6 +26,7 @@ import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import type { GatewayOptions } from './gateway-types.ts';
+import { InstanceHost } from './instance-host.ts';
 import { Mcp } from './mcp.ts';
 import { openTransportOf } from './open-transport.ts';
 import type { Readiness } from './readiness.ts';
@@ -41,6 +42,7 @@ export function composeGateway(
   readiness: Readiness,
 ) {
   const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, storeChanges$ } = options;
+  const { openElsewhere } = options;
   const inspect = options.inspect && safeInspector(options.inspect);
   const { events$ } = events;
   const scheduler = new TaskScheduler();
@@ -80,6 +82,8 @@ export function composeGateway(
   const fleet = new Fleet({
     ...clock,
     ...{ random, emit, scheduler, openTransport, inspect },
+    openElsewhere:
+      openElsewhere && ((definition) => openElsewhere(definition, heldAnswers.of(definition.serverId))),
     dedicatedBounds: options.sessions,
     toolLists: new ByteBudget(bounds.declarations),
   });
@@ -117,7 +121,20 @@ export function composeGateway(
   const metrics = new Metrics(events$, (template) => fleet.has(template), clock);
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ openTransport, registry, ...clock });
-  const parts = { fleet, registry, dispatcher, mcp, keeper, metrics, sync, tests, tracing, requestBytes };
+  const host = new InstanceHost({ fleet, requestBytes, now });
+  const parts = {
+    host,
+    fleet,
+    registry,
+    dispatcher,
+    mcp,
+    keeper,
+    metrics,
+    sync,
+    tests,
+    tracing,
+    requestBytes,
+  };
   return { ...parts, clock, policy, definitions, readDatabase: databaseStatus(store, now), reaper };
 }
 

@@ -10,7 +10,7 @@ import type { ActorInspector } from '../domain/actor-inspection.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ProgramUser } from '../domain/command.ts';
 import type { GatewayError } from '../domain/errors.ts';
-import type { ByteBounds } from '../domain/held-bytes.ts';
+import type { ByteBounds, InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp.ts';
@@ -19,7 +19,7 @@ import type { Store } from '../persistence/store.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
-import type { InProcessHandler } from '../transports/transport.ts';
+import type { InProcessHandler, Open } from '../transports/transport.ts';
 
 export type { CallResult, ListResult, RequestOptions } from '../actors/calls/requests.ts';
 export type { ClientSessionView } from '../domain/client.ts';
@@ -72,6 +72,8 @@ export interface GatewayOptions {
   readonly life?: string | undefined;
   /** Decides which life continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */
   readonly decideOwner?: DecideOwner | undefined;
+  /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
+  readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
   /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    *  events follow. Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;

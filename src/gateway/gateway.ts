@@ -83,6 +83,8 @@ export class Gateway {
   readonly mcp: McpEndpoint;
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;
+  /** The instances of this node, for calls that other nodes run. */
+  readonly host: GatewayDeps['host'];
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   readonly #deps: GatewayDeps;
@@ -98,6 +100,7 @@ export class Gateway {
     this.policy = this.#deps.policy;
     this.mcp = this.#deps.mcp.endpoint;
     this.requestBytes = this.#deps.requestBytes;
+    this.host = this.#deps.host;
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
@@ -215,17 +218,17 @@ export class Gateway {
   /** Gives the instance no new calls until `resume`; its session stays open. Throws TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND, or
    *  NO_HEALTHY_INSTANCE when another node runs the instance; so do `resume` and `restart`. */
   drain(template: string, id: string): void {
-    this.#deps.fleet.get(template, id).drain();
+    this.#deps.fleet.own(template, id).drain();
   }
 
   /** Ends `drain`. */
   resume(template: string, id: string): void {
-    this.#deps.fleet.get(template, id).resume();
+    this.#deps.fleet.own(template, id).resume();
   }
 
   /** Lets calls in flight finish, at most 30 s, then opens a new session or starts a new process. */
   restart(template: string, id: string): void {
-    this.#deps.fleet.get(template, id).restart();
+    this.#deps.fleet.own(template, id).restart();
   }
 
   /** Names of all templates, sorted. A template exists from its first instance or setting until `deleteTemplate`. */

@@ -140,7 +140,7 @@ export class ActiveRegistry {
     else handlers.set(serverId, handler);
     this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
     const isRun = this.belongsHere(definition) && definition.locked === undefined;
-    const member = isRun ? fleet.add(definition) : fleet.addForeign(definition);
+    const member = isRun ? fleet.add(definition) : fleet.addElsewhere(definition);
     this.#definitionBytes += more;
     return member;
   }

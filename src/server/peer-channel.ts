@@ -6,6 +6,7 @@ import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/rate-limiter.ts';
 import { channelKeys } from '../cluster/channel/channel-keys.ts';
+import { type InstanceHost, serveInstances } from '../cluster/channel/instance-listener.ts';
 import {
   openPeerListener,
   type PeerListenerOptions,
@@ -27,6 +28,8 @@ const CONNECT_MS = 5_000;
 export interface PeerChannel {
   /** Undefined while no request is to be forwarded (setting cluster.forward). */
   readonly owners: SessionOwners | undefined;
+  /** Opens the way to an instance that another node runs. */
+  readonly openInstance: Peers['openInstance'];
   /** Resolves when no call that came here is under way at another node, or after this time. */
   untilIdle(timeoutMs: number): Promise<void>;
   /** Requests under way fail; the listener waits for its last answers at most this long. */
@@ -45,6 +48,8 @@ export interface PeerChannelOptions {
   readonly audit: Auth['audit'];
   readonly log: Pick<Logger, 'info' | 'warn'>;
   readonly serve: PeerListenerOptions['serve'];
+  /** The instances of this node. */
+  readonly host: InstanceHost;
   /** Tells the others of this node. */
   readonly join: (own: Member) => Members | Promise<Members>;
 }
@@ -56,7 +61,7 @@ interface DatabaseHost {
 
 /** Rejects with OperatorError. */
 export async function openPeerChannel(options: PeerChannelOptions): Promise<PeerChannel> {
-  const { config, nodeId, life, secret, audit, log, serve, join } = options;
+  const { config, nodeId, life, secret, audit, log, serve, host, join } = options;
   const keys = channelKeys(secret);
   const { listen, advertise, isSecure } = await addressesOf(config.cluster, options.database);
   // The members are known once the listener has a port. Before that, no other node knows this one.
@@ -77,6 +82,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     refreshMembers: async () => members?.refresh(true),
     isRefused: async (life) => (await members?.isRefused?.(life)) ?? false,
     serve,
+    serveInstance: serveInstances(host),
     onRefused: refusalRecorder(audit),
   });
   const address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
@@ -90,6 +96,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   const peers = new Peers({ members, keys, clock: systemClock });
   return {
     owners: config.cluster.forward ? peers : undefined,
+    openInstance: (...instance) => peers.openInstance(...instance),
     untilIdle: (timeoutMs) => peers.untilIdle(timeoutMs),
     close: (timeoutMs) => {
       peers.close();

@@ -40,6 +40,7 @@ import { namesCollector } from '../tracing/tracing.ts';
 import { Connections } from './connections.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
+import type { PeerChannel } from './peer-channel.ts';
 import { openServerAuth } from './server-auth.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
@@ -166,6 +167,7 @@ async function start(
   const life = newLife();
   const secret = Buffer.from((await storage.signingSecret()).secret);
   let table: MemberTable | undefined;
+  let channel: PeerChannel | undefined;
   const reaperPipe = await reaperPipeOf(config, nodeId);
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
@@ -180,6 +182,13 @@ async function start(
     decideOwner:
       isOnServer && options.joinMembers === undefined
         ? async (row) => table?.decideOwner(row) ?? { do: 'end' }
+        : undefined,
+    openElsewhere:
+      isOnServer && config.cluster.forward
+        ? (...instance) => {
+            if (channel === undefined) throw new Error('instances are opened once the channel is');
+            return channel.openInstance(...instance);
+          }
         : undefined,
     // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
     sessions: { ...config.sessions, recover: config.cluster.recover && (isOnServer || file !== undefined) },
@@ -243,11 +252,11 @@ async function start(
     return members;
   };
   const joinMembers = options.joinMembers ?? (isOnServer ? join : undefined);
-  const channel =
+  channel =
     joinMembers === undefined
       ? undefined
       : await (await import('./peer-channel.ts')).openPeerChannel({
-          ...{ config, nodeId, life, log, secret, audit: auth.audit, join: joinMembers },
+          ...{ config, nodeId, life, log, secret, audit: auth.audit, host: gateway.host, join: joinMembers },
           database: databaseHost(config.databaseUrl, config.folder),
           serve: (request, response, caller) => {
             if (app === undefined)

@@ -165,6 +165,8 @@ export interface OpenOptions {
 
 /** The part of the options that the owner of a transport knows. */
 export interface OpeningHooks extends Pick<OpenOptions, 'onStarted' | 'onWithheld' | 'relistTools' | 'room'> {
+  /** The node that runs the instance drains it, or takes it back. */
+  readonly onDraining?: (isDraining: boolean) => void;
   /** Longest start of a program. Default: that of DEFAULT_POLICY. */
   readonly startTimeoutMs?: number;
 }

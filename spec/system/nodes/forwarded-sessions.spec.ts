@@ -346,7 +346,12 @@ async function start(
   const node = await startServer(config, {
     joinMembers: (own): Members => {
       members.set(own.life, own);
-      return { life: own.life, find: (life) => members.get(life), refresh: async () => {} };
+      return {
+        life: own.life,
+        find: (life) => members.get(life),
+        ofNode: (node) => [...members.values()].find((member) => member.node === node),
+        refresh: async () => {},
+      };
     },
   });
   opened.unshift(() => node.close());

@@ -42,6 +42,8 @@ export class InstanceRef implements Candidate {
   readonly serverId: string;
   readonly template: string;
   readonly capacity: number = LIMITS.inFlightPerInstance;
+  /** Another node runs it, and decides about its starts and its drain. */
+  readonly isElsewhere: boolean;
   /** Its state, replayed and then whenever it changes; ends with `stopped`. Never errors. */
   readonly state$: Observable<InstanceState>;
   /** Attempts count here. */
@@ -53,10 +55,11 @@ export class InstanceRef implements Candidate {
   #wallOffsetMs = Number.NaN;
 
   constructor(actor: InstanceActor) {
-    const { definition, calls } = actor.getSnapshot().context;
+    const { definition, calls, isElsewhere = false } = actor.getSnapshot().context;
     this.id = definition.id;
     this.serverId = definition.serverId;
     this.template = definition.template;
+    this.isElsewhere = isElsewhere;
     this.#actor = actor;
     this.calls = calls;
     this.state$ = statesOf(actor);

@@ -28,6 +28,8 @@ export interface InstanceActorInput extends Clock {
   readonly definition: InstanceDefinition;
   readonly policy: BalancerPolicy;
   readonly open: Open;
+  /** Another node runs it: what is opened is the way there. */
+  readonly isElsewhere?: boolean;
   readonly random: () => number;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
   /** Counts the lists of tools that are kept, by server id. Default: not counted. */
@@ -246,13 +248,17 @@ function withoutTransport({ opened, lastTools }: InstanceContext) {
 
 /** A server that refuses for a reason that a repeat does not change is asked ever more rarely. Source: ADR 109. */
 function openingWaitMs(
-  { definition, policy, refusal, random }: InstanceContext,
+  { definition, policy, refusal, random, isElsewhere }: InstanceContext,
   shortSessions: number,
 ): number {
+  if (isElsewhere) return backOffMs(shortSessions, ELSEWHERE_LONGEST_MS, random());
   if (definition.command !== undefined) return backOffMs(shortSessions, LIMITS.restartLongestMs, random());
   if (!isLasting(refusal)) return backOffMs(shortSessions, policy.healthIntervalMs, random());
   return backOffMs(shortSessions, LIMITS.refusedLongestMs, random(), LASTING_JITTER);
 }
+
+/** An opening costs the other node nothing, and it may be back. */
+const ELSEWHERE_LONGEST_MS = 2_000;
 
 function isLasting(refusal: HttpRefusal | undefined): boolean {
   return refusal !== undefined && LASTING_REFUSALS.has(refusal.status);

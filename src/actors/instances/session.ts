@@ -104,7 +104,9 @@ export type SessionChange =
   | ({ readonly type: 'session.closed'; readonly openingMs?: number } & SessionEnd)
   | { readonly type: 'list.changed'; readonly list: ListField }
   | { readonly type: 'list.cut'; readonly list: ListField; readonly reason: string }
-  | ({ readonly type: 'tool.withheld' } & WithheldTool);
+  | ({ readonly type: 'tool.withheld' } & WithheldTool)
+  /** The node that runs the instance does the same with it. */
+  | { readonly type: 'drain' | 'resume' };
 
 /** Callback logic: one `session.closed` is always its last event. Stopping it closes the transport. */
 export const session = fromCallback<SessionCommand, SessionInput>(({ input, sendBack, receive }) => {
@@ -134,6 +136,7 @@ export const session = fromCallback<SessionCommand, SessionInput>(({ input, send
         onWithheld: (withheld) => sendBack({ type: 'tool.withheld', ...withheld }),
         relistTools: () => tools?.lookUp(),
         room: () => leases.room,
+        onDraining: (isDraining) => sendBack({ type: isDraining ? 'drain' : 'resume' }),
       });
     } catch (thrown) {
       const failed = ending.signal.aborted ? {} : { openingMs: now() - startedAtMs };

@@ -133,6 +133,10 @@ export class PeerClient implements SessionOwner {
       this.#send(exchange);
       return;
     }
+    if (this.#silentSinceMs !== undefined && exchange.request.hop === 'instance') {
+      queueMicrotask(() => exchange.fail(this.#unavailable('it does not answer')));
+      return;
+    }
     if (this.#maxWaitMs(this.#waiting.size) === undefined) {
       queueMicrotask(() => exchange.fail(this.#unavailable('too many requests wait for it')));
       return;
@@ -217,7 +221,7 @@ export class PeerClient implements SessionOwner {
     const sinceMs = this.#silentSinceMs;
     if (sinceMs === undefined) return;
     for (const exchange of [...this.#exchanges]) {
-      if (nowMs - Math.max(sinceMs, exchange.startedAtMs) < (this.#maxWaitMs(0) ?? 0)) continue;
+      if (nowMs - Math.max(sinceMs, exchange.startedAtMs) < this.#patienceMs(exchange)) continue;
       exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
     }
   }
@@ -248,6 +252,12 @@ export class PeerClient implements SessionOwner {
   /** Clients name no deadline. Undefined: no further request may wait. */
   #maxWaitMs(waiting: number): number | undefined {
     return waitForOwnerMs(Number.POSITIVE_INFINITY, waiting);
+  }
+
+  /** A request about an instance does not wait for its node, since another instance may take the call. A call under way does. */
+  #patienceMs({ request, isSent }: PeerExchange): number {
+    if (request.hop === 'instance' && (request.isStream || !isSent)) return 0;
+    return this.#maxWaitMs(0) ?? 0;
   }
 
   #unavailable(reason: string, isSent = false) {

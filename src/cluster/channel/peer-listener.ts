@@ -6,9 +6,9 @@ import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'n
 import type { Principal } from '../../domain/account.ts';
 import { systemClock } from '../../domain/clock.ts';
 import { OperatorError, reasonOf } from '../../domain/errors.ts';
-import type { ForwardedCaller } from '../../domain/forwarding.ts';
+import type { ForwardedCaller, Hop } from '../../domain/forwarding.ts';
 import { jsonIn } from '../../domain/json.ts';
-import { PEER_HEADERS, PEER_PATHS, PEER_TLS, SESSION_HOP } from './peer-protocol.ts';
+import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS, PEER_TLS } from './peer-protocol.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
 
 /** A request that the listener refused. */
@@ -36,9 +36,13 @@ export interface PeerListenerOptions {
   /** Whether the member with this life refuses connections of this node. Never rejects. */
   readonly isRefused: (life: string) => Promise<boolean>;
   /** Serves a request that another node forwards. */
-  readonly serve: (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
+  readonly serve: ServePeer;
+  /** Serves what another node sends to an instance of this one. Default: nothing is served. */
+  readonly serveInstance?: ServePeer;
   readonly onRefused: (refusal: PeerRefusal) => void;
 }
+
+export type ServePeer = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
 
 export interface PeerListener {
   readonly port: number;
@@ -107,7 +111,7 @@ async function secureServer(limits: ServerLimits, key: Buffer, serve: RequestLis
 }
 
 function listenerOf(options: PeerListenerOptions): RequestListener {
-  const { tokens, serve, onRefused, certain, refreshMembers, isRefused } = options;
+  const { tokens, serve, serveInstance, onRefused, certain, refreshMembers, isRefused } = options;
   const refuse = (
     request: IncomingMessage,
     response: ServerResponse,
@@ -119,14 +123,17 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
     answer(response, reason === 'loop' ? 421 : 401, reason);
   };
   const accept = (request: IncomingMessage, response: ServerResponse, principal: Principal): void => {
+    const isOfInstance = Object.values<string>(INSTANCE_PATHS).includes(request.url ?? '');
+    const hop: Hop = isOfInstance ? 'instance' : 'session';
+    const serveIt = isOfInstance ? serveInstance : serve;
     // A request that was forwarded twice to an owner runs in a circle.
-    if (headerOf(request, PEER_HEADERS.hops) !== SESSION_HOP) {
+    if (headerOf(request, PEER_HEADERS.hops) !== hop || serveIt === undefined) {
       refuse(request, response, 'loop');
       return;
     }
     const requestId = headerOf(request, 'x-request-id') ?? '';
     const address = headerOf(request, PEER_HEADERS.clientAddress);
-    serve(request, response, { principal, requestId, address });
+    serveIt(request, response, { principal, requestId, address });
   };
   const listener: RequestListener = (request, response) => {
     const token = headerOf(request, PEER_HEADERS.token);

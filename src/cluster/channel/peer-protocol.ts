@@ -6,21 +6,28 @@ import { REFUSED_HEADER } from '../../domain/forwarding.ts';
 /** Headers of the channel, besides those of the client that cross. */
 export const PEER_HEADERS = {
   token: 'peer-token',
-  /** The kinds of hops that the request took: `session`. */
+  /** The kind of the hop that the request took, see Hop. */
   hops: 'peer-hops',
   clientAddress: 'peer-client-address',
   /** Why the request was refused, before anything was carried out. */
   refused: REFUSED_HEADER,
 } as const;
 
-/** The hop from the node that received a request to the owner of its session. */
-export const SESSION_HOP = 'session';
-
 export const PEER_PATHS = {
   /** Asks for the clock of the receiver. */
   greeting: '/peer/greeting',
   /** Asks whether the life in the query refuses connections of the receiver, too. */
   refusal: '/peer/refusal',
+} as const;
+
+/** Of the hop `instance`. Source: ADR 170. */
+export const INSTANCE_PATHS = {
+  /** Opens a conversation with an instance, which lasts as long as the answer. */
+  conversation: '/peer/conversation',
+  exchange: '/peer/exchange',
+  notification: '/peer/notification',
+  /** The answer of a client to a question of the backend. */
+  reply: '/peer/reply',
 } as const;
 
 /** TLS 1.3 has no external pre-shared keys in Node. */

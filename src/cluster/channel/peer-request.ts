@@ -2,16 +2,16 @@
 // cookies, no hop-by-hop headers.
 
 import type { ForwardedHeaders, ForwardedRequest } from '../../domain/forwarding.ts';
-import { PEER_HEADERS, SESSION_HOP } from './peer-protocol.ts';
+import { PEER_HEADERS } from './peer-protocol.ts';
 
 /** Of the client; besides those that begin with `mcp-`. */
 const CROSSING = ['accept', 'content-type', 'last-event-id', 'traceparent', 'tracestate', 'user-agent'];
 
 /** Head and body of a forwarded request. `host`: for the header of this name, which HTTP/1.1 requires. */
 export function requestText(request: ForwardedRequest, host: string, token: string): string | Buffer {
-  const { caller, method, target, headers, body } = request;
+  const { hop = 'session', caller, method, target, headers, body } = request;
   let head = `${method} ${target} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${token}\r\n`;
-  head += `${PEER_HEADERS.hops}: ${SESSION_HOP}\r\nx-request-id: ${caller.requestId}\r\n`;
+  head += `${PEER_HEADERS.hops}: ${hop}\r\nx-request-id: ${caller.requestId}\r\n`;
   if (caller.address !== undefined) head += `${PEER_HEADERS.clientAddress}: ${caller.address}\r\n`;
   head += crossingHeaders(headers);
   if (method !== 'POST') return `${head}\r\n`;

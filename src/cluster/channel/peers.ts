@@ -2,12 +2,17 @@
 // the life that opened it, so the owner is found without a query.
 
 import { type Clock, sleep } from '../../domain/clock.ts';
+import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
+import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
 import { lifeOf } from '../../domain/life.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import type { Open } from '../../transports/transport.ts';
 import type { Members } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { PeerClient } from './peer-client.ts';
+import { openPeerTransport } from './peer-transport.ts';
 
 /** Interval at which a gateway that closes checks for calls at other nodes. */
 const IDLE_CHECK_MS = 50;
@@ -61,6 +66,20 @@ export class Peers implements SessionOwners {
 
   ofLife(life: string): SessionOwner | undefined {
     return this.#clientOf(life);
+  }
+
+  /** Opens the way to an instance that another node runs. */
+  openInstance(definition: InstanceDefinition, answers?: InstanceHeldBytes): Open {
+    return async (signal, { onDraining } = {}) => {
+      const { members } = this.#options;
+      const { nodeId = '' } = definition;
+      if (members.ofNode(nodeId) === undefined) await members.refresh();
+      const member = members.ofNode(nodeId);
+      const client = member && this.#clientOf(member.life);
+      if (client === undefined)
+        throw backendUnavailable(`the node "${nodeId}", which runs it, is not there`, { delivered: 'no' });
+      return openPeerTransport({ definition, client, signal, answers, onDraining });
+    };
   }
 
   /** Resolves when no call is under way, or after this time. Streams are not waited for. */

@@ -1,0 +1,46 @@
+// One attempt for a call that another node runs: counts at its instance like any other. That node decides about the deadline, repeats
+// and other instances. Source: ADR 170.
+
+import { Observable } from 'rxjs';
+import type { Clock } from '../../domain/clock.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { Upstream } from '../../transports/transport.ts';
+import type { Group } from '../group.ts';
+import type { InstanceRef } from '../instances/instance-ref.ts';
+import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
+
+/** Cold. Emits and errors like an exchange in this conversation. */
+export function hostedAttempt(
+  group: Group,
+  ref: InstanceRef,
+  upstream: Upstream,
+  request: ExchangeRequest,
+  { now }: Pick<Clock, 'now'>,
+): Observable<ExchangeEvent> {
+  return new Observable((subscriber) => {
+    const { outliers } = group.pool;
+    const caller: AttemptCaller = {
+      deadline: { beganAtMs: now(), needsProgress: false },
+      now,
+      fail: (task) => task(),
+      onEvent: ({ sent }, event) => {
+        outliers.noteMessage(sent);
+        subscriber.next(event);
+      },
+      repeatsHere: () => false,
+      failed: (_attempt, error) => subscriber.error(error),
+      completed: () => subscriber.complete(),
+      paused: ({ sent }, isPaused) => {
+        outliers.setPaused(sent, isPaused);
+        if (isPaused) group.queue.advance(ref);
+      },
+      ended: ({ sent }, ending) => {
+        outliers.ended(sent, callVerdictOf(ending));
+        group.queue.advance(ref);
+      },
+    };
+    const attempt = new Attempt(caller, ref, { request, upstream }, outliers.sent(ref), 1, undefined);
+    attempt.start();
+    return () => attempt.end();
+  });
+}

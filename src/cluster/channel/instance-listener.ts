@@ -1,0 +1,241 @@
+// Serves what other nodes send to the instances of this one: opens conversations, passes on exchanges as single attempts, and streams back
+// what comes. A token has the rights of one caller, or of the sending node itself, whose id is empty; they are checked here. Source: ADR 170.
+
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type Observable, Subscription } from 'rxjs';
+import { mayDo, mayUse } from '../../domain/account.ts';
+import type { ClientProfile, ServerRequest } from '../../domain/client.ts';
+import { backendUnavailable, templateNotFound, tooManyMessages } from '../../domain/error-catalogue.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
+import type { AttemptTrace, ExchangeEvent, ExchangeRequest, TraceFields } from '../../domain/exchange.ts';
+import type { ForwardedCaller } from '../../domain/forwarding.ts';
+import { type ByteBudget, NO_CALLER } from '../../domain/held-bytes.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Closed, Upstream } from '../../transports/transport.ts';
+import {
+  exchangeIn,
+  failureOf,
+  frameOf,
+  type InstanceDuty,
+  objectIn,
+  type PeerFrame,
+} from './peer-frames.ts';
+import type { ServePeer } from './peer-listener.ts';
+import { INSTANCE_PATHS } from './peer-protocol.ts';
+
+/** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
+const UNREAD_BYTES = 16 * 1024 * 1024;
+/** Largest request: the body of a client, and what the channel adds to it. */
+const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
+/** A connection without a sign of life for this time is probed by the system. */
+const KEEP_ALIVE_DELAY_MS = 10_000;
+
+/** The instances of this node. */
+export interface InstanceHost {
+  /** Counts the requests, by caller. */
+  readonly requestBytes: ByteBudget;
+  /**
+   * Opens a conversation once the instance is up; without `profile` the one that clients share. Undefined: it has no conversations of single
+   * clients. Rejects when the instance does not start, or does not run here.
+   */
+  open(wanted: WantedConversation, signal: AbortSignal): Promise<HostedConversation | undefined>;
+}
+
+interface WantedConversation {
+  readonly template: string;
+  readonly id: string;
+  readonly ownerId: string;
+  readonly profile?: ClientProfile | undefined;
+  readonly isShared: boolean;
+}
+
+interface HostedConversation {
+  readonly upstream: Pick<
+    Upstream,
+    'peer' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
+  >;
+  /** Replays what the node does with the instance. */
+  readonly duty$: Observable<InstanceDuty>;
+  /** Emits once, when it can be used no longer. */
+  readonly closed$: Observable<Closed>;
+  /** One attempt, which counts at the instance; of a request without a caller, the exchange alone. */
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
+  /** It is no longer used. */
+  release(): void;
+}
+
+/** A conversation that another node has open. */
+interface Held {
+  readonly template: string;
+  readonly hosted: HostedConversation;
+  /** Questions to the client, by number. */
+  readonly questions: Map<number, ServerRequest>;
+}
+
+export function serveInstances(host: InstanceHost): ServePeer {
+  const conversations = new Map<string, Held>();
+  let questions = 0;
+
+  const ask = (held: Held, question: ServerRequest): PeerFrame => {
+    questions += 1;
+    held.questions.set(questions, question);
+    return { kind: 'question', question: questions, method: question.method, params: question.params };
+  };
+
+  /** The conversation of a request; throws for one that has ended, or whose template its caller may not use. */
+  const heldOf = (id: unknown, { principal }: ForwardedCaller): Held => {
+    const held = typeof id === 'string' ? conversations.get(id) : undefined;
+    if (held === undefined) throw backendUnavailable('its conversation has ended', { delivered: 'no' });
+    if (!mayUse(principal, held.template)) throw templateNotFound(held.template);
+    return held;
+  };
+
+  const converse = async (body: Buffer, response: ServerResponse, caller: ForwardedCaller): Promise<void> => {
+    const { template = '', id = '', profile, isShared = false } = Object(objectIn(body));
+    if (!mayUse(caller.principal, template)) throw templateNotFound(String(template));
+    const ending = new AbortController();
+    response.once('close', () => ending.abort());
+    response.socket?.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    const wanted = { template, id, profile, isShared, ownerId: caller.principal.id };
+    const hosted = await host.open(wanted, ending.signal);
+    if (hosted === undefined) {
+      response.end(frameOf({ kind: 'none' }));
+      return;
+    }
+    if (ending.signal.aborted) {
+      hosted.release();
+      return;
+    }
+    const name = randomUUID();
+    const held: Held = { template, hosted, questions: new Map() };
+    conversations.set(name, held);
+    const { upstream, duty$, closed$ } = hosted;
+    const { peer, pid, isIndependent, endsAfterCall } = upstream;
+    response.write(frameOf({ kind: 'opened', conversation: name, peer, pid, isIndependent, endsAfterCall }));
+    const following = new Subscription();
+    response.once('close', () => {
+      following.unsubscribe();
+      conversations.delete(name);
+      hosted.release();
+    });
+    following.add(duty$.subscribe((duty) => write(response, { kind: 'duty', ...duty })));
+    following.add(
+      upstream.messages$.subscribe((message) =>
+        write(response, message.kind === 'request' ? ask(held, message) : message),
+      ),
+    );
+    following.add(closed$.subscribe((closed) => response.end(frameOf({ kind: 'closed', ...closed }))));
+  };
+
+  const exchange = (body: Buffer, response: ServerResponse, caller: ForwardedCaller): void => {
+    const { conversation, request, trace } = exchangeIn(body);
+    const held = heldOf(conversation, caller);
+    const { principal, requestId } = caller;
+    const asked = new Set<number>();
+    const sent: ExchangeRequest = {
+      ...request,
+      requestId,
+      caller: principal.id === NO_CALLER ? undefined : principal.id,
+      ...(trace === undefined ? {} : { trace: passedTrace(trace) }),
+    };
+    const subscription = held.hosted.exchange(sent).subscribe({
+      next: (event) => {
+        switch (event.kind) {
+          case 'result':
+            if (event.cut !== undefined) response.write(frameOf({ kind: 'cut', cut: event.cut }));
+            response.end(frameOf({ kind: 'result', result: event.result }));
+            return;
+          case 'error':
+            response.end(frameOf(event));
+            return;
+          case 'request': {
+            const frame = ask(held, event);
+            if (frame.kind === 'question') asked.add(frame.question);
+            write(response, frame);
+            return;
+          }
+          default:
+            write(response, event);
+        }
+      },
+      error: (thrown) => fail(response, asGatewayError(thrown)),
+      complete: () => {
+        if (!response.writableEnded) response.destroy();
+      },
+    });
+    response.once('close', () => {
+      subscription.unsubscribe();
+      for (const question of asked) held.questions.delete(question);
+    });
+  };
+
+  const note = (path: string | undefined, body: Buffer, caller: ForwardedCaller): void => {
+    const { conversation, method, params, question, reply } = Object(objectIn(body));
+    const held = heldOf(conversation, caller);
+    if (path === INSTANCE_PATHS.reply) {
+      const asked = held.questions.get(Number(question));
+      held.questions.delete(Number(question));
+      asked?.answer(reply);
+    } else if (typeof method === 'string' && isJsonObject(params))
+      held.hosted.upstream.notify(method, params, caller.principal.id);
+  };
+
+  return (request, response, caller) => {
+    const fails = (thrown: unknown): void => fail(response, asGatewayError(thrown));
+    if (!mayDo(caller.principal, ['tools:call'])) {
+      response.writeHead(403, { 'Content-Length': 0 }).end();
+      return;
+    }
+    readBody(request, response, host.requestBytes, caller.principal.id)
+      .then((body) => {
+        response.setHeader('Content-Type', 'application/octet-stream');
+        if (request.url === INSTANCE_PATHS.conversation) return converse(body, response, caller);
+        if (request.url === INSTANCE_PATHS.exchange) return exchange(body, response, caller);
+        note(request.url, body, caller);
+        response.end();
+        return undefined;
+      })
+      .catch(fails);
+  };
+}
+
+/** Its bytes count until the end of the answer. QUEUE_FULL. */
+async function readBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  budget: ByteBudget,
+  callerId: string,
+): Promise<Buffer> {
+  const bytes = Number(request.headers['content-length']);
+  if (!(bytes <= REQUEST_BYTES) || !budget.take(callerId, bytes)) throw tooManyMessages();
+  response.once('close', () => budget.add(callerId, -bytes));
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part);
+  return Buffer.concat(parts);
+}
+
+/** Breaks the answer off when the other node does not read it. */
+function write(response: ServerResponse, frame: PeerFrame): void {
+  if (response.writableEnded || response.destroyed) return;
+  response.write(frameOf(frame));
+  if (response.writableLength > UNREAD_BYTES) response.destroy();
+}
+
+function fail(response: ServerResponse, error: GatewayError): void {
+  if (!response.writableEnded && !response.destroyed)
+    response.end(frameOf({ kind: 'failed', failure: failureOf(error) }));
+}
+
+/** The spans are those of the node that runs the call. */
+function passedTrace(fields: TraceFields): AttemptTrace {
+  const nothing = (): void => {};
+  return {
+    fields,
+    speaks: nothing,
+    answered: nothing,
+    ended: nothing,
+    post: () => ({ fields, ended: nothing }),
+  };
+}

@@ -1,0 +1,219 @@
+// What two nodes say to each other about an instance: the request of an exchange, and frames, of which every answer consists. A frame is
+// one byte for its kind, four for its length, and its content: JSON, or the bytes of a result, which no node parses. Source: ADR 170.
+
+import type { ClientReply } from '../../domain/client.ts';
+import { type Delivered, ERROR_STATUS, type ErrorCode, GatewayError } from '../../domain/errors.ts';
+import type { ExchangeRequest, HttpRefusal, TraceFields } from '../../domain/exchange.ts';
+import {
+  definedFields,
+  isJsonObject,
+  type JsonFields,
+  type JsonObject,
+  JsonText,
+  parseExact,
+} from '../../domain/json.ts';
+import type { JsonRpcError } from '../../domain/jsonrpc.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Peer } from '../../domain/mcp.ts';
+
+export type PeerFrame =
+  | ({ readonly kind: 'opened' } & OpenedConversation)
+  /** The backend has no conversations of single clients. */
+  | { readonly kind: 'none' }
+  | { readonly kind: 'notification'; readonly method: string; readonly params: JsonObject }
+  | {
+      readonly kind: 'question';
+      readonly question: number;
+      readonly method: string;
+      readonly params: JsonObject;
+    }
+  | { readonly kind: 'interrupted'; readonly retryMs: number | undefined }
+  | { readonly kind: 'error'; readonly error: JsonRpcError; readonly refusal?: HttpRefusal | undefined }
+  /** The result follows. */
+  | { readonly kind: 'cut'; readonly cut: string }
+  | { readonly kind: 'result'; readonly result: JsonText }
+  | { readonly kind: 'failed'; readonly failure: Failure }
+  | { readonly kind: 'closed'; readonly reason: string; readonly expected: boolean }
+  | ({ readonly kind: 'duty' } & InstanceDuty);
+
+/** The first frame of a conversation. */
+export interface OpenedConversation {
+  /** Names it in later requests. */
+  readonly conversation: string;
+  readonly peer: Peer;
+  readonly pid?: number | undefined;
+  readonly isIndependent?: boolean | undefined;
+  readonly endsAfterCall?: boolean | undefined;
+}
+
+/** What the node of an instance does with it now. */
+export interface InstanceDuty {
+  readonly isDraining: boolean;
+}
+
+export interface ConversationRequest {
+  readonly template: string;
+  readonly id: string;
+  /** The client that it is opened for. Default: it is the one that clients share. */
+  readonly profile?: JsonObject | undefined;
+  readonly isShared?: boolean | undefined;
+}
+
+export interface NotificationRequest {
+  readonly conversation: string;
+  readonly method: string;
+  readonly params: JsonObject;
+}
+
+export interface ReplyRequest {
+  readonly conversation: string;
+  readonly question: number;
+  readonly reply: ClientReply;
+}
+
+type Failure = Readonly<Record<string, unknown>>;
+
+const JSON_KIND = 0;
+const RESULT_KIND = 1;
+const HEAD_BYTES = 5;
+/** A result, and what JSON adds to one. */
+const MOST_BYTES = LIMITS.backendMessageBytes + 1024;
+
+export function frameOf(frame: PeerFrame): Buffer {
+  const isResult = frame.kind === 'result';
+  const content = isResult ? frame.result.bytes : Buffer.from(JSON.stringify(frame));
+  const whole = Buffer.allocUnsafe(HEAD_BYTES + content.length);
+  whole[0] = isResult ? RESULT_KIND : JSON_KIND;
+  whole.writeUInt32BE(content.length, 1);
+  content.copy(whole, HEAD_BYTES);
+  return whole;
+}
+
+/** Finds the frames in the parts of an answer. */
+export class FrameReader {
+  readonly #onFrame: (frame: PeerFrame) => void;
+  #parts: Buffer[] = [];
+  /** Of an incomplete frame. */
+  heldBytes = 0;
+
+  constructor(onFrame: (frame: PeerFrame) => void) {
+    this.#onFrame = onFrame;
+  }
+
+  /** The part may be reused by its owner. Throws for what is no frame. */
+  push(part: Buffer): void {
+    this.#parts.push(Buffer.from(part));
+    this.heldBytes += part.length;
+    while (this.heldBytes >= HEAD_BYTES) {
+      const first = this.#first(HEAD_BYTES);
+      const length = first.readUInt32BE(1);
+      if (length > MOST_BYTES) throw new RangeError('a frame of another node is too large');
+      if (this.heldBytes < HEAD_BYTES + length) return;
+      const whole = this.#first(HEAD_BYTES + length);
+      this.#parts = [whole.subarray(HEAD_BYTES + length)];
+      this.heldBytes -= HEAD_BYTES + length;
+      this.#onFrame(frameIn(whole[0], whole.subarray(HEAD_BYTES, HEAD_BYTES + length)));
+    }
+  }
+
+  /** A buffer that begins with these bytes; the parts of a large frame are joined once, when it is complete. */
+  #first(bytes: number): Buffer {
+    const [first] = this.#parts;
+    if (first !== undefined && first.length >= bytes) return first;
+    const whole = Buffer.concat(this.#parts);
+    this.#parts = [whole];
+    return whole;
+  }
+}
+
+function frameIn(kind: number | undefined, content: Buffer): PeerFrame {
+  if (kind === RESULT_KIND) return { kind: 'result', result: JsonText.ofBytes(content) };
+  return parseExact(content.toString()) as PeerFrame; // nodes with the same key trust each other
+}
+
+/** What crosses of an exchange. Parameters that are kept as text follow as they are, behind the first line. */
+interface ExchangeHead {
+  readonly conversation: string;
+  readonly method: string;
+  readonly params?: JsonObject;
+  /** Names and lengths in bytes of the parameters that follow. */
+  readonly texts?: readonly (readonly [name: string, bytes: number])[];
+  readonly wantsProgress?: boolean;
+  readonly isRepeat?: boolean;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly trace?: TraceFields;
+}
+
+export function exchangeBody(conversation: string, request: ExchangeRequest): Buffer {
+  const { method, params, wantsProgress, isRepeat, headers, trace } = request;
+  const fields = Object.entries(params ?? {});
+  const texts = fields.flatMap(([name, field]) =>
+    field instanceof JsonText ? [[name, field.bytes] as const] : [],
+  );
+  const values = Object.fromEntries(fields.filter(([, field]) => !(field instanceof JsonText)));
+  const optional = definedFields({ wantsProgress, isRepeat, headers, trace: trace?.fields });
+  const head = {
+    ...{ conversation, method, ...optional },
+    ...(params === undefined
+      ? {}
+      : { params: values, texts: texts.map(([name, bytes]) => [name, bytes.length]) }),
+  };
+  return Buffer.concat([Buffer.from(`${JSON.stringify(head)}\n`), ...texts.map(([, bytes]) => bytes)]);
+}
+
+/** `trace`: the fields for the backend. */
+export interface CrossedExchange {
+  readonly conversation: string;
+  readonly request: ExchangeRequest;
+  readonly trace: TraceFields | undefined;
+}
+
+/** Throws for what is no exchange. */
+export function exchangeIn(body: Buffer): CrossedExchange {
+  const end = body.indexOf('\n');
+  const head = parseExact(body.toString('utf8', 0, end)) as ExchangeHead;
+  const { conversation, method, params, texts = [], wantsProgress, isRepeat, headers, trace } = head;
+  let at = end + 1;
+  const kept = texts.map(([name, bytes]) => {
+    at += bytes;
+    return [name, JsonText.ofBytes(body.subarray(at - bytes, at))] as const;
+  });
+  const fields: JsonFields = Object.fromEntries([...Object.entries(params ?? {}), ...kept]);
+  const request = {
+    ...{ method, ...definedFields({ wantsProgress, isRepeat, headers }) },
+    ...(params === undefined ? {} : { params: fields }),
+  };
+  return { conversation, request, trace };
+}
+
+/** The object in the body of any other request. Throws for anything else. */
+export function objectIn(body: Buffer): JsonObject {
+  const value = parseExact(body.toString());
+  if (!isJsonObject(value)) throw new TypeError('a request of another node is no object');
+  return value;
+}
+
+/** Facts of an error that cross: those that decide what follows, and those that callers see. */
+const CROSSING = [
+  'delivered',
+  'retryAfterSeconds',
+  'reason',
+  'plainMessage',
+  'backendError',
+  'backendStatus',
+  'backendWaitMs',
+  'isSessionLost',
+  'isRepaired',
+  'suspicious',
+] as const;
+
+export function failureOf({ code, message, facts }: GatewayError): Failure {
+  const crossing = CROSSING.map((name) => [name, facts[name]] as const);
+  return { code, message, facts: Object.fromEntries(crossing.filter(([, fact]) => fact !== undefined)) };
+}
+
+export function errorIn({ code, message, facts }: Failure, delivered: Delivered): GatewayError {
+  const known =
+    typeof code === 'string' && code in ERROR_STATUS ? (code as ErrorCode) : 'BACKEND_UNAVAILABLE';
+  return new GatewayError(known, String(message), { delivered, ...Object(facts) });
+}

@@ -1,0 +1,347 @@
+// An instance of another node as a transport: its conversations are those of the instance there, and an exchange is one attempt there,
+// which is never repeated here. A conversation lasts as long as one streamed answer: its end at either side is the end of the conversation.
+// Source: ADR 170.
+
+import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
+import type { Principal } from '../../domain/account.ts';
+import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
+import {
+  ANSWERS_HOLD_TOO_MUCH,
+  backendUnavailable,
+  notConnected,
+  notWritable,
+  openingCancelled,
+} from '../../domain/error-catalogue.ts';
+import { type Delivered, type GatewayError, reasonOf } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { ForwardedAnswer, Forwarding } from '../../domain/forwarding.ts';
+import { type InstanceHeldBytes, NO_CALLER, UNCOUNTED_BYTES } from '../../domain/held-bytes.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import { definedFields, type JsonObject } from '../../domain/json.ts';
+import { LruMap } from '../../domain/lru-map.ts';
+import { CLOSED_BY_GATEWAY, type Closed, type Transport, type Upstream } from '../../transports/transport.ts';
+import type { PeerClient } from './peer-client.ts';
+import {
+  type ConversationRequest,
+  errorIn,
+  exchangeBody,
+  FrameReader,
+  type NotificationRequest,
+  type OpenedConversation,
+  type PeerFrame,
+  type ReplyRequest,
+} from './peer-frames.ts';
+import { INSTANCE_PATHS } from './peer-protocol.ts';
+
+/** Notifications and replies of one conversation that are under way; more are dropped. */
+const MAX_NOTICES = 64;
+/** Callers of one instance whose principals are kept, so that their tokens are made once. */
+const MAX_CALLERS = 1_000;
+
+export interface PeerTransportOptions {
+  readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'transport'>;
+  readonly client: PeerClient;
+  readonly signal: AbortSignal;
+  /** Counts incomplete answers. Default: they are not counted. */
+  readonly answers?: InstanceHeldBytes | undefined;
+  /** Called when the instance is drained there, or serves again. */
+  readonly onDraining?: ((isDraining: boolean) => void) | undefined;
+}
+
+/** Opens the conversation that clients share. Rejects with the error of the other node, or BACKEND_UNAVAILABLE, `delivered: 'no'`. */
+export async function openPeerTransport(options: PeerTransportOptions): Promise<Transport> {
+  const link = new Link(options);
+  const conversation = await PeerConversation.open(link, NO_CALLER, {}, options.signal, options.onDraining);
+  if (conversation === undefined) throw notConnected();
+  return Object.assign(conversation, {
+    kind: options.definition.transport,
+    diagnostics: () => ({ pid: null, stderr: [] }),
+    openUpstream: (profile: ClientProfile, signal: AbortSignal, ownerId = NO_CALLER, isShared?: boolean) =>
+      PeerConversation.open(
+        link,
+        ownerId,
+        { profile: { ...profile }, ...definedFields({ isShared }) },
+        signal,
+      ),
+  });
+}
+
+/** What the conversations of one instance share. */
+class Link {
+  readonly #options: PeerTransportOptions;
+  readonly #principals = new LruMap<Principal>(MAX_CALLERS);
+
+  constructor(options: PeerTransportOptions) {
+    this.#options = options;
+  }
+
+  get target(): Pick<ConversationRequest, 'template' | 'id'> {
+    const { template, id } = this.#options.definition;
+    return { template, id };
+  }
+
+  /** `delivered`: of an answer that breaks off. `ended` is called once, unless it is cancelled, and never synchronously. */
+  send(
+    path: string,
+    body: Buffer,
+    callerId: string,
+    receiver: FrameReceiver,
+    { requestId = '', isStream = false } = {},
+  ): Forwarding {
+    const { client, answers } = this.#options;
+    const caller = { principal: this.#principalOf(callerId), requestId, address: undefined };
+    const request = { caller, method: 'POST', target: path, headers: {}, body, isRepeatable: () => false };
+    return client.forward({ ...request, hop: 'instance', isStream }, new FrameAnswer(receiver, answers));
+  }
+
+  /** The rights of a caller at the other node: this template alone. Its node has checked that the caller has them. */
+  #principalOf(id: string): Principal {
+    const known = this.#principals.get(id);
+    if (known !== undefined) return known;
+    const principal: Principal = {
+      ...{ id, kind: 'anonymous', name: '' },
+      scopes: new Set(['tools:call']),
+      templates: new Set([this.#options.definition.template]),
+    };
+    this.#principals.set(id, principal);
+    return principal;
+  }
+}
+
+interface FrameReceiver {
+  frame(frame: PeerFrame): void;
+  /** The answer is over; with an error when it broke off. */
+  ended(error: GatewayError | undefined): void;
+}
+
+class FrameAnswer implements ForwardedAnswer {
+  readonly #receiver: FrameReceiver;
+  readonly #reader: FrameReader;
+  readonly #answers: InstanceHeldBytes | undefined;
+  #holding: ReturnType<InstanceHeldBytes['hold']> | undefined;
+  #status = 0;
+  #isOver = false;
+
+  constructor(receiver: FrameReceiver, answers: InstanceHeldBytes | undefined) {
+    this.#receiver = receiver;
+    this.#answers = answers;
+    this.#reader = new FrameReader((frame) => {
+      if (!this.#isOver) receiver.frame(frame);
+    });
+  }
+
+  head(status: number): void {
+    this.#status = status;
+  }
+
+  data(part: Buffer): boolean {
+    if (this.#status !== 200 || this.#isOver) return true;
+    try {
+      this.#reader.push(part);
+    } catch (thrown) {
+      this.#end(lost(reasonOf(thrown), 'unknown'));
+    }
+    this.#count(this.#reader.heldBytes);
+    return true;
+  }
+
+  end(): void {
+    this.#end(this.#status === 200 ? undefined : lost(`its node answered ${this.#status}`, 'no'));
+  }
+
+  failed({ facts, delivered }: GatewayError): void {
+    this.#end(lost(`its node: ${facts.reason ?? 'no answer'}`, delivered));
+  }
+
+  moved(): void {
+    this.#end(lost('its node has left', 'no'));
+  }
+
+  #count(bytes: number): void {
+    if (this.#holding === undefined && bytes <= UNCOUNTED_BYTES) return;
+    this.#holding ??= this.#answers?.hold(() => this.#end(lost(ANSWERS_HOLD_TOO_MUCH, 'unknown')));
+    if (this.#holding?.set(bytes) === false) this.#end(lost(ANSWERS_HOLD_TOO_MUCH, 'unknown'));
+  }
+
+  #end(error: GatewayError | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#holding?.release();
+    queueMicrotask(() => this.#receiver.ended(error)); // it may not have been sent yet
+  }
+}
+
+class PeerConversation implements Upstream {
+  readonly peer: Upstream['peer'];
+  readonly pid: number | undefined;
+  readonly isIndependent: boolean | undefined;
+  readonly endsAfterCall: boolean | undefined;
+  readonly #link: Link;
+  readonly #id: string;
+  readonly #ownerId: string;
+  readonly #stream: Forwarding;
+  readonly #messages = new Subject<ServerMessage>();
+  readonly #closed = new ReplaySubject<Closed>(1);
+  readonly messages$: Observable<ServerMessage> = this.#messages;
+  readonly closed$: Observable<Closed> = this.#closed;
+  /** Exchanges under way, each with what ends it. */
+  readonly #exchanges = new Map<Forwarding, Subscriber<ExchangeEvent>>();
+  #notices = 0;
+  #isClosed = false;
+
+  private constructor(link: Link, ownerId: string, stream: Forwarding, opened: OpenedConversation) {
+    this.peer = opened.peer;
+    this.pid = opened.pid;
+    this.isIndependent = opened.isIndependent;
+    this.endsAfterCall = opened.endsAfterCall;
+    this.#link = link;
+    this.#id = opened.conversation;
+    this.#ownerId = ownerId;
+    this.#stream = stream;
+  }
+
+  /** Undefined when the backend has no conversations of single clients. */
+  static open(
+    link: Link,
+    ownerId: string,
+    wanted: Omit<ConversationRequest, 'template' | 'id'>,
+    signal: AbortSignal,
+    onDraining?: (isDraining: boolean) => void,
+  ): Promise<PeerConversation | undefined> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) {
+        reject(openingCancelled());
+        return;
+      }
+      let opened: PeerConversation | undefined;
+      let end: Closed | undefined;
+      const cancel = (): void => {
+        stream.cancel();
+        reject(openingCancelled());
+      };
+      const settle = (): void => signal.removeEventListener('abort', cancel);
+      const body = Buffer.from(JSON.stringify({ ...link.target, ...wanted }));
+      const stream = link.send(
+        INSTANCE_PATHS.conversation,
+        body,
+        ownerId,
+        {
+          frame: (frame) => {
+            if (frame.kind === 'opened') {
+              settle();
+              opened = new PeerConversation(link, ownerId, stream, frame);
+              resolve(opened);
+            } else if (frame.kind === 'none') {
+              settle();
+              resolve(undefined);
+            } else if (frame.kind === 'failed') {
+              settle();
+              reject(errorIn(frame.failure, 'no'));
+            } else if (frame.kind === 'duty') onDraining?.(frame.isDraining);
+            else if (frame.kind === 'closed') end = { reason: frame.reason, expected: frame.expected };
+            else opened?.receive(frame);
+          },
+          ended: (error) => {
+            settle();
+            stream.cancel();
+            reject(error ?? notConnected());
+            opened?.end(
+              end ?? { reason: error?.facts.reason ?? 'its node closed it', expected: false },
+              end === undefined,
+            );
+          },
+        },
+        { isStream: true },
+      );
+      signal.addEventListener('abort', cancel);
+    });
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    return new Observable<ExchangeEvent>((subscriber) => {
+      if (this.#isClosed) return subscriber.error(notConnected());
+      request.trace?.speaks(this.peer.protocolVersion);
+      let cut: string | undefined;
+      const receiver: FrameReceiver = {
+        frame: (frame) => {
+          if (frame.kind === 'result') {
+            subscriber.next({ kind: 'result', result: frame.result, ...definedFields({ cut }) });
+            subscriber.complete();
+          } else if (frame.kind === 'error') {
+            const { error, refusal } = frame;
+            subscriber.next({ kind: 'error', error, ...definedFields({ refusal }) });
+            subscriber.complete();
+          } else if (frame.kind === 'failed') subscriber.error(errorIn(frame.failure, 'unknown'));
+          else if (frame.kind === 'cut') cut = frame.cut;
+          else if (frame.kind === 'interrupted') subscriber.next(frame);
+          else if (frame.kind === 'notification') subscriber.next(frame);
+          else if (frame.kind === 'question') subscriber.next(this.#question(frame));
+        },
+        ended: (error) => subscriber.error(error ?? lost('its node ended the answer', 'unknown')),
+      };
+      let forwarding: Forwarding;
+      try {
+        const body = exchangeBody(this.#id, request);
+        const { caller = NO_CALLER, requestId } = request;
+        forwarding = this.#link.send(INSTANCE_PATHS.exchange, body, caller, receiver, { requestId });
+      } catch (thrown) {
+        return subscriber.error(notWritable(thrown));
+      }
+      this.#exchanges.set(forwarding, subscriber);
+      return () => {
+        this.#exchanges.delete(forwarding);
+        forwarding.cancel();
+      };
+    });
+  }
+
+  notify(method: string, params: JsonObject, ownerId = this.#ownerId): void {
+    const body: NotificationRequest = { conversation: this.#id, method, params };
+    this.#notice(INSTANCE_PATHS.notification, { ...body }, ownerId);
+  }
+
+  async close(): Promise<void> {
+    this.#stream.cancel();
+    this.end(CLOSED_BY_GATEWAY, true);
+  }
+
+  /** `endsExchanges`: else those under way still get their answers from the other node. Idempotent. */
+  end(closed: Closed, endsExchanges: boolean): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    if (endsExchanges)
+      for (const [forwarding, subscriber] of [...this.#exchanges]) {
+        forwarding.cancel();
+        subscriber.error(lost(closed.reason, 'unknown'));
+      }
+    this.#messages.complete();
+    this.#closed.next(closed);
+    this.#closed.complete();
+  }
+
+  receive(frame: PeerFrame): void {
+    if (frame.kind === 'notification') this.#messages.next(frame);
+    else if (frame.kind === 'question') this.#messages.next(this.#question(frame));
+  }
+
+  #question(frame: Extract<PeerFrame, { kind: 'question' }>): ServerMessage {
+    return serverRequest(frame, (reply) => {
+      const body: ReplyRequest = { conversation: this.#id, question: frame.question, reply };
+      this.#notice(INSTANCE_PATHS.reply, { ...body }, this.#ownerId);
+    });
+  }
+
+  /** Nothing is answered. */
+  #notice(path: string, body: object, callerId: string): void {
+    if (this.#isClosed || this.#notices >= MAX_NOTICES) return;
+    this.#notices += 1;
+    const ended = (): void => {
+      this.#notices -= 1;
+    };
+    this.#link.send(path, Buffer.from(JSON.stringify(body)), callerId, { frame: () => {}, ended });
+  }
+}
+
+function lost(reason: string, delivered: Delivered): GatewayError {
+  return backendUnavailable(reason, { delivered, ...(delivered === 'unknown' ? { suspicious: true } : {}) });
+}

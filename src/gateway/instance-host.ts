@@ -1,0 +1,118 @@
+// The instances of this node for calls that other nodes run: which conversations they may have, and until when. The attempts count here like
+// those of this node. src/cluster speaks with the other nodes. Source: ADR 170.
+
+import { map, NEVER, Observable, take } from 'rxjs';
+import { hostedAttempt } from '../actors/calls/hosted-attempt.ts';
+import type { Fleet } from '../actors/fleet.ts';
+import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import type { ClientProfile } from '../domain/client.ts';
+import type { Clock } from '../domain/clock.ts';
+import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { ByteBudget } from '../domain/held-bytes.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Closed, Upstream } from '../transports/transport.ts';
+
+export interface InstanceHostDeps extends Pick<Clock, 'now'> {
+  readonly fleet: Fleet;
+  readonly requestBytes: ByteBudget;
+}
+
+interface WantedConversation {
+  readonly template: string;
+  readonly id: string;
+  readonly ownerId: string;
+  /** The client that it is for. Default: the one that clients share. */
+  readonly profile?: ClientProfile | undefined;
+  readonly isShared: boolean;
+}
+
+export class InstanceHost {
+  readonly requestBytes: ByteBudget;
+  readonly #deps: InstanceHostDeps;
+
+  constructor(deps: InstanceHostDeps) {
+    this.#deps = deps;
+    this.requestBytes = deps.requestBytes;
+  }
+
+  /**
+   * Opens a conversation once the instance is up. Undefined: the instance has no conversations of single clients. Rejects when it does not
+   * start, or does not run here.
+   */
+  async open(wanted: WantedConversation, signal: AbortSignal) {
+    const { template, id, ownerId, profile, isShared } = wanted;
+    const ref = this.#deps.fleet.find(template, id);
+    if (!(ref instanceof InstanceRef) || ref.isElsewhere) throw notUp('its node does not run it');
+    await untilUp(ref, signal);
+    if (profile === undefined) return this.#shared(ref);
+    const shared = isShared
+      ? { isShared, isExclusive: false, idleMs: LIMITS.extensionIdleMs }
+      : { isExclusive: true };
+    const lease = ref.lease({ owner: { id: ownerId }, profile, ...shared });
+    const abort = (): void => lease.release();
+    signal.addEventListener('abort', abort);
+    try {
+      const upstream = await lease.conversation.opening;
+      if (upstream === undefined) return undefined;
+      const duty$ = NEVER;
+      return { ...this.#hosted(ref, upstream), duty$, closed$: upstream.closed$, release: lease.release };
+    } catch (thrown) {
+      lease.release();
+      throw thrown;
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  #shared(ref: InstanceRef) {
+    const { opened } = ref;
+    if (opened === undefined) throw notUp(ref.reason ?? `it is ${ref.state}`);
+    const state$ = new Observable<void>((subscriber) => ref.watch(() => subscriber.next()));
+    const closed$ = new Observable<Closed>((subscriber) =>
+      ref.watch(() => {
+        if (ref.opened === opened && ref.state !== 'unhealthy') return;
+        subscriber.next({ reason: ref.reason ?? 'it starts again', expected: false });
+      }),
+    );
+    return {
+      ...this.#hosted(ref, opened.transport),
+      duty$: state$.pipe(map(() => ({ isDraining: ref.state === 'draining' }))),
+      closed$: closed$.pipe(take(1)),
+      release: () => {},
+    };
+  }
+
+  #hosted(ref: InstanceRef, upstream: Upstream) {
+    const group = this.#deps.fleet.group(ref.template);
+    // Requests of the gateway itself are not counted.
+    const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
+      request.caller === undefined
+        ? upstream.exchange(request)
+        : hostedAttempt(group, ref, upstream, request, this.#deps);
+    return { upstream, exchange };
+  }
+}
+
+/** Rejects once it is not starting and not up. */
+function untilUp(ref: InstanceRef, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let stop = (): void => {};
+    const settle = (finish: () => void): void => {
+      signal.removeEventListener('abort', cancel);
+      queueMicrotask(() => stop()); // `watch` may call at once
+      finish();
+    };
+    const cancel = (): void => settle(() => reject(openingCancelled()));
+    signal.addEventListener('abort', cancel);
+    stop = ref.watch(() => {
+      const { state, opened } = ref;
+      if (opened !== undefined && (state === 'healthy' || state === 'draining')) settle(resolve);
+      else if (!ref.isStarting) settle(() => reject(notUp(ref.reason ?? `it is ${state}`)));
+    });
+  });
+}
+
+function notUp(reason: string) {
+  return backendUnavailable(reason, { delivered: 'no' });
+}
