@@ -8,14 +8,16 @@ import type { GatewayPhase } from './gateway-types.ts';
 
 export class Readiness {
   readonly #emit: (type: 'gateway.draining' | 'gateway.resumed') => void;
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Pick<Clock, 'background'>;
   #phase: GatewayPhase = 'starting';
   #leaving: 'drain' | 'stop' | undefined;
-  /** The instances that were loaded at the start, until `isReady`. */
+  /** The instances that were loaded at the start, until each of them has opened or failed, or LIMITS.firstOpeningsMs are over. */
   #opening: readonly { readonly state: InstanceState }[] = [];
-  #openingUntilMs = 0;
 
-  constructor(emit: (type: 'gateway.draining' | 'gateway.resumed') => void, clock: Pick<Clock, 'now'>) {
+  constructor(
+    emit: (type: 'gateway.draining' | 'gateway.resumed') => void,
+    clock: Pick<Clock, 'background'>,
+  ) {
     this.#emit = emit;
     this.#clock = clock;
   }
@@ -26,8 +28,7 @@ export class Readiness {
 
   /** See Gateway.isReady. */
   get isReady(): boolean {
-    const isOver = this.#clock.now() > this.#openingUntilMs;
-    if (isOver || this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
+    if (this.#opening.every(({ state }) => state !== 'starting')) this.#opening = [];
     return this.#phase === 'running' && !this.isLeaving && this.#opening.length === 0;
   }
 
@@ -44,8 +45,11 @@ export class Readiness {
   /** The registry is loaded. `opening`: its instances. */
   run(opening: readonly { readonly state: InstanceState }[]): void {
     this.#opening = opening;
-    this.#openingUntilMs = this.#clock.now() + LIMITS.firstOpeningsMs;
     this.#phase = 'running';
+    // Though nothing asks for `isReady`: those that leave later, with their sessions and lists, take no memory any more.
+    this.#clock.background.alarm(LIMITS.firstOpeningsMs, () => {
+      this.#opening = [];
+    });
   }
 
   /**
