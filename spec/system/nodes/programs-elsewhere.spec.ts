@@ -3,19 +3,20 @@
 
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { listed, toolText } from '../../helpers/caller.ts';
+import { field, listed, statusAndCode, toolText } from '../../helpers/caller.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
+import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { heardWithinMs, startPair } from './mcp-nodes.ts';
+import { accepted, heardWithinMs, isServed, startNode, startPair } from './mcp-nodes.ts';
 
 const server = await postgresql();
 const test = suite('journey: programs of another node', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
 
 let database: FreshDatabase;
-let { a, b } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
+let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
 /** Last opened, first closed. */
 const opened: (() => unknown)[] = [];
 
@@ -23,8 +24,9 @@ test.before(async () => {
   if (server.url === undefined) return;
   database = await freshDatabase(server);
   opened.unshift(database.drop);
-  ({ a, b } = await startPair(database, opened));
+  ({ a, b, options } = await startPair(database, opened));
   await register(a.admin, 'near', [program('program')]);
+  await register(a.admin, 'modern', [program('new', '--era=modern')]);
 });
 test.after(async () => {
   for (const close of opened) await close();
@@ -33,8 +35,108 @@ test.after(async () => {
 onPostgresql('a call over REST is answered by the program of the other node', async () => {
   const call = () => b.admin('POST /mcp/near/tools/call', { name: 'pid' });
   const pid = Number(toolText(await untilStatus(200, call, heardWithinMs)));
-  assert.equal([a.program.descendants(), b.program.descendants()], [[pid], []]);
+  assert.ok(a.program.descendants().includes(pid));
+  assert.equal(b.program.descendants(), []);
   await becomes(async () => (await listed(b.admin))['near/program']?.state, 'healthy', heardWithinMs);
+});
+
+onPostgresql('clients of both eras, and those of all templates, use it at the other node', async () => {
+  for (const [path, prefix] of [
+    ['/mcp/near', ''],
+    ['/mcp/modern', ''],
+    ['/mcp', 'near__'],
+    ['/mcp', 'modern__'],
+  ] as const) {
+    await isServed(b, path, options);
+    const echo = [`${prefix}echo`, { text: 'h\u00e9' }] as const;
+    const modern = new ModernClient(b.wire, path, options);
+    assert.equal([path, textOf(await modern.call(...echo))], [path, 'h\u00e9']);
+    const legacy = await LegacyClient.open(b.wire, path, options);
+    assert.is(textOf(await legacy.call(...echo)), 'h\u00e9');
+    const { notifications, result } = await legacy.call(
+      `${prefix}progress`,
+      { steps: 3, ms: 20 },
+      { meta: { progressToken: 'p' } },
+    );
+    assert.equal([notifications.length, textOf({ result })], [3, 'did 3 steps']);
+    assert.is((await legacy.call(`${prefix}fail`)).result?.isError, true);
+    assert.is((await legacy.call(`${prefix}error`, { code: -32099 })).error?.code, -32099);
+    assert.is(await legacy.close(), 200);
+  }
+});
+
+onPostgresql('a session at the other node has a process of its own, which asks its client', async () => {
+  const before = a.program.descendants().length;
+  const replies = { 'elicitation/create': () => ({ ...accepted }) };
+  const client = await LegacyClient.open(b.wire, '/mcp/near', { ...options, replies });
+  const own = Number(textOf(await client.call('pid')));
+  const shared = Number(toolText(await a.admin('POST /mcp/near/tools/call', { name: 'pid' })));
+  assert.is.not(own, shared);
+  assert.ok(a.program.descendants().includes(own));
+  const asking = { method: 'elicitation/create', params: { message: 'Who?', requestedSchema: {} } };
+  const { asked, result } = await client.call('ask', asking);
+  assert.equal(asked, ['elicitation/create']);
+  assert.match(textOf({ result }), 'ada');
+  const stream = await client.listen();
+  await client.call('notify', { method: 'notifications/tools/list_changed' });
+  await stream.sees(({ method }) => method === 'notifications/tools/list_changed');
+  stream.close();
+  assert.is(await client.close(), 200);
+  await becomes(() => a.program.descendants().length, before, heardWithinMs);
+});
+
+onPostgresql('a call is cancelled at the program when its client leaves', async () => {
+  const call = new ModernClient(b.wire, '/mcp/modern', { ...options, withinMs: 500 }).call('sleep', {
+    ms: 20_000,
+  });
+  await call.catch(() => undefined);
+  const cancelled = async () => {
+    const body = await b.admin('POST /mcp/modern/tools/call', { name: 'cancelled' });
+    return JSON.parse(toolText(body)).length > 0;
+  };
+  await becomes(cancelled, true, heardWithinMs);
+});
+
+onPostgresql('a large result crosses byte by byte', async () => {
+  const text = 'x'.repeat(3_000_000);
+  const answer = await b.admin('POST /mcp/near/tools/call', { name: 'echo', arguments: { text } });
+  assert.is(toolText(answer), text);
+});
+
+onPostgresql('a drain, a restart and a new list at its node are seen at the other', async () => {
+  const state = async () => (await listed(b.admin))['near/program']?.state;
+  assert.is((await a.admin('POST /gateway/instances/near/program/drain')).status, 200);
+  await becomes(state, 'draining', heardWithinMs);
+  assert.is((await b.admin('POST /mcp/near/tools/call', { name: 'pid' })).status, 503);
+  assert.is((await a.admin('POST /gateway/instances/near/program/resume')).status, 200);
+  await becomes(state, 'healthy', heardWithinMs);
+  const pid = toolText(await b.admin('POST /mcp/near/tools/call', { name: 'pid' }));
+  assert.is((await a.admin('POST /gateway/instances/near/program/restart')).status, 200);
+  const other = async () => {
+    const { status, body } = await b.admin('POST /mcp/near/tools/call', { name: 'pid' });
+    return status === 200 && toolText({ status, body } as Parameters<typeof toolText>[0]) !== pid;
+  };
+  await becomes(other, true, heardWithinMs);
+});
+
+onPostgresql('its node dies: calls fail honestly, and go on when it is back', async () => {
+  const flying = b.admin('POST /mcp/near/tools/call', { name: 'count', arguments: { ms: 20_000 } });
+  const carried = async () => field(await b.admin('GET /gateway/stats'), 'active_connections');
+  await becomes(carried, 1, heardWithinMs);
+  a.program.signal('SIGKILL');
+  await a.program.end();
+  const failed = await flying;
+  assert.equal([failed.status, field(failed, 'delivered')], [503, 'unknown']);
+  const call = () => b.admin('POST /mcp/near/tools/call', { name: 'pid' });
+  const refused = await untilStatus(503, call, heardWithinMs);
+  assert.equal(
+    [statusAndCode(refused), refused.headers.has('retry-after')],
+    [[503, 'NO_HEALTHY_INSTANCE'], true],
+  );
+  const again = await startNode(database, { port: a.port });
+  opened.unshift(again.remove);
+  const pid = Number(toolText(await untilStatus(200, call, 20_000)));
+  assert.ok(again.program.descendants().includes(pid));
 });
 
 test.run();

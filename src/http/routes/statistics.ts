@@ -6,7 +6,7 @@ import { DurationHistogram } from '../../actors/durations.ts';
 import { sumOf as clientsOf } from '../../actors/metrics.ts';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import type { Principal } from '../../domain/account.ts';
-import { INSTANCE_STATES } from '../../domain/instance.ts';
+import { INSTANCE_STATES, type InstanceDefinition } from '../../domain/instance.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
@@ -136,7 +136,16 @@ function mergedStatistics(
   );
   const share = (of: number): number | null =>
     own.p50_ms === null ? null : percentile(times.percentile(of) ?? 0);
-  const instances = byServer(servers, ({ definition }) => mergedInstance(parts, definition.serverId));
+  const instances = byServer(servers, ({ definition }) => mergedInstance(parts, definition));
+  // What other nodes send to a program, its own node counts, too.
+  const connections = byServer(servers, ({ definition }) =>
+    sumOf(
+      countersOf(parts, definition),
+      (part) => part.load_balancer.active_connections[definition.serverId] ?? 0,
+    ),
+  );
+  const processesOf = (of: readonly Server[]): number =>
+    sumOf(of, ({ definition }) => instances[definition.serverId]?.own_processes ?? 0);
   const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
   const templates = Object.entries(own.templates).map(([name, view]) => {
     const counted = (byTemplate.get(name) ?? []).flatMap(({ definition }) => {
@@ -148,7 +157,7 @@ function mergedStatistics(
       total_instances: counted.length,
       healthy_instances: counted.filter(Boolean).length,
       sessions: sum((part) => part.templates[name]?.sessions ?? 0),
-      own_processes: sum((part) => part.templates[name]?.own_processes ?? 0),
+      own_processes: processesOf(byTemplate.get(name) ?? []),
     };
     return [name, merged] as const;
   });
@@ -158,7 +167,7 @@ function mergedStatistics(
   return {
     ...own,
     total_requests: totalRequests,
-    active_connections: sum((part) => part.active_connections),
+    active_connections: sumOf(Object.values(connections), (count) => count),
     error_rate: rounded(
       mean((part) => part.error_rate),
       4,
@@ -180,7 +189,7 @@ function mergedStatistics(
       moved: sum(({ sessions }) => sessions.moved),
     },
     own_processes: {
-      running: sum((part) => part.own_processes.running),
+      running: processesOf(servers),
       started: sum((part) => part.own_processes.started),
       lost: sum((part) => part.own_processes.lost),
     },
@@ -191,9 +200,7 @@ function mergedStatistics(
         servers,
         ({ definition }) => instances[definition.serverId]?.requests ?? 0,
       ),
-      active_connections: byServer(servers, ({ definition }) =>
-        sum((part) => part.load_balancer.active_connections[definition.serverId] ?? 0),
-      ),
+      active_connections: connections,
     },
     health_checker: {
       ...own.health_checker,
@@ -209,7 +216,11 @@ function mergedStatistics(
 type InstanceView = StatisticsView['instances'][string];
 
 /** One that no node knows beside its registration is not in a part of another node. */
-function mergedInstance(parts: ReadonlyMap<string, PeerStatistics>, serverId: string): InstanceView {
+function mergedInstance(
+  parts: ReadonlyMap<string, PeerStatistics>,
+  definition: InstanceDefinition,
+): InstanceView {
+  const { serverId } = definition;
   const views = [...parts].flatMap(([node, { instances }]) => {
     const view = instances[serverId];
     return view === undefined ? [] : [{ node, view }];
@@ -236,8 +247,20 @@ function mergedInstance(parts: ReadonlyMap<string, PeerStatistics>, serverId: st
     is_ejected: users.some(({ view }) => view.is_ejected),
     ejections: sumOf(views, ({ view }) => view.ejections),
     sessions: sumOf(views, ({ view }) => view.sessions),
-    own_processes: sumOf(views, ({ view }) => view.own_processes),
+    own_processes: sumOf(
+      countersOf(parts, definition),
+      (part) => part.instances[serverId]?.own_processes ?? 0,
+    ),
   };
+}
+
+/** The parts that count calls and processes of an instance: that of the node that runs it, if it answered, else all. */
+function countersOf(
+  parts: ReadonlyMap<string, PeerStatistics>,
+  { nodeId = '' }: InstanceDefinition,
+): readonly PeerStatistics[] {
+  const part = parts.get(nodeId);
+  return part === undefined ? [...parts.values()] : [part];
 }
 
 function sumOf<T>(items: readonly T[], of: (item: T) => number): number {
