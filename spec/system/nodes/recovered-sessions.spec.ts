@@ -99,17 +99,27 @@ onPostgresql(
   async () => {
     const { b, c } = nodes;
     await sees(b, ['c live']);
+    await sees(c, ['b live']);
     const clients = await clientsAt(c, 4);
+    const others = await clientsAt(b, 2);
     c.program.signal('SIGSTOP');
+    // It reads these when it wakes, before it can know that its life has ended: those of its former sessions, of others, and a new client.
+    const waiting = [...clients, ...others].map(({ sessionId }) => callAt(c, sessionId));
+    const opening = clientsAt(c, 1);
     const answers = await Promise.all(clients.map(({ sessionId }) => callAt(b, sessionId)));
     c.program.signal('SIGCONT');
     assert.equal(
       answers,
       clients.map(() => [200, SIMPLE]),
     );
+    assert.equal(
+      await Promise.all(waiting),
+      waiting.map(() => [200, SIMPLE]),
+    );
+    clients.push(...(await opening));
     // It forwards the requests of its former sessions, and its new ones are found by the others.
     for (const { sessionId } of clients)
-      for (const node of [c, b]) await becomes(() => callAt(node, sessionId), [200, SIMPLE]);
+      for (const node of [c, b]) assert.equal(await callAt(node, sessionId), [200, SIMPLE]);
     const [fresh] = await clientsAt(c, 1);
     for (const node of [b, c, b]) assert.equal(await callAt(node, String(fresh?.sessionId)), [200, SIMPLE]);
   },
