@@ -16,6 +16,8 @@ import { type Machine, Violation, type World } from './simulated-world.ts';
 const TICK_MS = 500;
 /** As in own-life.ts. */
 const SUSPENDED_MS = 2_000;
+/** As in member-watch.ts. */
+const EXPIRY_MS = 10_000;
 /** Longest time from SIGKILL to the end of a group, in ms. */
 const KILLED_MS = 300;
 /** Shorter than KEPT_MS and UNSEEN_MS, so that schedules stay short. */
@@ -37,7 +39,7 @@ export interface Cluster {
   /** Programs that a node cannot start. */
   readonly unable: ReadonlySet<string>;
   /** A part that is missing, to show that the invariants see it. */
-  readonly without: 'reaper' | 'fence' | undefined;
+  readonly without: 'reaper' | 'fence' | 'counter' | 'mark' | undefined;
 }
 
 export class SimulatedNode {
@@ -155,7 +157,7 @@ export class SimulatedNode {
         );
       case 'heartbeat':
         return this.#operate(
-          () => this.#replace(world.lives, action.life, beaten(world.lives.get(action.life), action)),
+          () => this.#beat(action.life, beaten(world.lives.get(action.life), action)),
           (isChanged) =>
             this.handle(
               isChanged
@@ -175,11 +177,15 @@ export class SimulatedNode {
           },
         );
       }
-      case 'end':
+      case 'end': {
+        const { life, end } = action;
+        const counter = this.#cluster.without === 'counter' ? undefined : action.counter;
+        const { nowMs: decidedAtMs } = world;
         return this.#operate(
-          () => this.#end(action.life, ended(world.lives.get(action.life), action.counter, action.end)),
-          (isChanged) => !isChanged && this.handle({ type: 'endMissed', life: action.life }),
+          () => this.#endOther(life, ended(world.lives.get(life), counter, end), decidedAtMs),
+          (isChanged) => !isChanged && this.handle({ type: 'endMissed', life }),
         );
+      }
       case 'stop':
         return this.#operate(
           () =>
@@ -355,6 +361,22 @@ export class SimulatedNode {
     }
   }
 
+  #beat(life: string, row: LifeRow | undefined): boolean {
+    if (row !== undefined) this.#world.beatenAtMs.set(life, this.#world.nowMs);
+    return this.#replace(this.#world.lives, life, row);
+  }
+
+  /** Nothing has changed since it was decided, however late it is carried out; an expired one was silent for all the time. */
+  #endOther(life: string, row: LifeRow | undefined, decidedAtMs: number): boolean {
+    const { beatenAtMs, nowMs, lives } = this.#world;
+    const before = lives.get(life);
+    const lastMs = beatenAtMs.get(life) ?? Number.NEGATIVE_INFINITY;
+    const isExpired = row?.end?.cause === 'expired' && before?.end === undefined;
+    if (row !== undefined && (lastMs > decidedAtMs || (isExpired && nowMs - lastMs < EXPIRY_MS)))
+      throw new Violation(`${this.name} ends ${life}, whose last heartbeat was ${nowMs - lastMs} ms ago`);
+    return this.#end(life, row);
+  }
+
   #end(life: string, row: LifeRow | undefined): boolean {
     if (row === undefined) return false;
     const isNew = this.#world.lives.get(life)?.end === undefined;
@@ -509,8 +531,11 @@ export class SimulatedNode {
 
   #claim(read: SessionRow, life: string): boolean {
     const { sessions, lives } = this.#world;
-    const row = claimed(sessions.get(read.session), read, life);
+    const stored = sessions.get(read.session);
+    const isUnsafe = (this.#cluster.without === 'mark' ? stored : read)?.isUnsafe === true;
+    const row = claimed(stored, { ...read, isUnsafe }, life);
     if (row === undefined) return false;
+    if (row.isUnsafe) throw new Violation(`${this.name} claims ${read.session} after an unsafe call`);
     if (read.life !== undefined && lives.get(read.life)?.end === undefined)
       throw new Violation(`${this.name} claims ${read.session} of ${read.life}, which has not ended`);
     this.#world.note(() => `${this.name} claims ${read.session}`);

@@ -45,6 +45,8 @@ const WAKE_MS = 1_500;
 export class World {
   readonly dice: Dice;
   readonly lives = new Map<string, LifeRow>();
+  /** When a heartbeat last changed the row of each life. */
+  readonly beatenAtMs = new Map<string, number>();
   readonly programs = new Map<string, ProgramRow>();
   readonly sessions = new Map<string, SessionRow>();
   readonly machines: Machine[] = [];

@@ -7,8 +7,20 @@ import { NO_FAULTS, Violation, World } from './simulated-world.ts';
 /**
  * `quiet`: no faults. `outage`: the database of all is away, answers get lost. `mixed`: everything. `split`: all nodes lose the database,
  * and a new one joins on its side. `lossy`: a third of all operations is lost, and nodes lose the database for long.
+ * `deaf`: node after node refuses connections and serves on, while the database is slow.
  */
-const PROFILES = ['quiet', 'outage', 'mixed', 'mixed', 'mixed', 'mixed', 'lossy', 'lossy', 'split'] as const;
+const PROFILES = [
+  'quiet',
+  'outage',
+  'mixed',
+  'mixed',
+  'mixed',
+  'mixed',
+  'lossy',
+  'lossy',
+  'split',
+  'deaf',
+] as const;
 
 /** Until here there are faults, in ms. */
 const FAULTS_MS = 40_000;
@@ -16,6 +28,9 @@ const FAULTS_MS = 40_000;
 const SETTLED_MS = 15_000;
 /** Until here all programs run, and all sessions are answered, in ms. */
 const PROGRESS_MS = 75_000;
+const UNSAFE_SHARE = 0.15;
+/** Three sessions begin so often, in ms. */
+const RENEWED_MS = 8_000;
 const PROGRAMS = ['p0', 'p1', 'p2', 'p3'];
 
 export interface Outcome {
@@ -77,6 +92,7 @@ function schedule(world: World, counts: Record<string, number>, without: Cluster
   }
   if (profile === 'split') split(cluster);
   if (profile === 'lossy') lossy(cluster);
+  if (profile === 'deaf') deaf(cluster);
   world.after(FAULTS_MS, () => heal(cluster));
   world.run(FAULTS_MS + SETTLED_MS);
   world.run(FAULTS_MS + PROGRESS_MS, () => isDone(cluster));
@@ -134,6 +150,18 @@ function lossy(cluster: Cluster): void {
       world.after(Math.min(world.between(8_000, 20_000), FAULTS_MS - world.nowMs), () =>
         world.setLink(machine, 'store', true),
       );
+    });
+}
+
+/** The lives of nodes end, one after the other, before they know it. */
+function deaf(cluster: Cluster): void {
+  const { world } = cluster;
+  world.faults = { ...NO_FAULTS, slow: 0.7 };
+  for (let atMs = 4_000; atMs < FAULTS_MS; atMs += world.between(3_000, 5_000))
+    world.after(atMs, () => {
+      const node = cluster.nodes[world.dice.below(cluster.nodes.length)];
+      if (node !== undefined) node.isDeaf = true;
+      start(cluster, `j${cluster.nodes.length}`);
     });
 }
 
@@ -213,18 +241,25 @@ function heal(cluster: Cluster): void {
   if (!cluster.nodes.some(isServing)) start(cluster, 'last');
 }
 
-/** Clients of six sessions, at any nodes. */
+/**
+ * Clients at any nodes. Sessions go on and others begin all the time, so that there are some without an unsafe call whenever a life ends. Some
+ * clients send several requests at once.
+ */
 function clients(cluster: Cluster): void {
   const { world } = cluster;
   const { dice } = world;
-  const next = (): void => {
+  const ask = (session: string): void => {
     const node = cluster.nodes[dice.below(cluster.nodes.length)];
-    const session = `s${dice.below(6)}`;
-    if (node?.isRunning) {
-      if (!world.sessions.has(session)) node.open(session);
-      else node.request(session, dice.next() < 0.2, (outcome) => count(cluster, outcome));
-    }
-    if (world.nowMs < FAULTS_MS + 5_000) world.after(world.between(50, 500), next);
+    if (!node?.isRunning) return;
+    if (!world.sessions.has(session)) node.open(session);
+    else node.request(session, dice.next() < UNSAFE_SHARE, (outcome) => count(cluster, outcome));
+  };
+  const next = (): void => {
+    const batch = Math.max(0, Math.floor(world.nowMs / RENEWED_MS) - dice.below(3));
+    const session = `s${batch}.${dice.below(3)}`;
+    const requests = dice.next() < 0.3 ? 4 : 1;
+    for (let count = 0; count < requests; count += 1) ask(session);
+    if (world.nowMs < FAULTS_MS + 5_000) world.after(world.between(20, 300), next);
   };
   world.after(500, next);
 }
