@@ -15,12 +15,17 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'X-Next-Cursor': 'Send it as `cursor` for the next page; absent on the last one',
 };
 
-/** `keyOf`: unique, the cursor, which stays valid when its record is deleted: in the order of the items, except those of the same time. */
+export const PARTIAL_HEADER: Readonly<Record<string, string>> = {
+  'X-Partial': 'Only if there are any: nodes that did not answer within a second, separated by commas',
+};
+
+/** `partial`: nodes whose part is missing. `keyOf`: unique, the cursor, which stays valid when its record is deleted: in the order of the items, except those of the same time. */
 export function pagedList<T>(
   items: readonly T[],
   { limit, cursor = '' }: { readonly limit?: number | undefined; readonly cursor?: string | undefined },
   keyOf: (item: T) => string,
   recordOf: (item: T) => object,
+  partial: readonly string[] = [],
 ): Reply {
   const last = items.findIndex((item) => keyOf(item) === cursor);
   const rest = last >= 0 ? items.slice(last + 1) : items.filter((item) => keyOf(item) > cursor);
@@ -28,6 +33,7 @@ export function pagedList<T>(
   const headers = [
     ...['X-Total-Count', String(items.length)],
     ...(nextCursor === null ? [] : ['X-Next-Cursor', nextCursor]),
+    ...(partial.length === 0 ? [] : ['X-Partial', partial.join(',')]),
   ];
   return json(200, page.map(recordOf), { headers });
 }

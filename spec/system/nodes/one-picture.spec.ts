@@ -38,7 +38,8 @@ test.after(async () => {
 
 onPostgresql('statistics are the sums of both nodes, at each of them', async () => {
   await untilStatus(200, () => a.admin('POST /mcp/shared/tools/call', { name: 'name' }), heardWithinMs);
-  assert.is((await b.admin('POST /mcp/program/tools/call', { name: 'pid' })).status, 200);
+  for (const { admin } of [a, b])
+    await untilStatus(200, () => admin('POST /mcp/program/tools/call', { name: 'pid' }), heardWithinMs);
   for (const { admin } of [a, b]) {
     const seen = async () => {
       const { instances, templates, p50_ms, ...stats } = await bodyOf(admin, 'GET /gateway/stats');
@@ -52,13 +53,37 @@ onPostgresql('statistics are the sums of both nodes, at each of them', async () 
       };
     };
     await becomes(seen, {
-      requests: [3, 2, 1],
+      requests: [4, 2, 2],
       states: ['healthy', 'healthy', 1, 1],
       isTimed: true,
       partial: undefined,
     });
   }
 });
+
+onPostgresql(
+  'a program is shown as the node that runs it sees it; health counts the deployment',
+  async () => {
+    for (const { admin } of [a, b]) {
+      const { body, headers } = await admin('GET /servers?include_health=true');
+      const [program, shared] = Array.isArray(body) ? body : [];
+      const { state, node_id, pid, health } = program;
+      assert.equal([state, node_id, typeof pid, health.state], ['healthy', 'b', 'number', 'healthy']);
+      assert.equal([shared.state, shared.nodes, headers.get('x-partial')], ['healthy', undefined, null]);
+      const registry = await bodyOf(admin, 'GET /gateway/registry');
+      assert.equal(
+        [objectOr(registry.stats).total_instances, objectOr(registry.stats).healthy_instances],
+        [2, 2],
+      );
+      const whole = await bodyOf(admin, 'GET /gateway/health');
+      assert.equal([whole.status, whole.instances], ['healthy', { total: 2, healthy: 2, unhealthy: 0 }]);
+      const ofTemplate = await bodyOf(admin, 'GET /mcp/program/health');
+      assert.equal([ofTemplate.status, ofTemplate.healthy_instances], ['healthy', 1]);
+    }
+    const { body } = await a.admin('GET /servers/program-b');
+    assert.is(Object(body).state, 'healthy');
+  },
+);
 
 onPostgresql('a caller of some templates gets their part of all nodes', async () => {
   const { body } = await a.admin('POST /auth/api-keys', {
@@ -68,7 +93,7 @@ onPostgresql('a caller of some templates gets their part of all nodes', async ()
     caller(a.url, { 'X-API-Key': String(objectOr(body).key) }),
     'GET /gateway/stats',
   );
-  assert.equal([stats.total_requests, Object.keys(objectOr(stats.instances))], [1, ['program-b']]);
+  assert.equal([stats.total_requests, Object.keys(objectOr(stats.instances))], [2, ['program-b']]);
 });
 
 onPostgresql('sessions are listed and ended at any node', async () => {

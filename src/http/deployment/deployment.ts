@@ -82,6 +82,11 @@ export class Deployment {
     return this.#options.nodes?.()[0]?.id ?? '';
   }
 
+  /** No other node is a member. */
+  get isAlone(): boolean {
+    return this.#others().length === 0;
+  }
+
   /** Asks all other nodes. Never rejects; no promise where there are none. */
   ask<T>(question: Question<T>): Parts<T> | Promise<Parts<T>> {
     const others = this.#others();

@@ -120,7 +120,7 @@ export const homeRoutes: readonly Route[] = [
     handler: async ({ request }, { gateway }) => {
       if (request.wantsPage)
         return { ...noContent({ headers: [...COMMON, 'Location', 'console/'] }), status: 303 };
-      const { status } = await healthOf(gateway);
+      const { status } = await healthOf({ gateway });
       const view = { name: 'stagedoor', status, version: API_VERSION, links: LINKS };
       return json(200, view, { headers: COMMON });
     },

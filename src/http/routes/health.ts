@@ -3,7 +3,7 @@
 
 import Type, { type Static } from 'typebox';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
-import { mayDo, type Principal } from '../../domain/account.ts';
+import { ANONYMOUS, mayDo, type Principal } from '../../domain/account.ts';
 import { systemClock } from '../../domain/clock.ts';
 import {
   databaseUnavailable,
@@ -12,15 +12,19 @@ import {
   nodeDraining,
   shuttingDown,
 } from '../../domain/errors.ts';
-import { countHealth } from '../../domain/instance.ts';
+import { countHealth, type InstanceState } from '../../domain/instance.ts';
 import { foreignNodes } from '../../domain/nodes.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import type { Server, TemplateView } from '../../gateway/gateway-types.ts';
+import type { TemplateView } from '../../gateway/gateway-types.ts';
+import { whenKnown } from '../caller-check.ts';
+import { type Deployment, MissingNodes, missing } from '../deployment/deployment.ts';
+import { healthWith, knownElsewhere } from '../deployment/instances.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
-import { defineRoute, type Route, TemplateParams } from '../route.ts';
-import { closed, integer, named, nullable, number, rounded, Time, text } from '../schemas.ts';
-import { stateFields, stateOf } from './instances.ts';
+import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
+import { closed, integer, named, number, Time, text } from '../schemas.ts';
+import { InstanceHealth } from './instances.ts';
+import { statisticsOf } from './statistics.ts';
 
 const InstanceCounts = Type.Object({
   total: Type.Integer(),
@@ -45,6 +49,7 @@ export const GatewayHealth = named('GatewayHealth', {
   uptime: integer(3_600),
   version: text('2.0.0'),
   build: text('0.1.0'),
+  partial: MissingNodes,
 });
 
 /** The gateway itself: failing backends do not make it unhealthy. */
@@ -57,14 +62,43 @@ const ServerHealth = named('ServerHealth', {
   mcp_servers: InstanceCounts,
 });
 
-export async function healthOf(gateway: Gateway): Promise<Static<typeof GatewayHealth>> {
-  const database = await gateway.databaseStatus();
-  const instances = instanceCounts(gateway);
-  const isDown = database === 'disconnected' || (instances.total > 0 && instances.healthy === 0);
+export async function healthOf({
+  gateway,
+  deployment,
+}: Pick<Services, 'gateway' | 'deployment'>): Promise<Static<typeof GatewayHealth>> {
+  const [database, { instances, canServe, partial }] = await Promise.all([
+    gateway.databaseStatus(),
+    countsOf(gateway, deployment),
+  ]);
+  const isDown = database === 'disconnected' || (instances.total > 0 && !canServe);
   const status = isDown ? 'unhealthy' : instances.unhealthy === 0 ? 'healthy' : 'degraded';
   const uptime = gateway.metrics.uptimeSeconds;
   const versions = { version: API_VERSION, build: VERSION };
-  return { status, database, templates: gateway.templates().length, instances, uptime, ...versions };
+  const templates = gateway.templates().length;
+  return { status, database, templates, instances, uptime, ...versions, ...partial };
+}
+
+interface Counts {
+  readonly instances: Static<typeof InstanceCounts>;
+  /** One is healthy at some node at least. */
+  readonly canServe: boolean;
+  readonly partial: ReturnType<typeof missing>;
+}
+
+/** Other nodes are asked as this node, not as the caller, who gets numbers only. */
+function countsOf(gateway: Gateway, deployment: Deployment | undefined): Counts | Promise<Counts> {
+  const own = instanceCounts(gateway);
+  if (deployment?.isAlone !== false) return { instances: own, canServe: own.healthy > 0, partial: {} };
+  return whenKnown(statisticsOf(ANONYMOUS, { gateway, deployment }), (statistics) => {
+    const counted = Object.values(statistics.instances);
+    const { total, healthy } = countHealth(counted);
+    const isHealthy = (state: InstanceState) => state === 'healthy';
+    const canServe = counted.some(({ state, nodes = {} }) =>
+      [state, ...Object.values(nodes)].some(isHealthy),
+    );
+    const instances = { total, healthy, unhealthy: total - healthy };
+    return { instances, canServe, partial: missing(statistics.partial ?? []) };
+  });
 }
 
 /** Items of a template that the lists of all templates leave out. */
@@ -82,14 +116,6 @@ export function withheldFor(
   return withheld.length > 0 && mayDo(viewer, ['gateway:write']) ? { withheld: [...withheld] } : {};
 }
 
-const healthFields = {
-  ...stateFields,
-  score: number(99.5),
-  latency_ms: nullable(Type.Number(), 1.25),
-  consecutive_failures: integer(0),
-};
-export const InstanceHealth = Type.Object(healthFields);
-
 /** Body of GET /mcp/{template}/health; with `?format=array` the instances are a list and carry their `id`. */
 const TemplateHealth = named('TemplateHealth', {
   template_name: text('everything'),
@@ -100,20 +126,11 @@ const TemplateHealth = named('TemplateHealth', {
   health_percentage: number(100),
   instances: Type.Union([
     Type.Record(Type.String(), InstanceHealth, { propertyNames: text('everything-1') }),
-    Type.Array(Type.Object({ id: text('everything-1'), ...healthFields })),
+    Type.Array(Type.Object({ id: text('everything-1'), ...InstanceHealth.properties })),
   ]),
   withheld: Withheld,
+  partial: MissingNodes,
 });
-
-export function instanceHealth(server: Server, viewer: Principal): Static<typeof InstanceHealth> {
-  const { score, latencyMs, consecutiveFailures } = server.snapshot;
-  return {
-    ...stateOf(server, viewer),
-    score: rounded(score, 1),
-    latency_ms: latencyMs === null ? null : rounded(latencyMs, 3),
-    consecutive_failures: consecutiveFailures,
-  };
-}
 
 export const healthRoutes: readonly Route[] = [
   defineRoute('GET', '/mcp/:template/health', {
@@ -124,32 +141,38 @@ export const healthRoutes: readonly Route[] = [
       query: closed({ format: Type.Optional(Type.Enum(['object', 'array'])) }),
     },
     answers: { 200: { description: 'Counts, and each instance', body: TemplateHealth } },
-    handler: ({ params: { template }, query, principal }, { gateway }) => {
+    handler: ({ params: { template }, query, principal }, { gateway, deployment }) => {
       const { policy, withheld } = gateway.template(template);
       // Not beside `gateway.health`: each makes a snapshot of all instances, 10,000 take 0.1 s.
       const servers = gateway.servers(template);
-      const { total, healthy, healthPercentage } = countHealth(servers.map(({ snapshot }) => snapshot));
-      const views = servers.map(
-        (server) => [server.definition.id, instanceHealth(server, principal)] as const,
-      );
-      return json(200, {
-        template_name: template,
-        status: healthy > 0 ? 'healthy' : 'unhealthy',
-        strategy: policy.strategy,
-        total_instances: total,
-        healthy_instances: healthy,
-        health_percentage: healthPercentage,
-        instances:
-          query.format === 'array' ? views.map(([id, view]) => ({ id, ...view })) : Object.fromEntries(views),
-        ...withheldFor(principal, withheld),
+      return whenKnown(knownElsewhere(gateway, principal, deployment), (known) => {
+        const views = servers.map(
+          (server) =>
+            [server.definition.id, healthWith(known, server, principal, deployment?.ownId)] as const,
+        );
+        const { total, healthy, healthPercentage } = countHealth(views.map(([, health]) => health));
+        return json(200, {
+          template_name: template,
+          status: healthy > 0 ? 'healthy' : 'unhealthy',
+          strategy: policy.strategy,
+          total_instances: total,
+          healthy_instances: healthy,
+          health_percentage: healthPercentage,
+          instances:
+            query.format === 'array'
+              ? views.map(([id, view]) => ({ id, ...view }))
+              : Object.fromEntries(views),
+          ...withheldFor(principal, withheld),
+          ...missing(known.partial),
+        });
       });
     },
   }),
   defineRoute('GET', '/gateway/health', {
-    summary: 'Health of the gateway and its instances',
+    summary: 'Health of the deployment and its instances',
     scope: 'open',
     answers: { 200: { description: 'Status and counts', body: GatewayHealth } },
-    handler: async (_input, { gateway }) => json(200, await healthOf(gateway)),
+    handler: async (_input, services) => json(200, await healthOf(services)),
   }),
   defineRoute('GET', '/health', {
     summary: 'Health of the gateway and its database',

@@ -7,9 +7,20 @@ import { cutText, lastWords } from '../../domain/text.ts';
 import { TRANSPORT_KINDS } from '../../domain/transport-kinds.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
+import { StatesByNode } from '../deployment/states.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { type AnswerDoc, defineRoute, InstanceParams, type Route } from '../route.ts';
-import { integer, NullableTime, named, nullable, nullableText, Time, text } from '../schemas.ts';
+import {
+  integer,
+  NullableTime,
+  named,
+  nullable,
+  nullableText,
+  number,
+  rounded,
+  Time,
+  text,
+} from '../schemas.ts';
 import { seesMachine } from '../visible.ts';
 
 function masks(example: Readonly<Record<string, '***'>>) {
@@ -17,12 +28,13 @@ function masks(example: Readonly<Record<string, '***'>>) {
 }
 
 /** The fields of an instance that its record and its health have in common. */
-export const stateFields = {
+const stateFields = {
   transport: Type.Enum([...TRANSPORT_KINDS]),
   weight: integer(2),
   status: Type.Enum(['healthy', 'unhealthy']),
   healthy: Type.Boolean(),
   state: Type.Enum([...INSTANCE_STATES], { examples: ['healthy'] }),
+  nodes: StatesByNode,
   in_flight: integer(0),
   reason: nullableText(),
   /** Why it is ejected, and until when; null for an instance that gets calls. */
@@ -34,7 +46,7 @@ export const stateFields = {
 };
 
 /** The reason, which may quote the program, is only for viewers of the machine. */
-export function stateOf({ definition, snapshot }: Server, viewer: Principal) {
+function stateOf({ definition, snapshot }: Server, viewer: Principal) {
   return {
     transport: snapshot.foundTransport ?? definition.transport,
     weight: definition.weight,
@@ -47,6 +59,24 @@ export function stateOf({ definition, snapshot }: Server, viewer: Principal) {
     restarts: snapshot.restarts,
     last_check: snapshot.lastCheck,
     next_attempt_at: snapshot.nextAttemptAt,
+  };
+}
+
+const healthFields = {
+  ...stateFields,
+  score: number(99.5),
+  latency_ms: nullable(Type.Number(), 1.25),
+  consecutive_failures: integer(0),
+};
+export const InstanceHealth = Type.Object(healthFields);
+
+export function instanceHealth(server: Server, viewer: Principal): Static<typeof InstanceHealth> {
+  const { score, latencyMs, consecutiveFailures } = server.snapshot;
+  return {
+    ...stateOf(server, viewer),
+    score: rounded(score, 1),
+    latency_ms: latencyMs === null ? null : rounded(latencyMs, 3),
+    consecutive_failures: consecutiveFailures,
   };
 }
 

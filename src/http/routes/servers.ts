@@ -11,14 +11,15 @@ import { fieldIn } from '../../domain/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { TemplateId } from '../../domain/template.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
+import { whenKnown } from '../caller-check.ts';
+import { knownElsewhere, ListedServer, recordWith } from '../deployment/instances.ts';
 import { resultReply } from '../exchange-reply.ts';
-import { PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
+import { PAGE_HEADERS, PAGE_QUERY, PARTIAL_HEADER, pagedList } from '../paged-list.ts';
 import { json, located, noContent, type Reply, withResult } from '../reply.ts';
 import { defineRoute, FROM_BACKEND, type Route, ServerParams } from '../route.ts';
 import { anyObject, closed, LOCATION, number, rounded, text } from '../schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
-import { InstanceHealth, instanceHealth } from './health.ts';
 import { InstanceRecord, instanceRecord } from './instances.ts';
 import { checkedCommand, REGISTRATION_ERRORS, register, WaitQuery } from './registration.ts';
 
@@ -35,29 +36,33 @@ const ListQuery = closed({
 
 const idOf = ({ definition }: Server): string => definition.serverId;
 
-const ListedServer = Type.Object({ ...InstanceRecord.properties, health: Type.Optional(InstanceHealth) });
-
 export const serverRoutes: readonly Route[] = [
   defineRoute('GET', '/servers', {
     summary: 'List all servers, by their ids',
     scope: 'gateway:read',
+    isForwarded: true,
     request: { query: ListQuery },
     answers: {
       200: {
         description: 'All servers, or one page of `limit`; see `X-Total-Count` and `X-Next-Cursor`',
         body: Type.Array(ListedServer),
-        headers: PAGE_HEADERS,
+        headers: { ...PAGE_HEADERS, ...PARTIAL_HEADER },
       },
     },
-    handler: ({ query, principal }, { gateway }) => {
+    handler: ({ query, principal }, { gateway, deployment }) => {
       const { include_health: includesHealth = false } = query;
       const servers = visibleServers(gateway, principal).sort((left, right) =>
         idOf(left) < idOf(right) ? -1 : 1,
       );
-      return pagedList(servers, query, idOf, (server) => ({
-        ...instanceRecord(server, principal),
-        ...(includesHealth && { health: instanceHealth(server, principal) }),
-      }));
+      return whenKnown(knownElsewhere(gateway, principal, deployment), (known) =>
+        pagedList(
+          servers,
+          query,
+          idOf,
+          (server) => recordWith(known, server, principal, deployment?.ownId, includesHealth),
+          known.partial,
+        ),
+      );
     },
   }),
   defineRoute('POST', '/servers', {
@@ -90,8 +95,12 @@ export const serverRoutes: readonly Route[] = [
     scope: 'gateway:read',
     request: { params: ServerParams },
     answers: { 200: { description: 'The server as it is now', body: InstanceRecord } },
-    handler: ({ params, principal }, { gateway }) =>
-      json(200, instanceRecord(visibleServer(gateway, principal, params.server_id), principal)),
+    handler: ({ params, principal }, { gateway, deployment }) => {
+      const server = visibleServer(gateway, principal, params.server_id);
+      return whenKnown(knownElsewhere(gateway, principal, deployment), (known) =>
+        json(200, recordWith(known, server, principal, deployment?.ownId)),
+      );
+    },
   }),
   defineRoute('DELETE', '/servers/:server_id', {
     summary: 'Deregister a server; its running calls may finish',

@@ -6,13 +6,14 @@ import { DurationHistogram } from '../../actors/durations.ts';
 import { sumOf as clientsOf } from '../../actors/metrics.ts';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import type { Principal } from '../../domain/account.ts';
-import { INSTANCE_STATES, type InstanceDefinition } from '../../domain/instance.ts';
+import { countHealth, INSTANCE_STATES } from '../../domain/instance.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
 import { METRICS_TYPE } from '../../metrics/prometheus.ts';
 import { whenKnown } from '../caller-check.ts';
 import { MissingNodes, missing } from '../deployment/deployment.ts';
+import { merged, StatesByNode, sumOf } from '../deployment/states.ts';
 import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
 import { flag, integer, NullableTime, named, nullable, number, rounded, Time, text } from '../schemas.ts';
@@ -44,14 +45,9 @@ const StatisticsView = named('GatewayStatistics', {
   instances: Type.Record(
     Type.String(),
     Type.Object({
-      /** At every node that uses it. */
       healthy: Type.Boolean(),
-      /** As this node sees it; of a program, as the node that runs it does. */
       state: Type.Enum([...INSTANCE_STATES], { examples: ['healthy'] }),
-      /** By node, where they differ. */
-      nodes: Type.Optional(
-        Type.Record(Type.String(), Type.Enum([...INSTANCE_STATES]), { propertyNames: text('node-a') }),
-      ),
+      nodes: StatesByNode,
       requests: Type.Integer(),
       error_rate: number(0.01),
       average_response_time_ms: number(2.5),
@@ -101,7 +97,7 @@ type PeerStatistics = Static<typeof PeerStatistics>;
 const PEER_STATISTICS = compileShape(PeerStatistics, 'body');
 
 /** The statistics of the deployment, or of this node alone if another node asks. */
-function statisticsOf(
+export function statisticsOf(
   viewer: Principal,
   { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
 ): StatisticsView | Promise<StatisticsView> {
@@ -136,30 +132,32 @@ function mergedStatistics(
   );
   const share = (of: number): number | null =>
     own.p50_ms === null ? null : percentile(times.percentile(of) ?? 0);
-  const instances = byServer(servers, ({ definition }) => mergedInstance(parts, definition));
-  // What other nodes send to a program, its own node counts, too.
-  const connections = byServer(servers, ({ definition }) =>
-    sumOf(
-      countersOf(parts, definition),
-      (part) => part.load_balancer.active_connections[definition.serverId] ?? 0,
-    ),
+  const instances = Object.fromEntries(
+    servers.flatMap(({ definition: { serverId, nodeId } }) => {
+      const view = mergedInstance(parts, serverId, nodeId);
+      return view === undefined ? [] : [[serverId, view] as const];
+    }),
   );
-  const processesOf = (of: readonly Server[]): number =>
-    sumOf(of, ({ definition }) => instances[definition.serverId]?.own_processes ?? 0);
+  // Calls at a program are those that its node counts: calls of other nodes are among them.
+  const inFlight = byServer(servers, ({ definition: { serverId, nodeId = '' } }) => {
+    const countAt = (part: PeerStatistics) => part.load_balancer.active_connections[serverId] ?? 0;
+    const runner = parts.get(nodeId);
+    return runner === undefined ? sum(countAt) : countAt(runner);
+  });
   const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
   const templates = Object.entries(own.templates).map(([name, view]) => {
-    const counted = (byTemplate.get(name) ?? []).flatMap(({ definition }) => {
-      const { state, healthy } = instances[definition.serverId] ?? { state: 'stopped', healthy: false };
-      return state === 'stopped' || state === 'draining' ? [] : [healthy];
-    });
-    const merged = {
+    const members = (byTemplate.get(name) ?? []).flatMap(
+      ({ definition }) => instances[definition.serverId] ?? [],
+    );
+    const { total, healthy } = countHealth(members);
+    const whole = {
       ...view,
-      total_instances: counted.length,
-      healthy_instances: counted.filter(Boolean).length,
+      total_instances: total,
+      healthy_instances: healthy,
       sessions: sum((part) => part.templates[name]?.sessions ?? 0),
-      own_processes: processesOf(byTemplate.get(name) ?? []),
+      own_processes: sumOf(members, (member) => member.own_processes),
     };
-    return [name, merged] as const;
+    return [name, whole] as const;
   });
   const checks = sum(({ health_checker: { total_checks } }) => total_checks);
   const passed = sum(({ health_checker: { successful_checks } }) => successful_checks);
@@ -167,7 +165,7 @@ function mergedStatistics(
   return {
     ...own,
     total_requests: totalRequests,
-    active_connections: sumOf(Object.values(connections), (count) => count),
+    active_connections: sumOf(Object.values(inFlight), (count) => count),
     error_rate: rounded(
       mean((part) => part.error_rate),
       4,
@@ -189,7 +187,7 @@ function mergedStatistics(
       moved: sum(({ sessions }) => sessions.moved),
     },
     own_processes: {
-      running: processesOf(servers),
+      running: sumOf(Object.values(instances), (view) => view.own_processes),
       started: sum((part) => part.own_processes.started),
       lost: sum((part) => part.own_processes.lost),
     },
@@ -200,7 +198,7 @@ function mergedStatistics(
         servers,
         ({ definition }) => instances[definition.serverId]?.requests ?? 0,
       ),
-      active_connections: connections,
+      active_connections: inFlight,
     },
     health_checker: {
       ...own.health_checker,
@@ -215,26 +213,25 @@ function mergedStatistics(
 
 type InstanceView = StatisticsView['instances'][string];
 
-/** One that no node knows beside its registration is not in a part of another node. */
 function mergedInstance(
   parts: ReadonlyMap<string, PeerStatistics>,
-  definition: InstanceDefinition,
-): InstanceView {
-  const { serverId } = definition;
-  const views = [...parts].flatMap(([node, { instances }]) => {
+  serverId: string,
+  runner: string | undefined,
+): InstanceView | undefined {
+  const [own, ...others] = [...parts].flatMap(([node, { instances }]) => {
     const view = instances[serverId];
     return view === undefined ? [] : [{ node, view }];
   });
-  const requests = sumOf(views, ({ view }) => view.requests);
+  if (own === undefined) return undefined;
+  const views = [own, ...others].map(({ view }) => view);
+  const requests = sumOf(views, (view) => view.requests);
   const mean = (of: (view: InstanceView) => number): number =>
-    requests === 0 ? 0 : sumOf(views, ({ view }) => of(view) * view.requests) / requests;
-  // The own part comes first.
-  const users = views.filter(({ view: { state } }) => state !== 'stopped');
-  const states = new Map(users.map(({ node, view }) => [node, view.state]));
+    requests === 0 ? 0 : sumOf(views, (view) => of(view) * view.requests) / requests;
+  const { worst, nodes, counted } = merged([own, ...others], runner);
   return {
-    healthy: users.length > 0 && users.every(({ view }) => view.healthy),
-    state: users[0]?.view.state ?? 'stopped',
-    ...(new Set(states.values()).size > 1 ? { nodes: Object.fromEntries(states) } : {}),
+    healthy: worst.healthy,
+    state: worst.state,
+    ...nodes,
     requests,
     error_rate: rounded(
       mean((view) => view.error_rate),
@@ -244,27 +241,11 @@ function mergedInstance(
       mean((view) => view.average_response_time_ms),
       3,
     ),
-    is_ejected: users.some(({ view }) => view.is_ejected),
-    ejections: sumOf(views, ({ view }) => view.ejections),
-    sessions: sumOf(views, ({ view }) => view.sessions),
-    own_processes: sumOf(
-      countersOf(parts, definition),
-      (part) => part.instances[serverId]?.own_processes ?? 0,
-    ),
+    ejections: sumOf(views, (view) => view.ejections),
+    is_ejected: views.some((view) => view.is_ejected),
+    sessions: sumOf(views, (view) => view.sessions),
+    own_processes: sumOf(counted, (view) => view.own_processes),
   };
-}
-
-/** The parts that count calls and processes of an instance: that of the node that runs it, if it answered, else all. */
-function countersOf(
-  parts: ReadonlyMap<string, PeerStatistics>,
-  { nodeId = '' }: InstanceDefinition,
-): readonly PeerStatistics[] {
-  const part = parts.get(nodeId);
-  return part === undefined ? [...parts.values()] : [part];
-}
-
-function sumOf<T>(items: readonly T[], of: (item: T) => number): number {
-  return items.reduce((total, item) => total + of(item), 0);
 }
 
 function statisticsView(gateway: Gateway, viewer: Principal): StatisticsView {

@@ -12,12 +12,15 @@ import { countHealth } from '../../domain/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateDefinition } from '../../templates/definition.ts';
 import { withoutSecrets } from '../../templates/settings.ts';
+import { whenKnown } from '../caller-check.ts';
+import { MissingNodes, missing } from '../deployment/deployment.ts';
+import { type Known, knownElsewhere, recordWith } from '../deployment/instances.ts';
 import { json, noContent } from '../reply.ts';
-import { defineRoute, type Route, TemplateParams } from '../route.ts';
+import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
 import { AnyObject, closed, integer, named, nullableText, text } from '../schemas.ts';
 import { visibleServers, visibleTemplates } from '../visible.ts';
 import { Withheld, withheldFor } from './health.ts';
-import { InstanceRecord, instanceRecord } from './instances.ts';
+import { InstanceRecord } from './instances.ts';
 
 const Texts = Type.Array(Type.String());
 
@@ -80,19 +83,28 @@ const RegistryView = named('Registry', {
     healthy_instances: Type.Integer(),
     unhealthy_instances: integer(0),
   }),
+  partial: MissingNodes,
 });
 
 /** Makes the answer for one viewer, with the templates that have no instances. */
-function registryView(gateway: Gateway, viewer: Principal): Static<typeof RegistryView> {
-  const servers = visibleServers(gateway, viewer);
-  const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
+function registryView(
+  viewer: Principal,
+  { gateway, deployment }: Pick<Services, 'gateway' | 'deployment'>,
+  known: Known,
+): Static<typeof RegistryView> {
+  const records = visibleServers(gateway, viewer).map((server) =>
+    recordWith(known, server, viewer, deployment?.ownId),
+  );
+  const byTemplate = Map.groupBy(records, (record) => record.template_name);
   const templates = visibleTemplates(gateway, viewer).map((template) => {
-    const records = (byTemplate.get(template) ?? []).map((server) => instanceRecord(server, viewer));
     const { policy, withheld } = gateway.template(template);
-    const view = { instances: records, load_balancer: loadBalancerView(policy) };
+    const view = {
+      instances: byTemplate.get(template) ?? [],
+      load_balancer: loadBalancerView(policy),
+    };
     return [template, { ...view, ...withheldFor(viewer, withheld) }] as const;
   });
-  const { total, healthy } = countHealth(servers.map(({ snapshot }) => snapshot));
+  const { total, healthy } = countHealth(records);
   return {
     templates: Object.fromEntries(templates),
     stats: {
@@ -101,6 +113,7 @@ function registryView(gateway: Gateway, viewer: Principal): Static<typeof Regist
       healthy_instances: healthy,
       unhealthy_instances: total - healthy,
     },
+    ...missing(known.partial),
   };
 }
 
@@ -112,7 +125,12 @@ export const templateRoutes: readonly Route[] = [
     summary: 'Everything that is registered',
     scope: 'gateway:read',
     answers: { 200: { description: 'Templates with their instances and settings', body: RegistryView } },
-    handler: ({ principal }, { gateway }) => json(200, registryView(gateway, principal)),
+    handler: ({ principal }, services) => {
+      const { gateway, deployment } = services;
+      return whenKnown(knownElsewhere(gateway, principal, deployment), (known) =>
+        json(200, registryView(principal, services, known)),
+      );
+    },
   }),
   defineRoute('GET', '/gateway/templates', {
     summary: 'Names of the templates',

@@ -1,0 +1,97 @@
+// Records of instances with what the other nodes know of them: the worst of the states; calls, sessions and processes of all nodes.
+// Source: ADR 172.
+
+import Type, { type Static } from 'typebox';
+import type { Principal } from '../../domain/account.ts';
+import { compileShape } from '../../domain/validation.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import type { Server } from '../../gateway/gateway-types.ts';
+import { HTTP_LIMITS } from '../limits.ts';
+import { InstanceHealth, InstanceRecord, instanceHealth, instanceRecord } from '../routes/instances.ts';
+import { visibleTemplates } from '../visible.ts';
+import type { Deployment } from './deployment.ts';
+import { merged, sumOf, type View } from './states.ts';
+
+export const ListedServer = Type.Object({
+  ...InstanceRecord.properties,
+  health: Type.Optional(InstanceHealth),
+});
+type ListedServer = Static<typeof ListedServer>;
+const PEER_SERVERS = compileShape(Type.Array(ListedServer), 'body');
+
+/** What the other nodes know of the instances. */
+export interface Known {
+  /** Views of other nodes, by server id. */
+  readonly views: ReadonlyMap<string, readonly View<ListedServer>[]>;
+  /** Nodes that did not answer. */
+  readonly partial: readonly string[];
+}
+
+const NOTHING: Known = { views: new Map(), partial: [] };
+
+/** Asks the other nodes for their records of all instances, by pages of 1,000. No promise where there are no other nodes. */
+export function knownElsewhere(
+  gateway: Pick<Gateway, 'templates' | 'template'>,
+  principal: Principal,
+  deployment: Deployment | undefined,
+): Known | Promise<Known> {
+  if (deployment === undefined || deployment.isAlone) return NOTHING;
+  const visible = visibleTemplates(gateway, principal);
+  const ids = visible
+    .flatMap((template) => gateway.template(template).instances.map(({ serverId }) => serverId))
+    .sort();
+  const pages = Math.ceil(ids.length / HTTP_LIMITS.pageRecords);
+  const asked = Array.from({ length: pages }, (_, page) => {
+    const query = new URLSearchParams({ include_health: 'true', limit: String(HTTP_LIMITS.pageRecords) });
+    const cursor = ids[page * HTTP_LIMITS.pageRecords - 1];
+    if (cursor !== undefined) query.set('cursor', cursor);
+    return deployment.ask({ target: `/servers?${query}`, principal, shape: PEER_SERVERS });
+  });
+  return Promise.all(asked).then((parts) => {
+    const views = parts.flatMap(({ answers }) =>
+      [...answers].flatMap(([node, records]) => records.map((view) => ({ node, view }))),
+    );
+    const partial = [...new Set(parts.flatMap((part) => part.partial))].sort();
+    return { views: Map.groupBy(views, ({ view }) => view.server_id), partial };
+  });
+}
+
+/** The record of an instance for one viewer; with its health if `includesHealth`. `node`: this one. */
+export function recordWith(
+  known: Known,
+  server: Server,
+  viewer: Principal,
+  node = '',
+  includesHealth = false,
+): ListedServer {
+  const own = { node, view: instanceRecord(server, viewer) };
+  const others = known.views.get(own.view.server_id) ?? [];
+  const health = includesHealth ? { health: healthWith(known, server, viewer, node) } : {};
+  if (others.length === 0) return { ...own.view, ...health };
+  const { worst, nodes, counted } = merged<ListedServer>([own, ...others], own.view.node_id);
+  const { health: _, ...record } = worst;
+  return {
+    ...record,
+    ...nodes,
+    in_flight: sumOf(counted, (view) => view.in_flight),
+    sessions: sumOf([own, ...others], ({ view }) => view.sessions),
+    own_processes: sumOf(counted, (view) => view.own_processes),
+    ...health,
+  };
+}
+
+/** The health of an instance for one viewer. `node`: this one. */
+export function healthWith(
+  { views }: Known,
+  server: Server,
+  viewer: Principal,
+  node = '',
+): Static<typeof InstanceHealth> {
+  const own = { node, view: instanceHealth(server, viewer) };
+  const others = (views.get(server.definition.serverId) ?? []).flatMap(({ node: other, view }) =>
+    view.health === undefined ? [] : [{ node: other, view: view.health }],
+  );
+  if (others.length === 0) return own.view;
+  const { worst, nodes, counted } = merged([own, ...others], server.definition.nodeId);
+  return { ...worst, ...nodes, in_flight: sumOf(counted, (view) => view.in_flight) };
+}

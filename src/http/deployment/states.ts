@@ -1,0 +1,58 @@
+// The state of an instance that several nodes use, as each of them sees it. A node at which it is stopped does not use it. Source: ADR 172.
+
+import Type from 'typebox';
+import { INSTANCE_STATES, type InstanceState } from '../../domain/instance.ts';
+import { text } from '../schemas.ts';
+
+/** Field of an instance: its states where they differ. */
+export const StatesByNode = Type.Optional(
+  Type.Record(Type.String(), Type.Enum([...INSTANCE_STATES]), {
+    propertyNames: text('node-b'),
+    description:
+      'Its state by node, where the nodes that use it see different ones; the other fields are those of the worst',
+  }),
+);
+
+interface Seen {
+  readonly state: InstanceState;
+}
+
+/** What a node sees of an instance. */
+export interface View<V extends Seen> {
+  readonly node: string;
+  readonly view: V;
+}
+
+/** From the worst to the best. */
+const RANKS: readonly InstanceState[] = ['unhealthy', 'starting', 'draining', 'healthy', 'stopped'];
+
+export interface Merged<V extends Seen> {
+  /** The view with the worst state; of equal ones that of the node that runs it, then the own one. */
+  readonly worst: V;
+  /** The states where they differ. */
+  readonly nodes: { readonly nodes?: Record<string, InstanceState> };
+  /** Views that have the calls and processes at the instance: that of the node that runs it has all of them, else each has its own. */
+  readonly counted: readonly V[];
+}
+
+/** `views`: the own one first. `runner`: the node that runs the instance, if it is a program. */
+export function merged<V extends Seen>(
+  views: readonly [View<V>, ...View<V>[]],
+  runner: string | null | undefined,
+): Merged<V> {
+  const running = views.filter(({ node }) => node === runner);
+  const users = [...running, ...views].filter(({ view }) => view.state !== 'stopped');
+  const [worst = views[0]] = users.toSorted(
+    (a, b) => RANKS.indexOf(a.view.state) - RANKS.indexOf(b.view.state),
+  );
+  const states = Object.fromEntries(users.map(({ node, view }) => [node, view.state]));
+  return {
+    worst: worst.view,
+    nodes: new Set(Object.values(states)).size > 1 ? { nodes: states } : {},
+    counted: (running.length > 0 ? running : views).map(({ view }) => view),
+  };
+}
+
+export function sumOf<T>(items: readonly T[], of: (item: T) => number): number {
+  return items.reduce((total, item) => total + of(item), 0);
+}
