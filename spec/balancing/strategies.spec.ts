@@ -48,6 +48,15 @@ test('least_connections picks the least loaded in turn, round_robin all whatever
   assert.equal(picks(roundRobin(), from, 4), ['a', 'b', 'c', 'a']);
 });
 
+test('least_connections: of equal loads, one of this node comes first', () => {
+  const elsewhere = candidate('a', { isElsewhere: true });
+  const from = [elsewhere, candidate('b'), candidate('c')] as const;
+  assert.equal(picks(leastConnections(), from, 3), ['b', 'c', 'b']);
+  const busy = [elsewhere, candidate('b', { inFlight: 1 })] as const;
+  assert.equal(picks(leastConnections(), busy, 2), ['a', 'a']);
+  assert.equal(picks(roundRobin(), from, 3), ['a', 'b', 'c']);
+});
+
 test('least_connections: uses an idle pool evenly when calls come one after another', () => {
   assert.equal(counted(picks(leastConnections(), candidates('a', 'b', 'c', 'd'), 400)), {
     a: 100,

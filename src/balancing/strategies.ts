@@ -13,6 +13,8 @@ export interface Candidate extends Measured {
   /** Positive integer. */
   readonly weight: number;
   readonly inFlight: number;
+  /** Another node runs it: between equals, one of this node is chosen. Default false. */
+  readonly isElsewhere?: boolean;
   /** Most exchanges; at this number the pool leaves the candidate out. */
   readonly capacity: number;
 }
@@ -82,13 +84,13 @@ export const STRATEGIES = table({
   },
 
   /**
-   * The lowest `inFlight`; candidates with equal numbers take turns, so that an idle pool is used evenly. Among more than MAX_COMPARED
+   * The lowest `inFlight`; of equal numbers, those of this node first. Further ones take turns, so that an idle pool is used evenly. Among more than MAX_COMPARED
    * candidates, the first idle one in turn, or else the lowest of the next MAX_COMPARED. The count is right only if the send that counts
    * follows the pick without an `await`.
    */
   least_connections: {
     meaning: 'the one with the fewest calls in flight',
-    create: () => inTurns(({ inFlight }) => inFlight),
+    create: () => inTurns(({ inFlight, isElsewhere }) => (isElsewhere ? inFlight + 0.5 : inFlight)),
   },
 
   /**
