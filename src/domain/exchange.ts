@@ -30,6 +30,8 @@ export interface ExchangeRequest {
   readonly arrivedAtMs?: number;
   /** Has the reason of a cancellation, if the client gives one. Not sent itself. */
   readonly canceller?: Canceller;
+  /** At an instance of another node: the longest time until the answer, in ms. A node that runs a call ends it before that. */
+  readonly longestMs?: number;
   /** Is updated with the instance that works on the request. Not sent. */
   readonly tracker?: Tracker;
   /** The span of the attempt. Only its fields are sent, if the era of the backend permits. */

@@ -121,7 +121,7 @@ export function composeGateway(
   const metrics = new Metrics(events$, (template) => fleet.has(template), clock);
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ openTransport, registry, ...clock });
-  const host = new InstanceHost({ fleet, requestBytes, now });
+  const host = new InstanceHost({ ...clock, fleet, requestBytes });
   const parts = {
     host,
     fleet,

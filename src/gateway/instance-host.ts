@@ -1,19 +1,22 @@
 // The instances of this node for calls that other nodes run: which conversations they may have, and until when. The attempts count here like
 // those of this node. src/cluster speaks with the other nodes. Source: ADR 170.
 
-import { map, NEVER, Observable, take } from 'rxjs';
+import { defer, map, NEVER, Observable, of, take } from 'rxjs';
 import { hostedAttempt } from '../actors/calls/hosted-attempt.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import type { OpenedTransport } from '../actors/instances/session.ts';
+import type { SharedSubscription } from '../actors/subscriptions/resource-subscriptions.ts';
 import type { ClientProfile } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBudget } from '../domain/held-bytes.ts';
+import { fieldValue, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { Closed, Upstream } from '../transports/transport.ts';
 
-export interface InstanceHostDeps extends Pick<Clock, 'now'> {
+export interface InstanceHostDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly fleet: Fleet;
   readonly requestBytes: ByteBudget;
 }
@@ -75,11 +78,17 @@ export class InstanceHost {
         subscriber.next({ reason: ref.reason ?? 'it starts again', expected: false });
       }),
     );
+    const hosted = this.#hosted(ref, opened.transport);
+    const subscriptions = new Map<string, SharedSubscription>();
     return {
-      ...this.#hosted(ref, opened.transport),
+      ...hosted,
+      exchange: (request: ExchangeRequest) =>
+        subscriptionOf(request, opened, subscriptions) ?? hosted.exchange(request),
       duty$: state$.pipe(map(() => ({ isDraining: ref.state === 'draining' }))),
       closed$: closed$.pipe(take(1)),
-      release: () => {},
+      release: () => {
+        for (const subscription of subscriptions.values()) subscription.release();
+      },
     };
   }
 
@@ -92,6 +101,29 @@ export class InstanceHost {
         : hostedAttempt(group, ref, upstream, request, this.#deps);
     return { upstream, exchange };
   }
+}
+
+/**
+ * A subscription of another node to a resource of a legacy backend is one of several in the conversation that all share: it ends at the
+ * backend with the last one. Undefined for any other request.
+ */
+function subscriptionOf(
+  { method, params, caller }: ExchangeRequest,
+  { feed, peer }: OpenedTransport,
+  subscriptions: Map<string, SharedSubscription>,
+): Observable<ExchangeEvent> | undefined {
+  const isSubscribe = method === 'resources/subscribe';
+  if (caller !== undefined || peer.era === 'modern') return undefined;
+  if (!isSubscribe && method !== 'resources/unsubscribe') return undefined;
+  return defer(() => {
+    const uri = String(fieldValue(params?.uri));
+    subscriptions.get(uri)?.release();
+    subscriptions.delete(uri);
+    if (!isSubscribe) return of({ kind: 'result' as const, result: JsonText.ofValue({}) });
+    const subscription = feed.subscribe(uri);
+    subscriptions.set(uri, subscription);
+    return subscription.answer;
+  });
 }
 
 /** Rejects once it is not starting and not up. */

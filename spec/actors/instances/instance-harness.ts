@@ -102,7 +102,7 @@ export class Harness {
     };
     const now = () => this.clock.now();
     const call = {
-      deadline: { beganAtMs: now(), needsProgress: false },
+      deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: 60_000 },
       now,
       fail: (task: () => void) => task(),
       onEvent: (_: Attempt, event: ExchangeEvent) => {

@@ -14,7 +14,7 @@ import type { Member, Members } from '../../../src/cluster/members.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
 import { type Clock, systemClock } from '../../../src/domain/clock.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
-import type { ForwardedCaller, ForwardedHeaders, Forwarding } from '../../../src/domain/forwarding.ts';
+import type { ForwardedCaller, ForwardedHeaders, Forwarding, Hop } from '../../../src/domain/forwarding.ts';
 import { newSessionId } from '../../../src/domain/life.ts';
 
 type Serve = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
@@ -25,6 +25,7 @@ export interface NodeOptions {
   readonly isSecure?: boolean;
   readonly clock?: Clock;
   readonly serve?: Serve;
+  readonly serveInstance?: Serve;
   /** It goes on under this life when it learns of the end of the first one. */
   readonly nextLife?: string;
 }
@@ -83,6 +84,7 @@ export class Deployment {
       refreshMembers: async () => {},
       isRefused: async () => false,
       serve: options.serve ?? ((_request, response) => response.end()),
+      ...(options.serveInstance === undefined ? {} : { serveInstance: options.serveInstance }),
       onRefused: (refusal) => refusals.push(refusal),
     });
     const peers = new Peers({ members, keys, clock });
@@ -110,6 +112,7 @@ export interface PeerNode {
 }
 
 export interface Sent {
+  readonly hop?: Hop;
   readonly method?: string;
   readonly target?: string;
   readonly headers?: ForwardedHeaders;
@@ -143,7 +146,7 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
   received.forwarding = owner.forward(
     {
       caller: { principal: sent.principal ?? ANONYMOUS, requestId: 'request-1', address: '192.0.2.7' },
-      ...{ method, target, headers, body: Buffer.from(body) },
+      ...{ hop: sent.hop ?? 'session', method, target, headers, body: Buffer.from(body) },
       isStream: method === 'GET',
       isRepeatable: () => sent.isRepeatable ?? false,
     },

@@ -26,7 +26,7 @@ import type { AttemptPlan } from './routes.ts';
 
 /** The call of an attempt. */
 export interface AttemptCaller {
-  readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress'>;
+  readonly deadline: Pick<Deadline, 'beganAtMs' | 'needsProgress' | 'longestLeftMs'>;
   now(): number;
   /** Runs the task, which handles a failure: after the end of the attempt before, and in a later turn when thousands are due. */
   fail(task: () => void): void;
@@ -227,7 +227,10 @@ export class Attempt implements Observer<ExchangeEvent> {
   get #request(): ExchangeRequest {
     const { request } = this.plan;
     const asksForProgress = request.method === 'tools/call' && this.#caller.deadline.needsProgress;
-    const asked = asksForProgress ? { ...request, wantsProgress: true } : request;
+    const timed = this.ref.isElsewhere
+      ? { ...request, longestMs: this.#caller.deadline.longestLeftMs }
+      : request;
+    const asked = asksForProgress ? { ...timed, wantsProgress: true } : timed;
     return this.isRepeat ? { ...asked, isRepeat: true } : asked;
   }
 

@@ -50,6 +50,11 @@ export class Deadline {
     return this.#timeoutMs < DEFAULT_POLICY.callTimeoutMs;
   }
 
+  /** Time until the hard maximum, in ms. */
+  get longestLeftMs(): number {
+    return this.#hardEndMs - this.#clock.now();
+  }
+
   /** Restarts the timeout; the call is not slow any more. */
   noteMessage(): void {
     this.#lastMessageAtMs = this.#clock.now();

@@ -1,13 +1,18 @@
-// One attempt for a call that another node runs: counts at its instance like any other. That node decides about the deadline, repeats
-// and other instances. Source: ADR 170.
+// One attempt for a call that another node runs: counts at its instance like any other. That node decides about timeouts, repeats and
+// other instances; here only the longest time of the call ends it, in case that node is frozen. Source: ADR 170.
 
 import { Observable } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
+import { backendTimeout } from '../../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import { LIMITS } from '../../domain/limits.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { Group } from '../group.ts';
 import type { InstanceRef } from '../instances/instance-ref.ts';
 import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
+
+/** The node that runs the call ends it itself. */
+const GRACE_MS = 1_000;
 
 /** Cold. Emits and errors like an exchange in this conversation. */
 export function hostedAttempt(
@@ -15,12 +20,13 @@ export function hostedAttempt(
   ref: InstanceRef,
   upstream: Upstream,
   request: ExchangeRequest,
-  { now }: Pick<Clock, 'now'>,
+  { now, alarm }: Pick<Clock, 'now' | 'alarm'>,
 ): Observable<ExchangeEvent> {
   return new Observable((subscriber) => {
     const { outliers } = group.pool;
+    const { longestMs = LIMITS.callLongestMs } = request;
     const caller: AttemptCaller = {
-      deadline: { beganAtMs: now(), needsProgress: false },
+      deadline: { beganAtMs: now(), needsProgress: false, longestLeftMs: longestMs },
       now,
       fail: (task) => task(),
       onEvent: ({ sent }, event) => {
@@ -41,6 +47,10 @@ export function hostedAttempt(
     };
     const attempt = new Attempt(caller, ref, { request, upstream }, outliers.sent(ref), 1, undefined);
     attempt.start();
-    return () => attempt.end();
+    const disarm = alarm(longestMs + GRACE_MS, () => subscriber.error(backendTimeout(longestMs)));
+    return () => {
+      disarm();
+      attempt.end();
+    };
   });
 }

@@ -140,18 +140,19 @@ interface ExchangeHead {
   readonly texts?: readonly (readonly [name: string, bytes: number])[];
   readonly wantsProgress?: boolean;
   readonly isRepeat?: boolean;
+  readonly longestMs?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly trace?: TraceFields;
 }
 
 export function exchangeBody(conversation: string, request: ExchangeRequest): Buffer {
-  const { method, params, wantsProgress, isRepeat, headers, trace } = request;
+  const { method, params, wantsProgress, isRepeat, longestMs, headers, trace } = request;
   const fields = Object.entries(params ?? {});
   const texts = fields.flatMap(([name, field]) =>
     field instanceof JsonText ? [[name, field.bytes] as const] : [],
   );
   const values = Object.fromEntries(fields.filter(([, field]) => !(field instanceof JsonText)));
-  const optional = definedFields({ wantsProgress, isRepeat, headers, trace: trace?.fields });
+  const optional = definedFields({ wantsProgress, isRepeat, longestMs, headers, trace: trace?.fields });
   const head = {
     ...{ conversation, method, ...optional },
     ...(params === undefined
@@ -172,7 +173,17 @@ export interface CrossedExchange {
 export function exchangeIn(body: Buffer): CrossedExchange {
   const end = body.indexOf('\n');
   const head = parseExact(body.toString('utf8', 0, end)) as ExchangeHead;
-  const { conversation, method, params, texts = [], wantsProgress, isRepeat, headers, trace } = head;
+  const {
+    conversation,
+    method,
+    params,
+    texts = [],
+    wantsProgress,
+    isRepeat,
+    longestMs,
+    headers,
+    trace,
+  } = head;
   let at = end + 1;
   const kept = texts.map(([name, bytes]) => {
     at += bytes;
@@ -180,7 +191,7 @@ export function exchangeIn(body: Buffer): CrossedExchange {
   });
   const fields: JsonFields = Object.fromEntries([...Object.entries(params ?? {}), ...kept]);
   const request = {
-    ...{ method, ...definedFields({ wantsProgress, isRepeat, headers }) },
+    ...{ method, ...definedFields({ wantsProgress, isRepeat, longestMs, headers }) },
     ...(params === undefined ? {} : { params: fields }),
   };
   return { conversation, request, trace };

@@ -1,0 +1,113 @@
+// Instances of another node over the peer channel, between real listeners in one process: what an exchange and a conversation carry, who may
+// use them, and how they end. Whole gateways: spec/system/nodes/programs-elsewhere.spec.ts.
+
+import { firstValueFrom, lastValueFrom, toArray } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
+import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
+import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
+import { JsonText } from '../../../src/domain/json.ts';
+import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import type { Transport } from '../../../src/transports/transport.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
+import { suite } from '../../helpers/suite.ts';
+import { ask, Deployment, type PeerNode } from './peer-nodes.ts';
+
+const test = suite('instances over the peer channel');
+const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
+let deployment: Deployment;
+let gateway: Gateway;
+let held: HeldTool;
+let a: PeerNode;
+let b: PeerNode;
+test.before.each(async () => {
+  held = new HeldTool();
+  gateway = await createGateway();
+  const handler = serving({ held: held.body, echo: (args) => text(JSON.stringify(args)) });
+  await gateway.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
+  deployment = new Deployment();
+  a = await deployment.node(A);
+  b = await deployment.node(B, { serveInstance: serveInstances(gateway.host) });
+});
+test.after.each(async () => {
+  await deployment.close();
+  await gateway.close({ graceMs: 0 });
+});
+
+test('an exchange is one attempt at the instance, with the arguments as they were written', async () => {
+  const transport = await open();
+  const args = '{ "n": 12345678901234567890, "t": "\u00e9" }';
+  const params = { name: 'echo', arguments: JsonText.ofText(args) };
+  const events = await lastValueFrom(
+    transport.exchange({ method: 'tools/call', params, caller: 'ada' }).pipe(toArray()),
+  );
+  assert.is(events.length, 1);
+  assert.match(JSON.stringify(events[0]), '\u00e9');
+  const server = gateway.instance('demo', 'one');
+  assert.equal([transport.peer.era, server.snapshot.inFlight], ['legacy', 0]);
+  await transport.close();
+});
+
+test('a call that its caller leaves ends at the instance', async () => {
+  const transport = await open();
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const call = transport.exchange(request).subscribe();
+  await becomes(() => held.waiting, 1);
+  assert.is(gateway.instance('demo', 'one').snapshot.inFlight, 1);
+  call.unsubscribe();
+  await becomes(() => gateway.instance('demo', 'one').snapshot.inFlight, 0);
+  await transport.close();
+});
+
+test('when the node goes, its conversation is closed and a call under way has an unknown outcome', async () => {
+  const transport = await open();
+  const closed = firstValueFrom(transport.closed$);
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const failed = lastValueFrom(transport.exchange(request)).catch((error: unknown) => error);
+  await becomes(() => held.waiting, 1);
+  await b.listener.close(0);
+  const { code, delivered } = Object(await failed);
+  assert.equal([code, delivered, (await closed).expected], ['BACKEND_UNAVAILABLE', 'unknown', false]);
+  const late = await lastValueFrom(transport.exchange(request)).catch((error: unknown) => error);
+  assert.is(Object(late).delivered, 'no');
+});
+
+test('an instance that its node does not have, or a node that is away, is an opening that failed', async () => {
+  for (const [id, nodeId] of [
+    ['two', `node ${B}`],
+    ['one', 'gone'],
+  ] as const) {
+    const failed = await open(id, nodeId).catch((error: unknown) => error);
+    assert.equal([Object(failed).code, Object(failed).delivered], ['BACKEND_UNAVAILABLE', 'no']);
+  }
+});
+
+test('a caller needs the right to call tools of the template', async () => {
+  const body = JSON.stringify({ template: 'demo', id: 'one' });
+  const sent = { hop: 'instance', target: INSTANCE_PATHS.conversation, body } as const;
+  const of = (rights: Partial<Principal>) => ask(a, B, { ...sent, principal: { ...ANONYMOUS, ...rights } });
+  assert.match((await of({ templates: new Set(['other']) })).text, 'TEMPLATE_NOT_FOUND');
+  assert.is((await of({ scopes: new Set(['gateway:read']) })).status, 403);
+});
+
+test('a request with the hop of another kind is refused', async () => {
+  for (const [hop, target] of [
+    ['session', INSTANCE_PATHS.exchange],
+    ['instance', '/mcp/demo'],
+  ] as const) {
+    const { error } = await ask(a, B, { hop, target, body: '{}' });
+    assert.is(error?.code, 'NODE_UNAVAILABLE');
+  }
+  assert.equal(
+    b.refusals.map(({ reason }) => reason),
+    ['loop', 'loop'],
+  );
+});
+
+test.run();
+
+function open(id = 'one', nodeId = `node ${B}`): Promise<Transport> {
+  const { definition } = gateway.instance('demo', 'one');
+  return a.peers.openInstance({ ...definition, id, nodeId })(new AbortController().signal);
+}
