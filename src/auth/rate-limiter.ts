@@ -1,5 +1,5 @@
-// Counts the requests of principals with an hourly limit, in memory or, shared with other nodes, in Redis.
-// When Redis is unavailable, this process counts alone and refuses no request because of that.
+// Counts the requests of principals with an hourly limit: in Redis or, without it, in memory, where the nodes of a deployment share the
+// limit in chunks (limit-chunks.ts). When neither answers, this process counts alone and refuses no request because of that.
 
 import type { Principal } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
@@ -14,13 +14,19 @@ export const WINDOW_SECONDS = 3_600;
 export const FREE_MESSAGES_PER_SECOND = 60;
 
 /** Most principals that are counted in memory. */
-const COUNTED_PRINCIPALS = 50_000;
+export const COUNTED_PRINCIPALS = 50_000;
 
 /** Counts of all nodes; undefined, after a bounded time, when they are unavailable. */
 export interface SharedCounter {
   /** Adds `count` and compares with the limit in one step: a count over the limit is not added. */
   add(key: string, count: number, limit: number): Promise<Window | undefined>;
   close(): void;
+}
+
+/** Counts with the other nodes, of which each admits a part of the limit; see limit-chunks.ts. */
+export interface DividedCounter {
+  add(key: string, count: number, limit: number): Window | Promise<Window>;
+  peek(key: string, limit: number): Window;
 }
 
 /** The window of one principal after a count. */
@@ -40,6 +46,7 @@ export class RateLimiter {
   readonly #spentUntilMs = new LruMap<number>(COUNTED_PRINCIPALS);
   readonly #clock: Pick<Clock, 'now' | 'wall'>;
   readonly #shared: SharedCounter | undefined;
+  #chunks: DividedCounter | undefined;
 
   /** Without `shared` this process counts alone. */
   constructor(clock: Pick<Clock, 'now' | 'wall'>, shared?: SharedCounter) {
@@ -47,9 +54,14 @@ export class RateLimiter {
     this.#shared = shared;
   }
 
+  /** There are other nodes: counts in chunks from now on, where Redis does not count. */
+  shareIn(chunks: DividedCounter): void {
+    this.#chunks = chunks;
+  }
+
   /**
    * Counts a request, or `count` of them at once, of a principal with this hourly limit; without a promise
-   * when this process counts alone. Allows the request when counting fails. A refused request is not counted.
+   * when this process counts alone, and within a chunk. Allows the request when counting fails. A refused request is not counted.
    */
   take(id: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
     if (this.#shared === undefined) return this.#count(id, limit, count);
@@ -65,7 +77,9 @@ export class RateLimiter {
    * when Redis counts, because this method is synchronous.
    */
   peek({ id, hourlyLimit: limit }: Principal): RateLimit | undefined {
-    return limit === undefined || this.#shared !== undefined ? undefined : this.#count(id, limit, 0);
+    return limit === undefined || this.#shared !== undefined
+      ? undefined
+      : limitOf(this.#present(id, limit), limit, this.#clock.wall(), 0);
   }
 
   /**
@@ -77,7 +91,7 @@ export class RateLimiter {
     const nowMs = this.#clock.now();
     const isSpent =
       this.#shared === undefined
-        ? this.#own.add(id, nowMs, 0).count >= limit
+        ? this.#present(id, limit).count >= limit
         : (this.#spentUntilMs.get(id) ?? nowMs) > nowMs;
     if (!isSpent) return true;
     return this.#free.add(id, nowMs, 1, FREE_MESSAGES_PER_SECOND).count <= FREE_MESSAGES_PER_SECOND;
@@ -90,8 +104,18 @@ export class RateLimiter {
     return rateLimit;
   }
 
-  #count(id: string, limit: number, count: number): RateLimit {
+  #present(id: string, limit: number): Window {
+    return this.#chunks?.peek(id, limit) ?? this.#own.add(id, this.#clock.now(), 0, limit);
+  }
+
+  #count(id: string, limit: number, count: number): RateLimit | Promise<RateLimit> {
     const { wall, now } = this.#clock;
+    if (this.#chunks !== undefined) {
+      const window = this.#chunks.add(id, count, limit);
+      return window instanceof Promise
+        ? window.then((counted) => limitOf(counted, limit, wall(), count))
+        : limitOf(window, limit, wall(), count);
+    }
     return limitOf(this.#own.add(id, now(), count, limit), limit, wall(), count);
   }
 }

@@ -67,10 +67,7 @@ export async function openRedisCounter({ url, log, now }: RedisCounterOptions): 
     const nowMs = now();
     if (nowMs < nextWarningAtMs) return;
     nextWarningAtMs = nowMs + WARNING_MS;
-    log.warn(
-      { reason: reasonOf(error) },
-      'Redis does not answer: rate limits are counted by this process alone',
-    );
+    log.warn({ reason: reasonOf(error) }, 'Redis does not answer: rate limits are counted without it');
   };
   // A lost connection is an event here and a failed command in add(), which handles it.
   redis.on('error', onFailure);

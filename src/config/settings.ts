@@ -278,7 +278,7 @@ export const SETTINGS = {
     kind: types.url('a Redis URL such as redis://127.0.0.1:6379', ['redis', 'rediss']),
     default: undefined,
     defaultText: 'none',
-    doc: 'Redis that counts requests for several gateways together; without it each gateway counts its own requests.',
+    doc: 'Redis that counts requests for several gateways together and exactly; without it gateways on one database server share limits within 15 %.',
   }),
   /** As written; see persistence/open.ts. May contain a password. */
   databaseUrl: setting({

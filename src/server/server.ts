@@ -42,6 +42,7 @@ import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import type { PeerChannel } from './peer-channel.ts';
 import { openServerAuth } from './server-auth.ts';
+import type { SharedLimits } from './shared-limits.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
@@ -252,6 +253,7 @@ async function start(
     return members;
   };
   const joinMembers = options.joinMembers ?? (isOnServer ? join : undefined);
+  let limits: SharedLimits | undefined;
   channel =
     joinMembers === undefined
       ? undefined
@@ -259,12 +261,22 @@ async function start(
           ...{ config, nodeId, life, log, secret, audit: auth.audit, host: gateway.host, join: joinMembers },
           database: databaseHost(config.databaseUrl, config.folder),
           serve: (request, response, caller) => {
+            if (limits?.serve(request, response, caller.principal)) return;
             if (app === undefined)
               response.writeHead(503, { 'Retry-After': '1', 'Content-Length': '0' }).end();
             else app.serveForwarded(request, response, caller);
           },
         });
   onUndo(async () => channel?.close(0));
+  if (channel?.owners !== undefined && config.authEnabled) {
+    const { shareLimits } = await import('./shared-limits.ts');
+    limits = shareLimits({
+      limiter: auth.limiter,
+      process: life,
+      owners: channel.owners,
+      nodes: () => nodes(),
+    });
+  }
   app = createApp(gateway, {
     ...config,
     owners: channel?.owners,

@@ -1,0 +1,66 @@
+// Rate limits of two complete gateways on one PostgreSQL, without Redis: a key may make about as many requests as its limit, at one of them
+// or at both. With Redis: shared-limits.spec.ts.
+
+import * as assert from 'uvu/assert';
+import { type Caller, caller, newKey } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { startGuarded } from '../../helpers/mcp-program.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { heardWithinMs, type McpNode, nodeEnv } from './mcp-nodes.ts';
+
+const server = await postgresql();
+const test = suite('limits of several nodes', { timeoutMs: 120_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+const LIMIT = 200;
+const opened: (() => unknown)[] = [];
+let database: FreshDatabase;
+let nodes: readonly Pick<McpNode, 'url' | 'admin'>[];
+
+test.before(async () => {
+  if (server.url === undefined) return;
+  database = await freshDatabase(server);
+  opened.unshift(database.drop);
+  nodes = [await start('a'), await start('b')];
+  for (const { admin } of nodes) await becomes(async () => liveNodes(admin), 2, heardWithinMs);
+});
+test.after(async () => {
+  for (const close of opened) await close();
+});
+
+for (const [where, share] of [
+  ['at one node', () => 0],
+  ['in turn at both', (request: number) => request % 2],
+  ['mostly at one', (request: number) => (request % 10 === 0 ? 0 : 1)],
+] as const)
+  onPostgresql(`a limit admits as many requests ${where}`, async () => {
+    const callers = await keyOnAll(where);
+    let admitted = 0;
+    for (let request = 0; request < LIMIT * 1.4; request += 1) {
+      const answer = await callers[share(request)]?.('GET /gateway/templates');
+      if (answer?.status === 200) admitted += 1;
+      else assert.is(answer?.status, 429);
+    }
+    assert.ok(admitted >= LIMIT * 0.85 && admitted <= LIMIT * 1.15, `${admitted} of ${LIMIT}`);
+  });
+
+test.run();
+
+async function start(id: string): Promise<Pick<McpNode, 'url' | 'admin'>> {
+  const env = { ...nodeEnv(database), GATEWAY_NODE_ID: id, GATEWAY_API_KEY_LIMIT: String(LIMIT) };
+  const node = await startGuarded({ env });
+  opened.unshift(node.remove);
+  return node;
+}
+
+async function liveNodes(admin: Caller): Promise<number> {
+  const { body } = await admin('GET /gateway/nodes');
+  return JSON.stringify(body).split('"state":"live"').length - 1;
+}
+
+async function keyOnAll(name: string): Promise<readonly Caller[]> {
+  const [first] = nodes;
+  assert.ok(first);
+  const { headers } = await newKey(first.admin, name);
+  return nodes.map(({ url }) => caller(url, headers));
+}
