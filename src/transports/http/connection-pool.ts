@@ -24,8 +24,7 @@ export class ConnectionPool {
   readonly #connector: Connector;
   readonly #maxConnections: number;
   readonly #isKept: boolean;
-  /** With the time when each is closed: an idle one soon, one in use after the longest call. Monotonic, in ms. */
-  readonly #connections = new Map<Http1Connection, number>();
+  readonly #connections = new Set<Http1Connection>();
   readonly #idle: Http1Connection[] = [];
   /** Those that were freed in this turn of the event loop: what follows the answer, such as their end, is read in the next one. */
   readonly #fresh: Http1Connection[] = [];
@@ -60,7 +59,7 @@ export class ConnectionPool {
     this.#isDestroyed = true;
     this.#cancelSweep?.();
     const waiting = this.#waiting.splice(0);
-    for (const connection of [...this.#connections.keys()]) connection.destroy(endpointClosed());
+    for (const connection of [...this.#connections]) connection.destroy(endpointClosed());
     for (const { answer } of waiting) answer.onResponseError(endpointClosed());
   }
 
@@ -72,10 +71,9 @@ export class ConnectionPool {
     }
     this.#kept ??= connection;
     const mayRestMs = this.#kept === connection ? idleMs : Math.min(idleMs, SPARE_IDLE_MS);
-    const endsAtMs = systemClock.now() + mayRestMs;
-    this.#connections.set(connection, endsAtMs);
+    connection.endsAtMs = systemClock.now() + mayRestMs;
     this.#fresh.push(connection);
-    this.#sweepBy(endsAtMs);
+    this.#sweepBy(connection.endsAtMs);
     this.#awaitTurn();
   }
 
@@ -103,7 +101,8 @@ export class ConnectionPool {
       const [request] = this.#waiting.splice(free, 1);
       if (request === undefined || this.#isDestroyed) return;
       const connection = new Http1Connection(this.#connector, this, request);
-      this.#connections.set(connection, this.#endOfUse());
+      connection.endsAtMs = this.#endOfUse();
+      this.#connections.add(connection);
     }
   }
 
@@ -128,10 +127,11 @@ export class ConnectionPool {
     while (this.#waiting.length > 0) {
       const connection = this.#idle.pop();
       if (connection === undefined) break;
-      if ((this.#connections.get(connection) ?? 0) <= nowMs) connection.destroy(endpointClosed());
+      if (connection.endsAtMs <= nowMs) connection.destroy(endpointClosed());
       else this.#sendNext(connection);
     }
-    this.#idle.push(...this.#fresh.splice(0));
+    for (const connection of this.#fresh) this.#idle.push(connection);
+    this.#fresh.length = 0;
     this.#openMissing();
     this.#awaitTurn();
   };
@@ -141,7 +141,7 @@ export class ConnectionPool {
     for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
       if (!connection.send(next)) continue;
       if (this.#kept === connection) this.#kept = undefined;
-      this.#connections.set(connection, this.#endOfUse());
+      connection.endsAtMs = this.#endOfUse();
       return;
     }
     this.#idle.push(connection);
@@ -166,9 +166,9 @@ export class ConnectionPool {
   #sweep(): void {
     const nowMs = systemClock.now();
     this.#sweepAtMs = Number.POSITIVE_INFINITY;
-    for (const [connection, endsAtMs] of [...this.#connections]) {
-      if (endsAtMs <= nowMs) connection.destroy(endpointClosed());
-      else this.#sweepBy(endsAtMs);
+    for (const connection of [...this.#connections]) {
+      if (connection.endsAtMs <= nowMs) connection.destroy(endpointClosed());
+      else this.#sweepBy(connection.endsAtMs);
     }
   }
 }

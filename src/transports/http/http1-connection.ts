@@ -41,6 +41,8 @@ export class Http1Connection {
   #answer: AnswerReceiver | undefined;
   #isPaused = false;
   #isClosed = false;
+  /** When its owner closes it: an idle one soon, one in use after the longest call. Monotonic, in ms. */
+  endsAtMs = Number.POSITIVE_INFINITY;
   #cancelConnect: (() => void) | undefined;
 
   /** Connects, and sends the request as soon as that is done. */
