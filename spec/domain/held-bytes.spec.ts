@@ -2,8 +2,15 @@
 
 import * as assert from 'uvu/assert';
 import { DEFAULT_POLICY } from '../../src/balancing/policy.ts';
-import { ByteBudget, HeldBytes, type Holding, memoryBounds } from '../../src/domain/held-bytes.ts';
+import {
+  ByteBudget,
+  HeldBytes,
+  type Holding,
+  memoryBounds,
+  OwnerAmounts,
+} from '../../src/domain/held-bytes.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
+import { seeded } from '../balancing/candidates.ts';
 import { suite } from '../helpers/suite.ts';
 
 const GIB = 1024 ** 3;
@@ -21,6 +28,23 @@ function setUp() {
   };
   return { held, cut, hold, clock };
 }
+
+test('keeps the amounts of owners like a Map, for any sequence of changes', () => {
+  const random = seeded(9);
+  const amounts = new OwnerAmounts();
+  const expected = new Map<string, number>();
+  for (let step = 0; step < 5_000; step += 1) {
+    const owner = ['a', 'b', 'c', ''][Math.floor(random() * 4)] as string;
+    const before = expected.get(owner) ?? 0;
+    const change = random() < 0.4 ? 1 : -Math.min(before, 2);
+    amounts.add(owner, change);
+    if (before + change > 0) expected.set(owner, before + change);
+    else expected.delete(owner);
+    const total = [...expected.values()].reduce((sum, held) => sum + held, 0);
+    assert.equal([amounts.held(owner), amounts.size, amounts.total], [before + change, expected.size, total]);
+    assert.equal([...amounts.owners].sort(), [...expected.keys()].sort());
+  }
+});
 
 test('over the limit of an owner cut the holding of that owner with the most bytes for the longest time', () => {
   const { held, cut, hold, clock } = setUp();

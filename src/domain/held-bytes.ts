@@ -15,28 +15,39 @@ export interface ByteBounds {
 /** Owner of messages that the gateway itself sends. */
 export const NO_CALLER = '';
 
-/** Amounts by owner, and their sum. An owner with nothing is not kept. */
+/**
+ * Amounts by owner, and their sum. An owner with nothing is not kept. A single owner, which is the usual case, needs no Map: its entry
+ * would be added and deleted with each call, and V8 links the old tables of a Map to the new ones (call-map.ts).
+ */
 export class OwnerAmounts {
-  readonly #held = new Map<string, number>();
+  #first = NO_CALLER;
+  #firstHeld = 0;
+  /** The amounts of all other owners. */
+  #others: Map<string, number> | undefined;
   total = 0;
 
   get size(): number {
-    return this.#held.size;
+    return (this.#firstHeld > 0 ? 1 : 0) + (this.#others?.size ?? 0);
   }
 
   get owners(): Iterable<string> {
-    return this.#held.keys();
+    return [...(this.#firstHeld > 0 ? [this.#first] : []), ...(this.#others?.keys() ?? [])];
   }
 
   held(ownerId: string): number {
-    return this.#held.get(ownerId) ?? 0;
+    if (ownerId === this.#first && this.#firstHeld > 0) return this.#firstHeld;
+    return this.#others?.get(ownerId) ?? 0;
   }
 
   /** A negative `amount` is subtracted. */
   add(ownerId: string, amount: number): void {
     const held = this.held(ownerId) + amount;
-    if (held > 0) this.#held.set(ownerId, held);
-    else this.#held.delete(ownerId);
+    if (this.#firstHeld === 0 && this.#others?.has(ownerId) !== true) this.#first = ownerId;
+    if (ownerId === this.#first) this.#firstHeld = Math.max(0, held);
+    else if (held > 0) {
+      this.#others ??= new Map();
+      this.#others.set(ownerId, held);
+    } else this.#others?.delete(ownerId);
     this.total += amount;
   }
 }
