@@ -329,7 +329,7 @@ export const SETTINGS = {
       key: 'cluster.forward',
       kind: types.boolean,
       default: true,
-      doc: 'Whether requests of a session that is open at another gateway on the same database are forwarded there. Off: they get 404.',
+      doc: 'Whether requests of a session that is open at another gateway on the same database are forwarded there, and calls to its programs. Off: requests of sessions get 404, and its programs are listed as stopped.',
     }),
     listen: setting({
       key: 'cluster.listen',

@@ -5,7 +5,7 @@ import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { field, listed, statusAndCode, toolText } from '../../helpers/caller.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
-import { LegacyClient, ModernClient, textOf } from '../../helpers/mcp-client.ts';
+import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -84,6 +84,19 @@ onPostgresql('a session at the other node has a process of its own, which asks i
   assert.is(await client.close(), 200);
   await becomes(() => a.program.descendants().length, before, heardWithinMs);
 });
+
+onPostgresql(
+  'a request takes two hops: to the owner of its session, then to the node of the program',
+  async () => {
+    const session = await LegacyClient.open(b.wire, '/mcp/near', options);
+    // The session belongs to the other node, the program to the one that gets the request.
+    const { headers } = session;
+    const body = requestText(7, 'tools/call', { name: 'echo', arguments: { text: 'twice' } });
+    const { status, messages } = await a.wire.exchange('/mcp/near', { headers, body });
+    assert.equal([status, textOf({ result: messages.at(-1)?.result })], [200, 'twice']);
+    assert.is(await session.close(), 200);
+  },
+);
 
 onPostgresql('a call is cancelled at the program when its client leaves', async () => {
   const call = new ModernClient(b.wire, '/mcp/modern', { ...options, withinMs: 500 }).call('sleep', {
