@@ -2,6 +2,7 @@
 // fault after the other (cluster/faults.ts). A checker judges the history of every call (cluster/history.ts). Prints each bar, the
 // figure, and pass or miss; exits 1 when a bar is missed. docs/explanation/cluster.md explains the figures.
 //   --seed N   other times and another mix (default 1)   --only FAULT,...   --seconds N   of each fault (default 40)
+//   --database mariadb   instead of PostgreSQL
 //   --kind legacy, sse, asked, modern or plain: only these clients
 //   --quick   the faults whose bars hold, for 10 s each, as in .ci/run   --json   figures only
 
@@ -28,11 +29,14 @@ const { values } = parseArgs({
     only: { type: 'string' },
     seconds: { type: 'string' },
     kind: { type: 'string' },
+    database: { type: 'string' },
     quick: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
 });
 
+if (values.database !== undefined && values.database !== 'mariadb')
+  throw new Error(`--database knows mariadb, not "${values.database}"`);
 const faults = chosen(values.only?.split(','));
 const seconds = Number(values.seconds ?? (values.quick ? 10 : 40));
 const print = (text: string): void => {
@@ -59,7 +63,8 @@ function chosen(names: readonly string[] | undefined): readonly Fault[] {
 
 async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<Outcome> {
   const random = seeded(seed * 31 + FAULTS.indexOf(fault));
-  const deployment = await startDeployment(fault);
+  const isOther = values.database === 'mariadb' && fault.database === 'PostgreSQL';
+  const deployment = await startDeployment(isOther ? { ...fault, database: 'MariaDB' } : fault);
   const groups = fault.clients.filter(({ kind }) => kind === (values.kind ?? kind));
   const clients = fault.templates.flatMap((template) =>
     groups
@@ -97,7 +102,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
   };
   return {
     fault: fault.name,
-    what: fault.what,
+    what: isOther ? fault.what.replace('PostgreSQL', 'MariaDB') : fault.what,
     counts: countsOf(history),
     verdicts: judge(history, fault.bars),
   };

@@ -11,14 +11,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freshDatabase, postgresql } from '../../spec/helpers/services.ts';
+import { freshDatabase, mariadb, postgresql } from '../../spec/helpers/services.ts';
 import { listening, type Started, startNode } from '../children.ts';
 import { ask, programPath } from '../gateway.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { type CarriedOut, nowMs, type ProgramLife } from './history.ts';
 import { Relay } from './relay.ts';
 
-type DatabaseName = 'SQLite' | 'PostgreSQL';
+type DatabaseName = 'SQLite' | 'PostgreSQL' | 'MariaDB';
 
 /** The name of a template, and of its servers. */
 export type Template = 'far' | 'near';
@@ -35,6 +35,8 @@ export class Node {
   readonly port: number;
   /** Between it and the database; undefined for a file. */
   readonly database: Relay | undefined;
+  /** Between the other nodes and it; undefined for a single one. */
+  readonly peers: Relay | undefined;
   readonly #environment: Readonly<Record<string, string>>;
   readonly #folder: string;
   #running: Started | undefined;
@@ -44,11 +46,12 @@ export class Node {
     port: number,
     folder: string,
     environment: Readonly<Record<string, string>>,
-    database?: Relay,
+    { database, peers }: Pick<Node, 'database' | 'peers'>,
   ) {
     this.id = id;
     this.port = port;
     this.database = database;
+    this.peers = peers;
     this.#folder = folder;
     this.#environment = { ...environment, GATEWAY_NODE_ID: id };
   }
@@ -137,10 +140,13 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     const names = Array.from({ length: options.nodes }, (_, index) => 'abcdefgh'[index] ?? `node-${index}`);
     const nodes: Node[] = [];
     for (const name of names) {
-      const relay = options.database === 'SQLite' ? undefined : await relayTo(database.url);
-      const own = relay === undefined ? {} : { GATEWAY_DATABASE_URL: throughRelay(database.url, relay) };
-      nodes.push(new Node(name, await freePort(), folder, { ...environment, ...own }, relay));
-      closing.push(() => relay?.refuse());
+      const relays = options.database === 'SQLite' ? NO_RELAYS : await relaysOf(database.url);
+      const own = { ...environment, ...relays.environment };
+      nodes.push(new Node(name, await freePort(), folder, own, relays));
+      closing.push(() => {
+        relays.database?.refuse();
+        relays.peers?.refuse();
+      });
     }
     for (const node of nodes) closing.push(() => node.stop());
     for (const node of nodes) await node.start();
@@ -203,14 +209,31 @@ async function openDatabase(
   folder: string,
 ): Promise<{ url: string; drop: () => Promise<void> }> {
   if (name === 'SQLite') return { url: `sqlite:///${join(folder, 'gateway.db')}`, drop: async () => {} };
-  const server = await postgresql();
-  if (server.url === undefined) throw new Error(`no PostgreSQL: ${server.skip}`);
+  const server = await (name === 'MariaDB' ? mariadb() : postgresql());
+  if (server.url === undefined) throw new Error(`no ${name}: ${server.skip}`);
   return freshDatabase(server);
 }
 
+const NO_RELAYS = { database: undefined, peers: undefined, environment: {} };
+
+/** One to the database, and one to the listener for other nodes, with the settings that use them. */
+async function relaysOf(url: string) {
+  const database = await relayTo(url);
+  const listen = await freePort();
+  const peers = new Relay({ host: '127.0.0.1', port: listen });
+  await peers.pass();
+  const environment = {
+    GATEWAY_DATABASE_URL: throughRelay(url, database),
+    GATEWAY_CLUSTER_LISTEN: `127.0.0.1:${listen}`,
+    GATEWAY_CLUSTER_ADVERTISE: `127.0.0.1:${peers.port}`,
+  };
+  return { database, peers, environment };
+}
+
 async function relayTo(url: string): Promise<Relay> {
-  const { hostname, port } = new URL(url);
-  const relay = new Relay({ host: hostname || '127.0.0.1', port: Number(port || 5432) });
+  const { protocol, hostname, port } = new URL(url);
+  const usual = protocol.startsWith('postgres') ? 5432 : 3306;
+  const relay = new Relay({ host: hostname || '127.0.0.1', port: Number(port || usual) });
   await relay.pass();
   return relay;
 }

@@ -161,6 +161,18 @@ export const FAULTS: readonly Fault[] = [
     isQuick: false,
     disturb: (run) => repeatedly(run, 5_000, ({ deployment: { nodes } }) => cutOff(nodes.at(-1), 20_000)),
   },
+  {
+    name: 'unreachable',
+    what: 'three nodes on PostgreSQL: the others get no bytes from one for 20 s',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern],
+    bars: { firstAnswerMs: [15_000, 15_000] },
+    isQuick: false,
+    disturb: (run) =>
+      repeatedly(run, 5_000, ({ deployment: { nodes } }) => unreachable(nodes.at(-1), 20_000)),
+  },
 ];
 
 /** Disturbs after a pause of about this time, and again, until the time is over. */
@@ -215,6 +227,16 @@ async function cutOff(node: Node | undefined, ms: number): Promise<Disturbance> 
   const fault = momentary(`${id} is cut off from the database`);
   await delay(ms);
   await database?.pass();
+  return { ...fault, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true };
+}
+
+/** The other nodes get no bytes from it; it reaches them, its clients and the database. */
+async function unreachable(node: Node | undefined, ms: number): Promise<Disturbance> {
+  const { id, peers } = present(node);
+  peers?.hold();
+  const fault = momentary(`${id} is unreachable for the other nodes`);
+  await delay(ms);
+  await peers?.pass();
   return { ...fault, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true };
 }
 
