@@ -129,6 +129,29 @@ onPostgresql('sessions are listed and ended at any node', async () => {
   assert.is((await clients[2]?.ask('tools/list'))?.status, 404, 'its client has to initialize again');
 });
 
+onPostgresql('an instance is drained, resumed and restarted for the deployment', async () => {
+  const stateAt = async ({ admin }: McpNode, id: string) =>
+    objectOr((await admin(`GET /servers/${id}`)).body).state;
+  for (const [id, template] of [
+    ['shared-1', 'shared'],
+    ['program-b', 'program'],
+  ] as const) {
+    const command = async (name: string) => {
+      const { status, body } = await a.admin(`POST /gateway/instances/${template}/${id}/${name}`);
+      assert.equal([status, Object(body).partial, Object(body).server_id], [200, undefined, id]);
+    };
+    await command('drain');
+    const call = async () => (await b.admin(`POST /mcp/${template}/tools/call`, { name: 'name' })).status;
+    await becomes(call, 503);
+    await command('resume');
+    for (const node of [a, b]) await becomes(() => stateAt(node, id), 'healthy');
+  }
+  const pid = async () => objectOr((await b.admin('GET /servers/program-b')).body).pid;
+  const before = await pid();
+  assert.is((await a.admin('POST /gateway/instances/program/program-b/restart')).status, 200);
+  await becomes(async () => typeof (await pid()) === 'number' && (await pid()) !== before, true);
+});
+
 onPostgresql('a node that does not answer is named, and delays nothing for long', async () => {
   const c = await start('c');
   const partialAt = async ({ admin }: McpNode) => (await bodyOf(admin, 'GET /gateway/stats')).partial;

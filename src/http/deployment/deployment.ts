@@ -66,6 +66,12 @@ export interface DeploymentOptions {
   readonly owners?: Pick<SessionOwners, 'ofLife'> | undefined;
 }
 
+/** A command of a client. */
+interface ClientRequest {
+  readonly request: HttpRequest;
+  readonly principal: Principal;
+}
+
 export class Deployment {
   readonly #options: DeploymentOptions;
   /** By life, rights of the caller, and target. */
@@ -95,12 +101,13 @@ export class Deployment {
 
   /**
    * Sends the request of a client to one other node, as it is but without a body, and returns its answer. NODE_UNAVAILABLE. Unlike a
-   * question it may change something there, so it has no time limit but that of requests to a silent node.
+   * question it may change something there, so it has no time limit but that of requests to a silent node, unless there is one.
    */
   async send(
     { id, life }: Pick<NodeView, 'id' | 'life'>,
     method: string,
-    { request, principal }: { readonly request: HttpRequest; readonly principal: Principal },
+    { request, principal }: ClientRequest,
+    maxMs?: number,
   ): Promise<BytesReply> {
     const owner = this.#options.owners?.ofLife(life);
     if (owner === undefined) throw cannotBeAsked(id, 'requests are not forwarded (cluster.forward)');
@@ -110,9 +117,32 @@ export class Deployment {
       ...{ method, target, headers, body: NO_BYTES },
       ...{ isStream: false, isRepeatable: () => true },
     };
-    const onLost = (listener: (reason: Error) => void) => request.onLost(listener);
-    const { status, body } = await answerOf(owner, forwarded, { maxBytes: MAX_COMMAND_BYTES, onLost });
-    return status === 204 ? noContent() : bytes(status, body);
+    let stop = (): void => {};
+    const onLost = (listener: (reason: Error) => void): void => {
+      request.onLost(listener);
+      if (maxMs === undefined) return;
+      stop = systemClock.alarm(maxMs, () => listener(cannotBeAsked(id, 'it does not answer')));
+    };
+    try {
+      const { status, body } = await answerOf(owner, forwarded, { maxBytes: MAX_COMMAND_BYTES, onLost });
+      return status === 204 ? noContent() : bytes(status, body);
+    } finally {
+      stop();
+    }
+  }
+
+  /** Sends the request of a client to all other members. Ids of those that did not carry it out within a second. Never rejects. */
+  async sendToAll(method: string, input: ClientRequest): Promise<readonly string[]> {
+    const sent = this.#others().map(async (node) => {
+      if (node.state === 'silent') return [node.id];
+      try {
+        const { status } = await this.send(node, method, input, WAIT_MS);
+        return status < 300 ? [] : [node.id];
+      } catch {
+        return [node.id]; // the answer names it
+      }
+    });
+    return (await Promise.all(sent)).flat().sort();
   }
 
   /** The life of another node, to send it something. Undefined: it is no member, or has ended. */

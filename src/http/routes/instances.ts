@@ -7,6 +7,7 @@ import { cutText, lastWords } from '../../domain/text.ts';
 import { TRANSPORT_KINDS } from '../../domain/transport-kinds.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
+import { MissingNodes, missing } from '../deployment/deployment.ts';
 import { StatesByNode } from '../deployment/states.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { type AnswerDoc, defineRoute, InstanceParams, type Route } from '../route.ts';
@@ -169,6 +170,9 @@ function masked(values: Readonly<Record<string, string>>): Record<string, '***'>
   return Object.fromEntries(Object.keys(values).map((name) => [name, '***'] as const));
 }
 
+/** `partial`: nodes at which the command has no effect. */
+const CommandedRecord = Type.Object({ ...InstanceRecord.properties, partial: MissingNodes });
+
 const record: AnswerDoc = { description: 'The instance as it is now', body: InstanceRecord };
 
 export const instanceRoutes: readonly Route[] = [
@@ -195,11 +199,23 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
   return defineRoute('POST', `/gateway/instances/:template/:instance_id/${command}`, {
     summary,
     scope: 'gateway:write',
+    isForwarded: true,
     request: { params: InstanceParams },
-    answers: { 200: record },
-    handler: ({ params, principal }, { gateway }) => {
+    answers: { 200: { description: 'The instance as it is now', body: CommandedRecord } },
+    errors: ['NODE_UNAVAILABLE'],
+    handler: (input, { gateway, deployment }) => {
+      const { params, principal } = input;
+      const { nodeId } = gateway.instance(params.template, params.instance_id).definition;
+      const isHere = nodeId === undefined || nodeId === deployment?.ownId;
+      const runner = isHere ? undefined : deployment?.member(nodeId);
+      if (runner !== undefined && deployment !== undefined) return deployment.send(runner, 'POST', input);
       gateway[command](params.template, params.instance_id);
-      return recordReply(gateway, params.template, params.instance_id, principal);
+      const record = instanceRecord(gateway.instance(params.template, params.instance_id), principal);
+      // All nodes use an instance with an endpoint.
+      if (nodeId !== undefined || deployment === undefined || deployment.isAlone) return json(200, record);
+      return deployment
+        .sendToAll('POST', input)
+        .then((partial) => json(200, { ...record, ...missing(partial) }));
     },
   });
 }
