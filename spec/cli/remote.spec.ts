@@ -68,6 +68,13 @@ test('waits longer than the gateway for its database, and says what a timeout me
   await rejects(remote.request('/x', { method: 'DELETE' }), CommandFailure, note);
 });
 
+test('names the nodes that are missing in an answer, in one line', async () => {
+  const terminal = recordingTerminal();
+  const remote = await find(await serveJson(200, { partial: ['b', 'c'] }), terminal);
+  for (const path of ['/x', '/y']) await remote?.request(path);
+  assert.equal(terminal.complaints, ['without the part of nodes that did not answer: b, c']);
+});
+
 test('says after a broken connection that a change or a call may have been carried out', async () => {
   const remote = await findGateway(await serve(({ socket }) => void socket.destroy()));
   const broke = '^the connection to http:\\S+ broke \\(\\w+\\)';

@@ -8,7 +8,7 @@ import { credentialsPath } from '../templates/command-exposure.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials, trustUrl } from './accounts/credentials.ts';
 import { PROVEN_MS } from './accounts/proof.ts';
-import { type Fields, fields, issueText, listOf } from './answers.ts';
+import { type Fields, fields, issueText, itemsOf, listOf } from './answers.ts';
 import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
 import type { CommandInput, OptionTable } from './command.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
@@ -27,7 +27,7 @@ export async function findGateway(
     terminal.note(
       `${url} now gets keys and tokens without a proof; "${ownCommand('gateway logout')} --url ${url}" ends that`,
     );
-  return new Remote(url, requestCredentials(url, terminal.env), terminal.busy);
+  return new Remote(url, requestCredentials(url, terminal.env), terminal.busy, terminal.note);
 }
 
 /** The address of a gateway from `--url`, else STAGEDOOR_URL. */
@@ -110,12 +110,22 @@ export class Remote {
   readonly url: string;
   readonly #credentials: RequestCredentials;
   readonly #busy: Terminal['busy'];
+  readonly #note: Terminal['note'];
+  /** Nodes that were named as missing. */
+  #missing = '';
   #provenAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(url: string, credentials: RequestCredentials, busy: Terminal['busy']) {
+  /** `note`: names nodes that are missing in an answer about the deployment. Default: nothing does. */
+  constructor(
+    url: string,
+    credentials: RequestCredentials,
+    busy: Terminal['busy'],
+    note: Terminal['note'] = () => {},
+  ) {
     this.url = url;
     this.#credentials = credentials;
     this.#busy = busy;
+    this.#note = note;
   }
 
   /** The parsed body, undefined for 204. Throws CommandFailure for every other outcome than 2xx. */
@@ -238,9 +248,20 @@ export class Remote {
     const body = jsonIn(text);
     if (typeof body !== 'object' || body === null)
       throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
-    if (ok) return body;
+    if (ok) {
+      this.#noteMissing(fields(body).partial);
+      return body;
+    }
     if (status !== 401 || form !== undefined) throw this.#refusalOf(body, response);
     throw new GatewayRefusal(this.#credentials.refused(reasonsOf(body)), fields(body).error_code);
+  }
+
+  /** One line, once for the same nodes: a command may ask several questions. */
+  #noteMissing(partial: unknown): void {
+    const nodes = itemsOf(partial).map(String).join(', ');
+    if (nodes === '' || nodes === this.#missing) return;
+    this.#missing = nodes;
+    this.#note(`without the part of nodes that did not answer: ${nodes}`);
   }
 
   /** Names the credentials that lack a permission: there may be several on a machine. */
