@@ -3,11 +3,11 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { systemClock } from '../../src/domain/clock.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { becomes } from '../helpers/eventually.ts';
+import { alarmsOf } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
 setFlagsFromString('--expose-gc');
@@ -21,22 +21,16 @@ test('an instance that was loaded at the start and removed later takes no memory
   await first.register('t', { id: 'a', endpoint: 'http://127.0.0.1:9/mcp' });
   await first.close({ graceMs: 0 });
 
-  const dueLater: (() => void)[] = [];
-  const { background } = systemClock;
-  const alarm: typeof background.alarm = (waitMs, callback) => {
-    if (waitMs !== LIMITS.firstOpeningsMs) return background.alarm(waitMs, callback);
-    dueLater.push(callback);
-    return () => {};
-  };
+  const { clock, ring } = alarmsOf(LIMITS.firstOpeningsMs);
   const actors: WeakRef<object>[] = [];
   await using gateway = await createGateway({
     store,
-    clock: { ...systemClock, background: { ...background, alarm } },
+    clock,
     inspect: ({ type, actorRef }) => void (type === '@xstate.actor' && actors.push(new WeakRef(actorRef))),
   });
   await gateway.deregister('t', 'a');
   await gateway.deleteTemplate('t');
-  for (const callback of dueLater) callback();
+  ring();
   // The root alone.
   await becomes(
     async () => {

@@ -18,3 +18,20 @@ export function simulateTime(test: Pick<Suite, 'before' | 'after'>, open: () => 
 
 /** The clock of the simulated timers: its monotonic time advances with them. */
 export const simulatedClock: Clock = { ...systemClock, now: () => Date.now() };
+
+/** A clock whose background alarms of this length wait for `ring`; all else is the real time. */
+export function alarmsOf(lengthMs: number): { readonly clock: Clock; ring(): void } {
+  const waiting: (() => void)[] = [];
+  const { background } = systemClock;
+  const alarm: typeof background.alarm = (waitMs, callback) => {
+    if (waitMs !== lengthMs) return background.alarm(waitMs, callback);
+    waiting.push(callback);
+    return () => {};
+  };
+  return {
+    clock: { ...systemClock, background: { ...background, alarm } },
+    ring: () => {
+      for (const callback of waiting.splice(0)) callback();
+    },
+  };
+}

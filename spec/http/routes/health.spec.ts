@@ -1,7 +1,7 @@
 // Health of templates and of the gateway, liveness and readiness.
 
-import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import { VERSION } from '../../../src/domain/version.ts';
 import { createGateway, Gateway } from '../../../src/gateway/gateway.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
@@ -9,6 +9,7 @@ import { becomes } from '../../helpers/eventually.ts';
 import { definition } from '../../helpers/failing-backend.ts';
 import { type Credentials, startWithAccounts } from '../../helpers/http-accounts.ts';
 import { type AppFixture, appFor, startApp } from '../../helpers/http-app.ts';
+import { alarmsOf } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 import { startRawServer } from '../../transports/raw-server.ts';
 
@@ -158,14 +159,13 @@ test('become ready when each stored instance has opened or failed, or after five
   const server = await startRawServer(() => {});
   await earlier.register('demo', { id: 'silent', endpoint: server.url });
   await earlier.close({ graceMs: 0 });
-  const start = async () => startApp({ gateway: await createGateway({ store }) });
+  const { clock, ring } = alarmsOf(LIMITS.firstOpeningsMs);
+  const start = async (options = {}) => startApp({ gateway: await createGateway({ store, ...options }) });
   const ready = async (node: AppFixture) => (await node.ask('GET', '/readyz')).outcome;
-  const [failing, slow] = [await start(), await start()];
+  const [failing, slow] = [await start(), await start({ clock })];
   for (const node of [failing, slow]) assert.is(await ready(node), '503 NO_HEALTHY_INSTANCE');
-  const later = performance.now() + 5_001;
-  const clock = mock.method(performance, 'now', () => later);
+  ring();
   assert.is(await ready(slow), '200');
-  clock.mock.restore();
   assert.is(await ready(failing), '503 NO_HEALTHY_INSTANCE');
   await server.close();
   await becomes(() => ready(failing), '200');

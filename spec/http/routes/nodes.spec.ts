@@ -146,7 +146,7 @@ test('ask the other node, and answer 503 when it does not answer', async () => {
   assert.is((await change('far/resume')).outcome, '503 NODE_UNAVAILABLE');
   answerOfFar = (_request, answer) => {
     answer.head(200, {});
-    answer.data(Buffer.alloc(70_000));
+    answer.data(Buffer.alloc(1_100_000));
     answer.end();
   };
   assert.is((await change('far/resume')).outcome, '503 NODE_UNAVAILABLE');
