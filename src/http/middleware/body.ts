@@ -127,6 +127,7 @@ type ParseBody = (bytes: Buffer, fields: Record<string, JsonFields[string]>) => 
 
 function parserFor(headers: IncomingHttpHeaders, parseJson: ParseBody, takesForms: boolean): ParseBody {
   const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
+  if (type === 'application/json' && encoding === 'identity') return parseJson; // as most clients write it
   const accepted = takesForms ? 'a form or application/json' : 'application/json';
   if (encoding.toLowerCase() !== 'identity')
     throw unsupportedMediaType(`${clip(type)} with content-encoding ${clip(encoding)}`, accepted);

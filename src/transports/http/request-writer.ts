@@ -10,6 +10,8 @@ export class RequestWriter {
   readonly fields: Fields;
   readonly #host: string;
   #lines: string | undefined;
+  /** The last head, up to the length of the body: all requests of a session have the same object of headers. */
+  #last: (Pick<Sending, 'method' | 'path' | 'headers'> & { readonly head: string }) | undefined;
 
   /** `host`: with the port, unless that is the usual one. */
   constructor(host: string, fields: Fields) {
@@ -18,16 +20,31 @@ export class RequestWriter {
   }
 
   /** A string has only characters up to U+00FF, one byte each. Throws for an invalid header, with a code. */
-  textOf({ method, path, headers, body }: Sending, cookie: string | undefined): string | Buffer {
-    let head = `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n${this.#linesWith(headers, cookie)}`;
-    if (body === null) return `${head}\r\n`;
+  textOf(sending: Sending, cookie: string | undefined): string | Buffer {
+    const { body } = sending;
+    const begun = cookie === undefined ? this.#headOf(sending) : this.#newHead(sending, cookie);
+    if (body === null) return `${begun}\r\n`;
     const bodyBytes = Buffer.byteLength(body);
-    head += `content-length: ${bodyBytes}\r\n\r\n`;
+    const head = `${begun}content-length: ${bodyBytes}\r\n\r\n`;
     if (bodyBytes === body.length) return head + body;
     const text = Buffer.allocUnsafe(head.length + bodyBytes);
     text.write(head, 0, 'latin1');
     text.write(body, head.length, 'utf8');
     return text;
+  }
+
+  #headOf(sending: Sending): string {
+    const { method, path, headers } = sending;
+    const last = this.#last;
+    if (last?.headers === headers && last.method === method && last.path === path) return last.head;
+    const head = this.#newHead(sending);
+    this.#last = { method, path, headers, head };
+    return head;
+  }
+
+  #newHead({ method, path, headers }: Sending, cookie?: string): string {
+    const lines = this.#linesWith(headers, cookie);
+    return `${method} ${path} HTTP/1.1\r\nhost: ${this.#host}\r\nconnection: keep-alive\r\n${lines}`;
   }
 
   #linesWith(headers: Fields, cookie: string | undefined): string {
