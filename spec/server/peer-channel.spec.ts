@@ -16,7 +16,14 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
   let address = '';
   const channel = await openPeerChannel({
     config: {
-      cluster: { listen: undefined, advertise: undefined, forward: true, recover: true, ...cluster },
+      cluster: {
+        listen: undefined,
+        advertise: undefined,
+        forward: true,
+        recover: true,
+        programs: true,
+        ...cluster,
+      },
       requestHeaderBytes: 16_384,
     },
     ...{ nodeId: 'n', life: 'AAAAAAAA', secret: Buffer.alloc(32), database: undefined, audit: auth.audit },
@@ -25,7 +32,7 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
     host: { requestBytes: new ByteBudget({ totalBytes: 0, ownerBytes: 0 }), open: async () => undefined },
     join: (own: Member) => {
       address = own.address;
-      return { life: own.life, find: () => undefined, ofNode: () => undefined, refresh: async () => {} };
+      return { life: own.life, find: () => undefined, runsOn: () => undefined, refresh: async () => {} };
     },
   });
   try {

@@ -19,6 +19,7 @@ import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { ListChange } from '../domain/mcp.ts';
+import { isShared } from '../domain/nodes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { TRANSPORT_TRAITS } from '../domain/transport-kinds.ts';
 import type { Open } from '../transports/transport.ts';
@@ -60,7 +61,8 @@ export class Fleet {
   readonly listChanged$ = new Subject<ListChange>();
   /** Hot, no replay: names of deleted templates that nothing uses any more. */
   readonly forgotten$ = new Subject<string>();
-  readonly #added = new Subject<InstanceRef>();
+  /** Hot, no replay: instances that were started here. */
+  readonly added$ = new Subject<InstanceRef>();
   /** Ids of ended actors, which are reused: xstate keeps every id for ever. */
   readonly #freeIds: string[] = [];
   #ids = 0;
@@ -160,23 +162,23 @@ export class Fleet {
     });
     // After `state$`: a crashed instance has left the pool when its calls are repeated.
     ref.onCrash((error) => this.#afterCrash(ref, error, restarted));
-    this.#added.next(ref);
+    this.added$.next(ref);
     return ref;
   }
 
-  /** Adds an instance that is not run here: with the way to the node that runs it, or only to the list. */
-  addElsewhere(definition: InstanceDefinition): Member {
+  /** Adds an instance that is not run here: with the way to the node that runs it, or only to the list, with this reason. */
+  addElsewhere(definition: InstanceDefinition, reason?: () => string): Member {
     const open = definition.locked === undefined ? this.#options.openElsewhere?.(definition) : undefined;
-    return open === undefined ? this.addForeign(definition) : this.#add(definition, open, true);
+    return open === undefined ? this.addForeign(definition, reason) : this.#add(definition, open, true);
   }
 
-  /** Lists an instance that cannot be reached from here. One with the same id that ran here leaves. */
-  addForeign(definition: InstanceDefinition): ForeignInstance {
+  /** Lists an instance that cannot be reached from here. `reason`: why, see ForeignInstance. One with the same id that ran here leaves. */
+  addForeign(definition: InstanceDefinition, reason?: () => string): ForeignInstance {
     if (this.#isClosing) throw shuttingDown();
     const { template, id } = definition;
     const ranHere = this.find(template, id) instanceof InstanceRef;
     this.#dismissPredecessor(template, id);
-    const foreign = new ForeignInstance(definition);
+    const foreign = new ForeignInstance(definition, reason);
     this.#list(foreign);
     if (ranHere) this.#options.emit({ type: 'instance.stopped', ...eventOf(this.#options, foreign) });
     return foreign;
@@ -214,6 +216,10 @@ export class Fleet {
     return member;
   }
 
+  findServer(serverId: string): Member | undefined {
+    return this.#byServerId.get(serverId);
+  }
+
   byServerId(serverId: string): Member {
     const member = this.#byServerId.get(serverId);
     if (member === undefined) throw serverNotFound(serverId);
@@ -241,7 +247,7 @@ export class Fleet {
 
   /** Cold: the present and future instances of a template that calls reach from here. */
   instances(template: string): Observable<InstanceRef> {
-    const added$ = this.#added.pipe(filter((ref) => ref.template === template));
+    const added$ = this.added$.pipe(filter((ref) => ref.template === template));
     return defer(() => merge(this.has(template) ? this.refs(template) : [], added$));
   }
 
@@ -363,11 +369,15 @@ export class Fleet {
     };
   }
 
-  /** The end of the programs that still serve the endpoint of this program; undefined without any. */
-  #predecessorsOf({ endpoint, command }: InstanceDefinition): Promise<unknown> | undefined {
-    if (endpoint === undefined || command === undefined) return undefined;
+  /** The end of the programs that still serve the endpoint of this program, or are a shared one with its id; undefined without any. */
+  #predecessorsOf({ endpoint, command, nodeId, serverId }: InstanceDefinition): Promise<unknown> | undefined {
+    if (command === undefined || (endpoint === undefined && !isShared({ nodeId }))) return undefined;
     const ends = [...this.#ending]
-      .filter(([{ definition }]) => definition.endpoint === endpoint && definition.command !== undefined)
+      .filter(([{ definition, isElsewhere }]) =>
+        endpoint === undefined
+          ? definition.serverId === serverId && !isElsewhere
+          : definition.endpoint === endpoint && definition.command !== undefined,
+      )
       .map(([, end]) => end);
     return ends.length === 0 ? undefined : Promise.all(ends);
   }

@@ -17,6 +17,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import { eventOf } from '../domain/events.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { isShared } from '../domain/nodes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type QueuedCall, WaitQueue } from './calls/wait-queue.ts';
 import { InstanceRef } from './instances/instance-ref.ts';
@@ -254,6 +255,7 @@ function plainClauseOf(member: Member): string {
 
 /** Why an instance cannot be started here, as a clause. */
 export function elsewhereReason({ locked, nodeId }: InstanceDefinition): string {
+  if (locked === undefined && isShared({ nodeId })) return 'another node runs it, or none';
   return locked ?? `it runs on the node "${nodeId}"`;
 }
 
@@ -265,7 +267,11 @@ export class ForeignInstance {
   readonly state = 'stopped';
   definition: InstanceDefinition;
 
-  constructor(definition: InstanceDefinition) {
+  readonly #reason: (() => string) | undefined;
+
+  /** `reason`: why it does not run here. Default: its node is another one. */
+  constructor(definition: InstanceDefinition, reason?: () => string) {
+    this.#reason = reason;
     this.id = definition.id;
     this.serverId = definition.serverId;
     this.template = definition.template;
@@ -273,7 +279,7 @@ export class ForeignInstance {
   }
 
   get reason(): string {
-    return elsewhereReason(this.definition);
+    return this.definition.locked ?? this.#reason?.() ?? elsewhereReason(this.definition);
   }
 
   /** Replaces weight and metadata; its node does the same when it reads the change. */

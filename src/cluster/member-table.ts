@@ -3,13 +3,22 @@
 
 import { type Clock, settlesWithin, sleep } from '../domain/clock.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
 import { newLife, RELEASED } from '../domain/life.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { NodeView } from '../domain/nodes.ts';
-import type { NodeStore, SettingStore, StoredLife, StoredSession } from '../persistence/store.ts';
+import { isShared, type NodeView, type SharedPrograms } from '../domain/nodes.ts';
+import type {
+  NodeStore,
+  ProgramStore,
+  SettingStore,
+  StoredLife,
+  StoredProgram,
+  StoredSession,
+} from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
 import { type Known, keyIdOf, LifeRows, rowOf } from './life-rows.ts';
 import type { Member, Members } from './members.ts';
+import { ProgramRunner } from './program-runner.ts';
 import {
   type NodeAction,
   type NodeEvent,
@@ -48,6 +57,8 @@ export interface MemberTableOptions {
   readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'keep'>;
   /** Time without use after which a session ends, in ms: an ended life is deleted after it, with the sessions that no node continued. */
   readonly sessionIdleMs?: number | undefined;
+  /** The programs that any node may run. Default: there are none. */
+  readonly programs?: { readonly store: ProgramStore; readonly host: SharedPrograms } | undefined;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
   /** Other nodes ended the life of this one, and may continue its sessions: they end here. It goes on under this life. Never rejects. */
@@ -60,6 +71,7 @@ export class MemberTable implements Members {
   readonly #options: MemberTableOptions;
   readonly #rows: LifeRows;
   readonly #since: string;
+  readonly #programs: ProgramRunner | undefined;
   #state: NodeState;
   /** By life, from the last read. */
   #known: ReadonlyMap<string, Known> = new Map();
@@ -86,6 +98,16 @@ export class MemberTable implements Members {
     this.#since = new Date(clock.wall()).toISOString();
     this.#rows = new LifeRows({ own, version, since: this.#since, secret, report });
     this.#state = newNode(own.node, own.life, this.#now);
+    const { programs } = options;
+    this.#programs =
+      programs &&
+      new ProgramRunner({
+        ...{ node: own.node, store: programs.store, programs: programs.host, clock },
+        operate: (operation, onAnswer, onFailure) => this.#operate(operation, onAnswer, onFailure),
+        handle: (event) => this.#handle(event),
+        find: (life) => (life === this.life ? { ...own, life } : this.find(life)),
+      });
+    programs?.host.onChanged(() => void this.#readAgain());
   }
 
   get life(): string {
@@ -147,9 +169,13 @@ export class MemberTable implements Members {
     return { node: known.stored.node, life, address: known.profile?.address ?? '' };
   }
 
-  ofNode(node: string): Member | undefined {
+  runsOn({ nodeId, serverId }: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): Member | undefined {
+    if (isShared({ nodeId })) {
+      const { life } = this.#state.programs.get(serverId)?.row ?? {};
+      return life === undefined || life === this.life ? undefined : this.find(life);
+    }
     for (const [life, { stored }] of this.#known) {
-      const member = stored.node === node ? this.find(life) : undefined;
+      const member = stored.node === nodeId ? this.find(life) : undefined;
       if (member !== undefined) return member;
     }
     return undefined;
@@ -237,8 +263,10 @@ export class MemberTable implements Members {
 
   #handle(event: NodeEvent): void {
     if (this.#isStopped) return;
-    const { state, actions } = stepNode(this.#state, event, this.#now);
+    const before = this.#state;
+    const { state, actions } = stepNode(before, event, this.#now);
     this.#state = state;
+    if (state.programs !== before.programs) this.#programs?.place(before, state);
     for (const action of actions) this.#act(action);
     if (this.#doubt !== undefined) this.#settleDoubt();
   }
@@ -299,8 +327,9 @@ export class MemberTable implements Members {
         'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',
       );
       queueMicrotask(() => this.#handle({ type: 'tick' }));
-    }
-    // The other actions are about programs that any node may run; there are none yet.
+    } else if (action.type === 'lease') this.#options.programs?.host.lease(action.untilMs);
+    else if (action.type === 'killPrograms') this.#programs?.killAll();
+    else if ('program' in action) this.#programs?.act(action);
   }
 
   #ping(life: string): void {
@@ -332,16 +361,18 @@ export class MemberTable implements Members {
     const { nodes, clock, prober } = this.#options;
     let rows: StoredLife[] | undefined;
     const sentAtMs = clock.now();
-    const reading = nodes.list().then((read) => {
-      rows = read;
-    });
-    await settlesWithin(reading, ANSWER_MS, clock);
+    let leases: StoredProgram[] = [];
+    const reading = async (): Promise<void> => {
+      if (this.#programs?.isUsed) leases = await this.#programs.read();
+      rows = await nodes.list();
+    };
+    await settlesWithin(reading(), ANSWER_MS, clock);
     this.#isCurrent = rows !== undefined;
     if (rows === undefined) return this.#handle({ type: 'failed', sentAtMs });
     this.#readAtMs = clock.now();
     this.#known = new Map(rows.map((stored) => [stored.life, this.#rows.knownOf(stored)]));
     const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
-    this.#handle({ type: 'read', rows: { programs: [], lives } });
+    this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
     prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
     this.#reportFormer(lives);
     this.#deleteOld();
@@ -351,12 +382,13 @@ export class MemberTable implements Members {
 
   /**
    * The claim of the node (ADR 47) belongs to this process: an earlier one has released it, is certainly gone, or has not changed its claim for
-   * 10 s. It runs no program that any node may run.
+   * 10 s. The programs of one on this machine may be ending.
    */
   #reportFormer(lives: readonly LifeRow[]): void {
+    const isCleared = () => this.#options.programs?.host.mayFormerRun !== true;
     for (const { life, node, end } of lives)
       if (node === this.#options.own.node && life !== this.life && end?.frees !== 'all')
-        this.#handle({ type: 'former', life, isCleared: true });
+        this.#handle({ type: 'former', life, isCleared: isCleared() });
   }
 
   #deleteOld(): void {
@@ -373,13 +405,19 @@ export class MemberTable implements Members {
     if (old.length > 0) this.#operate(nodes.delete(old), () => {});
   }
 
-  #operate<Result>(operation: Promise<Result>, onAnswer: (result: Result) => void): void {
+  #operate<Result>(
+    operation: Promise<Result>,
+    onAnswer: (result: Result) => void,
+    onFailure = (): void => {},
+  ): void {
     const { clock } = this.#options;
     const sentAtMs = clock.now();
     let isOver = false;
     const fail = (): void => {
-      if (!isOver) this.#handle({ type: 'failed', sentAtMs });
+      if (isOver) return;
       isOver = true;
+      this.#handle({ type: 'failed', sentAtMs });
+      onFailure();
     };
     const cancel = clock.background.alarm(ANSWER_MS, fail);
     operation

@@ -1,5 +1,7 @@
 // The members of the deployment, as this node knows them: what the peer channel needs of them.
 
+import type { InstanceDefinition } from '../domain/instance.ts';
+
 /** A node of the deployment with the same key, in one of its lives. */
 export interface Member {
   /** Id of the node. */
@@ -14,8 +16,8 @@ export interface Members {
   readonly life: string;
   /** The member with this life; undefined for a life that has ended, and for one that the last read did not have. */
   find(life: string): Member | undefined;
-  /** The present life of the node with this id; undefined while it is no member. */
-  ofNode(node: string): Member | undefined;
+  /** The other node that runs this program or reaches its container; undefined while there is none. */
+  runsOn(instance: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): Member | undefined;
   /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
   refresh(isNeeded?: boolean): Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */

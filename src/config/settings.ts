@@ -310,12 +310,12 @@ export const SETTINGS = {
   nodeId: setting<string | undefined>({
     key: 'node_id',
     kind: types.matching(
-      'a name of letters, digits, dots, colons, hyphens and underscores',
-      /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/,
+      'a name of letters, digits, dots, colons, hyphens and underscores, but not "any"',
+      /^(?!any$)[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/,
     ),
     default: undefined,
     defaultText: '`local` on SQLite, else host name and first port',
-    doc: 'Name of this gateway among those on the same database. The node that registers a program runs it.',
+    doc: 'Name of this gateway among those on the same database. Programs are registered for one node, or for any.',
   }),
   /** The other gateways on the same database. */
   cluster: {
@@ -330,6 +330,12 @@ export const SETTINGS = {
       kind: types.boolean,
       default: true,
       doc: 'Whether requests of a session that is open at another gateway on the same database are forwarded there, and calls to its programs. Off: requests of sessions get 404, and its programs are listed as stopped.',
+    }),
+    programs: setting({
+      key: 'cluster.programs',
+      kind: types.boolean,
+      default: true,
+      doc: 'Whether this gateway runs programs that any node may run, with a database server. Off: it lists them, and new programs belong to it.',
     }),
     listen: setting({
       key: 'cluster.listen',

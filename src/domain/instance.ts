@@ -54,6 +54,8 @@ export const InstanceInput = Type.Object(
     transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
     /** The era that is spoken with the server; `auto` finds it out. Default `auto`. Source: ADR 121. */
     era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
+    /** The node that runs a program: an id, or `any`, for a program on standard input and output. Default: this node. Source: ADR 168. */
+    node: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     /** The command may name secrets and files of the gateway (ADR 87). Default false. */
     force: Type.Optional(Type.Boolean()),
     weight: Type.Optional(Type.Integer({ minimum: 1, maximum: MAX_WEIGHT, examples: [2] })),
@@ -119,7 +121,7 @@ export interface InstanceDefinition {
   readonly source: InstanceSource;
   /** The container in which sync found it, and in which its command runs. */
   readonly container?: ContainerRef;
-  /** The node that runs its program or reaches its engine; absent for endpoints that every node can reach. */
+  /** The node that runs its program or reaches its engine, or `any`; absent for endpoints that every node can reach. */
   readonly nodeId?: string;
   /** Fingerprint of its entry in the registry file, or of the found deployment; not with source `api`. */
   readonly fingerprint?: string;

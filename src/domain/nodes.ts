@@ -1,4 +1,4 @@
-// The nodes of a deployment, as they are shown.
+// The nodes of a deployment: as they are shown, and which of them runs a program.
 
 /** One life of a node. */
 export interface NodeView {
@@ -31,4 +31,47 @@ export function foreignNodes(nodes: readonly { readonly id: string; readonly sta
     (id) =>
       `the node "${id}" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY`,
   );
+}
+
+/** In the place of the id of a node: any node may run the program. No node has this id. Source: ADR 168. */
+export const ANY_NODE = 'any';
+
+export function isShared({ nodeId }: { readonly nodeId?: string | undefined }): boolean {
+  return nodeId === ANY_NODE;
+}
+
+/** One start of a node. */
+export interface NodeLife {
+  readonly node: string;
+  readonly life: string;
+}
+
+/** What happens to a program that was started. */
+export interface ProgramListener {
+  /** It serves. */
+  onStarted(): void;
+  /** Its processes are gone, or it could not be started; it is started again after a pause. `isFinal`: it is not, because it never can be here. */
+  onEnded(reason: string, isFinal: boolean): void;
+}
+
+/**
+ * The programs that any node may run, as the cluster sees them, each by the server id of its instance. The cluster decides where they run, the
+ * gateway runs them.
+ */
+export interface SharedPrograms {
+  /** Whether programs of the former process of this node may still run on this machine. */
+  readonly mayFormerRun: boolean;
+  /** The registered ones, and those that are still being stopped, with the time of their last change. */
+  list(): readonly { readonly program: string; readonly changedAt: string }[];
+  /** Calls the listener when a program was registered or changed. One listener. */
+  onChanged(listener: () => void): void;
+  start(program: string, listener: ProgramListener): void;
+  /** Calls in flight may finish. Resolves when no process of it is left. Never rejects. */
+  stop(program: string): Promise<void>;
+  /** The same at once. */
+  kill(program: string): Promise<void>;
+  /** Until this moment of the monotonic clock, in ms, the programs may run: their reaper kills them then, whatever this process does. */
+  lease(untilMs: number): void;
+  /** Where a program runs now; undefined: nowhere. `why`: what is known about that. */
+  place(program: string, where: NodeLife | undefined, why: string | undefined): void;
 }

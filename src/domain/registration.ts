@@ -17,6 +17,7 @@ import {
 } from './instance.ts';
 import { canonicalText, definedFields, isJsonObject, valuesIn } from './json.ts';
 import { LIMITS } from './limits.ts';
+import { ANY_NODE } from './nodes.ts';
 import {
   defaultTransport,
   FUNCTION_TRANSPORT,
@@ -104,7 +105,11 @@ export function defineInstance(
     weight,
     metadata: { ...input.metadata },
     source: context.source ?? 'api',
-    ...definedFields({ container, fingerprint, nodeId: isLocal ? context.nodeId : undefined }),
+    ...definedFields({
+      container,
+      fingerprint,
+      nodeId: isLocal ? nodeOf(input, transport, context) : undefined,
+    }),
     createdAt: existing?.createdAt ?? context.now,
     updatedAt: context.now,
   };
@@ -132,19 +137,32 @@ function inferTransport({ transport, endpoint, command }: InstanceInput, loc: Lo
 /** Refuses fields without effect, because the caller expects an effect. */
 function refuseUnused(input: InstanceInput, loc: Location): void {
   refuseEra(input.era, input.transport, loc);
-  const { endpoint, command, args, working_dir, env_vars, secret_env_vars, headers, force } = input;
+  const { endpoint, command, args, working_dir, env_vars, secret_env_vars, headers, force, node } = input;
   const isFilled = (field: object | undefined) => field !== undefined && Object.keys(field).length > 0;
   if (command === undefined) {
     if (isFilled(args)) throw configIncomplete('"args" are given, but the "command" is missing.');
     if (working_dir !== undefined)
       throw invalid([...loc, 'working_dir'], 'Only a command has a working directory');
     if (force === true) throw invalid([...loc, 'force'], 'Only a command can be forced');
+    if (node !== undefined) throw invalid([...loc, 'node'], 'Only a command runs on a node');
     if (isFilled(env_vars)) throw invalid([...loc, 'env_vars'], 'Only a command has environment variables');
     if (isFilled(secret_env_vars))
       throw invalid([...loc, 'secret_env_vars'], 'Only a command has environment variables');
   }
   if (endpoint === undefined && isFilled(headers))
     throw invalid([...loc, 'headers'], 'Only an endpoint has headers');
+}
+
+/** The node of a program or a container. A server at an endpoint, and a container, are at one node. */
+function nodeOf(
+  { node }: InstanceInput,
+  transport: TransportKind,
+  { nodeId, container, loc = ['body', 'instance'] }: RegistrationContext,
+): string | undefined {
+  const isMovable = TRANSPORT_TRAITS[transport].reachedBy === 'command' && container === undefined;
+  if (node === ANY_NODE && !isMovable)
+    throw invalid([...loc, 'node'], 'Only a program on standard input and output runs on any node');
+  return node ?? nodeId;
 }
 
 function refuseEra(era: InstanceInput['era'], transport: TransportKind | undefined, loc: Location): void {

@@ -19,9 +19,11 @@ import { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry/registry.ts';
+import { RunShared } from '../registry/shared-programs.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { addressesIn } from '../transports/network-guard.ts';
+import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { ConnectionTests } from './connection-tests.ts';
@@ -65,6 +67,7 @@ export function composeGateway(
   const heldQuestions = new HeldBytes(bounds.parkedCalls, now);
   const requestBytes = new ByteBudget(options.requestBounds ?? bounds.requests);
   const reaper = new Reaper({ pipe: options.reaperPipe });
+  const leaseReaper = options.sharePrograms ? new LeaseReaper(reaper) : undefined;
   const isDenied = addressesIn(deniedNetworks);
   const openTransport = openTransportOf({
     clock: ownClock,
@@ -72,6 +75,7 @@ export function composeGateway(
     handlers,
     scheduler,
     reaper,
+    leaseReaper,
     passEnv: options.passEnv,
     user: options.programUser,
     protectedPaths,
@@ -88,8 +92,10 @@ export function composeGateway(
     toolLists: new ByteBudget(bounds.declarations),
   });
   const defined = new Map(Array.from(definitions, ([id, { load_balancer = {} }]) => [id, load_balancer]));
+  const shared = leaseReaper && new RunShared({ fleet, reaper: leaseReaper, nodeId });
+  if (shared) options.sharePrograms?.(shared);
   const registryDeps = { clock, store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId };
-  const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths });
+  const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths, shared });
   const tracing = new Tracing();
   const isAccepting = () => readiness.phase === 'running';
   const trace = () => tracing.spans?.embeddedTrace();
@@ -126,6 +132,7 @@ export function composeGateway(
     host,
     fleet,
     registry,
+    shared,
     dispatcher,
     mcp,
     keeper,

@@ -80,7 +80,8 @@ export class ConnectionTests {
       throw openingCancelled();
     });
     let readDiagnostics: (() => TransportDiagnostics) | undefined;
-    const opening = openTransport(definition)(signal, {
+    const { nodeId: _, ...tried } = definition; // it runs here, without the lease of a registered program
+    const opening = openTransport(tried)(signal, {
       onStarted: (read) => {
         readDiagnostics = read;
       },

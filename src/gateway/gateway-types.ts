@@ -14,6 +14,7 @@ import type { ByteBounds, InstanceHeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition, InstanceSnapshot } from '../domain/instance.ts';
 import type { DedicatedBounds } from '../domain/limits.ts';
 import type { Era, WithheldItem } from '../domain/mcp.ts';
+import type { SharedPrograms } from '../domain/nodes.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
 import type { ProtectedPath } from '../templates/command-exposure.ts';
@@ -33,6 +34,8 @@ export interface GatewayOptions {
   /** Name of this node among the nodes that share the store; the same at each start. The node runs the programs that were
    *  registered through it, and lists those of other nodes. Default: this gateway runs every program in the store. */
   readonly nodeId?: string | undefined;
+  /** Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default: they run here. */
+  readonly sharePrograms?: ((programs: SharedPrograms) => void) | undefined;
   /** Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
    *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;

@@ -11,6 +11,7 @@ import type { HeldBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
+import { isShared } from '../domain/nodes.ts';
 import { GATEWAY_INFO } from '../domain/version.ts';
 import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
@@ -18,14 +19,19 @@ import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { unmetRequirement } from '../templates/requirements.ts';
 import { TRANSPORTS } from '../transports/index.ts';
 import { environmentOf } from '../transports/stdio/child-process.ts';
+import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
+import type { Reaper } from '../transports/stdio/process-group.ts';
 import { StartQueue } from '../transports/stdio/start-queue.ts';
 import type { CommandHistory, Open, OpeningHistory, OpenOptions } from '../transports/transport.ts';
 
 export interface OpenTransportOptions
   extends Pick<
     OpenOptions,
-    'clock' | 'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'reaper' | 'waitingBytes'
+    'clock' | 'isDenied' | 'handlers' | 'scheduler' | 'passEnv' | 'user' | 'waitingBytes'
   > {
+  readonly reaper?: Reaper | undefined;
+  /** Starts and ends the programs that any node may run, where there are other nodes. Default: as the others. */
+  readonly leaseReaper?: LeaseReaper | undefined;
   /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;
   /** Paths that no command may get. Default: none. */
@@ -35,7 +41,7 @@ export interface OpenTransportOptions
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const { heldAnswers, protectedPaths = [], definitions, ...others } = options;
+  const { heldAnswers, protectedPaths = [], definitions, leaseReaper, ...others } = options;
   const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,
@@ -58,12 +64,15 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
   return (definition) => {
     const { template, command, container, era } = definition;
     const answers = heldAnswers?.of(definition.serverId);
+    const reaper = isShared(definition)
+      ? (leaseReaper?.of(definition.serverId) ?? options.reaper)
+      : options.reaper;
     const history: OpeningHistory = { command: commandHistory(definition) };
     const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...hooks } = {}) => {
       const handshakeTimeoutMs = command === undefined ? LIMITS.handshakeMs : startTimeoutMs;
       const launched = await launch(definition, protectedPaths, options);
       try {
-        const opening = { ...shared, ...hooks, handshakeTimeoutMs, signal, history, answers, era };
+        const opening = { ...shared, ...hooks, reaper, handshakeTimeoutMs, signal, history, answers, era };
         return await TRANSPORTS[definition.transport](launched, opening);
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);

@@ -165,6 +165,20 @@ export function tablesFor(kind: DatabaseKind) {
         endFrees: id(16).nullable(),
       },
     }),
+    /** The leases of the programs that any node may run. Source: ADR 146, 168. */
+    programs: defineEntity({
+      name: 'Program',
+      tableName: 'programs',
+      properties: {
+        /** Server id of the instance. */
+        program: id(260).primary(),
+        /** The holder; null while there is none. */
+        life: id(16).nullable(),
+        generation: number(),
+        /** See StoredProgram. */
+        marks: document(),
+      },
+    }),
     /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */
     revision: defineEntity({
       name: 'Revision',
@@ -183,6 +197,7 @@ export type ApiKeyRow = InferEntity<Tables['apiKeys']>;
 export type AuditRow = InferEntity<Tables['audit']>;
 export type SessionRow = InferEntity<Tables['sessions']>;
 export type NodeRow = InferEntity<Tables['nodes']>;
+export type ProgramRow = InferEntity<Tables['programs']>;
 
 /** All columns of a row but its position, which a change keeps. */
 export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };

@@ -27,10 +27,12 @@ import type {
   AuditStore,
   InstanceSave,
   NodeStore,
+  ProgramStore,
   SessionStore,
   SettingStore,
   Store,
   StoredLife,
+  StoredProgram,
   StoredSession,
   TemplateChange,
 } from './store.ts';
@@ -47,6 +49,7 @@ export class MemoryStore implements Store {
   readonly #sessionRows = new Map<string, StoredSession>();
   readonly sessions: SessionStore = memorySessions(this.#sessionRows);
   readonly nodes: NodeStore = memoryNodes(this.#sessionRows);
+  readonly programs: ProgramStore = memoryPrograms();
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);
@@ -249,6 +252,31 @@ function memoryNodes(sessions: Map<string, StoredSession>): NodeStore {
       const old = lives.filter((life) => rows.get(life)?.end?.frees === 'all');
       for (const life of old) rows.delete(life);
       for (const { key, life } of sessions.values()) if (old.includes(life)) sessions.delete(key);
+    },
+  };
+}
+
+function memoryPrograms(): ProgramStore {
+  const rows = new Map<string, StoredProgram>();
+  const isAsRead = ({ program, life, generation }: StoredProgram): boolean => {
+    const row = rows.get(program);
+    return row?.life === life && row?.generation === generation;
+  };
+  return {
+    list: async () => [...rows.values()],
+    take: async (program, generation, life) => {
+      const row = rows.get(program);
+      if ((row?.generation ?? 0) !== generation) return false;
+      rows.set(program, { program, life, generation: generation + 1, marks: row?.marks ?? '' });
+      return true;
+    },
+    release: async (lease) => {
+      if (!isAsRead(lease)) return false;
+      rows.set(lease.program, { ...lease, life: undefined });
+      return true;
+    },
+    delete: async (read) => {
+      for (const row of read) if (isAsRead(row)) rows.delete(row.program);
     },
   };
 }

@@ -16,6 +16,7 @@ import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDo
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { ormNodes } from './orm-nodes.ts';
+import { ormPrograms } from './orm-programs.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import { ormSessions } from './orm-sessions.ts';
 import type { InstanceSave, SettingStore, Store } from './store.ts';
@@ -39,6 +40,7 @@ export function ormStore(
     audit: new OrmAudit(session),
     sessions: ormSessions(session, cipher),
     nodes: ormNodes(session),
+    programs: ormPrograms(session),
     listTemplates: () =>
       session.run(async (em, { templates }) => {
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');

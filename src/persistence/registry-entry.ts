@@ -48,6 +48,7 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
   headers: ['headers'],
   transport: ['transport', 'type'],
   era: ['era'],
+  node: ['node'],
   force: ['force'],
   weight: ['weight'],
   metadata: ['metadata', 'instance_metadata'],
@@ -203,6 +204,7 @@ function removeUnused(fields: Map<string, EntryValue>, problems: string[]): void
     ['env_vars', 'command'],
     ['secret_env_vars', 'command'],
     ['force', 'command'],
+    ['node', 'command'],
     ['headers', 'endpoint'],
   ] as const) {
     const written = fields.get(field);

@@ -21,6 +21,7 @@ export interface Store {
   readonly audit: AuditStore;
   readonly sessions: SessionStore;
   readonly nodes: NodeStore;
+  readonly programs: ProgramStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   saveTemplate(change: TemplateChange): Promise<number>;
@@ -181,6 +182,29 @@ export interface NodeStore {
   end(life: string, counter: number | undefined, end: LifeEnd): Promise<boolean>;
   /** Deletes lives that have ended and free all, with the sessions that they still own. */
   delete(lives: readonly string[]): Promise<void>;
+}
+
+/** The lease of a program that any node may run: see ProgramRow in cluster/rules. A program without a row has the generation 0. */
+export interface StoredProgram {
+  /** Server id of the instance. */
+  readonly program: string;
+  /** The holder; undefined while there is none. */
+  readonly life: string | undefined;
+  /** Each lease adds one. */
+  readonly generation: number;
+  /** Which nodes could not start it, as text. */
+  readonly marks: string;
+}
+
+/** The leases of programs. Each change is one of the conditional updates of cluster/rules/updates.ts, and none is one of the revision. */
+export interface ProgramStore {
+  list(): Promise<StoredProgram[]>;
+  /** Gives the lease of the program to the life, if it is still of this generation, which grows by one. False when nothing was changed. */
+  take(program: string, generation: number, life: string): Promise<boolean>;
+  /** Ends this lease. False when it was not that of the program. */
+  release(lease: StoredProgram): Promise<boolean>;
+  /** Deletes rows that are as they were read. */
+  delete(rows: readonly StoredProgram[]): Promise<void>;
 }
 
 /** The audit log: append-only, except for the removal of its oldest entries. */

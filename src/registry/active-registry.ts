@@ -18,9 +18,11 @@ import { eventOf, type GatewayEvent } from '../domain/events.ts';
 import { keptBytes } from '../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { isShared } from '../domain/nodes.ts';
 import { counted } from '../domain/text.ts';
 import { isStored } from '../domain/transport-kinds.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
+import type { RunShared } from './shared-programs.ts';
 
 export interface ActiveRegistryDeps {
   readonly fleet: Fleet;
@@ -33,6 +35,8 @@ export interface ActiveRegistryDeps {
   readonly clock: Clock;
   /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
+  /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
+  readonly shared?: RunShared | undefined;
 }
 
 export interface StoredRegistry {
@@ -94,10 +98,11 @@ export class ActiveRegistry {
     return fleet.templates.flatMap((template) => fleet.members(template)).map(({ definition }) => definition);
   }
 
-  /** False for a program, or a container, of another node. */
+  /** False for a program, or a container, of another node. True for a program that any node may run. */
   belongsHere(definition: InstanceDefinition): boolean {
     const { nodeId } = this.#deps;
-    return nodeId === undefined || definition.nodeId === undefined || definition.nodeId === nodeId;
+    if (nodeId === undefined || definition.nodeId === undefined || isShared(definition)) return true;
+    return definition.nodeId === nodeId;
   }
 
   applySettings(template: string, loadBalancer: LoadBalancerSettings): void {
@@ -139,9 +144,14 @@ export class ActiveRegistry {
     if (handler === undefined) handlers.delete(serverId);
     else handlers.set(serverId, handler);
     this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
-    const isRun = this.belongsHere(definition) && definition.locked === undefined;
-    const member = isRun ? fleet.add(definition) : fleet.addElsewhere(definition);
+    const shared = isShared(definition) ? this.#deps.shared : undefined;
+    const isHere = shared === undefined ? this.belongsHere(definition) : shared.runsHere(definition);
+    const member =
+      isHere && definition.locked === undefined
+        ? fleet.add(definition)
+        : fleet.addElsewhere(definition, shared && (() => shared.reasonOf(serverId)));
     this.#definitionBytes += more;
+    shared?.changed();
     return member;
   }
 

@@ -12,7 +12,7 @@ import {
   type LoadBalancerSettings,
   type TemplateSettings,
 } from '../balancing/load-balancer.ts';
-import { type Clock, timer$ } from '../domain/clock.ts';
+import { timer$ } from '../domain/clock.ts';
 import {
   commandExposes,
   duplicateServer,
@@ -22,6 +22,7 @@ import {
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
+import { isShared } from '../domain/nodes.ts';
 import { changedInstance, defineInstance } from '../domain/registration.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { isStored } from '../domain/transport-kinds.ts';
@@ -92,7 +93,7 @@ export class Registry {
   ): Promise<Registration> {
     const input = checkedInstance(template, written, options);
     const settings = checkedSettings(options.loadBalancer ?? {});
-    const { member, replaced } = await this.#change(async () => {
+    const { member: made, replaced } = await this.#change(async () => {
       // First, so that nothing is stored for an instance that is refused.
       await this.#refuseExposing(this.#define(template, input, options));
       const areSettingsStored = await this.#saveSettings(template, settings);
@@ -108,10 +109,12 @@ export class Registry {
       return { member, replaced };
     });
     const { waitMs = 0, mayBeUnhealthy = false } = options;
-    if (waitMs > 0) await untilHealthy(member, waitMs, this.#deps.clock);
+    const member = waitMs > 0 ? await this.#untilHealthy(made, waitMs) : made;
     const { definition, state, reason } = member;
     const healthy = state === 'healthy';
-    if (waitMs > 0 && !healthy && !mayBeUnhealthy)
+    const isElsewhere =
+      !(member instanceof InstanceRef) && this.#deps.shared?.nodeOf(definition.serverId) !== undefined;
+    if (waitMs > 0 && !healthy && !mayBeUnhealthy && !isElsewhere)
       throw this.#isClosed ? shuttingDown() : notHealthyInTime(definition, member, waitMs);
     return { definition, replaced, state, healthy, reason };
   }
@@ -390,11 +393,22 @@ export class Registry {
     this.#active.applySettings(template, changedSettings(before, change));
     return true;
   }
-}
 
-/** Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node. */
-async function untilHealthy(member: Member, waitMs: number, clock: Clock): Promise<void> {
-  if (!(member instanceof InstanceRef)) return;
-  const settled$ = member.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
-  await firstValueFrom(race(settled$, timer$(clock, waitMs)));
+  /**
+   * Resolves when the instance is healthy or has stopped, after `waitMs` at the latest. At once for an instance of another node: one that any
+   * node may run is first waited for until a node runs it.
+   */
+  async #untilHealthy(made: Member, waitMs: number): Promise<Member> {
+    const { shared, fleet, clock } = this.#deps;
+    const { serverId } = made;
+    const late$ = timer$(clock, waitMs);
+    const isWaited = isShared(made.definition) && shared !== undefined;
+    const untilMs = clock.now() + waitMs;
+    if (isWaited) await firstValueFrom(race(shared.placed(serverId), late$));
+    const member = isWaited ? (fleet.findServer(serverId) ?? made) : made;
+    if (!(member instanceof InstanceRef)) return member;
+    const settled$ = member.state$.pipe(filter((state) => state === 'healthy' || state === 'stopped'));
+    await firstValueFrom(race(settled$, timer$(clock, Math.max(0, untilMs - clock.now()))));
+    return member;
+  }
 }

@@ -26,6 +26,7 @@ import { systemClock } from '../domain/clock.ts';
 import type { SyncReport } from '../domain/deployment.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
 import { newLife } from '../domain/life.ts';
+import { isShared, type SharedPrograms } from '../domain/nodes.ts';
 import { VERSION } from '../domain/version.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { createApp, createMetricsApp, createStartingApp, type HttpApp } from '../http/app.ts';
@@ -169,12 +170,18 @@ async function start(
   const secret = Buffer.from((await storage.signingSecret()).secret);
   let table: MemberTable | undefined;
   let channel: PeerChannel | undefined;
+  let shared: SharedPrograms | undefined;
   const reaperPipe = await reaperPipeOf(config, nodeId);
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     storeChanges$,
     nodeId,
     life,
+    sharePrograms: isOnServer
+      ? (programs) => {
+          shared = programs;
+        }
+      : undefined,
     policy: config.defaultPolicy,
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
@@ -237,6 +244,7 @@ async function start(
       ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secret, prober, report },
       clock: systemClock,
       sessionIdleMs: config.sessions.idleMs,
+      programs: config.cluster.programs && shared ? { store: store.programs, host: shared } : undefined,
       onNextLife: (next) =>
         gateway
           .beginLife(next)
@@ -413,7 +421,8 @@ async function closeQuietly(close: () => Promise<unknown>, log: Logger | undefin
 function foreignPrograms(gateway: Gateway, nodeId: string): string[] {
   const all = gateway.templates().flatMap((template) => gateway.template(template).instances);
   const foreign = all.filter(
-    ({ nodeId: owner, locked }) => locked !== undefined || (owner ?? nodeId) !== nodeId,
+    ({ nodeId: owner = nodeId, locked }) =>
+      locked !== undefined || (owner !== nodeId && !isShared({ nodeId: owner })),
   );
   const byNode = Map.groupBy(foreign, ({ locked, nodeId: owner }) => locked ?? owner);
   return [...byNode].map(([why, definitions]) => {

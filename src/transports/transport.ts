@@ -16,7 +16,7 @@ import { nextAfter } from '../domain/repeat.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { TransportKind } from '../domain/transport-kinds.ts';
 import type { AddressCheck } from './network-guard.ts';
-import type { Reaper } from './stdio/process-group.ts';
+import type { GroupWatch } from './stdio/process-group.ts';
 
 /** Why a transport ended. `reason` is a clause: "exited with code 7", "closed by the gateway". */
 export interface Closed {
@@ -150,7 +150,7 @@ export interface OpenOptions {
    */
   readonly relistTools?: (() => Promise<void> | undefined) | undefined;
   /** Stops the programs after the death of the gateway. Default: none. */
-  readonly reaper?: Reaper | undefined;
+  readonly reaper?: GroupWatch | undefined;
   /** Variables of the gateway that programs get. Default: those of PASS_ENV. */
   readonly passEnv?: readonly string[] | undefined;
   /** The user of programs outside of containers. Default: that of the gateway. */

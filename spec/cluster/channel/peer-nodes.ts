@@ -63,7 +63,7 @@ export class Deployment {
         this.rows.set(life, { ...member, life });
       },
       find: (other) => this.rows.get(other),
-      ofNode: (node) => [...this.rows.values()].find((member) => member.node === node),
+      runsOn: ({ nodeId }) => [...this.rows.values()].find((member) => member.node === nodeId),
       refresh: async () => {},
       suspect: (other) => this.suspected.push(other),
       onChanged: (listener) => this.#listeners.push(listener),

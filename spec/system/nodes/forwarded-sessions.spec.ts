@@ -349,7 +349,7 @@ async function start(
       return {
         life: own.life,
         find: (life) => members.get(life),
-        ofNode: (node) => [...members.values()].find((member) => member.node === node),
+        runsOn: ({ nodeId }) => [...members.values()].find((member) => member.node === nodeId),
         refresh: async () => {},
       };
     },

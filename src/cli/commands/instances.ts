@@ -36,6 +36,8 @@ export const register: Command = {
     '--force': 'Accept a command that can reach files of the gateway itself; needs the scope admin',
     '--id <id>': 'Name of the instance in its template; default a generated one',
     '--metadata <KEY=VALUE>...': 'A note kept with the instance',
+    '--node <id>':
+      'Node that runs the program, or any: then it moves when its node ends; default this gateway',
     '--weight <number>': 'Share of the calls with weighted balancing, 1 to 1000; default 1',
     '--wait <seconds>': 'Wait until it is healthy; exit code 1 when it is not healthy by then',
     '--remove-on-failure': 'With --wait: deregister it again when it is not healthy by then',
@@ -89,6 +91,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal) {
     endpoint: input.text('endpoint'),
     command: input.text('command'),
     // Relative to the user's folder, not to the folder of the gateway.
+    node: input.text('node'),
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
     env_vars: recordOf(input, 'env'),
     headers: recordOf(input, 'header', { form: 'NAME=VALUE', folder }),

@@ -8,6 +8,7 @@ import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { lifeOf } from '../../domain/life.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import { isShared } from '../../domain/nodes.ts';
 import type { Open } from '../../transports/transport.ts';
 import type { Members } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
@@ -72,12 +73,10 @@ export class Peers implements SessionOwners {
   openInstance(definition: InstanceDefinition, answers?: InstanceHeldBytes): Open {
     return async (signal, { onDraining } = {}) => {
       const { members } = this.#options;
-      const { nodeId = '' } = definition;
-      if (members.ofNode(nodeId) === undefined) await members.refresh();
-      const member = members.ofNode(nodeId);
+      if (members.runsOn(definition) === undefined) await members.refresh();
+      const member = members.runsOn(definition);
       const client = member && this.#clientOf(member.life);
-      if (client === undefined)
-        throw backendUnavailable(`the node "${nodeId}", which runs it, is not there`, { delivered: 'no' });
+      if (client === undefined) throw backendUnavailable(absenceOf(definition), { delivered: 'no' });
       return openPeerTransport({ definition, client, signal, answers, onDraining });
     };
   }
@@ -124,4 +123,8 @@ export class Peers implements SessionOwners {
       client.end();
     }
   }
+}
+
+function absenceOf({ nodeId }: InstanceDefinition): string {
+  return isShared({ nodeId }) ? 'no node runs it now' : `the node "${nodeId}", which runs it, is not there`;
 }

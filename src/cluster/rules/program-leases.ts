@@ -100,7 +100,7 @@ export function tickProgram(lease: ProgramLease, view: LeaseView, atMs: number):
     return step({ ...lease, phase: 'stopping' }, { type: 'stopProgram', program });
   if (phase !== 'none') return step(lease);
   if (isHeld) {
-    if (view.isDraining || lease.failedStarts >= MAX_FAILED_STARTS) return release(lease, view);
+    if (view.isDraining || mayGiveUp(lease, view)) return release(lease, view);
     const start = lease.start + 1;
     return step({ ...lease, phase: 'starting', start }, { type: 'start', program, start });
   }
@@ -150,9 +150,7 @@ export function hearGone(lease: ProgramLease, start: number, isRefused: boolean,
       : lease.failedStarts;
   const idle: ProgramLease = { ...lease, phase: 'none', failedStarts };
   const isHeld = lease.row.life === view.life && view.hasLease;
-  return isHeld && (lease.phase === 'stopping' || failedStarts >= MAX_FAILED_STARTS)
-    ? release(idle, view)
-    : step(idle);
+  return isHeld && (lease.phase === 'stopping' || mayGiveUp(idle, view)) ? release(idle, view) : step(idle);
 }
 
 /** The lease of the node ended: the groups are being killed. */
@@ -170,12 +168,24 @@ function hasGroup({ phase }: ProgramLease): boolean {
   return phase === 'starting' || phase === 'running' || phase === 'killing' || phase === 'stopping';
 }
 
+/** It failed often enough here, and another node may be able to start it. */
+function mayGiveUp({ row, failedStarts }: ProgramLease, { node, ready }: LeaseView): boolean {
+  if (failedStarts < MAX_FAILED_STARTS) return false;
+  return ready.some((other) => other !== node && !row.failedOn.includes(other));
+}
+
+/** The ready nodes without a mark; all of them when each has one: what the program needs may be back. */
+function ableNodes({ failedOn }: ProgramRow, { ready }: LeaseView): readonly string[] {
+  const unmarked = ready.filter((node) => !failedOn.includes(node));
+  return unmarked.length > 0 ? unmarked : ready;
+}
+
 function mayTake({ row, freeSinceMs }: ProgramLease, view: LeaseView, atMs: number): boolean {
   if (freeSinceMs === undefined) return false;
-  if (row.failedOn.includes(view.node)) return false;
+  const able = ableNodes(row, view);
+  if (!able.includes(view.node)) return false;
   if (row.life !== undefined && view.isFree(row.life) === 'ours') return true;
   if (view.ready.length > 1 && atMs - view.joinedAtMs < JOINED_MS) return false;
-  const able = view.ready.filter((node) => !row.failedOn.includes(node));
   const rank = rendezvousOrder(row.program, able).indexOf(view.node);
   return atMs - freeSinceMs >= rank * RANK_MS;
 }

@@ -25,4 +25,7 @@ export const migrations: Migrations = {
   Migration20261126051055_nodes: [
     'create table [nodes] ([life] nvarchar(16) collate Latin1_General_BIN2 not null, [node] nvarchar(255) collate Latin1_General_BIN2 not null, [counter] bigint not null, [profile] varchar(max) not null, [state] varchar(max) not null, [end_cause] nvarchar(16) collate Latin1_General_BIN2 null, [end_frees] nvarchar(16) collate Latin1_General_BIN2 null, constraint [nodes_pkey] primary key ([life]));',
   ],
+  Migration20261126081451_programs: [
+    'create table [programs] ([program] nvarchar(260) collate Latin1_General_BIN2 not null, [life] nvarchar(16) collate Latin1_General_BIN2 null, [generation] int not null, [marks] varchar(max) not null, constraint [programs_pkey] primary key ([program]));',
+  ],
 };

@@ -25,4 +25,7 @@ export const migrations: Migrations = {
   Migration20261126051054_nodes: [
     'create table `nodes` (`life` varchar(16) not null, `node` varchar(255) not null, `counter` bigint not null, `profile` longtext not null, `state` longtext not null, `end_cause` varchar(16) null, `end_frees` varchar(16) null, primary key (`life`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
   ],
+  Migration20261126081450_programs: [
+    'create table `programs` (`program` varchar(260) not null, `life` varchar(16) null, `generation` int not null, `marks` longtext not null, primary key (`program`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+  ],
 };

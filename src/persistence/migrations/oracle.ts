@@ -25,4 +25,7 @@ export const migrations: Migrations = {
   Migration20261126051056_nodes: [
     'create table "nodes" ("life" varchar2(16) not null, "node" varchar2(255) not null, "counter" number(10, 0) not null, "profile" clob not null, "state" clob not null, "end_cause" varchar2(16) null, "end_frees" varchar2(16) null, primary key ("life"));',
   ],
+  Migration20261126081451_programs: [
+    'create table "programs" ("program" varchar2(260) not null, "life" varchar2(16) null, "generation" number(10, 0) not null, "marks" clob not null, primary key ("program"));',
+  ],
 };

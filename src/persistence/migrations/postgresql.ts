@@ -25,4 +25,7 @@ export const migrations: Migrations = {
   Migration20261126051054_nodes: [
     'create table "nodes" ("life" varchar(16) collate "C" not null, "node" varchar(255) collate "C" not null, "counter" bigint not null, "profile" text not null, "state" text not null, "end_cause" varchar(16) collate "C" null, "end_frees" varchar(16) collate "C" null, primary key ("life"));',
   ],
+  Migration20261126081450_programs: [
+    'create table "programs" ("program" varchar(260) collate "C" not null, "life" varchar(16) collate "C" null, "generation" int not null, "marks" text not null, primary key ("program"));',
+  ],
 };

@@ -25,4 +25,7 @@ export const migrations: Migrations = {
   Migration20261126051054_nodes: [
     'create table `nodes` (`life` text not null primary key, `node` text not null, `counter` bigint not null, `profile` text not null, `state` text not null, `end_cause` text null, `end_frees` text null);',
   ],
+  Migration20261126081450_programs: [
+    'create table `programs` (`program` text not null primary key, `life` text null, `generation` integer not null, `marks` text not null);',
+  ],
 };

@@ -23,7 +23,7 @@ export interface RunningProgram extends ContainerProgram {
   readonly swept?: Promise<void>;
 }
 
-export type ProcessOptions = Pick<OpenOptions, 'passEnv' | 'user'>;
+export type ProcessOptions = Pick<OpenOptions, 'passEnv' | 'user' | 'reaper'>;
 
 export interface ProcessListener extends ProgramOutput {
   /** The program closed its stdin or stdout but still runs. */
@@ -37,18 +37,20 @@ export interface ProcessListener extends ProgramOutput {
  */
 export function startProcess(
   program: Program,
-  { terminateMs, passEnv, user }: ProcessOptions & { readonly terminateMs: number },
+  { terminateMs, passEnv, user, reaper }: ProcessOptions & { readonly terminateMs: number },
   { onOutput, onError, onPipeClosed }: ProcessListener,
   over: AbortSignal,
 ): RunningProgram | Promise<never> {
   let child: ChildProcess;
   try {
-    child = spawn(program.command, program.args, {
+    const gated = reaper?.start?.(program.command, program.args);
+    const { command, args } = gated ?? program;
+    child = spawn(command, args, {
       cwd: program.workingDir ?? user?.home,
       uid: user?.uid,
       gid: user?.gid,
       env: childEnvironment(program.env, environmentOf(user), process.platform, passEnv),
-      stdio: 'pipe',
+      stdio: ['pipe', 'pipe', 'pipe', gated?.channel],
       shell: false,
       windowsHide: true,
       // On Windows `detached` would open a console window, and a group would be useless.

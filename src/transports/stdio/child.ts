@@ -25,7 +25,7 @@ export interface KillLadder {
   readonly terminateMs: number;
 }
 
-export interface ChildOptions extends ProcessOptions, Pick<OpenOptions, 'reaper' | 'runInContainer'> {
+export interface ChildOptions extends ProcessOptions, Pick<OpenOptions, 'runInContainer'> {
   readonly onOutput?: (chunk: Buffer) => void;
   /** Called when the program closed its stdin or stdout but still runs; not in a container. */
   readonly onPipeClosed?: (pipe: 'input' | 'output') => void;

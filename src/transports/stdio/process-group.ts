@@ -3,6 +3,7 @@
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import type { Writable } from 'node:stream';
 import { systemClock } from '../../domain/clock.ts';
 import { codeOf } from '../../domain/errors.ts';
 import { LIMITS } from '../../domain/limits.ts';
@@ -91,6 +92,21 @@ pause 10
 /** Wait before a lost shell is started again, in ms. */
 const RESTART_MS = 1_000;
 
+/** Follows the process groups of programs, to end them when the gateway does not. */
+export interface GroupWatch {
+  watch(leader: number): void;
+  forget(leader: number): void;
+  /** Starts programs; throws when they must not run. Default: each may be started. */
+  start?(command: string, args: readonly string[]): GatedProgram;
+}
+
+/** How a program is started in another way: by this command, with `channel` as its file 3. */
+export interface GatedProgram {
+  readonly command: string;
+  readonly args: readonly string[];
+  readonly channel: Writable;
+}
+
 export interface ReaperOptions {
   readonly waitsMs?: readonly [number, number];
   readonly pipe?: ReaperPipeOptions | undefined;
@@ -102,7 +118,7 @@ export interface ReaperOptions {
  * without /bin/sh, there is no reaper: children only see the end of their own input. One per gateway. It never throws, because
  * children run without a reaper, too.
  */
-export class Reaper {
+export class Reaper implements GroupWatch {
   readonly #waits: readonly string[];
   readonly #pipe: ReaperPipe | undefined;
   readonly #groups = new Set<number>();

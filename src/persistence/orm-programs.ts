@@ -1,0 +1,51 @@
+// The leases of programs in a database. Each change is a conditional update: it names what was read. Source: ADR 146, 168.
+
+import { fromDocument, type ProgramRow, toDocument } from './entities.ts';
+import type { OrmSession } from './orm-session.ts';
+import type { ProgramStore, StoredProgram } from './store.ts';
+
+export function ormPrograms(session: OrmSession): ProgramStore {
+  const isHeld = async (program: string): Promise<boolean> =>
+    session.run(async (em, { programs }) => (await em.count(programs, { program })) > 0);
+  return {
+    list: () =>
+      session.run(async (em, { programs }) => {
+        const rows: ProgramRow[] = await em
+          .createQueryBuilder(programs)
+          .orderBy({ program: 'asc' })
+          .execute('all');
+        return rows.map(storedOf);
+      }),
+    take: async (program, generation, life) => {
+      const next = { life, generation: generation + 1 };
+      if (generation > 0)
+        return session.write(
+          async (em, { programs }) => (await em.nativeUpdate(programs, { program, generation }, next)) > 0,
+        );
+      if (await isHeld(program)) return false;
+      try {
+        await session.write(async (em, { programs }) => {
+          await em.insert(programs, { program, ...next, marks: toDocument('') });
+        });
+        return true;
+      } catch (thrown) {
+        if (await isHeld(program)) return false; // by another node at the same time
+        throw thrown;
+      }
+    },
+    release: ({ program, life, generation, marks }) =>
+      session.write(async (em, { programs }) => {
+        const next = { life: null, marks: toDocument(marks) };
+        return (await em.nativeUpdate(programs, { program, life: life ?? null, generation }, next)) > 0;
+      }),
+    delete: (rows) =>
+      session.write(async (em, { programs }) => {
+        for (const { program, life, generation } of rows)
+          await em.nativeDelete(programs, { program, life: life ?? null, generation });
+      }),
+  };
+}
+
+function storedOf({ program, life, generation, marks }: ProgramRow): StoredProgram {
+  return { program, life: life || undefined, generation, marks: String(fromDocument(marks)) };
+}

@@ -1,0 +1,165 @@
+// Runs the programs that any node may run, as the cluster decides: an instance of one is started when this node has its lease, and is listed
+// as one of another node otherwise. Source: ADR 168.
+
+import { filter, firstValueFrom, merge, type Observable, of, Subject, take } from 'rxjs';
+import type { Fleet } from '../actors/fleet.ts';
+import type { Member } from '../actors/group.ts';
+import { InstanceRef } from '../actors/instances/instance-ref.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { isShared, type NodeLife, type ProgramListener, type SharedPrograms } from '../domain/nodes.ts';
+import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
+
+export interface RunSharedDeps {
+  readonly fleet: Fleet;
+  readonly reaper: LeaseReaper;
+  /** This node. */
+  readonly nodeId: string | undefined;
+}
+
+interface Place {
+  readonly where: NodeLife | undefined;
+  readonly why: string | undefined;
+}
+
+export class RunShared implements SharedPrograms {
+  readonly #deps: RunSharedDeps;
+  /** Of the programs whose lease this node has. */
+  readonly #listeners = new Map<string, ProgramListener>();
+  /** The instances that run here, or are being stopped. */
+  readonly #refs = new Map<string, Set<InstanceRef>>();
+  readonly #places = new Map<string, Place>();
+  /** Hot: programs that a node runs from now on. */
+  readonly #placed$ = new Subject<string>();
+  #onChanged = (): void => {};
+  #isClosed = false;
+
+  constructor(deps: RunSharedDeps) {
+    this.#deps = deps;
+    deps.fleet.added$.subscribe((ref) => {
+      if (isShared(ref.definition) && !ref.isElsewhere) this.#follow(ref);
+    });
+  }
+
+  /** Whether this node has the lease. */
+  runsHere({ serverId }: InstanceDefinition): boolean {
+    return this.#listeners.has(serverId);
+  }
+
+  /** Why an instance does not run here, as a clause. */
+  reasonOf(serverId: string): string {
+    const { where, why } = this.#places.get(serverId) ?? {};
+    const runs = where === undefined ? 'no node runs it yet' : `it runs on the node "${where.node}"`;
+    return why === undefined ? runs : `${runs}; ${why}`;
+  }
+
+  /** The node that runs it; undefined: none, or that is not known. */
+  nodeOf(serverId: string): string | undefined {
+    return this.#places.get(serverId)?.where?.node;
+  }
+
+  /** Emits once when it runs here, or on another node; at once if it does. */
+  placed(serverId: string): Observable<unknown> {
+    const isPlaced = () => {
+      const node = this.nodeOf(serverId);
+      return this.#listeners.has(serverId) || (node !== undefined && node !== this.#deps.nodeId);
+    };
+    return merge(of(serverId), this.#placed$).pipe(filter(isPlaced), take(1));
+  }
+
+  /** An instance was registered or changed. */
+  changed(): void {
+    this.#onChanged();
+  }
+
+  /** The gateway stops: it ends all instances itself, and starts none. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  get mayFormerRun(): boolean {
+    return this.#deps.reaper.isWaiting;
+  }
+
+  list(): { readonly program: string; readonly changedAt: string }[] {
+    const { fleet } = this.#deps;
+    const programs = new Map<string, string>();
+    for (const [program, [ref]] of this.#refs) programs.set(program, ref?.definition.updatedAt ?? '');
+    for (const { definition } of fleet.existingMembers())
+      if (isShared(definition)) programs.set(definition.serverId, definition.updatedAt);
+    return Array.from(programs, ([program, changedAt]) => ({ program, changedAt }));
+  }
+
+  onChanged(listener: () => void): void {
+    this.#onChanged = listener;
+  }
+
+  start(program: string, listener: ProgramListener): void {
+    if (this.#isClosed) return;
+    const { fleet } = this.#deps;
+    const member = fleet.findServer(program);
+    if (member?.definition.locked !== undefined) listener.onEnded(member.definition.locked, true);
+    if (member === undefined || member.definition.locked !== undefined) return; // a read shows that it is not registered
+    this.#listeners.set(program, listener);
+    if (!isRunHere(member)) fleet.add(member.definition);
+    else if (member.state === 'healthy') listener.onStarted();
+    this.#placed$.next(program);
+  }
+
+  stop(program: string): Promise<void> {
+    this.#unlist(program);
+    return this.#untilGone(program);
+  }
+
+  kill(program: string): Promise<void> {
+    this.#unlist(program);
+    for (const ref of this.#refs.get(program) ?? []) ref.leave(0);
+    this.#deps.reaper.kill(program);
+    return this.#untilGone(program);
+  }
+
+  lease(untilMs: number): void {
+    this.#deps.reaper.lease(untilMs);
+  }
+
+  place(program: string, where: NodeLife | undefined, why: string | undefined): void {
+    if (where === undefined && why === undefined) this.#places.delete(program);
+    else this.#places.set(program, { where, why });
+    if (where !== undefined) this.#placed$.next(program);
+  }
+
+  /** It leaves the pool, and is listed as one of another node. */
+  #unlist(program: string): void {
+    this.#listeners.delete(program);
+    const { fleet } = this.#deps;
+    const member = fleet.findServer(program);
+    if (!this.#isClosed && isRunHere(member))
+      fleet.addElsewhere(member.definition, () => this.reasonOf(program));
+  }
+
+  async #untilGone(program: string): Promise<void> {
+    const refs = [...(this.#refs.get(program) ?? [])];
+    await Promise.all(
+      refs.map(({ state$ }) => firstValueFrom(state$.pipe(filter((state) => state === 'stopped')))),
+    );
+  }
+
+  #follow(ref: InstanceRef): void {
+    const { serverId } = ref;
+    const refs = this.#refs.get(serverId) ?? new Set();
+    this.#refs.set(serverId, refs.add(ref));
+    ref.state$.subscribe((state) => {
+      if (state === 'healthy') this.#listeners.get(serverId)?.onStarted();
+      if (state !== 'stopped') return;
+      refs.delete(ref);
+      if (refs.size === 0) this.#refs.delete(serverId);
+    });
+    ref.onEmission((emission) => {
+      if (emission.type === 'instance.restarting' && !emission.isPlanned)
+        this.#listeners.get(serverId)?.onEnded(emission.reason, false);
+    });
+  }
+}
+
+function isRunHere(member: Member | undefined): member is InstanceRef {
+  return member instanceof InstanceRef && !member.isElsewhere;
+}
