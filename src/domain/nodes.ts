@@ -50,8 +50,8 @@ export interface NodeLife {
 export interface ProgramListener {
   /** It serves. */
   onStarted(): void;
-  /** Its processes are gone, or it could not be started; it is started again after a pause. `isFinal`: it is not, because it never can be here. */
-  onEnded(reason: string, isFinal: boolean): void;
+  /** Its processes are gone, or it could not be started; it is started again after a pause. */
+  onEnded(reason: string): void;
 }
 
 /**
@@ -61,7 +61,7 @@ export interface ProgramListener {
 export interface SharedPrograms {
   /** Whether programs of the former process of this node may still run on this machine. */
   readonly mayFormerRun: boolean;
-  /** The registered ones, and those that are still being stopped, with the time of their last change. */
+  /** The registered ones that can be started here, and those that are still being stopped, with the time of their last change. */
   list(): readonly { readonly program: string; readonly changedAt: string }[];
   /** Calls the listener when a program was registered or changed. One listener. */
   onChanged(listener: () => void): void;

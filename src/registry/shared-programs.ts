@@ -85,7 +85,8 @@ export class RunShared implements SharedPrograms {
     const programs = new Map<string, string>();
     for (const [program, [ref]] of this.#refs) programs.set(program, ref?.definition.updatedAt ?? '');
     for (const { definition } of fleet.existingMembers())
-      if (isShared(definition)) programs.set(definition.serverId, definition.updatedAt);
+      if (isShared(definition) && definition.locked === undefined)
+        programs.set(definition.serverId, definition.updatedAt);
     return Array.from(programs, ([program, changedAt]) => ({ program, changedAt }));
   }
 
@@ -97,8 +98,7 @@ export class RunShared implements SharedPrograms {
     if (this.#isClosed) return;
     const { fleet } = this.#deps;
     const member = fleet.findServer(program);
-    if (member?.definition.locked !== undefined) listener.onEnded(member.definition.locked, true);
-    if (member === undefined || member.definition.locked !== undefined) return; // a read shows that it is not registered
+    if (member === undefined) return; // the next read shows that it is not registered
     this.#listeners.set(program, listener);
     if (!isRunHere(member)) fleet.add(member.definition);
     else if (member.state === 'healthy') listener.onStarted();
@@ -155,7 +155,7 @@ export class RunShared implements SharedPrograms {
     });
     ref.onEmission((emission) => {
       if (emission.type === 'instance.restarting' && !emission.isPlanned)
-        this.#listeners.get(serverId)?.onEnded(emission.reason, false);
+        this.#listeners.get(serverId)?.onEnded(emission.reason);
     });
   }
 }

@@ -497,7 +497,7 @@ programs('a row that was read before the lease was taken kills nothing', () => {
 });
 
 programs('three failed starts release a program with a mark, and a node with a mark does not take it', () => {
-  const node = joined([], [program()]);
+  const node = joined([row('b')], [program()]);
   const fail = (start: number) => node.do({ type: 'gone', program: 'p', start, isRefused: false });
   node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
   node.programs = [program({ life: 'life-a', generation: 8 })];
@@ -509,7 +509,23 @@ programs('three failed starts release a program with a mark, and a node with a m
   assert.equal(fail(3), [release]);
   node.do({ type: 'released', program: 'p', isReleased: true });
   node.programs = [program({ generation: 8, failedOn: ['a'] })];
-  assert.equal(node.pass(30_000), []);
+  assert.not.ok(typesOf(node.pass(30_000)).includes('take'));
+  // What the program needs may be back, and no node is left without a mark.
+  node.programs = [program({ generation: 8, failedOn: ['a', 'b'] })];
+  assert.ok(typesOf(node.pass(30_000)).includes('take'));
+});
+
+programs('a program that fails everywhere else is started here again and again', () => {
+  for (const others of [[], [row('b')]]) {
+    const failedOn = others.map(() => 'b');
+    const node = joined(others, [program({ failedOn })]);
+    node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
+    node.programs = [program({ life: 'life-a', generation: 8, failedOn })];
+    for (let start = 1; start <= 5; start += 1) {
+      assert.equal(node.do({ type: 'gone', program: 'p', start, isRefused: false }), []);
+      assert.ok(typesOf(node.pass(500)).includes('start'));
+    }
+  }
 });
 
 programs('a command that the policy of the node refuses is released at once', () => {

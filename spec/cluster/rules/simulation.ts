@@ -272,7 +272,8 @@ function isDone(cluster: Cluster): boolean {
   const { world } = cluster;
   const serving = cluster.nodes.filter(isServing);
   return [...world.programs.values()].every(({ program, life, failedOn }) => {
-    if (serving.every(({ id }) => failedOn.includes(id))) return true;
+    if (serving.every(({ id }) => failedOn.includes(id) || cluster.unable.has(`${program} ${id}`)))
+      return true;
     const holder = serving.find(({ state }) => state.own.life === life);
     return (
       holder?.machine.groups.has(program) === true && holder.state.programs.get(program)?.phase === 'running'

@@ -150,7 +150,9 @@ export function hearGone(lease: ProgramLease, start: number, isRefused: boolean,
       : lease.failedStarts;
   const idle: ProgramLease = { ...lease, phase: 'none', failedStarts };
   const isHeld = lease.row.life === view.life && view.hasLease;
-  return isHeld && (lease.phase === 'stopping' || mayGiveUp(idle, view)) ? release(idle, view) : step(idle);
+  return isHeld && (lease.phase === 'stopping' || isRefused || mayGiveUp(idle, view))
+    ? release(idle, view)
+    : step(idle);
 }
 
 /** The lease of the node ended: the groups are being killed. */
