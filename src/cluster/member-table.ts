@@ -373,6 +373,8 @@ export class MemberTable implements Members {
     this.#known = new Map(rows.map((stored) => [stored.life, this.#rows.knownOf(stored)]));
     const lives = [...this.#known.values()].filter(({ isMember }) => isMember).map(rowOf);
     this.#handle({ type: 'read', rows: { programs: this.#programs?.rowsOf(leases) ?? [], lives } });
+    const { isDraining } = this.#options.report();
+    if (isDraining !== this.#state.own.isDraining) this.#handle({ type: 'drain', isDraining });
     prober.keep(new Set(lives.flatMap(({ life, end }) => (end === undefined ? [life] : []))));
     this.#reportFormer(lives);
     this.#deleteOld();

@@ -434,8 +434,7 @@ export class Gateway {
   async #shutDown(graceMs: number): Promise<void> {
     this.readiness.close();
     const { fleet, registry, shared, mcp, sync, tests, clock, reaper } = this.#deps;
-    shared?.close();
-    const synced = Promise.all([sync.close(), mcp.endpoint.dismiss()]); // no new call begins
+    const synced = Promise.all([sync.close(), mcp.endpoint.dismiss(), shared?.close()]); // no new call begins
     this.#events.emit({ type: 'gateway.closing', atMs: clock.wall(), calls: fleet.inFlight, graceMs });
     // Running changes may finish, but a database that does not answer must not keep the children alive.
     await settlesWithin(registry.close(), Math.min(graceMs, LIMITS.backgroundMs), clock);
