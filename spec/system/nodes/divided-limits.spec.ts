@@ -2,8 +2,9 @@
 // or at both. With Redis: shared-limits.spec.ts.
 
 import * as assert from 'uvu/assert';
+import { startHttpServer } from '../../fixtures/http-server.ts';
 import { type Caller, caller, newKey } from '../../helpers/caller.ts';
-import { becomes } from '../../helpers/eventually.ts';
+import { becomes, eventually } from '../../helpers/eventually.ts';
 import { startGuarded } from '../../helpers/mcp-program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -43,6 +44,46 @@ for (const [where, share] of [
     }
     assert.ok(admitted >= LIMIT * 0.85 && admitted <= LIMIT * 1.15, `${admitted} of ${LIMIT}`);
   });
+
+onPostgresql('a request that another node answers counts once', async () => {
+  const [first, second] = nodes;
+  assert.ok(first && second);
+  const backend = await startHttpServer();
+  opened.push(() => backend.close());
+  const instance = { id: 'shared-1', endpoint: backend.url };
+  const registered = await first.admin('POST /gateway/register?wait=10', {
+    template_name: 'shared',
+    instance,
+  });
+  assert.is(registered.status, 201);
+  const { headers } = await newKey(first.admin, 'forwarded');
+  const send = (url: string, method: string, params: object, session: Record<string, string> = {}) =>
+    fetch(`${url}/mcp/shared`, {
+      method: 'POST',
+      headers: {
+        ...{ ...headers, ...session, 'content-type': 'application/json' },
+        accept: 'application/json, text/event-stream',
+      },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    });
+  const opening = {
+    protocolVersion: '2025-06-18',
+    capabilities: {},
+    clientInfo: { name: 'c', version: '1' },
+  };
+  const session = await eventually(
+    async () => (await send(first.url, 'initialize', opening)).headers.get('mcp-session-id'),
+    (id) => id !== null,
+    heardWithinMs,
+  );
+  let admitted = 0;
+  for (let request = 0; request < LIMIT * 1.4; request += 1) {
+    const answer = await send(second.url, 'ping', {}, { 'mcp-session-id': session ?? '' });
+    await answer.text();
+    if (answer.status === 200) admitted += 1;
+  }
+  assert.ok(admitted >= LIMIT * 0.85, `${admitted} of ${LIMIT}`);
+});
 
 test.run();
 
