@@ -51,7 +51,7 @@ export interface ForwardedAnswer {
 /** A forwarded request that is under way. */
 export interface Forwarding {
   resume(): void;
-  /** The client is disconnected: the owner is told by the end of the connection. The answer gets nothing more. */
+  /** The client is disconnected: closes the connection to the owner, which cancels the request there. The answer gets nothing more. */
   cancel(): void;
 }
 

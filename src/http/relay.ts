@@ -1,5 +1,6 @@
 // Passes on the answer of another node, which owns the session of the request: as it comes, and no faster than the client reads. Headers
-// of this node (rate limit, origin) are added. The owner is told when the client leaves, or may no longer make the request.
+// of this node (rate limit, origin) are added. When the client leaves, or loses its rights, the request at the owner is
+// cancelled.
 
 import type { GatewayError } from '../domain/errors.ts';
 import { type ForwardedAnswer, type ForwardedHeaders, SessionMoved } from '../domain/forwarding.ts';

@@ -1,5 +1,5 @@
-// Who serves a session: what a node does with a request of a session that it does not have, and with a call that is not safe to repeat.
-// All decisions are about the row of the session as it was just read. Source: ADR 146.
+// Which node serves a session: what a node does with a request of a session that it does not have, and with a call that is not safe to
+// repeat. All decisions use the row of the session as it was just read. Source: ADR 146.
 
 import type { LifeRow, SessionRow } from './rows.ts';
 
