@@ -197,6 +197,26 @@ test('the owner of a session is not decided while the members cannot be read', a
   assert.equal(await decided(), { do: 'end', reason: 'unknown life' });
 });
 
+test('the sessions of a drained node go on at live nodes that are not drained, each at the same one', async () => {
+  const [a, b, c] = [await joined('a'), await joined('b'), await joined('c')];
+  await pass(4_000);
+  const keys = Array.from({ length: 40 }, (_, n) => n.toString(16).padStart(8, '0'));
+  const successors = () => new Set(keys.map((key) => a.successorOf(key)));
+  assert.equal(successors(), new Set([b.life, c.life]));
+  assert.is(a.successorOf(keys[7] ?? ''), a.successorOf(keys[7] ?? ''));
+  await c.close();
+  await pass(4_000);
+  assert.equal(successors(), new Set([b.life]));
+  const { list } = store.nodes;
+  Object.assign(store.nodes, { list: () => Promise.reject(new Error('away')) });
+  await pass(4_000);
+  assert.equal(successors(), new Set([undefined]));
+  Object.assign(store.nodes, { list });
+  doing = { programs: 0, calls: 0, isDraining: true };
+  await pass(8_000);
+  assert.equal(successors(), new Set([undefined]));
+});
+
 test('a start ends the former life of its node', async () => {
   const former = await joined('a', { isDead: true });
   const again = await joined('a');

@@ -35,7 +35,7 @@ export const TABLE: SessionTable = {
   remove: () => {},
   keep: () => undefined,
   recover: () => undefined,
-  isClosing: false,
+  leavesRow: () => false,
 };
 
 export type Lists = Partial<Record<ListField, readonly JsonObject[]>>;

@@ -30,6 +30,7 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
     log: { info: () => {}, warn: () => {} },
     serve: (_request, response) => response.end(),
     host: { requestBytes: new ByteBudget({ totalBytes: 0, ownerBytes: 0 }), open: async () => undefined },
+    hasSession: () => false,
     join: (own: Member) => {
       address = own.address;
       return { life: own.life, find: () => undefined, runsOn: () => undefined, refresh: async () => {} };

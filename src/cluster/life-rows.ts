@@ -120,3 +120,23 @@ function isSame(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);
 }
+
+/** Why a life was ended, as a clause. */
+export const REASONS = {
+  refused: 'its address refuses connections',
+  expired: 'it sent no heartbeat for 10 s',
+  restarted: 'it was started again',
+  stopped: 'it stopped',
+} as const;
+
+/** One of these lives that takes sessions; for each key the same one. Not the present one of this node, which is not among them. */
+export function successorIn(live: readonly Known[], key: string): string | undefined {
+  const lives = live
+    .filter(
+      ({ isMember, report, stored: { end } }) =>
+        isMember && end === undefined && report?.is_draining === false,
+    )
+    .map(({ stored }) => stored.life)
+    .sort();
+  return lives[Number.parseInt(key.slice(0, 8) || '0', 16) % lives.length];
+}

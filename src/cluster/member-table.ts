@@ -16,7 +16,7 @@ import type {
   StoredSession,
 } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
-import { type Known, keyIdOf, LifeRows, rowOf } from './life-rows.ts';
+import { type Known, keyIdOf, LifeRows, REASONS, rowOf, successorIn } from './life-rows.ts';
 import type { Member, Members } from './members.ts';
 import { ProgramRunner } from './program-runner.ts';
 import {
@@ -140,6 +140,13 @@ export class MemberTable implements Members {
         mayMove: () => true, // its template decides, see prepareRestore
       },
     );
+  }
+
+  /** The life of a live member that is not drained; for each session the same one of them. Undefined while the rows cannot be read. */
+  successorOf(key: string): string | undefined {
+    const standing = standings(this.#state, this.#options.clock.now());
+    const live = [...this.#known.values()].filter(({ stored }) => standing.get(stored.life) === 'live');
+    return this.#isCurrent ? successorIn(live, key) : undefined;
   }
 
   suspect(life: string): void {
@@ -441,10 +448,3 @@ export class MemberTable implements Members {
     );
   }
 }
-
-const REASONS = {
-  refused: 'its address refuses connections',
-  expired: 'it sent no heartbeat for 10 s',
-  restarted: 'it was started again',
-  stopped: 'it stopped',
-} as const;

@@ -109,6 +109,8 @@ export interface SessionRecord {
   /** A stream of its client is open. */
   readonly isStreaming: boolean;
   readonly calls: number;
+  /** Another node can continue it as it is now. Default false. */
+  readonly isContinuable?: boolean;
   /** In ms of the gateway's monotonic clock, as `usedAtMs`. */
   openedAtMs: number;
   usedAtMs: number;

@@ -2,7 +2,7 @@
 
 import { GatewayError, retryAfter } from './errors.ts';
 import { LIMITS } from './limits.ts';
-import { TAKEN_OVER } from './session-value.ts';
+import { ENDED_BY_DRAIN, TAKEN_OVER } from './session-value.ts';
 
 /** The session is unknown, has ended, or is another caller's; the error does not reveal which. */
 export function sessionNotFound(): GatewayError {
@@ -19,7 +19,8 @@ export function sessionUnknown(fingerprint: string): GatewayError {
 
 /** The instance of the session is gone, and the session may not continue with another one; or another node continues it. */
 export function sessionLost(reason: string): GatewayError {
-  if (reason === TAKEN_OVER) return nodeUnavailable('', reason, 'no'); // its client must not initialize again
+  const isElsewhere = reason === TAKEN_OVER || reason === ENDED_BY_DRAIN;
+  if (isElsewhere) return nodeUnavailable('', reason, 'no'); // its client must not initialize again
   return new GatewayError('SESSION_NOT_FOUND', `The session ended: ${reason}. Initialize again.`, {
     delivered: 'no',
     reason,

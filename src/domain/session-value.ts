@@ -16,6 +16,8 @@ export const SESSION_VERSION = 1;
 export const ENDED_BY_CLIENT = 'its client ended it';
 /** The reason of an end here only: another life continues the session, or may do so. */
 export const TAKEN_OVER = 'another life may continue it';
+/** The reason of an end after which another node continues the session. */
+export const ENDED_BY_DRAIN = 'its node is drained, and another one continues it';
 /** Most bytes of a written session. */
 export const MAX_SESSION_BYTES = 16 * 1024;
 

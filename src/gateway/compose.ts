@@ -104,11 +104,11 @@ export function composeGateway(
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
   const { life = newLife() } = options;
   const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
-  const { decideOwner } = options;
+  const { decideOwner, successorOf } = options;
   const keeper =
     recover && nodeId !== undefined && store.kind !== 'memory'
       ? new SessionKeeper({
-          ...{ store: store.sessions, node: nodeId, life, decideOwner },
+          ...{ store: store.sessions, node: nodeId, life, decideOwner, successorOf },
           ...{ clock, maxSessions, idleMs },
         })
       : undefined;
@@ -124,6 +124,8 @@ export function composeGateway(
     heldQuestions,
     dispatcher,
   });
+  events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
+  events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());
   const metrics = new Metrics(events$, (template) => fleet.has(template), clock);
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ openTransport, registry, ...clock });

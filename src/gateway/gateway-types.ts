@@ -3,7 +3,7 @@
 
 import type { Observable } from 'rxjs';
 import type { ClientCounts, InstanceClients, MetricsSummary } from '../actors/metrics.ts';
-import type { DecideOwner } from '../actors/sessions/session-keeper.ts';
+import type { DecideOwner, SuccessorOf } from '../actors/sessions/session-keeper.ts';
 import type { TemplateSettings } from '../balancing/load-balancer.ts';
 import type { BalancerPolicy, StrategyName } from '../balancing/policy.ts';
 import type { ActorInspector } from '../domain/actor-inspection.ts';
@@ -77,6 +77,8 @@ export interface GatewayOptions {
   readonly decideOwner?: DecideOwner | undefined;
   /** Opens the way to an instance that another node runs. Default: such instances are only listed. */
   readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
+  /** Where the sessions of this node go on while it is drained. Default: nowhere. */
+  readonly successorOf?: SuccessorOf | undefined;
   /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    *  events follow. Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;

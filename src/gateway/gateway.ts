@@ -194,8 +194,7 @@ export class Gateway {
     return this.#deps.sync.run(options);
   }
 
-  /** Syncs containers and pods now, and again after each change, until the gateway closes. Resolves after the first sync.
-   *  To be called once. */
+  /** Syncs containers and pods now, and after each change, until the gateway closes. Resolves after the first sync. Called once. */
   followDeployments(): Promise<SyncOutcome> {
     return this.#deps.sync.follow();
   }
@@ -342,8 +341,9 @@ export class Gateway {
     return countHealth(this.#deps.fleet.existingMembers(template));
   }
 
-  /** See ClientSessions.beginLife. */
+  /** See ClientSessions, as the next one. */
   readonly beginLife = (life: string): Promise<void> => this.#deps.mcp.sessions.beginLife(life);
+  readonly hasSession = (id: string): boolean => this.#deps.mcp.sessions.findAny(id) !== undefined;
   /** What this node does now: programs that run, without those of single clients, and calls under way. */
   readonly activity = () => this.#deps.fleet.activity;
 

@@ -170,8 +170,8 @@ export interface SessionTable {
     ownerId: string,
     prepare: (value: AnySessionValue) => Promise<(() => void) | undefined>,
   ): Promise<void> | undefined;
-  /** The gateway stops. The rows of sessions stay for the next life, or for other nodes. */
-  readonly isClosing: boolean;
+  /** The row of a session that ends for this reason stays for the next life, or for other nodes. */
+  leavesRow(reason: string): boolean;
 }
 
 interface StorableSession {
@@ -183,6 +183,7 @@ interface StorableSession {
 }
 
 export interface SessionRow {
+  readonly isStored: boolean;
   changed(): void;
   /** See McpSession.keep. */
   save(): Promise<void> | undefined;

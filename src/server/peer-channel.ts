@@ -50,6 +50,8 @@ export interface PeerChannelOptions {
   readonly serve: PeerListenerOptions['serve'];
   /** The instances of this node. */
   readonly host: InstanceHost;
+  /** The session with this id is open on this node. */
+  readonly hasSession: (sessionId: string) => boolean;
   /** Tells the others of this node. */
   readonly join: (own: Member) => Members | Promise<Members>;
 }
@@ -93,7 +95,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     throw thrown;
   }
   log.info(`other nodes reach this one at ${address}`);
-  const peers = new Peers({ members, keys, clock: systemClock });
+  const peers = new Peers({ members, keys, clock: systemClock, hasSession: options.hasSession });
   return {
     owners: config.cluster.forward ? peers : undefined,
     openInstance: (...instance) => peers.openInstance(...instance),

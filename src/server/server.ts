@@ -198,6 +198,7 @@ async function start(
             return channel.openInstance(...instance);
           }
         : undefined,
+    successorOf: (key) => table?.successorOf(key),
     // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
     sessions: { ...config.sessions, recover: config.cluster.recover && (isOnServer || file !== undefined) },
     memoryBytes,
@@ -267,6 +268,7 @@ async function start(
       ? undefined
       : await (await import('./peer-channel.ts')).openPeerChannel({
           ...{ config, nodeId, life, log, secret, audit: auth.audit, host: gateway.host, join: joinMembers },
+          hasSession: gateway.hasSession,
           database: databaseHost(config.databaseUrl, config.folder),
           serve: (request, response, caller) => {
             if (limits?.serve(request, response, caller.principal)) return;

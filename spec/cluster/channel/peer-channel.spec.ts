@@ -464,4 +464,19 @@ test('a life that no member has leads nowhere, and its own life to itself', asyn
   assert.is(a.peers.ownerOf('not a session id'), undefined);
 });
 
+test('a session that a live node released leads where it went on, and to this node while it is open here', async () => {
+  const open = new Set<string>();
+  const a = await deployment.node(A, { hasSession: (id) => open.has(id) });
+  const C = 'CCCCCCCC';
+  for (const life of [B, C]) await deployment.node(life);
+  const nodeOf = (id: string) => Object(a.peers.ownerOf(id)).node;
+  for (const id of [newSessionId(B), newSessionId(A)]) {
+    a.peers.moved(id, C);
+    assert.is(nodeOf(id), `node ${C}`);
+    open.add(id);
+    assert.is(nodeOf(id), undefined);
+  }
+  assert.is(nodeOf(newSessionId(B)), `node ${B}`);
+});
+
 test.run();

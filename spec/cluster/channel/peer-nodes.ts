@@ -28,6 +28,8 @@ export interface NodeOptions {
   readonly serveInstance?: Serve;
   /** It goes on under this life when it learns of the end of the first one. */
   readonly nextLife?: string;
+  /** Default: none. */
+  readonly hasSession?: (sessionId: string) => boolean;
 }
 
 /** The nodes of one deployment. */
@@ -87,7 +89,7 @@ export class Deployment {
       ...(options.serveInstance === undefined ? {} : { serveInstance: options.serveInstance }),
       onRefused: (refusal) => refusals.push(refusal),
     });
-    const peers = new Peers({ members, keys, clock });
+    const peers = new Peers({ members, keys, clock, hasSession: options.hasSession ?? (() => false) });
     this.#opened.push(
       () => peers.close(),
       () => listener.close(0),

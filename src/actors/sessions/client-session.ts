@@ -139,6 +139,9 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   isAt(instanceId: string): boolean {
     return this.instanceId === instanceId;
   }
+  get isContinuable(): boolean {
+    return this.#sessionBinding.isContinuable;
+  }
   get isShared(): boolean {
     return this.value.binding?.isShared === true;
   }
@@ -414,10 +417,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
 
 /** The same error as for a call that was under way there. */
 function conversationLost({ ref }: Binding): GatewayError {
-  const gone = backendUnavailable('its conversation was lost before the call continued', {
-    delivered: 'unknown',
-  });
-  return atInstance(gone, ref.id);
+  const reason = 'its conversation was lost before the call continued';
+  return atInstance(backendUnavailable(reason, { delivered: 'unknown' }), ref.id);
 }
 
 /** Not that of an unhealthy instance, which may become healthy again with the same conversation. */

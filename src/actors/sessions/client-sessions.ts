@@ -10,7 +10,7 @@ import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionLost, sessionUnknown } from '../../domain/session-errors.ts';
-import { type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
+import { ENDED_BY_DRAIN, type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import { Binder, type SessionDeps } from './binder.ts';
 import { newSession } from './client-session.machine.ts';
 import {
@@ -21,6 +21,7 @@ import {
   type SessionSupervisor,
 } from './client-session.ts';
 import type { KeepableSession, KeptSession } from './kept-session.ts';
+import { SessionDrain } from './session-drain.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
@@ -64,6 +65,8 @@ export class ClientSessions implements SessionSupervisor {
   readonly #closings = new Set<Promise<void>>();
   /** Resolved when the last session has ended while the gateway closes. */
   readonly #emptied = Promise.withResolvers<void>();
+  /** While the node is drained. */
+  #drain: SessionDrain | undefined;
   isClosing = false;
 
   constructor({
@@ -235,10 +238,32 @@ export class ClientSessions implements SessionSupervisor {
     await this.deps.scheduler.each(theirs, (session) => this.#end(session, 'its owner may no longer use it'));
   }
 
+  /** Releases the sessions that other nodes can continue. */
+  drain(): void {
+    const { keeper, deps } = this;
+    if (keeper === undefined || this.isClosing) return;
+    this.#drain ??= new SessionDrain(this.#ofClients(), {
+      clock: deps,
+      hasOthers: () => keeper.successorOf('') !== undefined,
+      release: (session) => void this.#end(session, ENDED_BY_DRAIN),
+    });
+  }
+
+  resume(): void {
+    this.#drain?.close();
+    this.#drain = undefined;
+  }
+
+  /** See TableOfSessions. */
+  leavesRow(reason: string): boolean {
+    return this.isClosing || reason === ENDED_BY_DRAIN;
+  }
+
   /** Refuses new sessions, lets calls under way finish within the grace, and ends all. Resolves when nothing is left. */
   async closeAll(graceMs: number): Promise<void> {
     const { scheduler, alarm } = this.deps;
     this.isClosing = true;
+    this.resume();
     this.#disarm?.();
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const disarm = alarm(graceMs, resolve);
@@ -259,6 +284,7 @@ export class ClientSessions implements SessionSupervisor {
   used(session: SessionRecord): void {
     if (this.isClosing && session.calls === 0) this.#end(session, SHUT_DOWN);
     else this.#use(session);
+    this.#drain?.used(session);
   }
 
   moved(session: ClientSession, from: BoundInstance): void {
@@ -280,7 +306,7 @@ export class ClientSessions implements SessionSupervisor {
 
   /** It is not continued here, unless the next life may do so, or another one has it. */
   #forget({ id }: SessionRecord, reason: string): void {
-    if (!this.isClosing && reason !== TAKEN_OVER) this.#recovery?.forget(id);
+    if (!this.leavesRow(reason) && reason !== TAKEN_OVER) this.#recovery?.forget(id);
   }
 
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
@@ -293,6 +319,7 @@ export class ClientSessions implements SessionSupervisor {
   #begin(session: SessionRecord): void {
     session.openedAtMs = this.#nowMs();
     this.#open.set(session.id, session);
+    this.#drain?.add(session);
     this.#use(session);
   }
 
@@ -339,6 +366,7 @@ export class ClientSessions implements SessionSupervisor {
   #drop(session: SessionRecord, kind: PlaceKind): void {
     this.#places.release(session, kind);
     this.#open.delete(session.id);
+    this.#drain?.ended(session);
     if (this.isClosing && this.size === 0) this.#emptied.resolve();
   }
 

@@ -74,6 +74,10 @@ export class KeptSession {
     return this.#written !== undefined;
   }
 
+  get isStored(): boolean {
+    return this.#stored !== undefined;
+  }
+
   /** The session has changed. */
   changed(): void {
     if (this.#isOver || !this.#isDifferent) return;
@@ -104,7 +108,7 @@ export class KeptSession {
     return this.#marking;
   }
 
-  /** The session is over here. `isLeft`: its row stays for the next life of this node, unless its client ended it. */
+  /** The session is over here. `isLeft`: its row stays for other lives, unless its client ended it. */
   end(reason: string, isLeft: boolean): void {
     if (this.#isOver) return;
     if (reason === TAKEN_OVER && this.#stored !== undefined) this.#drop();

@@ -59,8 +59,8 @@ export interface TableOfSessions {
   readonly binder: Binder;
   /** Undefined where nothing outlives the gateway. */
   readonly keeper: SessionKeeper | undefined;
-  /** The gateway stops: the rows of sessions that can be continued stay. */
-  readonly isClosing: boolean;
+  /** The row of a session that ends for this reason stays, if it can be continued. */
+  leavesRow(reason: string): boolean;
 }
 
 interface Waiter {
@@ -247,6 +247,11 @@ export class SessionBinding implements SessionHost, KeepableSession {
     return this.#row?.save();
   }
 
+  /** See SessionRecord. */
+  get isContinuable(): boolean {
+    return this.#row?.isStored === true && outlivesNode(this.value, this.group);
+  }
+
   get id(): string {
     return this.#owner.id;
   }
@@ -427,7 +432,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     this.#rest();
     const { endReason: reason = '' } = this.value;
     this.#refuse(failure, () => sessionLost(reason));
-    this.#row?.end(reason, this.#table.isClosing && outlivesNode(this.value, this.group));
+    this.#row?.end(reason, this.#table.leavesRow(reason) && outlivesNode(this.value, this.group));
     this.#owner.ended({ reason, isLost });
     this.#clientState?.forget();
     void this.binding?.close();

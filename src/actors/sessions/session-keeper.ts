@@ -31,10 +31,17 @@ export interface KeeperOptions {
   readonly maxSessions?: number | undefined;
   /** Default: the sessions of earlier lives of this node continue here. */
   readonly decideOwner?: DecideOwner | undefined;
+  readonly successorOf?: SuccessorOf | undefined;
 }
 
 /** The life that continues a stored session: this one, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
 export type DecideOwner = (row: StoredSession) => Promise<OwnerDecision>;
+
+/**
+ * The life that continues the session with this key in the place of this node, which is drained; undefined when no other node takes
+ * sessions. `key`: see keyOf.
+ */
+export type SuccessorOf = (key: string) => string | undefined;
 
 type OwnerDecision =
   | { readonly do: 'restore' | 'claim' }
@@ -57,6 +64,7 @@ export class SessionKeeper implements RowWriter {
   /** This node and its present life. */
   owner: Pick<StoredSession, 'node' | 'life'>;
   readonly decideOwner: DecideOwner;
+  readonly successorOf: SuccessorOf;
   readonly counts: KeeperCounts = { late: 0, dropped: 0, recovered: 0 };
   readonly #clock: Clock;
   readonly #idleMs: number;
@@ -71,9 +79,12 @@ export class SessionKeeper implements RowWriter {
   /** Keys of rows that any node may claim; undefined without other nodes. */
   readonly #released: string[] | undefined;
   #releasing: Promise<void> | undefined;
+  #hasReleased = false;
 
-  constructor({ store, node, life, clock, idleMs, maxSessions, decideOwner }: KeeperOptions) {
+  constructor(options: KeeperOptions) {
+    const { store, node, life, clock, idleMs, maxSessions, decideOwner } = options;
     this.store = store;
+    this.successorOf = options.successorOf ?? (() => undefined);
     this.decideOwner = decideOwner ?? (async (row) => ({ do: row.node === node ? 'claim' : 'end' }));
     this.owner = { node, life };
     this.#released = decideOwner && [];
@@ -94,9 +105,20 @@ export class SessionKeeper implements RowWriter {
   /** The former life was ended by other nodes: its rows may be theirs by now, and are not changed any more. */
   beginLife(life: string): void {
     this.owner = { ...this.owner, life };
+    this.#hasReleased = false;
     if (this.#stopTrimming === undefined) return;
     this.#stopTrimming();
     this.begin(); // they stay for one idle time from now on
+  }
+
+  /** Other lives may have sessions whose ids begin with this life. */
+  get hasReleased(): boolean {
+    return this.#hasReleased;
+  }
+
+  /** Resolves when the rows that are being released are, or cannot be. */
+  get released(): Promise<void> | undefined {
+    return this.#releasing;
   }
 
   /** A row for this session. `stored`: the row has its present value already. */
@@ -130,9 +152,10 @@ export class SessionKeeper implements RowWriter {
     this.#schedule(isAwaited);
   }
 
-  /** The gateway stops, and a session of it has ended: any node may claim its row at once. */
+  /** A session of this node, which stops or is drained, has ended here: any node may claim its row at once. */
   release(key: string): void {
     if (this.#released === undefined) return;
+    this.#hasReleased = true;
     this.#released.push(key);
     this.#releasing ??= this.#releaseAll().finally(() => {
       this.#releasing = undefined;

@@ -61,12 +61,12 @@ export class SessionRecovery {
 
   /**
    * Resolves when the session is open again, or cannot be. Requests of one caller with one id share the attempt. Undefined, without a
-   * query, for text that is no session id, for ids of this life, and for what was not there. SessionElsewhere when another life has it;
+   * query, for text that is no session id, for ids of this life unless it has released sessions, and for what was not there. SessionElsewhere when another life has it;
    * DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
     const life = lifeOf(id);
-    if (life === undefined || life === this.#keeper.owner.life || this.#missing.has(id)) return undefined;
+    if (life === undefined || !this.#mayBeStored(life) || this.#missing.has(id)) return undefined;
     const attempt = `${id} ${ownerId}`; // another caller learns nothing, and takes nothing from the owner
     if (this.#missing.has(attempt)) return undefined;
     const known = this.#underWay.get(attempt);
@@ -77,13 +77,19 @@ export class SessionRecovery {
     return recovering;
   }
 
-  /** A session that has ended is not continued. One of the present life is never read. */
+  /** A session that has ended is not continued. */
   forget(id: string): void {
-    if (lifeOf(id) !== this.#keeper.owner.life) this.#missing.set(id, true);
+    if (this.#mayBeStored(lifeOf(id))) this.#missing.set(id, true);
+  }
+
+  /** A session of the present life is never read, unless that has released some. */
+  #mayBeStored(life: string | undefined): boolean {
+    return life !== this.#keeper.owner.life || this.#keeper.hasReleased;
   }
 
   async #recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> {
     for (let reads = 0; reads < MAX_READS; reads += 1) {
+      await this.#keeper.released;
       const row = await this.#rows.add(keyOf(id));
       const value = row && sessionIn(row);
       if (row === undefined || value === undefined) return this.forget(id);
@@ -95,7 +101,10 @@ export class SessionRecovery {
         if (decision.reason === 'unknown life') throw new SessionElsewhere(row.life);
         return this.forget(id);
       }
-      if (decision.do === 'claim' && this.#deps.isDraining?.()) throw nodeDraining();
+      if (decision.do === 'claim' && this.#deps.isDraining?.()) {
+        const successor = this.#keeper.successorOf(row.key);
+        throw successor === undefined ? nodeDraining() : new SessionElsewhere(successor);
+      }
       const restore = await this.#prepared(id, row, value, prepare);
       if (restore === undefined) return; // it is over, or belongs to another path
       if (await this.#isOurs(row)) {

@@ -28,6 +28,8 @@ export interface PeersOptions {
   readonly members: Members;
   readonly keys: ChannelKeys;
   readonly clock: Pick<Clock, 'now' | 'alarm' | 'background'>;
+  /** The session with this id is open on this node. */
+  readonly hasSession: (sessionId: string) => boolean;
 }
 
 export class Peers implements SessionOwners {
@@ -47,11 +49,14 @@ export class Peers implements SessionOwners {
   }
 
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined> {
-    const { members, clock } = this.#options;
-    if (sessionId.startsWith(members.life)) return undefined; // nearly always
+    const { members, clock, hasSession } = this.#options;
+    const isOfThis = sessionId.startsWith(members.life);
+    if (isOfThis && this.#moved.size === 0) return undefined; // nearly always
     const life = lifeOf(sessionId);
-    if (life === undefined) return undefined;
-    const client = this.#clientOf(life) ?? this.#clientOf(this.#moved.get(sessionId) ?? '');
+    if (life === undefined || hasSession(sessionId)) return undefined;
+    const moved = this.#clientOf(this.#moved.get(sessionId) ?? '');
+    if (isOfThis || moved !== undefined) return moved;
+    const client = this.#clientOf(life);
     if (client !== undefined || this.#isAbsent(life)) return client;
     return members.refresh().then(() => {
       const found = this.#clientOf(life);

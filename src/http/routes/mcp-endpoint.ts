@@ -299,10 +299,10 @@ function serveHere(
     const counted = () =>
       method === 'POST' ? countingRefusals(handle, () => request.consume(auth.limiter, 1)) : handle();
     const served = counted();
-    if (served === undefined || sessionId === undefined) return served;
-    return served.catch((thrown: unknown) => {
+    return served?.catch((thrown: unknown) => {
       if (!(thrown instanceof SessionElsewhere)) throw thrown;
-      if (owners === undefined) throw nodeUnavailable('', 'another one continues the session', 'no');
+      if (owners === undefined || sessionId === undefined)
+        throw nodeUnavailable('', 'another one continues the session', 'no');
       return follow(thrown, sessionId, owners, counted, (owner) =>
         forward(owner, method, input, auth, relay),
       );

@@ -37,7 +37,7 @@ export const nodeRoutes: readonly Route[] = [
   }),
   commandRoute(
     'drain',
-    'Not ready, and no new sessions, until the node is resumed or starts again; it serves all else',
+    'Not ready, and no new sessions, until the node is resumed or starts again; other nodes continue its sessions without calls',
   ),
   commandRoute('resume', 'Ready, and new sessions again'),
 ];

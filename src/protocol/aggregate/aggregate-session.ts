@@ -174,6 +174,10 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#holds > this.calls;
   }
 
+  get isContinuable(): boolean {
+    return this.#row?.isStored === true;
+  }
+
   /** A session that is held does not expire; there is no other state to park. */
   park(): boolean {
     return this.#holds === 0;
@@ -250,7 +254,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#change({ ...this.#value, endReason: reason });
-    this.#row?.end(reason, this.#deps.sessions.isClosing);
+    this.#row?.end(reason, this.#deps.sessions.leavesRow(reason));
     this.ended$.next(reason);
     this.ended$.complete();
     this.#opened.complete();

@@ -59,6 +59,10 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#deps = deps;
   }
 
+  isOf(session: McpSession): boolean {
+    return session === this.#session;
+  }
+
   /** Refuses a request whose id is that of another one under way (400), or one too many (QUEUE_FULL). */
   check(id: JsonRpcId): void {
     if (this.#calls.has(id)) throw invalidRequest('the id belongs to a request that is still running');

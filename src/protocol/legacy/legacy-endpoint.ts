@@ -205,7 +205,8 @@ export class LegacyEndpoint {
 
   #conversationOf(session: McpSession): LegacyConversation {
     const known = this.#conversations.get(session.id);
-    if (known !== undefined) return known;
+    if (known?.isOf(session)) return known;
+    known?.close(perhapsDelivered(sessionNotFound())); // that session was released, and continues here again
     const conversation = new LegacyConversation(session, this.#deps);
     this.#conversations.set(session.id, conversation);
     this.#stopSweeping ??= this.#deps.clock.background.every(SWEEP_MS, () => this.#sweep());
@@ -298,7 +299,12 @@ export class LegacyEndpoint {
     };
     try {
       const consumed = counted === 0 ? undefined : post.request.consumeRateLimit(counted);
-      if (consumed !== undefined) return consumed.then(() => this.#serve(messages, post), refuse);
+      if (consumed !== undefined)
+        return consumed.then(async () => {
+          // It may have been released meanwhile.
+          const session = await sessionOf(post.request, post.backends);
+          this.#serve(messages, { ...post, session });
+        }, refuse);
     } catch (thrown) {
       refuse(thrown);
     }
