@@ -1,9 +1,10 @@
 // A program that one node runs, used at the other: two real gateways on one real PostgreSQL. Calls, sessions, conversations and drains
 // cross; the death of its node is answered honestly, and its return is seen.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { field, listed, statusAndCode, toolText } from '../../helpers/caller.ts';
+import { type Answer, field, listed, statusAndCode, toolText } from '../../helpers/caller.ts';
 import { becomes, untilStatus } from '../../helpers/eventually.ts';
 import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/mcp-client.ts';
 import { register } from '../../helpers/mcp-program.ts';
@@ -14,6 +15,9 @@ import { accepted, heardWithinMs, isServed, startNode, startPair } from './mcp-n
 const server = await postgresql();
 const test = suite('journey: programs of another node', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
+
+/** A node is silent after 3 s. */
+const endsWithinMs = 6_000;
 
 let database: FreshDatabase;
 let { a, b, options } = {} as Awaited<ReturnType<typeof startPair>>; // before the first test
@@ -132,6 +136,50 @@ onPostgresql('a drain, a restart and a new list at its node are seen at the othe
   await becomes(other, true, heardWithinMs);
 });
 
+onPostgresql(
+  'its node freezes: calls end soon or go on elsewhere, and are served again after it',
+  async () => {
+    await register(a.admin, 'both', [program('far')]);
+    await register(b.admin, 'both', [program('own')]);
+    await becomes(async () => (await listed(b.admin))['both/far']?.state, 'healthy', heardWithinMs);
+    const near = () => b.admin('POST /mcp/near/tools/call', { name: 'pid' });
+    await untilStatus(200, near, heardWithinMs);
+    const inFlight = async () => field(await b.admin('GET /gateway/stats'), 'active_connections');
+    assert.is((await b.admin('POST /gateway/instances/both/own/drain')).status, 200);
+    const safe = b.admin('POST /mcp/both/tools/call', { name: 'sleep', arguments: { ms: 6_000 } });
+    const unsafe = b.admin('POST /mcp/near/tools/call', { name: 'count', arguments: { ms: 20_000 } });
+    await becomes(inFlight, 2, heardWithinMs);
+    assert.is((await b.admin('POST /gateway/instances/both/own/resume')).status, 200);
+    a.program.signal('SIGSTOP');
+
+    const began = await near();
+    assert.is(began.status, 503);
+    const failed = await unsafe;
+    assert.equal([failed.status, field(failed, 'delivered')], [503, 'unknown']);
+    for (const { tookMs } of [began, failed]) assert.ok(tookMs < endsWithinMs, `${tookMs} ms`);
+    const repeated = await safe;
+    assert.equal(
+      [repeated.status, repeated.headers.get('x-instance-id'), toolText(repeated)],
+      [200, 'own', 'slept 6000'],
+    );
+    await isRefusedUntil(near, () => true);
+    a.program.signal('SIGCONT');
+    const pid = Number(toolText(await untilStatus(200, near, heardWithinMs)));
+    assert.ok(a.program.descendants().includes(pid));
+
+    // Longer than its life lasts: it goes on under another one.
+    a.program.signal('SIGSTOP');
+    assert.is((await near()).status, 503);
+    const hasEnded = async () => {
+      const nodes = Object((await b.admin('GET /gateway/nodes')).body).nodes as readonly object[];
+      return nodes.some((node) => Object(node).state !== 'live' && Object(node).state !== 'silent');
+    };
+    await isRefusedUntil(near, hasEnded);
+    a.program.signal('SIGCONT');
+    assert.is(toolText(await untilStatus(200, near, heardWithinMs)), String(pid));
+  },
+);
+
 onPostgresql('its node dies: calls fail honestly, and go on when it is back', async () => {
   const flying = b.admin('POST /mcp/near/tools/call', { name: 'count', arguments: { ms: 20_000 } });
   const carried = async () => field(await b.admin('GET /gateway/stats'), 'active_connections');
@@ -153,6 +201,24 @@ onPostgresql('its node dies: calls fail honestly, and go on when it is back', as
 });
 
 test.run();
+
+/** Sends calls one after the other, for 5 s at least and until this is so: each is refused soon. */
+async function isRefusedUntil(
+  ask: () => Promise<Answer>,
+  isOver: () => boolean | Promise<boolean>,
+): Promise<void> {
+  const beganMs = performance.now();
+  do {
+    const refused = await ask();
+    assert.equal(
+      [statusAndCode(refused), refused.headers.has('retry-after')],
+      [[503, 'NO_HEALTHY_INSTANCE'], true],
+    );
+    assert.ok(refused.tookMs < endsWithinMs, `${refused.tookMs} ms`);
+    await delay(200);
+    assert.ok(performance.now() - beganMs < 30_000, 'still not over');
+  } while (performance.now() - beganMs < 5_000 || !(await isOver()));
+}
 
 function program(id: string, ...flags: string[]) {
   return { id, command: process.execPath, args: [stdioServerPath, ...flags] };
