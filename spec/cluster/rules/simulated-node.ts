@@ -466,7 +466,7 @@ export class SimulatedNode {
     this.#operate(
       () => ({ row: world.sessions.get(session), lives: new Map(world.lives) }),
       ({ row, lives }) => {
-        if (this.state.own.life !== life) {
+        if (this.state.own.life !== life || this.state.own.stage !== 'living') {
           reply('503');
           return;
         }
