@@ -1,0 +1,101 @@
+// A node that is frozen, as by SIGSTOP: its program of any node is gone before another node starts it, whatever the program ignores. Real
+// gateway processes on one PostgreSQL; the process groups of the program are sampled all the time.
+
+import { randomUUID } from 'node:crypto';
+import * as assert from 'uvu/assert';
+import { stdioServerPath } from '../../fixtures/programs.ts';
+import { listed } from '../../helpers/caller.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { isRunning, processesWhere } from '../../helpers/processes.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { apart, pidAt, registerAny, servesAnew } from './any-programs.ts';
+import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
+
+const server = await postgresql();
+const test = suite('journey: a frozen node', { timeoutMs: 180_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+/** A heartbeat is missed for 10 s; then the other node takes the program. */
+const TAKEN_MS = 15_000;
+/** Start of the program, on a machine under load. */
+const START_MS = 5_000;
+const SAMPLE_MS = 20;
+
+let database: FreshDatabase;
+const opened: (() => unknown)[] = [];
+
+test.before.each(async () => {
+  if (server.url !== undefined) database = await freshDatabase(server);
+});
+test.after.each(async () => {
+  for (const close of opened.splice(0)) await close();
+  if (server.url !== undefined) await database.drop();
+});
+
+onPostgresql(
+  'its program never runs twice, and serves at the other node within 15 s and its own start',
+  async () => {
+    // It ignores all but SIGKILL.
+    const nodes = [await start('a'), await start('b')] as const;
+    const mark = `--mark=${randomUUID()}`;
+    const args = [stdioServerPath, '--ignore-stdin-end', '--ignore-sigterm', mark];
+    await registerAny(nodes[0], args);
+    const pid = await pidAt(nodes[0]);
+    const [holder, other] = apart(nodes, pid);
+    await becomes(servesAnew(other, 0), true, heardWithinMs);
+
+    const samples = sample(mark);
+    holder.program.signal('SIGSTOP');
+    const frozenAtMs = performance.now();
+    await becomes(servesAnew(other, pid), true, TAKEN_MS + START_MS + 5_000);
+    const servedMs = performance.now() - frozenAtMs;
+    assert.ok(servedMs < TAKEN_MS + START_MS, `it served after ${servedMs} ms`);
+    assert.not(isRunning(pid));
+    const second = await pidAt(other);
+    // Frozen for longer than that, then awake.
+    await becomes(() => performance.now() - frozenAtMs >= 15_000, true);
+    holder.program.signal('SIGCONT');
+    const shown = async () => (await listed(holder.admin))['near/one'];
+    const use = async () => [await pidAt(holder), (await shown())?.state];
+    await becomes(() => use().catch(() => undefined), [second, 'healthy'], heardWithinMs * 2);
+    // All that it decided before it was frozen has been carried out or dropped by now.
+    const settledAtMs = performance.now();
+    await becomes(() => performance.now() - settledAtMs >= 3_000, true);
+    const { groups, most, count } = samples.end();
+    assert.equal([groups, most], [[pid, second], 1], `of ${count} samples`);
+    assert.ok(count > 300, `${count} samples`);
+    assert.equal(holder.program.descendants(), []);
+  },
+);
+
+test.run();
+
+async function start(id: string): Promise<McpNode> {
+  const node = await startNode(database, { id });
+  opened.unshift(node.remove);
+  return node;
+}
+
+function programsOf(mark: string): number[] {
+  return processesWhere('cmdline', (line) => line.split('\0').includes(mark));
+}
+
+/** Looks for the program all the time: which processes it had, in the order of their appearance, and how many at once at most. */
+function sample(mark: string) {
+  const groups: number[] = [];
+  let most = 0;
+  let count = 0;
+  const timer = setInterval(() => {
+    const now = programsOf(mark);
+    count += 1;
+    most = Math.max(most, now.length);
+    for (const pid of now) if (!groups.includes(pid)) groups.push(pid);
+  }, SAMPLE_MS);
+  opened.unshift(() => clearInterval(timer));
+  return {
+    end: () => {
+      clearInterval(timer);
+      return { groups, most, count };
+    },
+  };
+}
