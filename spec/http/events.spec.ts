@@ -289,7 +289,10 @@ test('keeps a limited number of events, and reports how many a reconnecting read
 
 test('drops the oldest events of a slow reader, and reports how many of those that it selected', async () => {
   const { recent, happen } = ring(10);
-  const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs % 2 === 0 });
+  const reading = read(recent, {
+    isFollowing: true,
+    isSelected: (event) => Number(Object(event).atMs) % 2 === 0,
+  });
   happen(4);
   await turn();
   reading.state.isBehind = true;
@@ -372,7 +375,7 @@ test('slow readers together get no more than the rate', async () => {
 
 test('reports dropped events when the rate allows, without waiting for another event', async () => {
   const { recent, happen } = ring(2, { intervalMs: 1, perSecond: 50 });
-  const reading = read(recent, { isFollowing: true, isSelected: ({ atMs }) => atMs < 4 });
+  const reading = read(recent, { isFollowing: true, isSelected: (event) => Number(Object(event).atMs) < 4 });
   happen(2);
   await turn();
   happen(4);

@@ -19,6 +19,7 @@ import { Tracing } from '../tracing/tracing.ts';
 import { HeldBodies } from './body/held-bodies.ts';
 import { koaBodyReader, readDirect } from './body/read.ts';
 import { Deployment } from './deployment/deployment.ts';
+import { PeerEvents } from './deployment/peer-events.ts';
 import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
 import { ForwardedCallers } from './forwarded-callers.ts';
@@ -123,12 +124,14 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     auditCall(report, context);
   };
   const metrics = new Prometheus(gateway);
+  const deployment = new Deployment(options);
+  const events = new RecentEvents(gateway.events$);
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
     owners: options.owners,
     nodes: options.nodes,
-    deployment: new Deployment(options),
-    events: new RecentEvents(gateway.events$),
+    ...{ deployment, events },
+    peerEvents: options.owners && new PeerEvents({ deployment, owners: options.owners, events }),
     consoleReply: consoleReply(options.consoleFolder),
     samples: new Samples(gateway),
     history: new LoadHistory(gateway),
@@ -176,7 +179,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const forwardedListener = () => {
     const callers = new ForwardedCallers(auth.changed$);
     // A request that was forwarded here is not forwarded again.
-    const here = { ...services, owners: undefined, deployment: undefined };
+    const here = { ...services, owners: undefined, deployment: undefined, peerEvents: undefined };
     const steps = <C extends RouteContext>(route: Route, readBody: readonly HttpStep<C>[]): HttpStep<C>[] => [
       ...trail(route),
       callers.assume(route),

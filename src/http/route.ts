@@ -31,6 +31,7 @@ import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { TemplateDefinition } from '../templates/definition.ts';
 import { readsRegistry } from './caller-check.ts';
 import type { Deployment } from './deployment/deployment.ts';
+import type { PeerEvents } from './deployment/peer-events.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
 import type { Reply } from './reply.ts';
@@ -55,6 +56,8 @@ export interface Services {
   /** By id. */
   readonly definitions: ReadonlyMap<string, TemplateDefinition>;
   readonly events: RecentEvents;
+  /** Undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
+  readonly peerEvents?: PeerEvents | undefined;
   readonly samples: Samples;
   readonly history: LoadHistory;
   readonly metrics: Pick<Prometheus, 'text'>;

@@ -18,6 +18,8 @@ export interface Attempt {
 
 export interface Call {
   readonly key: string;
+  /** Undefined for the node that the console asks. */
+  readonly node: string | undefined;
   readonly at: string;
   readonly template: string;
   readonly method: string;
@@ -53,9 +55,10 @@ export class Calls {
     this.#show();
   }
 
-  /** The gateway has started again: running calls of before have no last event. */
-  forgetRunning(): void {
-    for (const [key, { outcome }] of this.#calls) if (outcome === 'running') this.#calls.delete(key);
+  /** The gateway, or another node, has started again: running calls of before have no last event. */
+  forgetRunning(node: string | undefined): void {
+    for (const [key, call] of this.#calls)
+      if (call.outcome === 'running' && call.node === node) this.#calls.delete(key);
     this.#show();
   }
 
@@ -64,7 +67,8 @@ export class Calls {
   }
 
   add(event: GatewayEvent): void {
-    const key = String(event.call);
+    const number = String(event.call);
+    const key = event.node === undefined ? number : `${event.node} ${number}`; // each node numbers its own
     // After a restart the gateway counts its calls from 1 again.
     if (event.type === 'call.started') this.#calls.delete(key);
     const call = this.#calls.get(key) ?? started(key, event);
@@ -85,6 +89,7 @@ export class Calls {
 function started(key: string, event: GatewayEvent): Call {
   return {
     key,
+    node: event.node,
     at: event.at,
     template: String(event.template),
     method: String(event.method),

@@ -146,9 +146,11 @@ function apply(event: GatewayEvent): void {
   else if (type.startsWith('instance.')) applyToInstance(event, String(event.server_id));
   else if (type.startsWith('session.')) noteSessions();
   else if (type === 'template.changed' || type === 'tool.withheld') readAll();
-  else if (type.startsWith('registry.') || type === 'gateway.started') {
-    isBehind.value = type === 'registry.behind';
-    if (type === 'gateway.started') calls.forgetRunning();
+  else if (type === 'gateway.started') {
+    calls.forgetRunning(event.node);
+    if (event.node === undefined) isBehind.value = false;
+  } else if (type.startsWith('registry.')) {
+    if (event.node === undefined) isBehind.value = type === 'registry.behind';
   } else if (type === 'missed') {
     calls.miss(Number(event.count ?? 1)); // without a count: at least one
     readAll();
@@ -156,13 +158,18 @@ function apply(event: GatewayEvent): void {
 }
 
 function applyToInstance(event: GatewayEvent, id: string): void {
+  if (event.type === 'instance.restarting' && event.is_planned === false)
+    noteRestart(id, Date.parse(event.at));
+  if (event.node !== undefined) {
+    // The record has the states of all nodes; this is that of one.
+    changed.note(id);
+    return;
+  }
   if (event.type === 'instance.deregistered') {
     newerThanRead?.set(id, null);
     removeInstance(id);
     return;
   }
-  if (event.type === 'instance.restarting' && event.is_planned === false)
-    noteRestart(id, Date.parse(event.at));
   applyUpdate(id, updateOf(event, instances.peek().get(id)?.state));
   changed.note(id);
 }

@@ -127,5 +127,7 @@ export interface InstanceSample {
 export interface GatewayEvent {
   readonly type: string;
   readonly at: string;
+  /** Of an event of another node than the one that the console asks: its id. */
+  readonly node?: string;
   readonly [field: string]: unknown;
 }

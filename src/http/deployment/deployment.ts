@@ -90,12 +90,12 @@ export class Deployment {
 
   /** No other node is a member. */
   get isAlone(): boolean {
-    return this.#others().length === 0;
+    return this.others().length === 0;
   }
 
   /** Asks all other nodes. Never rejects; no promise where there are none. */
   ask<T>(question: Question<T>): Parts<T> | Promise<Parts<T>> {
-    const others = this.#others();
+    const others = this.others();
     return others.length === 0 ? NONE : this.#askAll(others, question);
   }
 
@@ -133,7 +133,7 @@ export class Deployment {
 
   /** Sends the request of a client to all other members. Ids of those that did not carry it out within a second. Never rejects. */
   async sendToAll(method: string, input: ClientRequest): Promise<readonly string[]> {
-    const sent = this.#others().map(async (node) => {
+    const sent = this.others().map(async (node) => {
       if (node.state === 'silent') return [node.id];
       try {
         const { status } = await this.send(node, method, input, WAIT_MS);
@@ -147,7 +147,7 @@ export class Deployment {
 
   /** The life of another node, to send it something. Undefined: it is no member, or has ended. */
   member(id: string): NodeView | undefined {
-    return this.#others().find((node) => node.id === id);
+    return this.others().find((node) => node.id === id);
   }
 
   async #askAll<T>(
@@ -167,7 +167,7 @@ export class Deployment {
   }
 
   /** The lives of other nodes that are members. */
-  #others(): NodeView[] {
+  others(): NodeView[] {
     const [, ...others] = this.#options.nodes?.() ?? [];
     return others.filter(({ state }) => state !== 'ended' && state !== 'foreign');
   }

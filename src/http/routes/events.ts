@@ -4,13 +4,14 @@ import { map, merge } from 'rxjs';
 import Type from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
-import { EVENT_ALIASES, EVENTS, type GatewayEvent } from '../../domain/events.ts';
+import { EVENT_ALIASES, EVENTS } from '../../domain/events.ts';
 import { TemplateId } from '../../domain/template.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import type { EventSource } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';
 import { closed } from '../schemas.ts';
 import { EVENT_STREAM_TYPE } from '../sse/event-stream.ts';
+import type { SelectableEvent } from '../sse/recent-events.ts';
 
 const NAMES = Object.keys(EVENTS);
 /** `instance` selects all types that begin with `instance.`. */
@@ -22,6 +23,7 @@ export const eventRoutes: readonly Route[] = [
   defineRoute('GET', '/events', {
     summary: 'The events of the gateway, as server-sent events',
     scope: 'gateway:read',
+    isForwarded: true,
     requestHeaders: {
       'Last-Event-ID': 'Id of the last event that was read: later events follow, as far as they are kept.',
     },
@@ -51,20 +53,24 @@ export const eventRoutes: readonly Route[] = [
           '`gateway.sampled`, which is neither kept nor in a group, comes once a second while a reader follows it by its name: the load of the gateway, and ' +
           'of the templates and instances that changed since the previous one. ' +
           '`missed` says in `count` how many events the reader lost because it was too slow or reconnected too late; a reader that ' +
-          'does not see all events gets no count if it reconnected too late. Ids and numbers of calls are in no order.',
+          'does not see all events gets no count if it reconnected too late. Where several nodes share a database, a reader that follows gets the events ' +
+          'of all of them: those of other nodes have `node`, and `missed` without a count says that some may be missing. Ids and numbers of calls are in no order.',
         types: [EVENT_STREAM_TYPE],
         body: Type.Object({ type: Type.String(), at: Type.String() }),
       },
     },
     errors: ['QUEUE_FULL'],
-    handler: ({ query, principal, request }, { events, samples }) => {
+    handler: ({ query, principal, request }, { events, samples, peerEvents }) => {
       const { template, follow = true } = query;
       const selection = query.type === undefined ? undefined : selectionOf(query.type);
       const types = selection?.types;
       const isFollowing = follow && !request.isHead;
-      const after = request.headers['last-event-id'];
-      const isSelected = (event: GatewayEvent): boolean =>
-        (template === undefined || ('template' in event && event.template === template)) &&
+      const { 'last-event-id': lastId } = request.headers;
+      const after = typeof lastId === 'string' ? lastId : undefined;
+      const isSelected = (event: SelectableEvent): boolean =>
+        (template === undefined || event.template === template) &&
+        // Another node asks for the events of this one alone.
+        (event.node === undefined || peerEvents !== undefined) &&
         selection?.excludes(event) !== true &&
         mayRead(principal, event);
       const events$: EventSource = (reader) => {
@@ -75,9 +81,12 @@ export const eventRoutes: readonly Route[] = [
           types,
           isSelected,
           isFollowing,
-          ...(typeof after === 'string' ? { after } : {}),
+          after,
         };
-        const kept$ = events.read(options, reader);
+        const kept$ =
+          isFollowing && peerEvents !== undefined
+            ? peerEvents.read(options, reader)
+            : events.read(options, reader);
         if (!isFollowing || types?.has(SAMPLED) !== true) return kept$;
         const samples$ = samples.read({ viewer: principal, template }, reader);
         return merge(kept$, samples$.pipe(map((data) => ({ name: SAMPLED, data }))));
@@ -94,7 +103,7 @@ function groupOf(name: string): string {
 interface Selection {
   /** To read. Of some, only the events with the former name that was asked for: see `excludes`. */
   readonly types: ReadonlySet<string>;
-  readonly excludes: (event: GatewayEvent) => boolean;
+  readonly excludes: (event: SelectableEvent) => boolean;
 }
 
 /** Of names, former names and groups of them. VALIDATION_ERROR for any other name. */
@@ -104,8 +113,8 @@ function selectionOf(list: string): Selection {
   const aliases = ALIASES.filter(isWanted);
   const types = new Set(NAMES.filter(isWanted));
   if (wanted.includes(SAMPLED)) types.add(SAMPLED);
-  const excludes = (event: GatewayEvent): boolean =>
-    'alias' in event && !isWanted(event.type) && !aliases.includes(event.alias);
+  const excludes = (event: SelectableEvent): boolean =>
+    event.alias !== undefined && !isWanted(event.type) && !aliases.includes(event.alias);
   for (const name of wanted) {
     if (SELECTABLE.includes(name) || aliases.some((alias) => alias === name || groupOf(alias) === name))
       continue;
@@ -119,8 +128,8 @@ function selectionOf(list: string): Selection {
  * Admins read all events of their templates; other callers read their own calls and sessions, but not the conversations with backends
  * that serve them: these events say how instances are run.
  */
-function mayRead(principal: Principal, event: GatewayEvent): boolean {
-  if ('template' in event && !mayUse(principal, event.template)) return false;
+function mayRead(principal: Principal, event: SelectableEvent): boolean {
+  if (event.template !== undefined && !mayUse(principal, event.template)) return false;
   if (mayDo(principal, ['admin'])) return true;
-  return 'principal' in event && event.principal === principal.id && groupOf(event.type) !== 'upstream';
+  return event.principal === principal.id && groupOf(event.type) !== 'upstream';
 }

@@ -13,12 +13,31 @@ import { OPAQUE_NUMBERS, OpaqueNumbers } from '../../protocol/opaque-numbers.ts'
 import { HTTP_LIMITS } from '../limits.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
 
+/** What events are selected by. */
+export interface SelectableEvent {
+  readonly type: string;
+  readonly template?: string;
+  readonly principal?: string;
+  readonly alias?: string;
+  /** Of an event of another node: its id. */
+  readonly node?: string;
+}
+
+/** An event of another node, with the id and the text that it has there. */
+export interface PeerEvent extends SelectableEvent {
+  readonly node: string;
+  readonly id: string;
+  readonly text: string;
+}
+
 export interface ReadOptions {
   readonly owner: Pick<Principal, 'id'>;
   /** The reader may know how many events all callers cause. */
   readonly seesAll: boolean;
   readonly types?: ReadonlySet<string> | undefined;
-  readonly isSelected: (event: GatewayEvent) => boolean;
+  readonly isSelected: (event: SelectableEvent) => boolean;
+  /** Events of other nodes may be missing, it is not known how many: reading begins with `missed`. */
+  readonly isPartial?: boolean;
   /** Id of the last event that was read. Default: none; reading begins with the oldest kept event. */
   readonly after?: string | undefined;
   readonly isFollowing: boolean;
@@ -35,7 +54,7 @@ const RATE: EventRate = { intervalMs: HTTP_LIMITS.eventIntervalMs, perSecond: HT
 
 export class RecentEvents {
   readonly #size: number;
-  readonly #ring: (GatewayEvent | undefined)[];
+  readonly #ring: (GatewayEvent | PeerEvent | undefined)[];
   /** The events as text, each made for the first reader that gets it. */
   readonly #texts: (string | undefined)[];
   /** Prefix of every id: ids of another run of the gateway do not match. */
@@ -76,7 +95,7 @@ export class RecentEvents {
    * came too late and does not see all. Errors with QUEUE_FULL beyond HTTP_LIMITS.eventStreams, or the share of the owner.
    */
   read(
-    { owner, seesAll, types, isSelected, after, isFollowing }: ReadOptions,
+    { owner, seesAll, types, isSelected, isPartial = false, after, isFollowing }: ReadOptions,
     reader: StreamReader,
   ): Observable<StreamEvent> {
     return new Observable((subscriber) => {
@@ -92,8 +111,8 @@ export class RecentEvents {
         subscriber,
         isFollowing,
         unread: this.#selectedFrom(start, types, isSelected),
-        missed,
-        isCountHidden: missed > 0 && !seesAll,
+        missed: missed + Number(isPartial),
+        isCountHidden: isPartial || (missed > 0 && !seesAll),
         allowance: this.#size,
         refilledAtMs: systemClock.now(),
       };
@@ -103,6 +122,26 @@ export class RecentEvents {
       subscriber.add(reader.onCaughtUp(() => this.#emit(reading)));
       this.#emit(reading);
     });
+  }
+
+  /** Adds an event of another node. */
+  add(event: PeerEvent): void {
+    this.#keep(event);
+  }
+
+  /** Events of another node are lost, it is not known how many. */
+  miss(): void {
+    for (const reading of this.#readings) {
+      if (!reading.isFollowing) continue;
+      reading.missed += 1;
+      reading.isCountHidden = true;
+      this.#wakeSoon();
+    }
+  }
+
+  /** An event of this run has this id. */
+  isOwnId(id: string): boolean {
+    return id.startsWith(`${this.#run}-`);
   }
 
   #selectedFrom(start: number, types: ReadOptions['types'], isSelected: ReadOptions['isSelected']): number[] {
@@ -126,7 +165,7 @@ export class RecentEvents {
   }
 
   /** Called twice per call: while no reader follows calls, it costs a look-up and a write. */
-  #keep(event: GatewayEvent): void {
+  #keep(event: GatewayEvent | PeerEvent): void {
     const slot = this.#next % this.#size;
     this.#ring[slot] = event;
     this.#texts[slot] = undefined;
@@ -135,7 +174,7 @@ export class RecentEvents {
     if (followers !== undefined && followers.size > 0) this.#notify(followers, event);
   }
 
-  #notify(followers: ReadonlySet<EventReading>, event: GatewayEvent): void {
+  #notify(followers: ReadonlySet<EventReading>, event: SelectableEvent): void {
     for (const reading of followers) {
       if (!reading.isSelected(event)) continue;
       reading.unread.push(this.#next - 1);
@@ -218,6 +257,10 @@ export class RecentEvents {
     const slot = number % this.#size;
     const event = this.#ring[slot];
     if (event === undefined) return;
+    if ('node' in event) {
+      subscriber.next({ name: event.type, id: event.id, data: event.text });
+      return;
+    }
     this.#texts[slot] ??= textOf('call' in event ? { ...event, call: this.#opaque.hide(event.call) } : event);
     const id = `${this.#run}-${this.#opaque.hide(number)}`;
     subscriber.next({ name: event.type, id, data: this.#texts[slot] });
@@ -227,10 +270,20 @@ export class RecentEvents {
   #startAfter(after: string | undefined): { readonly start: number; readonly missed: number } {
     const oldest = Math.max(0, this.#next - this.#size);
     const [, run, hidden] = /^([0-9a-f]{8})-(\d{1,15})$/.exec(after ?? '') ?? [];
-    if (run !== this.#run || Number(hidden) >= OPAQUE_NUMBERS) return { start: oldest, missed: 0 };
+    if (run !== this.#run || Number(hidden) >= OPAQUE_NUMBERS)
+      return { start: this.#afterPeerEvent(after) ?? oldest, missed: 0 };
     const wanted = Math.min(this.#opaque.reveal(Number(hidden)) + 1, this.#next);
     const start = Math.max(wanted, oldest);
     return { start, missed: start - wanted };
+  }
+
+  /** The number after the kept event of another node that has this id. */
+  #afterPeerEvent(id: string | undefined): number | undefined {
+    if (id === undefined) return undefined;
+    const slot = this.#ring.findIndex((event) => event !== undefined && 'node' in event && event.id === id);
+    if (slot < 0) return undefined;
+    const oldest = Math.max(0, this.#next - this.#size);
+    return oldest + ((slot - oldest + this.#next * this.#size) % this.#size) + 1;
   }
 }
 

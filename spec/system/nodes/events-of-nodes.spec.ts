@@ -1,0 +1,126 @@
+// Events of the deployment at any of its nodes: two complete gateways on one PostgreSQL, which send each other their events while they are read.
+
+import * as assert from 'uvu/assert';
+import { readEvents, type ServerEvent } from '../../../web/src/sse.ts';
+import { startHttpServer } from '../../fixtures/http-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
+import { type Json, objectOr } from '../../fixtures/wire.ts';
+import { becomes, untilStatus } from '../../helpers/eventually.ts';
+import { LegacyClient } from '../../helpers/mcp-client.ts';
+import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
+import { suite } from '../../helpers/suite.ts';
+import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
+
+const server = await postgresql();
+const test = suite('events of several nodes', { timeoutMs: 120_000 });
+const onPostgresql = test.needs(server.url, server.skip);
+const opened: (() => unknown)[] = [];
+let database: FreshDatabase;
+let a: McpNode;
+let b: McpNode;
+/** Of an administrator. */
+let headers: Record<string, string>;
+
+test.before(async () => {
+  if (server.url === undefined) return;
+  database = await freshDatabase(server);
+  opened.unshift(database.drop);
+  [a, b] = [await start('a'), await start('b')];
+  headers = await keyOf({ permissions: ['admin'] });
+  const backend = await startHttpServer();
+  opened.push(() => backend.close());
+  await register('shared', { id: 'shared-1', endpoint: backend.url });
+  await register('program', { id: 'program-a', command: process.execPath, args: [stdioServerPath] });
+  await untilStatus(200, () => b.admin('POST /mcp/shared/tools/call', { name: 'name' }), heardWithinMs);
+  await becomes(async () => Object((await b.admin('GET /gateway/nodes')).body).nodes.length, 2);
+});
+test.after(async () => {
+  for (const close of opened) await close();
+});
+
+onPostgresql('an event of one node is read at the other one, once, with the node', async () => {
+  const [atA, atB] = [await follow(a), await follow(b)];
+  const client = await LegacyClient.open(a.wire, '/mcp/shared', { headers });
+  await a.admin('POST /gateway/instances/program/program-a/restart');
+  const openings = (reading: Reading) => () => reading.fields('session.opened').map(({ node }) => node);
+  await becomes(openings(atB), ['a']);
+  await becomes(openings(atA), [undefined]);
+  const healthy = () =>
+    atB.fields('instance.healthy').some(({ server_id, node }) => server_id === 'program-a' && node === 'a');
+  await becomes(healthy, true);
+  const other = await LegacyClient.open(b.wire, '/mcp/shared', { headers });
+  await becomes(openings(atA), [undefined, 'b']);
+  await becomes(openings(atB), ['a', undefined]);
+  assert.ok(atA.events.every(({ name }) => name !== 'missed'));
+  for (const [node, { sessionId }] of [
+    [a, client],
+    [b, other],
+  ] as const)
+    await node.wire.exchange('/mcp/shared', {
+      method: 'DELETE',
+      headers: { ...headers, 'mcp-session-id': sessionId },
+    });
+  for (const reading of [atA, atB]) reading.stop();
+});
+
+onPostgresql('a caller of one template reads its events of all nodes, and no others', async () => {
+  const reader = await keyOf({ permissions: ['admin'], templates: ['program'] });
+  const reading = await follow(b, { headers: reader });
+  for (const template of ['shared', 'program'])
+    await untilStatus(200, () => a.admin(`POST /mcp/${template}/tools/call`, { name: 'name' }));
+  const nodes = () => reading.fields('call.finished').map(({ node }) => node);
+  await becomes(() => nodes().includes('a'), true);
+  assert.ok(reading.events.every(({ data }) => [undefined, 'program'].includes(JSON.parse(data).template)));
+  reading.stop();
+});
+test.run();
+
+interface Reading {
+  readonly events: readonly ServerEvent[];
+  fields(type: string): Json[];
+  stop(): void;
+}
+
+interface FollowOptions {
+  readonly headers?: Record<string, string>;
+  readonly after?: string;
+}
+
+async function follow({ url }: McpNode, options: FollowOptions = {}): Promise<Reading> {
+  const ending = new AbortController();
+  opened.unshift(() => ending.abort());
+  const { after, headers: own = headers } = options;
+  const sent = { ...own, ...(after === undefined ? {} : { 'Last-Event-ID': after }) };
+  const { status, body } = await fetch(`${url}/events`, { headers: sent, signal: ending.signal });
+  assert.is(status, 200);
+  const events: ServerEvent[] = [];
+  const read = async () => {
+    for await (const event of readEvents(body as ReadableStream<Uint8Array>)) events.push(event);
+  };
+  read().catch(() => undefined); // it was aborted
+  return {
+    events,
+    fields: (type) =>
+      events.filter(({ name }) => name === type).map(({ data }) => objectOr(JSON.parse(data))),
+    stop: () => ending.abort(),
+  };
+}
+
+async function keyOf(rights: object): Promise<Record<string, string>> {
+  const { body } = await a.admin('POST /auth/api-keys', { name: 'reader', ...rights });
+  return { 'X-API-Key': String(objectOr(body).key) };
+}
+
+async function register(template: string, instance: object): Promise<void> {
+  const { status, body } = await a.admin('POST /gateway/register?wait=10', {
+    template_name: template,
+    instance,
+  });
+  assert.is(status, 201, JSON.stringify(body));
+}
+
+async function start(id: string): Promise<McpNode> {
+  const node = await startNode(database, { id });
+  opened.unshift(node.remove);
+  return node;
+}

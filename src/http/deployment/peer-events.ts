@@ -1,0 +1,214 @@
+// The events of the other nodes, for the readers of this one: one stream from each node while anything reads here, whose events are added to
+// the recent events. Each node sends all of its own events of the wanted types, and none of others; the rights of a reader are applied here.
+// Source: ADR 172.
+
+import { Observable } from 'rxjs';
+import { type Principal, SCOPES } from '../../domain/account.ts';
+import { type Clock, systemClock } from '../../domain/clock.ts';
+import { EVENTS } from '../../domain/events.ts';
+import type { ForwardedAnswer, SessionOwners } from '../../domain/forwarding.ts';
+import { NO_CALLER } from '../../domain/held-bytes.ts';
+import { jsonIn } from '../../domain/json.ts';
+import type { NodeView } from '../../domain/nodes.ts';
+import { SseReader } from '../../transports/http/sse-reader.ts';
+import { NO_BYTES } from '../body/read.ts';
+import type { StreamEvent, StreamReader } from '../reply.ts';
+import type { PeerEvent, ReadOptions, RecentEvents } from '../sse/recent-events.ts';
+import type { Deployment } from './deployment.ts';
+
+/** Interval at which streams to new members are opened, and broken ones again, in ms. */
+const CHECK_MS = 1_000;
+/** Pause before a broken stream is opened again, in ms: doubled with each failure. */
+const FIRST_PAUSE_MS = 1_000;
+const LAST_PAUSE_MS = 30_000;
+/** A stream that lasted this long was no failure. */
+const STABLE_MS = 10_000;
+/** Largest event. */
+const EVENT_BYTES = 1024 * 1024;
+const ID = /^[0-9a-f]{8}-\d{1,15}$/;
+
+/** This node itself. */
+const NODE: Principal = { id: NO_CALLER, kind: 'anonymous', name: '', scopes: new Set(SCOPES) };
+
+export interface PeerEventsOptions {
+  readonly deployment: Pick<Deployment, 'others'>;
+  readonly owners: Pick<SessionOwners, 'ofLife'>;
+  readonly events: RecentEvents;
+  readonly clock?: Pick<Clock, 'now' | 'background'>;
+}
+
+/** One life of another node. */
+interface Peer {
+  readonly node: string;
+  readonly life: string;
+  /** Of its newest event here: a new stream goes on after it. */
+  lastId: string | undefined;
+  stream: { readonly types: string; readonly openedAtMs: number; cancel: () => void } | undefined;
+  /** Its events do not come, though they are wanted. */
+  isMissing: boolean;
+  /** In a row. */
+  failures: number;
+  /** When it may be asked again. */
+  dueAtMs: number;
+}
+
+export class PeerEvents {
+  readonly #options: PeerEventsOptions;
+  readonly #clock: Pick<Clock, 'now' | 'background'>;
+  /** The types that each reader wants; undefined: all. */
+  readonly #readers = new Set<{ readonly types: ReadonlySet<string> | undefined }>();
+  /** By life. They are remembered while nothing reads. */
+  readonly #peers = new Map<string, Peer>();
+  #stopChecks: (() => void) | undefined;
+
+  constructor(options: PeerEventsOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+  }
+
+  /** As RecentEvents.read, with the events of all nodes. */
+  read(options: ReadOptions, reader: StreamReader): Observable<StreamEvent> {
+    return new Observable((subscriber) => {
+      const { types, after } = options;
+      const isPartial = this.#mayMiss(after);
+      subscriber.add(this.#options.events.read({ ...options, isPartial }, reader).subscribe(subscriber));
+      if (!subscriber.closed) subscriber.add(this.#join(types, after));
+    });
+  }
+
+  /** Some events of other nodes are certainly, or perhaps, not among those that are kept here. */
+  #mayMiss(after: string | undefined): boolean {
+    const others = this.#options.deployment.others();
+    if (others.length === 0) return false;
+    const isElsewhere = after !== undefined && !this.#options.events.isOwnId(after);
+    return isElsewhere || others.some(({ life }) => this.#peers.get(life)?.isMissing === true);
+  }
+
+  #join(types: ReadonlySet<string> | undefined, after: string | undefined): () => void {
+    const reader = { types };
+    this.#readers.add(reader);
+    this.#stopChecks ??= this.#clock.background.every(CHECK_MS, () => this.#check());
+    // The node that gave the id goes on after it; for the others it is unknown.
+    this.#check(after !== undefined && ID.test(after) ? after : undefined);
+    return () => {
+      this.#readers.delete(reader);
+      if (this.#readers.size > 0) {
+        this.#check();
+        return;
+      }
+      this.#stopChecks?.();
+      this.#stopChecks = undefined;
+      for (const peer of this.#peers.values()) stop(peer);
+    };
+  }
+
+  #check(after?: string): void {
+    const others = this.#options.deployment.others();
+    for (const [life, peer] of this.#peers) {
+      if (others.some((other) => other.life === life)) continue;
+      this.#peers.delete(life);
+      if (peer.stream !== undefined) this.#options.events.miss();
+      stop(peer);
+    }
+    const types = this.#wantedTypes();
+    for (const other of others) {
+      const peer = this.#peerOf(other, after);
+      if (peer.stream !== undefined && peer.stream.types !== types) stop(peer);
+      if (types === '' || peer.stream !== undefined || this.#clock.now() < peer.dueAtMs) continue;
+      this.#open(peer, types);
+    }
+  }
+
+  #peerOf({ id: node, life }: NodeView, lastId: string | undefined): Peer {
+    const known = this.#peers.get(life);
+    if (known !== undefined) return known;
+    const peer: Peer = { node, life, lastId, stream: undefined, isMissing: false, failures: 0, dueAtMs: 0 };
+    this.#peers.set(life, peer);
+    return peer;
+  }
+
+  /** Names of events, with commas; empty for samples alone, which are those of each node. */
+  #wantedTypes(): string {
+    return Object.keys(EVENTS)
+      .filter((name) => [...this.#readers].some(({ types }) => types?.has(name) !== false))
+      .join();
+  }
+
+  #open(peer: Peer, types: string): void {
+    const stream = { types, openedAtMs: this.#clock.now(), cancel: (): void => {} };
+    peer.stream = stream;
+    const isOver = (): boolean => peer.stream !== stream;
+    const lose = (): void => {
+      if (!isOver()) this.#lose(peer);
+    };
+    const owner = this.#options.owners.ofLife(peer.life);
+    if (owner === undefined) {
+      lose();
+      return;
+    }
+    const reader = new SseReader(EVENT_BYTES, (data, type) => {
+      if (isOver()) return;
+      if (type === 'missed') this.#options.events.miss();
+      else this.#add(peer, data.toString(), reader.lastEventId);
+    });
+    const answer: ForwardedAnswer = {
+      head: (status) => {
+        if (status !== 200) lose();
+        else if (!isOver()) peer.isMissing = false;
+      },
+      data: (part) => {
+        if (!isOver() && !reader.push(part)) lose();
+        return true;
+      },
+      end: lose,
+      failed: lose,
+      moved: lose,
+    };
+    const forwarding = owner.forward(
+      {
+        caller: { principal: NODE, requestId: crypto.randomUUID(), address: undefined },
+        ...{ method: 'GET', target: `/events?type=${types}`, body: NO_BYTES },
+        headers: peer.lastId === undefined ? {} : { 'last-event-id': peer.lastId },
+        ...{ isStream: true, isRepeatable: () => true },
+      },
+      answer,
+    );
+    stream.cancel = () => forwarding.cancel();
+    if (isOver()) forwarding.cancel();
+  }
+
+  #add(peer: Peer, text: string, id: string): void {
+    const event = eventOf(text, peer.node, id);
+    if (event === undefined) return;
+    peer.lastId = id;
+    this.#options.events.add(event);
+  }
+
+  /** The readers learn it once. What the node keeps meanwhile follows when it answers again. */
+  #lose(peer: Peer): void {
+    const nowMs = this.#clock.now();
+    const isStable = peer.stream !== undefined && nowMs - peer.stream.openedAtMs >= STABLE_MS;
+    stop(peer);
+    if (!peer.isMissing) this.#options.events.miss();
+    peer.isMissing = true;
+    peer.failures = isStable ? 1 : peer.failures + 1;
+    const pauseMs = FIRST_PAUSE_MS * 2 ** Math.min(10, peer.failures - 1);
+    peer.dueAtMs = nowMs + Math.min(LAST_PAUSE_MS, pauseMs);
+  }
+}
+
+function stop(peer: Peer): void {
+  const { stream } = peer;
+  peer.stream = undefined;
+  stream?.cancel();
+}
+
+/** Undefined for what is no event, such as the end of the stream, or no event that this version knows. */
+function eventOf(text: string, node: string, id: string): PeerEvent | undefined {
+  const { type, template, principal, alias } = Object(jsonIn(text));
+  if (typeof type !== 'string' || !Object.hasOwn(EVENTS, type)) return undefined;
+  const fields = { template, principal, alias };
+  if (Object.values(fields).some((value) => value !== undefined && typeof value !== 'string'))
+    return undefined;
+  return { type, ...fields, node, id, text: `${text.slice(0, -1)},"node":${JSON.stringify(node)}}` };
+}
