@@ -304,6 +304,22 @@ test('in a full table a client that was away for five minutes makes room, not on
   assert.is(harness.sessions.find(streaming.id), streaming);
 });
 
+test('of many sessions that continue at once, none ends another one that was away', async () => {
+  await harness.close();
+  harness = new Harness({ maxSessions: 2 });
+  await harness.add('a');
+  const away = await harness.openSession();
+  for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs]) await pass(ms);
+  const prepared = ['one', 'two'].map((id) => harness.sessions.prepareRestore(id, away.value));
+  const [one, two] = await Promise.all(prepared);
+  one?.();
+  assert.throws(() => two?.(), /oo many .*open/);
+  assert.equal([harness.sessions.find(away.id), harness.sessions.find('two')], [away, undefined]);
+  await away.close();
+  two?.();
+  assert.ok(harness.sessions.find('two'));
+});
+
 test('where the share of a caller is full, only an absent client of that caller makes room', async () => {
   await harness.close();
   const [share, most] = [LIMITS.ownerShareLeast, 2 * LIMITS.ownerShareLeast];

@@ -121,6 +121,7 @@ export class ClientSessions implements SessionSupervisor {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (options.isPart !== true && this.deps.isDraining?.()) throw nodeDraining();
     if (signal?.aborted) throw sessionLost(ABORTED);
+    this.#makeRoom(ownerId, 'template');
     const session = this.#create(id, newSession(template, ownerId, profile), options);
     this.#opening.add(session);
     const abortOpening = () => this.#end(session, ABORTED);
@@ -141,13 +142,15 @@ export class ClientSessions implements SessionSupervisor {
 
   /**
    * Makes a session again from its value, under the id that its client has. Nothing is opened before its first use; then it is bound
-   * as after the loss of a conversation. SESSION_NOT_FOUND when it is over or open, SESSION_LIMIT, SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
+   * as after the loss of a conversation. No other session ends for it. SESSION_NOT_FOUND when it is over or open, SESSION_LIMIT,
+   * SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
    */
   restore(id: string, value: SessionValue, lists?: SessionLists): ClientSession {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (this.#open.has(id)) throw sessionLost('it is open already');
     const { endReason, greeted } = value;
     if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
+    this.#places.check(value.ownerId, 'template'); // again: others may have been made meanwhile, and none of them ends for it
     // A call that was under way may have arrived.
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
@@ -309,8 +312,8 @@ export class ClientSessions implements SessionSupervisor {
     if (!this.leavesRow(reason) && reason !== TAKEN_OVER) this.#recovery?.forget(id);
   }
 
+  /** In a place that is free. */
   #create(id: string, value: SessionValue, options: SessionOptions): ClientSession {
-    this.#makeRoom(value.ownerId, 'template');
     this.deps.fleet.group(value.template); // TEMPLATE_NOT_FOUND, before anything is counted
     this.#places.take(value, 'template');
     return new ClientSession(this, id, { ...value, profile: this.#places.shared(value.profile) }, options);
