@@ -120,7 +120,53 @@ test('without room it is not continued, and no other one ends for it', async () 
   assert.is((await post(next, two, LEVEL)).status, 200);
 });
 
-test('a stop keeps its row, also after a call that is not safe to repeat', async () => {
+test('the mark of a call that is not safe to repeat is written before the call leaves, and the session is not continued', async () => {
+  const writes: string[] = [];
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const { update } = store.sessions;
+  store = {
+    ...store,
+    sessions: {
+      ...store.sessions,
+      update: async (...rows) => {
+        writes.push('update');
+        await promise;
+        return update(...rows);
+      },
+    },
+  };
+  const first = await startFirst();
+  const session = await openSession(first, undefined, ADA);
+  await post(first, session, call('t__echo', { text: 'x' }));
+  const before = asked('tools/call');
+  const answered = Promise.all([1, 2].map((id) => post(first, session, { ...call('t__count'), id })));
+  while (writes.length === 0) await turn();
+  assert.is(asked('tools/call'), before);
+  resolve();
+  await answered;
+  await post(first, session, call('t__count'));
+  assert.equal([asked('tools/call') - before, writes.length], [3, 1]);
+  const next = await start();
+  assert.is((await post(next, session, LEVEL)).status, 404);
+  assert.is((await post(await start(), session, LEVEL)).status, 404, 'its row is deleted');
+});
+
+test('session_failover of the templates that it used decides', async () => {
+  const first = await startFirst();
+  await first.changeTemplate('t', { session_failover: 'never' });
+  await first.changeTemplate('u', { session_failover: 'always' });
+  const [used, unused] = [await openSession(first, undefined, ADA), await openSession(first, undefined, ADA)];
+  await post(first, used, call('t__echo', { text: 'x' }));
+  await post(first, unused, call('u__count'));
+  await written();
+  const next = await start();
+  assert.equal(
+    [(await post(next, used, LEVEL)).status, (await post(next, unused, LEVEL)).status],
+    [404, 200],
+  );
+});
+
+test('a stop keeps its row', async () => {
   const first = await startFirst();
   const session = await openSession(first, undefined, ADA);
   assert.is((await post(first, session, call('t__echo', { text: 'x' }))).status, 200);

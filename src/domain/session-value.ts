@@ -76,6 +76,8 @@ const WithAll = Type.Object(
     templates: Type.Optional(Type.Array(Text)),
     /** The resources that the client has subscribed to, by template. */
     uris: Type.Record(Text, Type.Array(Text)),
+    /** The templates whose sessions asked for the mark: see UnsafeMark. */
+    unsafeIn: Type.Optional(Type.Array(Text)),
   },
   CLOSED,
 );
@@ -93,6 +95,17 @@ export type SessionValue = Frozen<Static<typeof WithTemplate>>;
 /** The session of a client with all templates together. Its sessions with single templates are not part of it. */
 export type AggregateSessionValue = Frozen<Static<typeof WithAll>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;
+
+/**
+ * In the row of a session: it made a call that is not safe to repeat, or any call where it may not move at all. It is written before that
+ * call leaves.
+ */
+export interface UnsafeMark {
+  /** Such a call has to wait for `mark`. */
+  readonly isUnmarked: boolean;
+  /** Resolves when it is written, after 250 ms at most; undefined when there is nothing to wait for. It stays. */
+  mark(): Promise<void> | undefined;
+}
 
 /** `version`: another release wrote it. `size`: more than MAX_SESSION_BYTES. `damage`: it is not a written session. */
 export type SessionValueProblem = 'version' | 'size' | 'damage';

@@ -108,6 +108,8 @@ export class Mcp {
       templates: () => fleet.templates,
       backendsOf: (template) => this.#of(template),
       timeoutFor: (template, tool) => timeoutFor(fleet.group(template).policy, tool),
+      movesUnsafe: (template) =>
+        !fleet.has(template) || fleet.group(template).policy.sessionFailover === 'always',
       listChanges$: fleet.listChanged$,
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.members(template).length > 0,

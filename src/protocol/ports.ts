@@ -15,7 +15,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
-import type { AnySessionValue } from '../domain/session-value.ts';
+import type { AnySessionValue, UnsafeMark } from '../domain/session-value.ts';
 
 /** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
 export type Owner = Pick<Principal, 'id' | 'templates'>;
@@ -75,6 +75,8 @@ export interface SessionOpening {
   readonly signal?: AbortSignal | undefined;
   /** It is a part of the session of a client with all templates. Where another session would end, it begins anew at an instance. */
   readonly isPart?: boolean | undefined;
+  /** Of a part: the mark of the whole, if that is stored. */
+  readonly mark?: UnsafeMark | undefined;
 }
 
 export interface Client {

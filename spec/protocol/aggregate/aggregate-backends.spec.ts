@@ -46,6 +46,7 @@ function setUp() {
       throw templateNotFound(template);
     },
     timeoutFor: () => 30_000,
+    movesUnsafe: () => false,
     listChanges$,
     sessions,
     scheduler: new TaskScheduler(),

@@ -41,6 +41,7 @@ class Gateway {
       throw templateNotFound(template);
     },
     timeoutFor: () => 30_000,
+    movesUnsafe: () => false,
     listChanges$: new Subject<ListChange>(),
     sessions: {
       ...TABLE,

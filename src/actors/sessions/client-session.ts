@@ -19,6 +19,7 @@ import type { Upstream } from '../../transports/transport.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
 import type { Binding, SessionSubscriber } from './bindings.ts';
 import type { RestingSession } from './client-session.machine.ts';
+import type { PartOptions } from './kept-session.ts';
 import { type BoundSession, SessionBinding, type TableOfSessions } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
 
@@ -36,10 +37,9 @@ export interface SessionLists {
   withNotices(messages$: Observable<ServerMessage>, greeted: Announcing): Observable<ServerMessage>;
 }
 
-/** `lists`: without them the backend answers all list requests. `isPart`: see SessionOpening of protocol/ports.ts. */
-export interface SessionOptions {
+/** `lists`: without them the backend answers all list requests. */
+export interface SessionOptions extends PartOptions {
   readonly lists?: SessionLists | undefined;
-  readonly isPart?: boolean | undefined;
 }
 
 export interface SessionSupervisor extends TableOfSessions {
@@ -83,12 +83,12 @@ export class ClientSession implements BoundSession, SessionSubscriber {
     supervisor: SessionSupervisor,
     id: string,
     value: SessionValue,
-    { lists, isPart = false }: SessionOptions = {},
+    { lists, ...part }: SessionOptions = {},
   ) {
     this.id = id;
     this.#supervisor = supervisor;
     this.#lists = lists;
-    this.#sessionBinding = new SessionBinding(supervisor, this, value, isPart);
+    this.#sessionBinding = new SessionBinding(supervisor, this, value, part);
   }
 
   /** Binds a new session to an instance; for errors see ClientSessions.open. */

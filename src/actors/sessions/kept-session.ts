@@ -7,6 +7,7 @@ import {
   ENDED_BY_CLIENT,
   SessionValueError,
   TAKEN_OVER,
+  type UnsafeMark,
   writeSession,
 } from '../../domain/session-value.ts';
 
@@ -30,6 +31,12 @@ export interface RowWriter {
   release(key: string): void;
 }
 
+/** See SessionOpening of protocol/ports.ts. */
+export interface PartOptions {
+  readonly isPart?: boolean | undefined;
+  readonly mark?: UnsafeMark | undefined;
+}
+
 interface SessionWrite {
   /** The text of a new row, or of a stored one. */
   readonly insert?: string;
@@ -40,7 +47,7 @@ interface SessionWrite {
 }
 
 /** The row of a session, and what is not written yet. */
-export class KeptSession {
+export class KeptSession implements UnsafeMark {
   readonly #keeper: RowWriter;
   readonly #session: KeepableSession;
   /** The value of the row; undefined without one. */
@@ -93,12 +100,10 @@ export class KeptSession {
     return this.#keeper.within(promise);
   }
 
-  /** A call that is not safe to repeat has to wait for `mark`. */
   get isUnmarked(): boolean {
     return this.#mark !== 'done' && !this.#isOver;
   }
 
-  /** As `save`, with the mark `unsafe`, once: it stays. */
   mark(): Promise<void> | undefined {
     if (this.#mark === 'no') {
       this.#mark = 'asked';

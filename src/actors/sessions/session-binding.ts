@@ -11,7 +11,7 @@ import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange
 import { LIMITS } from '../../domain/limits.ts';
 import { setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import { type SessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
+import { type SessionValue, TAKEN_OVER, type UnsafeMark } from '../../domain/session-value.ts';
 import { isNetworked } from '../../domain/transport-kinds.ts';
 import type { AttemptPlan, CallRoute, LocalAnswer } from '../calls/routes.ts';
 import type { Group } from '../group.ts';
@@ -37,9 +37,9 @@ import {
   type SessionHost,
 } from './client-session.machine.ts';
 import { ClientState } from './client-state.ts';
-import type { KeepableSession, KeptSession } from './kept-session.ts';
+import type { KeepableSession, KeptSession, PartOptions } from './kept-session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
-import { outlivesNode } from './session-recovery.ts';
+import { needsMark, outlivesNode } from './session-recovery.ts';
 
 /** The session of a binding. */
 export interface BoundSession extends LeaseHolder {
@@ -77,6 +77,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   readonly group: Group;
   /** See SessionHost. */
   readonly isPart: boolean;
+  readonly #wholeMark: UnsafeMark | undefined;
   readonly #table: TableOfSessions;
   readonly #owner: BoundSession;
   /** The state of the session: that of its actor, or what remains of it while it has none. */
@@ -87,12 +88,13 @@ export class SessionBinding implements SessionHost, KeepableSession {
   #row: KeptSession | undefined;
 
   /** TEMPLATE_NOT_FOUND. */
-  constructor(table: TableOfSessions, owner: BoundSession, session: SessionValue, isPart: boolean) {
+  constructor(table: TableOfSessions, owner: BoundSession, session: SessionValue, part: PartOptions) {
     const { deps } = table;
     this.deps = deps;
     this.#table = table;
     this.#owner = owner;
-    this.isPart = isPart;
+    this.isPart = part.isPart === true;
+    this.#wholeMark = part.mark;
     this.#state = { session, binding: undefined };
     this.group = deps.fleet.hold(session.template);
   }
@@ -228,17 +230,13 @@ export class SessionBinding implements SessionHost, KeepableSession {
   }
 
   /**
-   * The first call there that is not safe to repeat has to be noted in the row before. Only where `auto` asks for that: a session
+   * The mark of the session, or of the whole of which it is a part, as long as the first call there that needs it has to wait. A session
    * that shares a backend over a network loses nothing there.
    */
-  isUnmarkedAt({ ref, isShared }: Binding): boolean {
-    if (this.#row?.isUnmarked !== true || this.group.policy.sessionFailover !== 'auto') return false;
-    return !(isShared && isNetworked(ref.definition));
-  }
-
-  /** Notes that call. Undefined when there is nothing to wait for. */
-  mark(): Promise<void> | undefined {
-    return this.#row?.mark();
+  missingMarkAt({ ref, isShared }: Binding): UnsafeMark | undefined {
+    const mark = this.#wholeMark ?? this.#row;
+    const isNeeded = mark?.isUnmarked === true && needsMark(this.group.policy, this.isPart);
+    return isNeeded && !(isShared && isNetworked(ref.definition)) ? mark : undefined;
   }
 
   /** See McpSession of protocol/ports.ts. */

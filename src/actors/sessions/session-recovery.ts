@@ -155,6 +155,11 @@ export function outlivesNode({ binding, unsafe }: SessionValue, { policy, member
   return isIntact || sessionFailover === 'always' || (sessionFailover === 'auto' && unsafe === 'no');
 }
 
+/** Whether calls of a session have to wait for its mark. A session with one template that never moves needs none. */
+export function needsMark({ sessionFailover }: Group['policy'], isPart: boolean): boolean {
+  return sessionFailover === 'auto' || (isPart && sessionFailover === 'never');
+}
+
 /** Undefined for a row of another release, and for a damaged one. */
 function sessionIn({ value }: StoredSession): AnySessionValue | undefined {
   try {

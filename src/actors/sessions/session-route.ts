@@ -162,17 +162,19 @@ export class SessionRoute implements CallRoute, YieldingCall, Linked {
 
   /** Undefined when the call may be sent: it is safe to repeat, or the row of the session says that it is not. */
   #untilMarked(binding: Binding): Wait | undefined {
-    if (!this.#sessionBinding.isUnmarkedAt(binding)) return undefined;
+    const mark = this.#sessionBinding.missingMarkAt(binding);
+    if (mark === undefined) return undefined;
     const { ref } = binding;
+    const isMovable = this.#sessionBinding.group.policy.sessionFailover === 'auto';
     const tool = toolOf(this.#request);
     // After a restart the tools may not be listed yet, and any call would count as one that is not safe.
-    if (tool !== undefined && ref.tools?.knows(tool) === 'unknown' && !this.#hasAwaitedTools) {
+    if (isMovable && tool !== undefined && ref.tools?.knows(tool) === 'unknown' && !this.#hasAwaitedTools) {
       this.#hasAwaitedTools = true;
       const listed = ref.tools.lookUp();
       if (listed !== undefined) return { kind: 'wait', until$: from(listed) };
     }
-    if (isRepeatable(this.#request, ref)) return undefined;
-    const marked = this.#sessionBinding.mark();
+    if (isMovable && isRepeatable(this.#request, ref)) return undefined;
+    const marked = mark.mark();
     return marked && { kind: 'wait', until$: from(marked) };
   }
 

@@ -40,18 +40,13 @@ import { aggregateGreeting } from './aggregate-greeting.ts';
 import { AggregateLists, type AggregateListsOptions } from './aggregate-lists.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
-import {
-  AggregateSession,
-  type AggregateSessionDeps,
-  isAllowedFor,
-  newAggregateSession,
-} from './aggregate-session.ts';
+import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
+import { checkRestorable, newAggregateSession, RIGHTS_CHANGED } from './aggregate-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const PEERS_REMEMBERED = 100;
 /** Shortest time between two lookups of the templates that own the subscribed resources. */
 const LOOKUP_MS = 1_000;
-const RIGHTS_CHANGED = 'the templates that its owner may use have changed';
 
 export type AggregateOptions = Omit<AggregateSessionDeps, 'directory'> &
   Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$'>;
@@ -92,12 +87,12 @@ export class AggregateBackends implements Backends {
 
   /**
    * Makes a session again from its value, under the id that its client has, which was told what the value says. `owner`: its owner
-   * with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND when it is over or open, or its owner may
-   * use other templates than before; SESSION_LIMIT, SHUTTING_DOWN.
+   * with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND when it is over or open, may not
+   * move (`session_failover`), or its owner may use other templates than before; SESSION_LIMIT, SHUTTING_DOWN.
    */
   restore(id: string, value: AggregateSessionValue, owner: Owner): AggregateSession {
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
-    const peer = { ...checkRestorable(value, owner), greeting: {} };
+    const peer = { ...checkRestorable(value, owner, this.#options.movesUnsafe), greeting: {} };
     const session = new AggregateSession(value, owner, peer, this.#sessionDeps, id);
     this.#options.sessions.add(session, false);
     session.restored();
@@ -119,7 +114,7 @@ export class AggregateBackends implements Backends {
   recoverSession(id: string, owner: Owner): Promise<void> | undefined {
     return this.#options.sessions.recover(id, owner.id, async (value) => {
       if (value.kind !== 'all') return undefined;
-      checkRestorable(value, owner);
+      checkRestorable(value, owner, this.#options.movesUnsafe);
       return () => void this.restore(id, value, owner);
     });
   }
@@ -234,12 +229,4 @@ export class AggregateBackends implements Backends {
     this.#peers.set(key, peer);
     return peer;
   }
-}
-
-/** What its client was told. SESSION_NOT_FOUND. */
-function checkRestorable(value: AggregateSessionValue, owner: Owner) {
-  const { endReason, greeted } = value;
-  if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
-  if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionLost(RIGHTS_CHANGED);
-  return greeted;
 }

@@ -2,7 +2,6 @@
 // and another one after that session has ended; the client's own session continues. What it is, is one plain value
 // (domain/session-value.ts); the sessions with templates are not part of that.
 
-import { isDeepStrictEqual } from 'node:util';
 import {
   catchError,
   defer,
@@ -34,19 +33,16 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import {
-  type AggregateSessionValue,
-  greetedOf,
-  SESSION_VERSION,
-  TAKEN_OVER,
-} from '../../domain/session-value.ts';
+import { type AggregateSessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
 import type { Backends, McpSession, Owner, SessionRow, SessionTable } from '../ports.ts';
 import type { AggregateDirectory } from './aggregate-directory.ts';
+import { AggregateMarks } from './aggregate-marks.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './aggregate-requests.ts';
+import { isAllowedFor, type MovesUnsafe, mayContinue } from './aggregate-value.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
@@ -61,23 +57,9 @@ export interface AggregateSessionDeps {
   readonly backendsOf: (template: string) => Backends;
   readonly templates: () => readonly string[];
   readonly timeoutFor: (template: string, tool?: string) => number;
+  readonly movesUnsafe: MovesUnsafe;
   /** Hot: changed lists of any template, those of new and removed templates included. Completes with the gateway. */
   readonly listChanges$: Observable<ListChange>;
-}
-
-const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
-
-/** The value of a new session. `peer`: what its client is told. */
-export function newAggregateSession(owner: Owner, profile: ClientProfile, peer: Peer): AggregateSessionValue {
-  const { id: ownerId, templates } = owner;
-  const restriction = templates === undefined ? {} : { templates: [...templates] };
-  const greeted = greetedOf(peer);
-  return { version: SESSION_VERSION, kind: 'all', ownerId, ...restriction, profile, greeted, uris: NO_URIS };
-}
-
-/** True when the owner may use the templates that it could use when the session was opened. */
-export function isAllowedFor({ templates }: AggregateSessionValue, owner: Owner): boolean {
-  return isDeepStrictEqual(templates && new Set(templates), owner.templates);
 }
 
 /** One client's session. Closing removes it from its table. */
@@ -103,6 +85,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly #left = new Subject<McpSession>();
   /** Undefined before it is kept. */
   #row: SessionRow | undefined;
+  #marks: AggregateMarks | undefined;
   #holds = 0;
   /** The first time its client listens, sessions are opened at once: the session may have been read again. */
   #hasListened = false;
@@ -175,7 +158,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   get isContinuable(): boolean {
-    return this.#row?.isStored === true;
+    return this.#row?.isStored === true && mayContinue(this.#value, this.#deps.movesUnsafe);
   }
 
   /** A session that is held does not expire; there is no other state to park. */
@@ -254,11 +237,12 @@ export class AggregateSession implements McpSession, SessionRecord {
   async close(reason = 'closed'): Promise<void> {
     if (this.#isOver) return;
     this.#change({ ...this.#value, endReason: reason });
-    this.#row?.end(reason, this.#deps.sessions.leavesRow(reason));
+    const { sessions, movesUnsafe } = this.#deps;
+    this.#row?.end(reason, sessions.leavesRow(reason) && mayContinue(this.#value, movesUnsafe));
     this.ended$.next(reason);
     this.ended$.complete();
     this.#opened.complete();
-    this.#deps.sessions.remove(this, reason);
+    sessions.remove(this, reason);
     // In several turns: there may be one for each template. One that is being opened ends when it is open.
     const closed = this.#deps.scheduler.each([...this.#open.values()], (session) => session.close());
     await Promise.allSettled([closed, ...this.#inner.values()]);
@@ -346,7 +330,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   async #openWith(template: string): Promise<McpSession> {
     const backends = this.#deps.backendsOf(template);
-    const session = await backends.openSession(this.#owner, this.profile, { isPart: true });
+    const options = { isPart: true, mark: this.#row && this.#marksOf(this.#row).of(template) };
+    const session = await backends.openSession(this.#owner, this.profile, options);
     if (this.#isOver) {
       await session.close();
       throw sessionLost('it was closed');
@@ -356,6 +341,19 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.#restore(template, session);
     this.#opened.next(session);
     return session;
+  }
+
+  #marksOf(row: SessionRow): AggregateMarks {
+    this.#marks ??= new AggregateMarks(
+      () => this.#value.unsafeIn,
+      async (unsafeIn) => {
+        this.#change({ ...this.#value, unsafeIn });
+        await row.save();
+        const { endReason } = this.#value;
+        if (endReason !== undefined) throw sessionLost(endReason); // perhaps another life has it
+      },
+    );
+    return this.#marks;
   }
 
   /** A client that waits for updates may make no call that opens the next session. Never emits: `#opened` does. */

@@ -1,0 +1,40 @@
+// The mark `unsafe` of a session with all templates: in sessions with which templates its client made a call that is not safe to repeat, or any
+// call where `session_failover` is `never`. Those sessions ask for it, as they do without the others. Source: ADR 167.
+
+import type { UnsafeMark } from '../../domain/session-value.ts';
+
+export class AggregateMarks {
+  readonly #marked: () => readonly string[] | undefined;
+  readonly #write: (templates: readonly string[]) => Promise<void>;
+  /** The latest write that is under way; it includes those before. */
+  #writing: Promise<void> | undefined;
+
+  /** `write`: resolves when the templates are stored, after 250 ms at most; rejects when the session is over. */
+  constructor(
+    marked: () => readonly string[] | undefined,
+    write: (templates: readonly string[]) => Promise<void>,
+  ) {
+    this.#marked = marked;
+    this.#write = write;
+  }
+
+  of(template: string): UnsafeMark {
+    const isUnmarked = () => this.#writing !== undefined || this.#marked()?.includes(template) !== true;
+    return {
+      get isUnmarked() {
+        return isUnmarked();
+      },
+      mark: () => this.#mark(template),
+    };
+  }
+
+  #mark(template: string): Promise<void> | undefined {
+    const marked = this.#marked() ?? [];
+    if (marked.includes(template)) return this.#writing;
+    const writing = this.#write([...marked, template]).finally(() => {
+      if (this.#writing === writing) this.#writing = undefined;
+    });
+    this.#writing = writing;
+    return writing;
+  }
+}

@@ -1,0 +1,41 @@
+// The value of a session with all templates: what a new one is, and which one may be made again.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { ClientProfile } from '../../domain/client.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import { sessionLost } from '../../domain/session-errors.ts';
+import { type AggregateSessionValue, greetedOf, SESSION_VERSION } from '../../domain/session-value.ts';
+import type { Owner } from '../ports.ts';
+
+export const RIGHTS_CHANGED = 'the templates that its owner may use have changed';
+const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
+
+/** True where sessions with this template may continue elsewhere whatever they called. */
+export type MovesUnsafe = (template: string) => boolean;
+
+/** The value of a new session. `peer`: what its client is told. */
+export function newAggregateSession(owner: Owner, profile: ClientProfile, peer: Peer): AggregateSessionValue {
+  const { id: ownerId, templates } = owner;
+  const restriction = templates === undefined ? {} : { templates: [...templates] };
+  const greeted = greetedOf(peer);
+  return { version: SESSION_VERSION, kind: 'all', ownerId, ...restriction, profile, greeted, uris: NO_URIS };
+}
+
+/** True when the owner may use the templates that it could use when the session was opened. */
+export function isAllowedFor({ templates }: AggregateSessionValue, owner: Owner): boolean {
+  return isDeepStrictEqual(templates && new Set(templates), owner.templates);
+}
+
+/** False when a session with one of its templates made a call that may not be repeated, or may not move at all. */
+export function mayContinue({ unsafeIn = [] }: AggregateSessionValue, movesUnsafe: MovesUnsafe): boolean {
+  return unsafeIn.every(movesUnsafe);
+}
+
+/** What its client was told. SESSION_NOT_FOUND. */
+export function checkRestorable(value: AggregateSessionValue, owner: Owner, movesUnsafe: MovesUnsafe) {
+  const { endReason, greeted } = value;
+  if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
+  if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionLost(RIGHTS_CHANGED);
+  if (!mayContinue(value, movesUnsafe)) throw sessionLost('a backend does not know it any more');
+  return greeted;
+}
