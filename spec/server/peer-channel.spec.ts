@@ -29,7 +29,11 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
     ...{ nodeId: 'n', life: 'AAAAAAAA', secret: Buffer.alloc(32), database: undefined, audit: auth.audit },
     log: { info: () => {}, warn: () => {} },
     serve: (_request, response) => response.end(),
-    host: { requestBytes: new ByteBudget({ totalBytes: 0, ownerBytes: 0 }), open: async () => undefined },
+    host: {
+      requestBytes: new ByteBudget({ totalBytes: 0, ownerBytes: 0 }),
+      has: () => false,
+      open: async () => undefined,
+    },
     hasSession: () => false,
     join: (own: Member) => {
       address = own.address;

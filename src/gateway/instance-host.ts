@@ -39,6 +39,10 @@ export class InstanceHost {
     this.requestBytes = deps.requestBytes;
   }
 
+  has(template: string, id: string): boolean {
+    return this.#deps.fleet.find(template, id) !== undefined;
+  }
+
   /**
    * Opens a conversation once the instance is up. Undefined: the instance has no conversations of single clients. Rejects when it does not
    * start, or does not run here.

@@ -74,6 +74,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     () => members?.life ?? life,
     (from) => members?.find(from) !== undefined,
   );
+  const onRefused = refusalRecorder(audit);
   const listener = await openPeerListener({
     ...listen,
     transportKey: isSecure ? keys.transport : undefined,
@@ -84,8 +85,8 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     refreshMembers: async () => members?.refresh(true),
     isRefused: async (life) => (await members?.isRefused?.(life)) ?? false,
     serve,
-    serveInstance: serveInstances(host),
-    onRefused: refusalRecorder(audit),
+    serveInstance: serveInstances(host, onRefused),
+    onRefused,
   });
   const address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
   try {
@@ -164,12 +165,13 @@ async function localAddressTo(database: DatabaseHost | undefined): Promise<strin
 /** Records refusals in the audit log, a number per minute, and counts the others. */
 function refusalRecorder(audit: Pick<Auth['audit'], 'record' | 'suppress'>): (refusal: PeerRefusal) => void {
   const refusals = new WindowCounter({ windowSeconds: 60, keys: 1 });
-  return ({ reason, method, path, address }) => {
+  return ({ reason, status, method, path, instance = '', caller, address }) => {
+    const actor = caller || 'unknown';
     const entry = {
-      ...{ actor: 'unknown', actorName: 'unknown' },
+      ...{ actor, actorName: actor },
       action: `peer channel: ${reason}`,
-      subject: `${method} ${path}`.trim().slice(0, MAX_SUBJECT),
-      status: reason === 'failed handshake' ? 0 : 401,
+      subject: `${method} ${path} ${instance}`.trim().slice(0, MAX_SUBJECT),
+      status,
       address,
     };
     const { count } = refusals.add('', systemClock.now(), 1, RECORDED_PER_MINUTE);

@@ -236,7 +236,8 @@ test('every request without a valid token is refused with 401, and reported', as
     const answer = await sendRaw(b.listener.port, raw);
     assert.match(answer, /^HTTP\/1\.1 401 /, reason);
     assert.match(answer, reason);
-    assert.equal(b.refusals.splice(0), [{ reason, method: 'POST', path: '/mcp/demo', address: '127.0.0.1' }]);
+    const refusal = { reason, status: 401, method: 'POST', path: '/mcp/demo', address: '127.0.0.1' };
+    assert.equal(b.refusals.splice(0), [refusal]);
   }
   const greeting = await sendRaw(b.listener.port, 'GET /peer/greeting HTTP/1.1\r\nHost: x\r\n\r\n');
   assert.match(greeting, /^HTTP\/1\.1 401 /);

@@ -28,7 +28,9 @@ test.before.each(async () => {
   await gateway.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
   deployment = new Deployment();
   a = await deployment.node(A);
-  b = await deployment.node(B, { serveInstance: serveInstances(gateway.host) });
+  b = await deployment.node(B, {
+    serveInstance: serveInstances(gateway.host, (refusal) => b.refusals.push(refusal)),
+  });
 });
 test.after.each(async () => {
   await deployment.close();
@@ -81,14 +83,28 @@ test('an instance that its node does not have, or a node that is away, is an ope
     const failed = await open(id, nodeId).catch((error: unknown) => error);
     assert.equal([Object(failed).code, Object(failed).delivered], ['BACKEND_UNAVAILABLE', 'no']);
   }
+  assert.equal(
+    b.refusals.map(({ reason, instance }) => [reason, instance]),
+    [['unknown instance', 'demo/two']],
+  );
 });
 
 test('a caller needs the right to call tools of the template', async () => {
   const body = JSON.stringify({ template: 'demo', id: 'one' });
   const sent = { hop: 'instance', target: INSTANCE_PATHS.conversation, body } as const;
   const of = (rights: Partial<Principal>) => ask(a, B, { ...sent, principal: { ...ANONYMOUS, ...rights } });
-  assert.match((await of({ templates: new Set(['other']) })).text, 'TEMPLATE_NOT_FOUND');
+  const other = await of({ id: 'key:1', templates: new Set(['other']) });
+  assert.match(other.text, 'TEMPLATE_NOT_FOUND');
   assert.is((await of({ scopes: new Set(['gateway:read']) })).status, 403);
+  const path = INSTANCE_PATHS.conversation;
+  assert.equal(
+    b.refusals.map((refusal) => [refusal.reason, refusal.status, refusal.path, refusal.instance]),
+    [
+      ['unauthorized caller', 404, path, 'demo/one'],
+      ['unauthorized caller', 403, path, undefined],
+    ],
+  );
+  assert.is(b.refusals[0]?.caller, 'key:1');
 });
 
 test('a request with the hop of another kind is refused', async () => {

@@ -4,7 +4,7 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Observable, Subscription } from 'rxjs';
-import { mayDo, mayUse } from '../../domain/account.ts';
+import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import type { ClientProfile, ServerRequest } from '../../domain/client.ts';
 import { backendUnavailable, templateNotFound, tooManyMessages } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
@@ -22,7 +22,7 @@ import {
   objectIn,
   type PeerFrame,
 } from './peer-frames.ts';
-import type { ServePeer } from './peer-listener.ts';
+import type { PeerRefusal, ServePeer } from './peer-listener.ts';
 import { INSTANCE_PATHS } from './peer-protocol.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
@@ -36,6 +36,8 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 export interface InstanceHost {
   /** Counts the requests, by caller. */
   readonly requestBytes: ByteBudget;
+  /** Whether there is such an instance, at any node. */
+  has(template: string, id: string): boolean;
   /**
    * Opens a conversation once the instance is up; without `profile` the one that clients share. Undefined: it has no conversations of single
    * clients. Rejects when the instance does not start, or does not run here.
@@ -74,7 +76,7 @@ interface Held {
   readonly questions: Map<number, ServerRequest>;
 }
 
-export function serveInstances(host: InstanceHost): ServePeer {
+export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefusal) => void): ServePeer {
   const conversations = new Map<string, Held>();
   let questions = 0;
 
@@ -88,13 +90,17 @@ export function serveInstances(host: InstanceHost): ServePeer {
   const heldOf = (id: unknown, { principal }: ForwardedCaller): Held => {
     const held = typeof id === 'string' ? conversations.get(id) : undefined;
     if (held === undefined) throw backendUnavailable('its conversation has ended', { delivered: 'no' });
-    if (!mayUse(principal, held.template)) throw templateNotFound(held.template);
+    checkTemplate(principal, held.template);
     return held;
   };
 
   const converse = async (body: Buffer, response: ServerResponse, caller: ForwardedCaller): Promise<void> => {
     const { template = '', id = '', profile, isShared = false } = Object(objectIn(body));
-    if (!mayUse(caller.principal, template)) throw templateNotFound(String(template));
+    checkTemplate(caller.principal, template, id);
+    if (!host.has(template, id)) {
+      const error = backendUnavailable('its node does not have it', { delivered: 'no' });
+      throw new Refused('unknown instance', 404, `${template}/${id}`, error);
+    }
     const ending = new AbortController();
     response.once('close', () => ending.abort());
     response.socket?.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
@@ -183,8 +189,16 @@ export function serveInstances(host: InstanceHost): ServePeer {
   };
 
   return (request, response, caller) => {
-    const fails = (thrown: unknown): void => fail(response, asGatewayError(thrown));
+    const refused = (refusal: Pick<PeerRefusal, 'reason' | 'status' | 'instance'>): void => {
+      const { method = '', url: path = '', socket } = request;
+      onRefused({ ...refusal, method, path, caller: caller.principal.id, address: socket.remoteAddress });
+    };
+    const fails = (thrown: unknown): void => {
+      if (thrown instanceof Refused) refused(thrown);
+      fail(response, asGatewayError(thrown instanceof Refused ? thrown.cause : thrown));
+    };
     if (!mayDo(caller.principal, ['tools:call'])) {
+      refused({ reason: 'unauthorized caller', status: 403 });
       response.writeHead(403, { 'Content-Length': 0 }).end();
       return;
     }
@@ -199,6 +213,27 @@ export function serveInstances(host: InstanceHost): ServePeer {
       })
       .catch(fails);
   };
+}
+
+/** A request that no node sends, unless what it knows of the instance is old: the audit log records it. */
+class Refused extends Error {
+  readonly reason: PeerRefusal['reason'];
+  readonly status: number;
+  readonly instance: string;
+  override readonly cause: GatewayError;
+
+  constructor(reason: PeerRefusal['reason'], status: number, instance: string, cause: GatewayError) {
+    super(reason);
+    this.reason = reason;
+    this.status = status;
+    this.instance = instance;
+    this.cause = cause;
+  }
+}
+
+function checkTemplate(principal: Principal, template: string, id = ''): void {
+  if (mayUse(principal, template)) return;
+  throw new Refused('unauthorized caller', 404, `${template}/${id}`, templateNotFound(String(template)));
 }
 
 /** Its bytes count until the end of the answer. QUEUE_FULL. */

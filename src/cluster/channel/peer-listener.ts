@@ -13,9 +13,15 @@ import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
 
 /** A request that the listener refused. */
 export interface PeerRefusal {
-  readonly reason: TokenProblem | 'failed handshake' | 'loop';
+  readonly reason: TokenProblem | 'failed handshake' | 'loop' | 'unauthorized caller' | 'unknown instance';
+  /** Of the answer, or of the error in it; 0 without an answer. */
+  readonly status: number;
   readonly method: string;
   readonly path: string;
+  /** The instance that was asked for, `template/id`. */
+  readonly instance?: string | undefined;
+  /** Id of the principal of the token, if it is valid. */
+  readonly caller?: string | undefined;
   readonly address: string | undefined;
 }
 
@@ -75,7 +81,10 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     transportKey === undefined ? plainServer(limits, serve) : await secureServer(limits, transportKey, serve);
   server.maxConnections = MAX_CONNECTIONS;
   server.on('tlsClientError', (_error, socket) =>
-    onRefused({ reason: 'failed handshake', method: '', path: '', address: socket.remoteAddress }),
+    onRefused({
+      ...{ reason: 'failed handshake', status: 0, method: '', path: '' },
+      address: socket.remoteAddress,
+    }),
   );
   await new Promise<void>((resolve, reject) => {
     server.on('error', (error) => {
@@ -119,8 +128,9 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
   ): void => {
     const { method = '', url = '' } = request;
     const [path = ''] = url.split('?', 1); // the query may name a session
-    onRefused({ reason, method, path, address: request.socket.remoteAddress });
-    answer(response, reason === 'loop' ? 421 : 401, reason);
+    const status = reason === 'loop' ? 421 : 401;
+    onRefused({ reason, status, method, path, address: request.socket.remoteAddress });
+    answer(response, status, reason);
   };
   const accept = (request: IncomingMessage, response: ServerResponse, principal: Principal): void => {
     const isOfInstance = Object.values<string>(INSTANCE_PATHS).includes(request.url ?? '');
