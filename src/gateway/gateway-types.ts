@@ -202,6 +202,8 @@ export interface TemplateSnapshot {
 export interface Server {
   readonly definition: InstanceDefinition;
   readonly snapshot: InstanceSnapshot;
+  /** Id of the node that runs the instance, if it is a program. While no node runs one of any node, or that is not known, it is `any`. */
+  readonly runner?: string | undefined;
   /** One line each: faults that do not stop the instance from working. */
   readonly warnings?: readonly string[];
   /** The open sessions and dedicated processes of MCP clients at the instance. */

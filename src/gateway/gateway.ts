@@ -269,19 +269,19 @@ export class Gateway {
 
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
-    const { fleet } = this.#deps;
-    const templates = template === undefined ? fleet.templates : [template];
-    const views = templates.flatMap((name) => fleet.existingGroup(name).views());
+    const templates = template === undefined ? this.#deps.fleet.templates : [template];
+    const views = templates.flatMap((name) => this.#deps.fleet.existingGroup(name).views());
     return views.map((view) => this.#server(view));
   }
 
   #server(view: MemberView): Server {
-    const { definitions, metrics } = this.#deps;
-    const { template, serverId, command, env, secretEnv = [] } = view.definition;
+    const { definitions, metrics, shared } = this.#deps;
+    const { template, serverId, nodeId, command, env, secretEnv = [] } = view.definition;
     const { requires = [] } = definitions.get(template) ?? {};
     const warnings =
       command === undefined ? [] : [...uncheckedRequirements(requires), ...shortSecrets({ env, secretEnv })];
-    return { ...view, warnings, clients: metrics.clientsAt(serverId) };
+    const runner = shared?.nodeOf(serverId) ?? nodeId;
+    return { ...view, warnings, runner, clients: metrics.clientsAt(serverId) };
   }
 
   // --- traffic ----------------------------------------------------------------------------------------------------

@@ -26,6 +26,23 @@ test.after.each(async () => {
   if (server.url !== undefined) await database.drop();
 });
 
+onPostgresql('its calls count once, and commands reach it from each node', async () => {
+  const nodes = [await start('a'), await start('b')];
+  const [first] = nodes as [McpNode];
+  await registerAny(first, [stdioServerPath]);
+  const [, other] = apart(nodes, await pidAt(first));
+  await becomes(async () => (await callAt(other)).status, 200, heardWithinMs);
+  const carried = other.admin('POST /mcp/near/tools/call', { name: 'count', arguments: { ms: 3_000 } });
+  for (const { admin } of nodes)
+    await becomes(async () => Object((await admin('GET /gateway/stats')).body).active_connections, 1, 2_500);
+  assert.is((await carried).status, 200);
+  for (const { admin } of nodes) {
+    for (const command of ['drain', 'resume'])
+      assert.is((await admin(`POST /gateway/instances/near/one/${command}`)).status, 200, command);
+    await becomes(async () => (await callAt(other)).status, 200, heardWithinMs);
+  }
+});
+
 onPostgresql(
   'a program moves from a drained node, and from a killed one within 15 s and its own start',
   async () => {

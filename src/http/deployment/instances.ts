@@ -68,7 +68,7 @@ export function recordWith(
   const others = known.views.get(own.view.server_id) ?? [];
   const health = includesHealth ? { health: healthWith(known, server, viewer, node) } : {};
   if (others.length === 0) return { ...own.view, ...health };
-  const { worst, nodes, counted } = merged<ListedServer>([own, ...others], own.view.node_id);
+  const { worst, nodes, counted } = merged<ListedServer>([own, ...others], server.runner);
   const { health: _, ...record } = worst;
   return {
     ...record,
@@ -92,6 +92,6 @@ export function healthWith(
     view.health === undefined ? [] : [{ node: other, view: view.health }],
   );
   if (others.length === 0) return own.view;
-  const { worst, nodes, counted } = merged([own, ...others], server.definition.nodeId);
+  const { worst, nodes, counted } = merged([own, ...others], server.runner);
   return { ...worst, ...nodes, in_flight: sumOf(counted, (view) => view.in_flight) };
 }

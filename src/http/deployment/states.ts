@@ -38,7 +38,7 @@ export interface Merged<V extends Seen> {
 /** `views`: the own one first. `runner`: the node that runs the instance, if it is a program. */
 export function merged<V extends Seen>(
   views: readonly [View<V>, ...View<V>[]],
-  runner: string | null | undefined,
+  runner: string | undefined,
 ): Merged<V> {
   const running = views.filter(({ node }) => node === runner);
   const users = [...running, ...views].filter(({ view }) => view.state !== 'stopped');

@@ -205,14 +205,15 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     errors: ['NODE_UNAVAILABLE'],
     handler: (input, { gateway, deployment }) => {
       const { params, principal } = input;
-      const { nodeId } = gateway.instance(params.template, params.instance_id).definition;
-      const isHere = nodeId === undefined || nodeId === deployment?.ownId;
-      const runner = isHere ? undefined : deployment?.member(nodeId);
-      if (runner !== undefined && deployment !== undefined) return deployment.send(runner, 'POST', input);
+      const { definition, runner } = gateway.instance(params.template, params.instance_id);
+      const isHere = runner === undefined || runner === deployment?.ownId;
+      const other = isHere ? undefined : deployment?.member(runner);
+      if (other !== undefined && deployment !== undefined) return deployment.send(other, 'POST', input);
       gateway[command](params.template, params.instance_id);
       const record = instanceRecord(gateway.instance(params.template, params.instance_id), principal);
       // All nodes use an instance with an endpoint.
-      if (nodeId !== undefined || deployment === undefined || deployment.isAlone) return json(200, record);
+      if (definition.nodeId !== undefined || deployment === undefined || deployment.isAlone)
+        return json(200, record);
       return deployment
         .sendToAll('POST', input)
         .then((partial) => json(200, { ...record, ...missing(partial) }));

@@ -133,16 +133,16 @@ function mergedStatistics(
   const share = (of: number): number | null =>
     own.p50_ms === null ? null : percentile(times.percentile(of) ?? 0);
   const instances = Object.fromEntries(
-    servers.flatMap(({ definition: { serverId, nodeId } }) => {
-      const view = mergedInstance(parts, serverId, nodeId);
+    servers.flatMap(({ definition: { serverId }, runner }) => {
+      const view = mergedInstance(parts, serverId, runner);
       return view === undefined ? [] : [[serverId, view] as const];
     }),
   );
   // Calls at a program are those that its node counts: calls of other nodes are among them.
-  const inFlight = byServer(servers, ({ definition: { serverId, nodeId = '' } }) => {
+  const inFlight = byServer(servers, ({ definition: { serverId }, runner = '' }) => {
     const countAt = (part: PeerStatistics) => part.load_balancer.active_connections[serverId] ?? 0;
-    const runner = parts.get(nodeId);
-    return runner === undefined ? sum(countAt) : countAt(runner);
+    const counting = parts.get(runner);
+    return counting === undefined ? sum(countAt) : countAt(counting);
   });
   const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
   const templates = Object.entries(own.templates).map(([name, view]) => {
