@@ -1,8 +1,10 @@
 // How the console reads its event stream: whole events from any chunks; the changes of an instance by an event, without another
 // request; and the sums of the last minute.
 
+import { mock } from 'node:test';
 import * as fc from 'fast-check';
 import * as assert from 'uvu/assert';
+import { Calls } from '../../web/src/calls.ts';
 import { updateOf } from '../../web/src/instance-updates.ts';
 import { LastMinute } from '../../web/src/minute.ts';
 import { readEvents, type ServerEvent } from '../../web/src/sse.ts';
@@ -51,6 +53,32 @@ test('cancels the stream when the loop over its events ends', async () => {
     break;
   }
   assert.ok(isCancelled);
+});
+
+test('keeps the calls of two nodes with the same number apart; a start ends those of its node', () => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  const calls = new Calls();
+  const call = { at: '2026-11-21T12:00:00.000Z', call: 7, template: 't', method: 'tools/call' };
+  calls.add({ type: 'call.started', ...call });
+  calls.add({ type: 'call.started', ...call, node: 'b' });
+  calls.add({ type: 'call.started', ...call, node: 'c' });
+  calls.add({ type: 'call.finished', ...call, node: 'c', outcome: 'result' });
+  mock.timers.tick(1_000);
+  const shown = () => calls.shown.value.map(({ node, outcome }) => [node, outcome]);
+  assert.equal(shown(), [
+    ['c', 'result'],
+    ['b', 'running'],
+    [undefined, 'running'],
+  ]);
+  assert.is(new Set(calls.shown.value.map(({ key }) => key)).size, 3);
+  calls.forgetRunning('b');
+  assert.equal(shown(), [
+    ['c', 'result'],
+    [undefined, 'running'],
+  ]);
+  calls.forgetRunning(undefined);
+  assert.equal(shown(), [['c', 'result']]);
+  mock.timers.reset();
 });
 
 const ONE = { requests: 1, failures: 0 };

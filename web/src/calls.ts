@@ -40,7 +40,7 @@ export class Calls {
   readonly missed = signal(0);
   readonly isPaused = signal(false);
   readonly #calls = new Map<string, Call>();
-  #timer: number | undefined;
+  #timer: ReturnType<typeof setTimeout> | undefined;
 
   clear(): void {
     this.#calls.clear();

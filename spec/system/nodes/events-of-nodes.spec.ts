@@ -1,6 +1,8 @@
 // Events of the deployment at any of its nodes: two complete gateways on one PostgreSQL, which send each other their events while they are read.
 
 import * as assert from 'uvu/assert';
+import { sessionFingerprint } from '../../../src/actors/sessions/session-fingerprint.ts';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { readEvents, type ServerEvent } from '../../../web/src/sse.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
@@ -73,6 +75,47 @@ onPostgresql('a caller of one template reads its events of all nodes, and no oth
   assert.ok(reading.events.every(({ data }) => [undefined, 'program'].includes(JSON.parse(data).template)));
   reading.stop();
 });
+
+onPostgresql(
+  'a reader that goes on at the other node gets what came meanwhile, and no event twice',
+  async () => {
+    const types = 'session';
+    const atA = await follow(a, { types });
+    const open = async (node: McpNode) => {
+      const { sessionId } = await LegacyClient.open(node.wire, '/mcp/shared', { headers });
+      return sessionFingerprint(sessionId);
+    };
+    const opened = ({ fields }: Reading) => fields('session.opened').map(({ session }) => session);
+    const first = await open(a);
+    await becomes(() => opened(atA).includes(first), true);
+    const last = atA.events.at(-1);
+    atA.stop();
+    const meanwhile = [await open(a), await open(a)];
+    const atB = await follow(b, { types, after: String(last?.id) });
+    await becomes(() => opened(atB).filter((session) => meanwhile.includes(String(session))), meanwhile);
+    assert.equal(JSON.parse(String(atB.events[0]?.data)), { type: 'missed' }, 'of b, there may be more');
+    const ids = atB.events.flatMap(({ id = '' }) => (id === '' ? [] : [id]));
+    assert.equal(ids, [...new Set(ids)]);
+    atB.stop();
+  },
+);
+
+onPostgresql('a node that is gone is reported once; its next life is read again', async () => {
+  const port = await freePort();
+  const c = await start('c', port);
+  const isHeard = (wanted: number) =>
+    becomes(async () => Object((await a.admin('GET /gateway/nodes')).body).nodes.length, wanted);
+  await isHeard(3);
+  const reading = await follow(a, { types: 'gateway' });
+  const starts = () => reading.fields('gateway.started').filter(({ node }) => node === 'c').length;
+  await becomes(starts, 1);
+  c.program.signal('SIGKILL');
+  await becomes(() => reading.events.filter(({ name }) => name === 'missed').length, 1, heardWithinMs);
+  await start('c', port);
+  await becomes(starts, 2);
+  assert.is(reading.events.filter(({ name }) => name === 'missed').length, 1);
+  reading.stop();
+});
 test.run();
 
 interface Reading {
@@ -84,14 +127,18 @@ interface Reading {
 interface FollowOptions {
   readonly headers?: Record<string, string>;
   readonly after?: string;
+  readonly types?: string;
 }
 
 async function follow({ url }: McpNode, options: FollowOptions = {}): Promise<Reading> {
   const ending = new AbortController();
   opened.unshift(() => ending.abort());
-  const { after, headers: own = headers } = options;
+  const { after, headers: own = headers, types } = options;
   const sent = { ...own, ...(after === undefined ? {} : { 'Last-Event-ID': after }) };
-  const { status, body } = await fetch(`${url}/events`, { headers: sent, signal: ending.signal });
+  const { status, body } = await fetch(`${url}/events${types === undefined ? '' : `?type=${types}`}`, {
+    headers: sent,
+    signal: ending.signal,
+  });
   assert.is(status, 200);
   const events: ServerEvent[] = [];
   const read = async () => {
@@ -119,8 +166,8 @@ async function register(template: string, instance: object): Promise<void> {
   assert.is(status, 201, JSON.stringify(body));
 }
 
-async function start(id: string): Promise<McpNode> {
-  const node = await startNode(database, { id });
+async function start(id: string, port?: number): Promise<McpNode> {
+  const node = await startNode(database, { id, ...(port === undefined ? {} : { port }) });
   opened.unshift(node.remove);
   return node;
 }

@@ -279,11 +279,11 @@ export class RecentEvents {
 
   /** The number after the kept event of another node that has this id. */
   #afterPeerEvent(id: string | undefined): number | undefined {
-    if (id === undefined) return undefined;
-    const slot = this.#ring.findIndex((event) => event !== undefined && 'node' in event && event.id === id);
-    if (slot < 0) return undefined;
-    const oldest = Math.max(0, this.#next - this.#size);
-    return oldest + ((slot - oldest + this.#next * this.#size) % this.#size) + 1;
+    for (let number = Math.max(0, this.#next - this.#size); number < this.#next; number += 1) {
+      const event = this.#ring[number % this.#size];
+      if (event !== undefined && 'node' in event && event.id === id) return number + 1;
+    }
+    return undefined;
   }
 }
 
