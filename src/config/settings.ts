@@ -2,11 +2,10 @@
 // gateway.yaml, the type, the default and the meaning. Help texts, `stagedoor config` and
 // docs/reference/configuration.md are made from it, in its order. Times are in milliseconds. Source: ADR 4.
 
-import { type AnyRow, type BalancerPolicy, type GatewayKey, POLICY_ROWS } from '../balancing/policy.ts';
 import { PASS_ENV } from '../domain/command.ts';
 import { DENIED_NETWORKS } from '../domain/endpoint.ts';
-import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { policySettings } from './policy-settings.ts';
 import * as types from './setting-types.ts';
 import { rowsOf, type Setting, setting } from './setting-types.ts';
 
@@ -387,44 +386,3 @@ export const SETTINGS = {
 } as const;
 
 export const ALL_SETTINGS: readonly Setting<unknown>[] = rowsOf(SETTINGS);
-
-/** The rows of balancing/policy.ts that the gateway sets. */
-function policySettings(): { readonly [Key in GatewayKey]: Setting<BalancerPolicy[Key]> } {
-  const rows = POLICY_ROWS.filter(({ level }) => level !== 'template').map((row) => [
-    row.key,
-    policySetting(row),
-  ]);
-  return Object.fromEntries(rows) as ReturnType<typeof policySettings>; // `fromEntries` loses the type of each
-}
-
-function policySetting({ name, kind, default: value, level, doc, flag, variable }: AnyRow): Setting<unknown> {
-  return setting({
-    key: `load_balancer.${name}`,
-    ...definedFields({ flag, variable }),
-    kind: typeOf(kind),
-    default: value,
-    doc: level === 'default' ? `${doc} A template may have its own.` : doc,
-  });
-}
-
-/** A value as text of the command line, of the environment or of gateway.yaml. */
-function typeOf({ values, read }: AnyRow['kind']): types.SettingType<unknown> {
-  switch (values.kind) {
-    case 'choice':
-      return types.choice(
-        values.words,
-        Object.fromEntries(values.aliases.map((alias) => [alias, String(read(alias))])),
-      );
-    case 'text':
-      return types.matching(
-        values.forms.map((form) => `\`${form}\``).join(' or '),
-        new RegExp(values.pattern),
-      );
-    case 'whole':
-      return types.integer(values.least, values.most);
-    case 'seconds':
-      return types.seconds(values.least, values.most);
-    case 'secondsByTool':
-      throw new Error('tools belong to templates');
-  }
-}
