@@ -19,6 +19,11 @@ export function instancesOf(registry: unknown): readonly Fields[] {
   return Object.values(fields(fields(registry).templates)).flatMap((each) => listOf(fields(each).instances));
 }
 
+/** The lines of an answer about the nodes that say what they should have in common and do not. */
+export function warningsOf(answer: unknown): readonly string[] {
+  return itemsOf(fields(answer).warnings).map(String);
+}
+
 /** The state of an instance in one word: `ejected` for a healthy instance that gets no calls. */
 export function shownStateOf({ state, ejection }: Fields): string {
   const isEjected = typeof fields(ejection).reason === 'string';

@@ -17,6 +17,7 @@ export function policySettings(): { readonly [Key in GatewayKey]: Setting<Balanc
 function policySetting({ name, kind, default: value, level, doc, flag, variable }: AnyRow): Setting<unknown> {
   return setting({
     key: `load_balancer.${name}`,
+    mustAgree: true,
     ...definedFields({ flag, variable }),
     kind: typeOf(kind),
     default: value,

@@ -93,6 +93,7 @@ export const SETTINGS = {
   defaultPolicy: policySettings(),
   maxCallMs: setting({
     key: 'max_call_seconds',
+    mustAgree: true,
     kind: types.seconds(1, LIMITS.callLongestMs / 1000),
     default: LIMITS.callMaximumMs,
     doc: 'Longest duration of a call in all, whatever progress its server reports and however long its client thinks. The `timeout` of the call counts instead if it is longer.',
@@ -101,6 +102,7 @@ export const SETTINGS = {
   sessions: {
     max: setting({
       key: 'sessions.max',
+      mustAgree: true,
       flag: 'max-sessions',
       kind: types.integer(1, 1_000_000),
       default: LIMITS.sessions,
@@ -108,6 +110,7 @@ export const SETTINGS = {
     }),
     idleMs: setting({
       key: 'sessions.idle_seconds',
+      mustAgree: true,
       flag: 'session-idle-seconds',
       kind: types.seconds(1, 604_800),
       default: LIMITS.sessionIdleMs,
@@ -115,6 +118,7 @@ export const SETTINGS = {
     }),
     processes: setting({
       key: 'sessions.max_processes',
+      mustAgree: true,
       flag: 'max-processes',
       kind: types.integer(1, 10_000),
       default: LIMITS.isolatedProcesses,
@@ -122,6 +126,7 @@ export const SETTINGS = {
     }),
     share: setting({
       key: 'sessions.share',
+      mustAgree: true,
       flag: 'session-share',
       kind: types.percent(1, 100),
       default: LIMITS.ownerShare,
@@ -142,6 +147,7 @@ export const SETTINGS = {
   }),
   corsOrigins: setting({
     key: 'cors_origins',
+    mustAgree: true,
     kind: types.list(types.originOrAll),
     default: ['*'],
     doc: 'Web origins that may call, besides the same origin. Of these only `*`, for all of them, is ignored while authentication is off or the host is loopback.',
@@ -155,6 +161,7 @@ export const SETTINGS = {
   }),
   allowedOrigins: setting({
     key: 'allowed_origins',
+    mustAgree: true,
     kind: types.list(types.origin),
     default: [],
     doc: 'Further web origins like `cors_origins`; setting them leaves `*` there in force.',
@@ -168,6 +175,7 @@ export const SETTINGS = {
   }),
   deniedNetworks: setting({
     key: 'http.denied_networks',
+    mustAgree: true,
     flag: 'denied-networks',
     kind: types.list(types.network),
     default: DENIED_NETWORKS,
@@ -175,6 +183,7 @@ export const SETTINGS = {
   }),
   requestBodyBytes: setting({
     key: 'http.max_body_bytes',
+    mustAgree: true,
     flag: 'max-body-bytes',
     kind: types.integer(1024, 256 * 1024 * 1024, 'bytes'),
     default: LIMITS.requestBodyBytes,
@@ -182,6 +191,7 @@ export const SETTINGS = {
   }),
   requestHeaderBytes: setting({
     key: 'http.max_header_bytes',
+    mustAgree: true,
     flag: 'max-header-bytes',
     kind: types.integer(4096, 64 * 1024, 'bytes'),
     default: LIMITS.requestHeaderBytes,
@@ -196,6 +206,7 @@ export const SETTINGS = {
   }),
   authEnabled: setting({
     key: 'auth.enabled',
+    mustAgree: true,
     flag: 'auth',
     variable: 'AUTH_ENABLED',
     kind: types.boolean,
@@ -204,6 +215,7 @@ export const SETTINGS = {
   }),
   tokenLifetimeMs: setting({
     key: 'auth.access_token_expire_minutes',
+    mustAgree: true,
     flag: 'token-minutes',
     variable: 'ACCESS_TOKEN_EXPIRE_MINUTES',
     kind: types.minutes(1, 525_600),
@@ -231,6 +243,7 @@ export const SETTINGS = {
   }),
   userHourlyLimit: setting({
     key: 'rate_limits.user_per_hour',
+    mustAgree: true,
     flag: 'user-limit',
     kind: types.integer(1, MAX_REQUESTS, 'requests'),
     default: 1_000,
@@ -238,6 +251,7 @@ export const SETTINGS = {
   }),
   apiKeyHourlyLimit: setting({
     key: 'rate_limits.api_key_per_hour',
+    mustAgree: true,
     flag: 'api-key-limit',
     kind: types.integer(1, MAX_REQUESTS, 'requests'),
     default: 5_000,
@@ -247,24 +261,28 @@ export const SETTINGS = {
   audit: {
     recordsCalls: setting({
       key: 'audit.calls',
+      mustAgree: true,
       kind: types.boolean,
       default: true,
       doc: 'Whether each tool call is recorded in the audit log. See docs/guides/observability.md.',
     }),
     callArguments: setting({
       key: 'audit.arguments',
+      mustAgree: true,
       kind: types.choiceForSwitch(AUDITED_ARGUMENTS, { on: 'full', off: 'digest' }),
       default: 'none',
       doc: `What the audit log records of arguments, which may be secret: none, digest (their SHA-256), or full (also their first ${LIMITS.auditArgumentUnits} characters).`,
     }),
     keptCalls: setting({
       key: 'audit.max_calls',
+      mustAgree: true,
       kind: types.integer(1_000, 100_000_000, 'entries'),
       default: 200_000,
       doc: 'Number of tool calls that the audit log keeps, newest first.',
     }),
     keptDays: setting({
       key: 'audit.retention_days',
+      mustAgree: true,
       kind: types.integer(0, 36_500, 'days'),
       default: 90,
       doc: 'Age at which entries of the audit log, including changes and logins, are deleted, at most a tenth an hour; 0 keeps them.',
@@ -273,6 +291,7 @@ export const SETTINGS = {
   /** May contain a password. */
   redisUrl: setting<string | undefined>({
     key: 'redis_url',
+    mustAgree: true,
     secret: true,
     kind: types.url('a Redis URL such as redis://127.0.0.1:6379', ['redis', 'rediss']),
     default: undefined,
@@ -320,12 +339,14 @@ export const SETTINGS = {
   cluster: {
     recover: setting({
       key: 'cluster.recover',
+      mustAgree: true,
       kind: types.boolean,
       default: true,
       doc: 'MCP sessions of clients outlive a restart or a crash of the gateway; not with a database in memory. See docs/guides/session-recovery.md.',
     }),
     forward: setting({
       key: 'cluster.forward',
+      mustAgree: true,
       kind: types.boolean,
       default: true,
       doc: 'Whether requests of a session that is open at another gateway on the same database are forwarded there, and calls to its programs. Off: requests of sessions get 404, and its programs are listed as stopped.',
@@ -361,6 +382,7 @@ export const SETTINGS = {
   }),
   allowedCommands: setting<readonly (readonly string[])[]>({
     key: 'stdio.allowed_commands',
+    mustAgree: true,
     flag: 'allowed-commands',
     kind: types.commandPatterns,
     default: [],

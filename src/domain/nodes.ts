@@ -33,6 +33,14 @@ export function foreignNodes(nodes: readonly { readonly id: string; readonly sta
   );
 }
 
+/** One line for each other node with another version than the first one, which is this node. */
+export function otherVersions([own, ...others]: readonly NodeView[]): string[] {
+  const different = others.filter(({ state, version }) => state !== 'ended' && version !== own?.version);
+  return different.map(
+    ({ id, version }) => `the node "${id}" has version ${version}, this one ${own?.version}`,
+  );
+}
+
 /** In the place of the id of a node: any node may run the program. No node has this id. Source: ADR 168. */
 export const ANY_NODE = 'any';
 

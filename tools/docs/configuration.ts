@@ -9,13 +9,13 @@ export function settingsReference(): string {
 }
 
 function section(row: Setting<unknown>): string {
-  const { key, flag, variable, kind, secret, doc } = row;
+  const { key, flag, variable, kind, secret, mustAgree, doc } = row;
   const value = row.defaultText ?? kind.show(row.default);
   const names = [`MCP_GATEWAY_${variable}`, `GATEWAY_${variable}`].map(code).join(' or ');
   return [
     `### ${code(key)}`,
     '',
-    wrap(linked(`${doc}${secret ? ' Secret.' : ''}`)),
+    wrap(linked(`${doc}${secret ? ' Secret.' : ''}${mustAgree ? ' All nodes need the same value.' : ''}`)),
     '',
     item(`Value: ${kind.type}`),
     ...(value === '' ? [] : [item(`Default: ${row.defaultText === undefined ? code(value) : value}`)]),

@@ -85,21 +85,18 @@ test('names the items that a running gateway withholds at /mcp', async () => {
   assert.is(code, 0);
 });
 
-test('names a node with another secret', async () => {
-  const nodes = [
-    { id: 'a', state: 'live' },
-    { id: 'c', state: 'foreign' },
-  ];
-  const url = await serve((request, answer) => {
-    answer.setHeader('Content-Type', 'application/json');
-    answer.end(JSON.stringify(request.url === '/gateway/nodes' ? { nodes } : { build: '1' }));
-  });
-  const { code, of } = await examined([], { STAGEDOOR_URL: url });
+test('names what the nodes should have in common', async () => {
   const line =
     'the node "c" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY';
+  const warnings = [line, 'the setting sessions.max of the node "b" is not that of this node'];
+  const url = await serve((request, answer) => {
+    answer.setHeader('Content-Type', 'application/json');
+    answer.end(JSON.stringify(request.url === '/gateway/nodes' ? { nodes: [], warnings } : { build: '1' }));
+  });
+  const { code, of } = await examined([], { STAGEDOOR_URL: url });
   assert.equal(
     of('nodes').map(({ status, text }) => [status, text]),
-    [['warn', line]],
+    warnings.map((warning) => ['warn', warning]),
   );
   assert.is(code, 0);
 });

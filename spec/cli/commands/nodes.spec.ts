@@ -2,10 +2,11 @@
 
 import * as assert from 'uvu/assert';
 import { suite } from '../../helpers/suite.ts';
-import { cellsOf, complaint, gatewayFor, printed } from './against-gateway.ts';
+import { cellsOf, complaint, gatewayFor, printed, runCommand, serverFor } from './against-gateway.ts';
 
 const test = suite('the commands of nodes');
 const gateway = gatewayFor(test, { withAccounts: true, more: { 'node-id': 'a' } });
+const serve = serverFor(test);
 
 const list = () => printed(gateway.run('gateway nodes'));
 
@@ -16,6 +17,21 @@ test('nodes lists the one node of a database that no other reaches', async () =>
   const { nodes } = JSON.parse(await printed(gateway.run('gateway nodes --json')));
   const names = ['id', 'life', 'address', 'version', 'since', 'programs', 'in_flight', 'draining', 'state'];
   assert.equal(Object.keys(nodes[0]), names);
+});
+
+test('nodes shows what the nodes should have in common, one line each', async () => {
+  const warnings = ['the node "b" has version 2, this one 1', 'the setting sessions.max of the node "b"'];
+  const url = await serve((_request, answer) => {
+    answer.setHeader('Content-Type', 'application/json');
+    answer.end(JSON.stringify({ nodes: [{ id: 'a' }, { id: 'b' }], warnings }));
+  });
+  const text = await printed(runCommand(['gateway', 'nodes', '--url', url]));
+  assert.equal(
+    text.split('\n').slice(3),
+    warnings.map((line) => `warning: ${line}`),
+  );
+  const json = await printed(runCommand(['gateway', 'nodes', '--url', url, '--json']));
+  assert.equal(JSON.parse(json).warnings, warnings);
 });
 
 test('drain-node and resume-node change a node, which nodes shows', async () => {

@@ -23,9 +23,9 @@ const OWN: NodeView = {
 };
 const nodes = () => [
   OWN,
-  { ...OWN, id: 'gone', life: 'lifegone', state: 'ended' as const },
+  { ...OWN, id: 'gone', life: 'lifegone', version: '0', state: 'ended' as const },
   { ...OWN, id: 'odd', life: 'life0odd', state: 'foreign' as const },
-  { ...OWN, id: 'far', life: 'life0far', state: 'silent' as const },
+  { ...OWN, id: 'far', life: 'life0far', version: '2', state: 'silent' as const },
 ];
 /** How the node "far" answers. */
 let answerOfFar: (request: ForwardedRequest, answer: ForwardedAnswer) => void;
@@ -159,14 +159,18 @@ test('do not take back a stop', async () => {
   assert.equal(await ready(), ['503 SHUTTING_DOWN', 'shutting down', '5']);
 });
 
-test('name a node with another secret at /readyz?verbose', async () => {
+test('name nodes with another secret or version, and those whose settings are not known', async () => {
   const { body } = await app.ask('GET', '/readyz?verbose');
-  assert.equal(body, {
-    status: 'ready',
+  const found = {
     warnings: [
       'the node "odd" has another secret than this one, and is no member: set the same GATEWAY_SECRET_KEY',
+      'the node "far" has version 2, this one 1',
     ],
-  });
+    partial: ['far'],
+  };
+  assert.equal(body, { status: 'ready', ...found });
+  const { warnings, partial } = (await app.as(app.admin, 'GET', '/gateway/nodes')).body;
+  assert.equal({ warnings, partial }, found);
   await change('a/drain');
   const draining = await app.ask('GET', '/readyz?verbose=1&probe=x');
   assert.equal([draining.outcome, draining.body.warnings], ['503 NODE_UNAVAILABLE', body.warnings]);

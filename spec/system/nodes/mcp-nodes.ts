@@ -36,6 +36,8 @@ export interface NodeOptions {
   readonly port?: number;
   /** Default: the same for all. */
   readonly secret?: string;
+  /** Further settings. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Its name; nodes on one file need different names. Default: derived from its port. */
   readonly id?: string;
 }
@@ -52,7 +54,7 @@ export async function startNode(
 ): Promise<McpNode> {
   const port = options.port ?? (await freePort());
   const own = { GATEWAY_SECRET_KEY: options.secret ?? secret, GATEWAY_NODE_ID: options.id ?? '' };
-  return { ...(await startGuarded({ port, env: { ...nodeEnv(database), ...own } })), port };
+  return { ...(await startGuarded({ port, env: { ...nodeEnv(database), ...own, ...options.env } })), port };
 }
 
 /** Two nodes on this database, and the options of their clients. Cleanups are put first in `opened`. */

@@ -1,8 +1,8 @@
 // `stagedoor gateway nodes | drain-node | resume-node`: the nodes of the deployment, as the gateway that answers sees them.
 
-import { type Fields, fields, listOf } from '../answers.ts';
+import { type Fields, fields, listOf, warningsOf } from '../answers.ts';
 import type { Command } from '../command.ts';
-import { duration, printResult, table } from '../output.ts';
+import { duration, printable, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -13,8 +13,12 @@ export const nodes: Command = {
   examples: ['gateway nodes', 'gateway nodes --json'],
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
-    const all = listOf(fields(await gateway.request('/gateway/nodes')).nodes);
-    return printResult(input, terminal, { nodes: all }, () => listing(terminal, all));
+    const answer = await gateway.request('/gateway/nodes');
+    const all = listOf(fields(answer).nodes);
+    const warnings = warningsOf(answer);
+    const shown = warnings.length === 0 ? { nodes: all } : { nodes: all, warnings };
+    const lines = warnings.map((warning) => `\nwarning: ${printable(warning)}`).join('');
+    return printResult(input, terminal, shown, () => listing(terminal, all) + lines);
   },
 };
 

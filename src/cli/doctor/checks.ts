@@ -6,7 +6,6 @@ import { delimiter, dirname, join } from 'node:path';
 import { type Config, isLoopback } from '../../config/config.ts';
 import { commandWords } from '../../domain/command.ts';
 import { localUrl } from '../../domain/endpoint.ts';
-import { foreignNodes } from '../../domain/nodes.ts';
 import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
@@ -15,7 +14,7 @@ import { stateFolderOf } from '../../server/storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
-import { fields, listOf } from '../answers.ts';
+import { fields, listOf, warningsOf } from '../answers.ts';
 import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
@@ -288,18 +287,18 @@ async function checkLists(_config: Config, terminal: Terminal): Promise<readonly
   return found.length > 0 ? found : [ok(`nothing is withheld at ${gateway.url}/mcp`)];
 }
 
-/** Nodes that share the database of a running gateway, and not its secret. */
+/** Nodes that share the database of a running gateway, and not its secret, version or settings. */
 async function checkNodes(_config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
   const gateway = await attemptAsync(() => findGateway(undefined, terminal));
   if (gateway === undefined || gateway instanceof Error) return [ok('no gateway to ask')];
   const answer = await attemptAsync(() => gateway.request('/gateway/nodes'));
   // The check of lists says what to do.
   if (answer instanceof Error) return [ok(`not checked: ${answer.message}`)];
-  const nodes = listOf(fields(answer).nodes);
-  const foreign = foreignNodes(nodes.map(({ id, state }) => ({ id: String(id), state })));
-  if (foreign.length > 0)
-    return foreign.map((line) => warn(printable(line), 'start it again with the secret of the others'));
-  return [ok(`no other secret at the database of ${gateway.url}`)];
+  const warnings = warningsOf(answer).map((line) =>
+    warn(printable(line), 'start it again with what the others have'),
+  );
+  if (warnings.length > 0) return warnings;
+  return [ok(`no other secret, version or setting at the database of ${gateway.url}`)];
 }
 
 /** In whole seconds, the precision of both clocks. */

@@ -13,11 +13,11 @@ import {
   shuttingDown,
 } from '../../domain/errors.ts';
 import { countHealth, type InstanceState } from '../../domain/instance.ts';
-import { foreignNodes } from '../../domain/nodes.ts';
 import { API_VERSION, VERSION } from '../../domain/version.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { TemplateView } from '../../gateway/gateway-types.ts';
 import { whenKnown } from '../caller-check.ts';
+import { agreementOf, NodeWarnings } from '../deployment/agreement.ts';
 import { type Deployment, MissingNodes, missing } from '../deployment/deployment.ts';
 import { healthWith, knownElsewhere } from '../deployment/instances.ts';
 import { type BytesReply, errorReply, json } from '../reply.ts';
@@ -202,11 +202,12 @@ export const healthRoutes: readonly Route[] = [
   }),
 ];
 
-const Warnings = Type.Optional(
-  Type.Array(text('the node "gateway-2" has another secret than this one, and is no member'), {
-    description: 'With `?verbose`: one line for each node with another secret',
-  }),
-);
+const WithWarnings = {
+  /** With `?verbose`. */
+  warnings: Type.Optional(NodeWarnings),
+  /** With `?verbose`. */
+  partial: MissingNodes,
+};
 
 // They need no credentials, and do not depend on the database: a restart would not repair its failure.
 export const livenessRoutes: readonly Route[] = [
@@ -226,27 +227,37 @@ export const livenessRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'Requests may be sent',
-        body: Type.Object({ status: Type.Literal('ready'), warnings: Warnings }),
+        body: Type.Object({ status: Type.Literal('ready'), ...WithWarnings }),
       },
       503: {
         description: 'The fields of an error, and the status',
         body: Type.Object({
           status: Type.Enum(['starting', 'draining', 'shutting down']),
-          warnings: Warnings,
+          ...WithWarnings,
         }),
       },
     },
     errors: ['SHUTTING_DOWN', 'NODE_UNAVAILABLE', 'NO_HEALTHY_INSTANCE'],
-    handler: ({ request, query }, { gateway, nodes }) => {
-      const more = query.verbose === undefined ? {} : { warnings: foreignNodes(nodes?.() ?? []) };
-      if (gateway.isReady) return json(200, { status: 'ready', ...more });
-      if (gateway.readiness.isDraining) return refusal('draining', nodeDraining(), request.id, more);
-      if (gateway.readiness.isLeaving || gateway.phase === 'closing')
-        return refusal('shutting down', shuttingDown(), request.id, more);
-      return startingReply(request.id, more);
+    handler: ({ request, query }, services) => {
+      if (query.verbose === undefined) return readinessOf(services, request.id);
+      return whenKnown(agreementOf(services), ({ warnings, partial }) =>
+        readinessOf(services, request.id, { warnings, ...missing(partial) }),
+      );
     },
   }),
 ];
+
+function readinessOf(
+  { gateway }: Pick<Services, 'gateway'>,
+  requestId: string,
+  more: object = {},
+): BytesReply {
+  if (gateway.isReady) return json(200, { status: 'ready', ...more });
+  if (gateway.readiness.isDraining) return refusal('draining', nodeDraining(), requestId, more);
+  if (gateway.readiness.isLeaving || gateway.phase === 'closing')
+    return refusal('shutting down', shuttingDown(), requestId, more);
+  return startingReply(requestId, more);
+}
 
 /** The answer of `/readyz` during the start, and of every path before the accounts are loaded. */
 export function startingReply(requestId: string, more: object = {}): BytesReply {

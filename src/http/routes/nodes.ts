@@ -4,6 +4,9 @@
 import Type, { type Static } from 'typebox';
 import { NODE_STATES, type NodeView } from '../../domain/nodes.ts';
 import { nodeNotFound } from '../../domain/session-errors.ts';
+import { whenKnown } from '../caller-check.ts';
+import { agreementOf, NodeWarnings } from '../deployment/agreement.ts';
+import { MissingNodes, missing } from '../deployment/deployment.ts';
 import { cannotBeAsked } from '../deployment/peer-answer.ts';
 import { type BytesReply, json } from '../reply.ts';
 import { defineRoute, NodeParams, type Route, type RouteInput, type Services } from '../route.ts';
@@ -30,10 +33,22 @@ export const nodeRoutes: readonly Route[] = [
     answers: {
       200: {
         description: 'The node that answers comes first',
-        body: Type.Object({ nodes: Type.Array(NodeRecord) }),
+        body: Type.Object({
+          nodes: Type.Array(NodeRecord),
+          warnings: Type.Optional(NodeWarnings),
+          partial: MissingNodes,
+        }),
       },
     },
-    handler: (_input, { nodes }) => json(200, { nodes: (nodes?.() ?? []).map(recordOf) }),
+    handler: (_input, services) =>
+      whenKnown(agreementOf(services), ({ warnings, partial }) => {
+        const records = (services.nodes?.() ?? []).map(recordOf);
+        return json(200, {
+          nodes: records,
+          ...(warnings.length === 0 ? {} : { warnings }),
+          ...missing(partial),
+        });
+      }),
   }),
   commandRoute(
     'drain',

@@ -30,6 +30,7 @@ export const settingRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/settings', {
     summary: 'The settings in effect, and where each comes from',
     scope: 'admin',
+    isForwarded: true,
     answers: {
       200: {
         description: 'Every setting; secrets are masked',

@@ -1,0 +1,53 @@
+// What this node and the others should have in common and do not: the secret, the version, and the settings marked `mustAgree`. The others
+// are asked for their settings when a client asks for the differences. No answer has the value of a setting. Source: ADR 172.
+
+import Type from 'typebox';
+import { ANONYMOUS } from '../../domain/account.ts';
+import { foreignNodes, otherVersions } from '../../domain/nodes.ts';
+import { compileShape } from '../../domain/validation.ts';
+import { whenKnown } from '../caller-check.ts';
+import type { Services } from '../route.ts';
+import { text } from '../schemas.ts';
+
+/** Field of answers about the nodes. */
+export const NodeWarnings = Type.Array(
+  text('the setting sessions.max of the node "node-b" is not that of this node'),
+  {
+    description:
+      'One line for each node with another secret or version, and for each setting that differs from that of this node',
+  },
+);
+
+const PEER_SETTINGS = compileShape(
+  Type.Object({ settings: Type.Array(Type.Object({ name: Type.String(), value: Type.String() })) }),
+  'body',
+);
+
+interface Agreement {
+  readonly warnings: string[];
+  /** Nodes whose settings are not known. */
+  readonly partial: readonly string[];
+}
+
+/** Other nodes are asked as this node, not as the caller, who gets no values. */
+export function agreementOf({
+  nodes,
+  deployment,
+  settings,
+}: Pick<Services, 'nodes' | 'deployment' | 'settings'>): Agreement | Promise<Agreement> {
+  const all = nodes?.() ?? [];
+  const warnings = [...foreignNodes(all), ...otherVersions(all)];
+  if (deployment?.isAlone !== false) return { warnings, partial: [] };
+  const question = { target: '/gateway/settings', principal: ANONYMOUS, shape: PEER_SETTINGS };
+  return whenKnown(deployment.ask(question), ({ answers, partial }) => {
+    const common = settings.filter(({ setting }) => setting?.mustAgree);
+    for (const [node, { settings: others }] of [...answers].sort()) {
+      const there = new Map(others.map(({ name, value }) => [name, value]));
+      // A node of another version may lack a setting.
+      const differing = common.filter(({ name, value }) => (there.get(name) ?? value) !== value);
+      for (const { name } of differing)
+        warnings.push(`the setting ${name} of the node "${node}" is not that of this node`);
+    }
+    return { warnings, partial };
+  });
+}
