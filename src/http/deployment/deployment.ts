@@ -184,7 +184,9 @@ export class Deployment {
     if (open >= MAX_ASKED) return undefined;
     this.#open.set(life, open + 1);
     const answer = this.#send(owner, target, principal).finally(() => this.#close(life));
-    this.#asked.set(key, { atMs: nowMs, answer });
+    const asked = { atMs: nowMs, answer };
+    this.#asked.set(key, asked);
+    systemClock.background.alarm(SHARED_MS, () => this.#asked.get(key) === asked && this.#asked.delete(key));
     return answer;
   }
 
