@@ -1,13 +1,20 @@
 // Instances of another node over the peer channel, between real listeners in one process: what an exchange and a conversation carry, who may
 // use them, and how they end. Whole gateways: spec/system/nodes/programs-elsewhere.spec.ts.
 
-import { firstValueFrom, lastValueFrom, toArray } from 'rxjs';
+import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
+import {
+  type InstanceHost,
+  MAX_QUESTIONS,
+  serveInstances,
+} from '../../../src/cluster/channel/instance-listener.ts';
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
+import { type ClientReply, type ServerMessage, serverRequest } from '../../../src/domain/client.ts';
 import { JsonText } from '../../../src/domain/json.ts';
+import type { Peer } from '../../../src/domain/mcp.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
+import { REFUSED } from '../../../src/transports/handshake.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
@@ -89,6 +96,28 @@ test('an instance that its node does not have, or a node that is away, is an ope
   );
 });
 
+test('a question of the backend that no client can answer is refused, as at its own node', async () => {
+  const messages$ = new Subject<ServerMessage>();
+  const c = await deployment.node('CCCCCCCC', { serveInstance: serveInstances(hostOf(messages$), () => {}) });
+  const transport = await open('one', c.member.node);
+  const opened = await transport.openUpstream?.(PROFILE, new AbortController().signal, 'ada');
+  assert.ok(opened);
+  const question = () =>
+    new Promise<ClientReply>((resolve) => {
+      messages$.next(serverRequest({ method: 'roots/list', params: {} }, resolve));
+    });
+  assert.equal(await question(), REFUSED, 'nothing receives it');
+  // A client that leaves all of them open.
+  const received: ServerMessage[] = [];
+  opened.messages$.subscribe((message) => received.push(message));
+  const replies: ClientReply[] = [];
+  for (let sent = 0; sent < MAX_QUESTIONS + 2; sent += 1)
+    void question().then((reply) => replies.push(reply));
+  await becomes(() => replies, [REFUSED, REFUSED]);
+  await becomes(() => received.length, MAX_QUESTIONS);
+  await transport.close();
+});
+
 test('a caller needs the right to call tools of the template', async () => {
   const body = JSON.stringify({ template: 'demo', id: 'one' });
   const sent = { hop: 'instance', target: INSTANCE_PATHS.conversation, body } as const;
@@ -122,6 +151,23 @@ test('a request with the hop of another kind is refused', async () => {
 });
 
 test.run();
+
+const PROFILE = { protocolVersion: '2025-11-25', capabilities: { roots: {} }, clientInfo: {} };
+
+/** An instance whose conversations of single clients have these messages. */
+function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
+  const { protocolVersion } = PROFILE;
+  const serverInfo = { name: 'one', version: '1' };
+  const peer: Peer = { era: 'legacy', protocolVersion, capabilities: {}, serverInfo, greeting: {} };
+  return {
+    requestBytes: gateway.host.requestBytes,
+    has: () => true,
+    open: async ({ profile }) => ({
+      upstream: { peer, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },
+      ...{ duty$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
+    }),
+  };
+}
 
 function open(id = 'one', nodeId = `node ${B}`): Promise<Transport> {
   const { definition } = gateway.instance('demo', 'one');

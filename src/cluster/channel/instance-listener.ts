@@ -13,6 +13,7 @@ import type { ForwardedCaller } from '../../domain/forwarding.ts';
 import { type ByteBudget, NO_CALLER } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { REFUSED } from '../../transports/handshake.ts';
 import type { Closed, Upstream } from '../../transports/transport.ts';
 import {
   exchangeIn,
@@ -27,6 +28,8 @@ import { INSTANCE_PATHS } from './peer-protocol.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
 const UNREAD_BYTES = 16 * 1024 * 1024;
+/** Questions of one conversation that its client has not answered. */
+export const MAX_QUESTIONS = 1_000;
 /** Largest request: the body of a client, and what the channel adds to it. */
 const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
 /** A connection without a sign of life for this time is probed by the system. */
@@ -80,10 +83,17 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
   const conversations = new Map<string, Held>();
   let questions = 0;
 
-  const ask = (held: Held, question: ServerRequest): PeerFrame => {
+  /** The number of the question; undefined for one that is refused, because too many are open. */
+  const ask = (held: Held, question: ServerRequest, response: ServerResponse): number | undefined => {
+    if (held.questions.size >= MAX_QUESTIONS) {
+      question.answer(REFUSED);
+      return undefined;
+    }
     questions += 1;
     held.questions.set(questions, question);
-    return { kind: 'question', question: questions, method: question.method, params: question.params };
+    const { method, params } = question;
+    write(response, { kind: 'question', question: questions, method, params });
+    return questions;
   };
 
   /** The conversation of a request; throws for one that has ended, or whose template its caller may not use. */
@@ -128,9 +138,10 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
     });
     following.add(duty$.subscribe((duty) => write(response, { kind: 'duty', ...duty })));
     following.add(
-      upstream.messages$.subscribe((message) =>
-        write(response, message.kind === 'request' ? ask(held, message) : message),
-      ),
+      upstream.messages$.subscribe((message) => {
+        if (message.kind === 'request') ask(held, message, response);
+        else write(response, message);
+      }),
     );
     following.add(closed$.subscribe((closed) => response.end(frameOf({ kind: 'closed', ...closed }))));
   };
@@ -157,9 +168,8 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
             response.end(frameOf(event));
             return;
           case 'request': {
-            const frame = ask(held, event);
-            if (frame.kind === 'question') asked.add(frame.question);
-            write(response, frame);
+            const question = ask(held, event, response);
+            if (question !== undefined) asked.add(question);
             return;
           }
           default:

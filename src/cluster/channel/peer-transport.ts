@@ -4,7 +4,12 @@
 
 import { Observable, ReplaySubject, Subject, type Subscriber } from 'rxjs';
 import type { Principal } from '../../domain/account.ts';
-import { type ClientProfile, type ServerMessage, serverRequest } from '../../domain/client.ts';
+import {
+  type ClientProfile,
+  type ServerMessage,
+  type ServerRequest,
+  serverRequest,
+} from '../../domain/client.ts';
 import {
   ANSWERS_HOLD_TOO_MUCH,
   backendUnavailable,
@@ -19,6 +24,7 @@ import { type InstanceHeldBytes, NO_CALLER, UNCOUNTED_BYTES } from '../../domain
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import { REFUSED } from '../../transports/handshake.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Transport, type Upstream } from '../../transports/transport.ts';
 import type { PeerClient } from './peer-client.ts';
 import {
@@ -321,10 +327,12 @@ class PeerConversation implements Upstream {
 
   receive(frame: PeerFrame): void {
     if (frame.kind === 'notification') this.#messages.next(frame);
-    else if (frame.kind === 'question') this.#messages.next(this.#question(frame));
+    else if (frame.kind !== 'question') return;
+    else if (this.#messages.observed) this.#messages.next(this.#question(frame));
+    else this.#question(frame).answer(REFUSED);
   }
 
-  #question(frame: Extract<PeerFrame, { kind: 'question' }>): ServerMessage {
+  #question(frame: Extract<PeerFrame, { kind: 'question' }>): ServerRequest {
     return serverRequest(frame, (reply) => {
       const body: ReplyRequest = { conversation: this.#id, question: frame.question, reply };
       this.#notice(INSTANCE_PATHS.reply, { ...body }, this.#ownerId);
