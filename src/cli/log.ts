@@ -7,14 +7,16 @@ import { isoTimes } from '../domain/clock.ts';
 import { withoutInvisible } from '../domain/text.ts';
 import { fieldText } from './output.ts';
 
-/** The log at a pino level. `write`: see LogSink. */
+/** The log at a pino level. `write`: see LogSink. `worker`: the number of this worker, in every line. */
 export function createLog(
   level: string,
   isForPeople = process.stderr.isTTY === true,
   write?: (bytes: Uint8Array) => number,
+  worker?: number,
 ): Logger {
   const isoTime = isoTimes();
-  const options = { level, base: null, timestamp: () => `,"time":"${isoTime(Date.now())}"` };
+  const base = worker === undefined ? null : { worker };
+  const options = { level, base, timestamp: () => `,"time":"${isoTime(Date.now())}"` };
   // A terminal is written to at once and through its stream, which knows its encoding; terminal.ts handles its errors.
   if (isForPeople) {
     return pino(options, { write: (line: string) => void process.stderr.write(`${humanLine(line)}\n`) });
@@ -22,20 +24,25 @@ export function createLog(
   // The use of `process.stderr` above has made a pipe non-blocking: a write to a full one fails.
   const sink = new LogSink(write);
   process.once('exit', () => sink.close());
-  return pino({ ...options, hooks: { logMethod: writesFields(sink, isoTime) } }, sink);
+  return pino({ ...options, hooks: { logMethod: writesFields(sink, isoTime, worker) } }, sink);
 }
 
 /**
  * Writes records with fields as pino does, in half the time and with little garbage: each request has such a
- * record. pino writes all others. The log has no bindings, serializers or redaction that this would bypass.
+ * record. pino writes all others. The log has no other bindings, serializers or redaction that this would bypass.
  */
-function writesFields(sink: LogSink, isoTime: (atMs: number) => string): LogMethod {
+function writesFields(
+  sink: LogSink,
+  isoTime: (atMs: number) => string,
+  worker: number | undefined,
+): LogMethod {
+  const bound = worker === undefined ? '' : `"worker":${worker},`;
   return function (args, method, level) {
     const [fields, message, ...more]: unknown[] = args;
     const text =
       level === INFO && typeof message === 'string' && more.length === 0 ? jsonOf(fields) : undefined;
     if (text === undefined) return method.apply(this, args);
-    const head = `{"level":${INFO},"time":"${isoTime(Date.now())}",`;
+    const head = `{"level":${INFO},"time":"${isoTime(Date.now())}",${bound}`;
     return sink.write(`${head}${text.slice(1, -1)},"msg":${JSON.stringify(message)}}\n`);
   };
 }

@@ -20,6 +20,8 @@ import type { Terminal } from './terminal.ts';
 
 export interface RunOptions {
   readonly isDemo: boolean;
+  /** Default: this process is the whole gateway. */
+  readonly worker?: ServerOptions['worker'];
   readonly terminal: Pick<Terminal, 'print' | 'paint' | 'columns'>;
   /** Default: standard error, see log.ts. */
   readonly log?: Logger;
@@ -37,7 +39,7 @@ const LAST_RESORT_MS = 2_000;
  * process at once, children first. Throws UsageError for a port, a file, a database or a secret that cannot be used.
  */
 export async function runGateway(config: Config, options: RunOptions): Promise<number> {
-  const { isDemo, terminal, exit = endProcess, log = createLog(config.logLevel) } = options;
+  const { isDemo, terminal, worker, exit = endProcess, log = createLog(config.logLevel) } = options;
   const onUncaught = (error: unknown): void => log.fatal({ err: error }, 'uncaught error; shutting down');
   const stop = listenForStop(onUncaught, options.stop);
   let demo: Demo | undefined;
@@ -63,7 +65,8 @@ export async function runGateway(config: Config, options: RunOptions): Promise<n
       logEvents(opened.events$, log);
     };
     const isTerminal = terminal.columns !== undefined;
-    const serverOptions = { log, onGateway, onNotice: terminal.print, isTerminal, signal: starting.signal };
+    const { print: onNotice } = terminal;
+    const serverOptions = { log, worker, onGateway, onNotice, isTerminal, signal: starting.signal };
     const server = await start(config, serverOptions).catch((error: unknown) => {
       if (!starting.signal.aborted) throw error;
       if (error !== starting.signal.reason)
@@ -165,7 +168,7 @@ function announce(
  * A code over 128 stands for a signal, which then ends the process: `process.exit` waits for busy threads, and a thread
  * that opens a pipe may be busy forever. Process 1 of a container, which its own signals do not end, exits with the code.
  */
-function endProcess(code?: number): void {
+export function endProcess(code?: number): void {
   if (code !== undefined && code > 128 && process.platform !== 'win32') process.kill(process.pid, code - 128);
   process.exit(code);
 }

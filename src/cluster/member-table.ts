@@ -6,7 +6,7 @@ import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { newLife, RELEASED } from '../domain/life.ts';
 import { LIMITS } from '../domain/limits.ts';
-import { isShared, type NodeView, type SharedPrograms } from '../domain/nodes.ts';
+import { isOrHas, isShared, type NodeView, runsProgramsOf, type SharedPrograms } from '../domain/nodes.ts';
 import type {
   NodeStore,
   ProgramStore,
@@ -121,9 +121,9 @@ export class MemberTable implements Members {
       await this.#readAgain();
       if (!this.#isCurrent) throw databaseUnavailable(new Error('the members cannot be read'));
     }
-    // Earlier lives of this node are over: the claim of the node (ADR 47) belongs to this process.
+    // Earlier lives of this node are over: the claim of the node (ADR 47), or of its gateway, belongs to this process, or to worker 1.
     const isFormer = (known: Known | undefined) =>
-      known === undefined && life !== this.life && node === this.#options.own.node;
+      known === undefined && life !== this.life && isOrHas(this.#options.own.node, node);
     const read = {
       session: key,
       life: isReleased || isFormer(this.#known.get(life)) ? undefined : life,
@@ -182,7 +182,7 @@ export class MemberTable implements Members {
       return life === undefined || life === this.life ? undefined : this.find(life);
     }
     for (const [life, { stored }] of this.#known) {
-      const member = stored.node === nodeId ? this.find(life) : undefined;
+      const member = runsProgramsOf(stored.node, nodeId) ? this.find(life) : undefined;
       if (member !== undefined) return member;
     }
     return undefined;

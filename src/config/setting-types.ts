@@ -167,6 +167,16 @@ export function integer(least: number, most: number, what = 'a whole number'): S
   return numbers(what, least, most, { isWhole: true });
 }
 
+/** A whole number, or the word `auto`. */
+export function integerOrAuto(least: number, most: number): SettingType<number | 'auto'> {
+  const number = integer(least, most);
+  return {
+    type: `auto, or ${number.type}`,
+    read: (raw, folder) => (asWord(raw) === 'auto' ? 'auto' : number.read(raw, folder)),
+    show: String,
+  };
+}
+
 /** Seconds as written, decimals allowed; the value is in whole milliseconds. Source: ADR 4. */
 export function seconds(least: number, most: number): SettingType<number> {
   return numbers('seconds', least, most, { scale: 1_000 });

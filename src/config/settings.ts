@@ -63,6 +63,12 @@ export const SETTINGS = {
     defaultText: 'of the control group or the machine',
     doc: 'Memory of this process; the memory limits for calls are derived from it. See docs/reference/limits.md.',
   }),
+  workers: setting<number | 'auto'>({
+    key: 'workers',
+    kind: types.integerOrAuto(1, 64),
+    default: 1,
+    doc: 'Processes that share the ports of this gateway, so that it uses several cores; `auto`: one for each core, on SQLite 8 at most. See docs/guides/workers.md.',
+  }),
   registryFile: setting({
     key: 'registry_file',
     kind: types.path,

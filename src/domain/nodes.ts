@@ -24,6 +24,26 @@ export interface NodeView {
 export const NODE_STATES = ['live', 'slow', 'silent', 'ended', 'foreign'] as const;
 type NodeState = (typeof NODE_STATES)[number];
 
+/** The id of a node: that of its gateway, for a worker with the number of it. Ids of gateways have no slash. */
+export function nodeOf(gateway: string, worker: number | undefined): string {
+  return worker === undefined ? gateway : `${gateway}/${worker}`;
+}
+
+/** The id of the gateway that a node is, or is a worker of. */
+export function gatewayOf(node: string): string {
+  return node.split('/', 1)[0] ?? node;
+}
+
+/** Whether `other` is this node, or the gateway that it is a worker of. */
+export function isOrHas(node: string, other: string): boolean {
+  return other === node || other === gatewayOf(node);
+}
+
+/** Whether a node runs the programs that are stored for `owner`: the first worker runs those of its gateway. */
+export function runsProgramsOf(node: string, owner: string | undefined): boolean {
+  return owner !== undefined && (node === owner || node === nodeOf(owner, 1));
+}
+
 /** One line for each node that has another secret. */
 export function foreignNodes(nodes: readonly { readonly id: string; readonly state: unknown }[]): string[] {
   const ids = new Set(nodes.filter(({ state }) => state === 'foreign').map(({ id }) => id));

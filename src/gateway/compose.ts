@@ -15,6 +15,7 @@ import { DENIED_NETWORKS } from '../domain/endpoint.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import { ByteBudget, HeldBytes, memoryBounds } from '../domain/held-bytes.ts';
 import { newLife } from '../domain/life.ts';
+import { nodeOf } from '../domain/nodes.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { Store } from '../persistence/store.ts';
 import { databaseStatus } from '../registry/database-status.ts';
@@ -43,7 +44,7 @@ export function composeGateway(
   events: EventBus,
   readiness: Readiness,
 ) {
-  const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, storeChanges$ } = options;
+  const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, worker, storeChanges$ } = options;
   const { openElsewhere } = options;
   const inspect = options.inspect && safeInspector(options.inspect);
   const { events$ } = events;
@@ -92,9 +93,12 @@ export function composeGateway(
     toolLists: new ByteBudget(bounds.declarations),
   });
   const defined = new Map(Array.from(definitions, ([id, { load_balancer = {} }]) => [id, load_balancer]));
-  const shared = leaseReaper && new RunShared({ fleet, reaper: leaseReaper, nodeId });
+  const shared =
+    leaseReaper && new RunShared({ fleet, reaper: leaseReaper, nodeId: nodeId && nodeOf(nodeId, worker) });
   if (shared) options.sharePrograms?.(shared);
-  const registryDeps = { clock, store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId };
+  const registryDeps = {
+    ...{ clock, store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId, worker },
+  };
   const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths, shared });
   const tracing = new Tracing();
   const isAccepting = () => readiness.phase === 'running';
@@ -108,7 +112,7 @@ export function composeGateway(
   const keeper =
     recover && nodeId !== undefined && store.kind !== 'memory'
       ? new SessionKeeper({
-          ...{ store: store.sessions, node: nodeId, life, decideOwner, successorOf },
+          ...{ store: store.sessions, node: nodeOf(nodeId, worker), life, decideOwner, successorOf },
           ...{ clock, maxSessions, idleMs },
         })
       : undefined;

@@ -36,6 +36,8 @@ export interface GatewayOptions {
   readonly nodeId?: string | undefined;
   /** Gets the programs that any node may run, once: the nodes of the store decide together where they run. Default: they run here. */
   readonly sharePrograms?: ((programs: SharedPrograms) => void) | undefined;
+  /** The number of this process among those that are the node together; they share its programs. Default: this process is the node. */
+  readonly worker?: number | undefined;
   /** Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this
    *  one; `away`, `answered`: whether the store can be reached. Default: no other node writes it. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;

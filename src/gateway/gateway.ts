@@ -70,8 +70,7 @@ export async function createGateway(options: GatewayOptions = {}): Promise<Gatew
 /** A gateway, made by `createGateway`. Two gateways in one process are independent. */
 export class Gateway {
   readonly #events = new EventBus();
-  /**
-   * Every event of the gateway, from all templates. Hot, no replay. Completes when the gateway is closed.
+  /** Every event of the gateway, from all templates. Hot, no replay. Completes when the gateway is closed.
    * @example
    * const subscription = gateway.events$.subscribe(({ type, atMs }) => console.log(new Date(atMs), type));
    * subscription.unsubscribe();
@@ -120,16 +119,13 @@ export class Gateway {
     return this.readiness.phase;
   }
 
-  /**
-   * True while it accepts calls and knows which of its instances are healthy: each instance that was loaded at the start has
-   * opened or failed, or five seconds have passed since.
-   */
+  /** True while it accepts calls and knows which of its instances are healthy: each instance that was loaded at the start has
+   *  opened or failed, or five seconds have passed since. */
   get isReady(): boolean {
     return this.readiness.isReady;
   }
 
-  /**
-   * The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type.
+  /** The events of one type. Hot, no replay; completes when the gateway is closed. VALIDATION_ERROR for an unknown type.
    * @example
    * gateway.on('instance.unhealthy').subscribe(({ instanceId, reason }) => console.warn(`${instanceId}: ${reason}`));
    */
@@ -140,8 +136,7 @@ export class Gateway {
 
   // --- registry ---------------------------------------------------------------------------------------------------
 
-  /**
-   * Registers an instance and starts it; an instance of the same template with the same id is replaced in place. Resolves
+  /** Registers an instance and starts it; an instance of the same template with the same id is replaced in place. Resolves
    * when the instance is stored; with `waitMs` when it is healthy. Rejects with CONFIG_INCOMPLETE, VALIDATION_ERROR,
    * ENDPOINT_NOT_ALLOWED, COMMAND_NOT_ALLOWED, REGISTRY_FULL or, as all changes do, DATABASE_UNAVAILABLE or SHUTTING_DOWN, and
    * nothing is registered then; with BACKEND_UNAVAILABLE when the instance is not healthy after `waitMs`: it stays registered, and
@@ -179,6 +174,11 @@ export class Gateway {
   /** Removes an instance: it gets no more calls, and those in flight have 30 s. TEMPLATE_NOT_FOUND, SERVER_NOT_FOUND. */
   deregister(template: string, id: string): Promise<void> {
     return this.#deps.registry.deregister(template, id);
+  }
+
+  /** Applies what other nodes have changed in the store. */
+  catchUp(): Promise<void> {
+    return this.#deps.registry.catchUp();
   }
 
   /** Brings the instances of source `file` in step with a registry file; other instances are not changed. */

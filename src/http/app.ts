@@ -10,6 +10,7 @@ import { isLoopback } from '../config/config.ts';
 import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
 import type { ForwardedCaller } from '../domain/forwarding.ts';
+import type { WorkerPlace } from '../domain/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
 import { LoadHistory, Samples } from '../metrics/samples.ts';
@@ -51,6 +52,7 @@ import { ROUTES } from './routes/index.ts';
 import { NOT_STORED } from './schemas.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';
+import { metricsOfAll, tellingOthers } from './worker-routes.ts';
 
 /** Its ES modules import node:http; see server/listeners.ts. */
 const { Router }: typeof import('@koa/router') = createRequire(import.meta.url)('@koa/router');
@@ -60,6 +62,8 @@ export interface AppOptions
     Omit<HostOriginCheckOptions, 'proxies'>,
     Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners' | 'nodes'> {
   readonly log: Logger;
+  /** Undefined: this process is the whole gateway. */
+  readonly worker?: WorkerPlace | undefined;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
   readonly definitions: readonly TemplateDefinition[];
   /** Networks, in CIDR form, of proxies whose X-Forwarded-* headers are trusted. */
@@ -72,6 +76,8 @@ export interface AppOptions
 
 export interface HttpApp {
   callback(): RequestListener;
+  /** The metrics of this worker, for another one. */
+  readonly ownMetrics: (templates?: readonly string[]) => Promise<string>;
   /** For the listener that serves metrics alone. */
   readonly metrics: Pick<Prometheus, 'text'>;
   /** Serves a request that another node forwarded to this one. */
@@ -123,7 +129,10 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     logCall(report, context);
     auditCall(report, context);
   };
-  const metrics = new Prometheus(gateway);
+  const { worker } = options;
+  const own = new Prometheus(gateway, worker?.number);
+  const metrics = worker === undefined ? own : metricsOfAll(own, worker);
+  const publicRoutes = worker === undefined ? ROUTES : ROUTES.map((route) => tellingOthers(route, worker));
   const deployment = new Deployment(options);
   const events = new RecentEvents(gateway.events$);
   const services: Services = {
@@ -158,15 +167,15 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   };
   const common: readonly HttpMiddleware[] = [
     errors(log),
-    observe(log, metrics, new Tracing()),
+    observe(log, own, new Tracing()),
     hostOriginCheck({ ...options, proxies }),
   ];
-  const plainRoutes = ROUTES.flatMap((route) => {
+  const plainRoutes = publicRoutes.flatMap((route) => {
     const reader = route.unlessTemplate === undefined ? directReader(route) : undefined;
     if (reader === undefined) return [];
     return [{ route, steps: compose<RouteContext>([...common, ...stepsOf(route, reader)]) }];
   });
-  const router = routerOf(ROUTES, gateway, (route) =>
+  const router = routerOf(publicRoutes, gateway, (route) =>
     compose(stepsOf<KoaContext & RouteContext>(route, directReader(route) ?? [koaBody])),
   );
   const app = new Koa<RequestState, Record<never, never>>();
@@ -209,6 +218,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   let serveForwarded: HttpApp['serveForwarded'] | undefined;
   return {
     metrics,
+    ownMetrics: (templates) => own.text(templates === undefined ? {} : { templates: new Set(templates) }),
     callback: () => listener,
     serveForwarded: (request, response, caller) => {
       serveForwarded ??= forwardedListener();

@@ -244,7 +244,10 @@ export const SessionParams = Type.Object({
   session_id: Type.String({ pattern: '^[0-9a-f]{12}$', examples: ['0123456789ab'] }),
 });
 export const NodeParams = Type.Object({
-  node_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,299}$', examples: ['local'] }),
+  node_id: Type.String({
+    pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,299}(?:/[0-9]{1,2})?$',
+    examples: ['local'],
+  }),
 });
 export const InstanceParams = Type.Object({ template: TemplateId, instance_id: InstanceId });
 

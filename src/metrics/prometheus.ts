@@ -44,14 +44,18 @@ export class Prometheus {
   /** HTTP answers of the app by status, and by error code: bounded by their catalogues. */
   readonly #http = { statuses: new Map<number, number>(), errors: new Map<ErrorCode, number>() };
   readonly #gateway: Gateway;
+  /** Of every series. */
+  readonly #labels: Readonly<Record<string, string>>;
   /** The text that is being made; concurrent scrapes share it. */
   #all: Promise<string> | undefined;
   /** Metrics of the process. Its collectors observe the garbage collector after the first scrape. */
   #process: Registry | undefined;
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
 
-  constructor(gateway: Gateway) {
+  /** `worker`: its number, which becomes a label of every series. */
+  constructor(gateway: Gateway, worker?: number) {
     this.#gateway = gateway;
+    this.#labels = worker === undefined ? {} : { worker: String(worker) };
     this.#lag.enable();
   }
 
@@ -81,7 +85,7 @@ export class Prometheus {
     for (const metric of METRICS) {
       const { name, help, kind: type, labels } = metric;
       if (!seesAll && !labels.includes('template')) continue;
-      const filled = { name, help, type, aggregator: 'sum', values: valuesOf(metric, reading) };
+      const filled = { name, help, type, aggregator: 'sum', values: valuesOf(metric, reading, this.#labels) };
       texts.push(await client.AggregatorRegistry.aggregate([[filled]]).getSingleMetricAsString(name));
       await turn();
     }
@@ -95,6 +99,7 @@ export class Prometheus {
   #ofProcess({ Gauge, Registry, collectDefaultMetrics }: PromClient): Registry {
     if (this.#process !== undefined) return this.#process;
     const register = new Registry();
+    register.setDefaultLabels(this.#labels);
     collectDefaultMetrics({ register, eventLoopMonitoringPrecision: NEVER_MS });
     for (const name of MISNAMED) register.removeSingleMetric(name);
     const lag = this.#lag;
@@ -114,20 +119,23 @@ export class Prometheus {
 }
 
 /** The numbers of a metric as prom-client keeps them. Its histograms can only observe single values. */
-function valuesOf(metric: Metric, reading: MetricsReading): Value[] {
+function valuesOf(metric: Metric, reading: MetricsReading, common: Value['labels']): Value[] {
   if (metric.kind !== 'histogram')
-    return metric.read(reading).map(([labels, value]): Value => ({ labels, value }));
+    return metric.read(reading).map(([own, value]): Value => ({ labels: { ...own, ...common }, value }));
   const { name, read } = metric;
-  return read(reading).flatMap(([labels, counts]): Value[] => [
-    ...counts.cumulative().map((value, bucket) => ({
-      metricName: `${name}_bucket`,
-      labels: { ...labels, le: BUCKET_SECONDS[bucket] },
-      value,
-    })),
-    { metricName: `${name}_bucket`, labels: { ...labels, le: '+Inf' }, value: counts.count },
-    { metricName: `${name}_sum`, labels, value: counts.sumSeconds },
-    { metricName: `${name}_count`, labels, value: counts.count },
-  ]);
+  return read(reading).flatMap(([own, counts]): Value[] => {
+    const labels = { ...own, ...common };
+    return [
+      ...counts.cumulative().map((value, bucket) => ({
+        metricName: `${name}_bucket`,
+        labels: { ...labels, le: BUCKET_SECONDS[bucket] },
+        value,
+      })),
+      { metricName: `${name}_bucket`, labels: { ...labels, le: '+Inf' }, value: counts.count },
+      { metricName: `${name}_sum`, labels, value: counts.sumSeconds },
+      { metricName: `${name}_count`, labels, value: counts.count },
+    ];
+  });
 }
 
 interface Value {

@@ -37,6 +37,8 @@ export interface ActiveRegistryDeps {
   readonly nodeId?: string | undefined;
   /** Runs the programs that any node may run, where there are other nodes. Default: they run here. */
   readonly shared?: RunShared | undefined;
+  /** The number of this worker of the node: the first one runs its programs, the others use them there. Default: there are no workers. */
+  readonly worker?: number | undefined;
 }
 
 export interface StoredRegistry {
@@ -105,6 +107,11 @@ export class ActiveRegistry {
     return definition.nodeId === nodeId;
   }
 
+  #runsHere(definition: InstanceDefinition): boolean {
+    const { worker = 1 } = this.#deps;
+    return this.belongsHere(definition) && (worker === 1 || definition.command === undefined);
+  }
+
   applySettings(template: string, loadBalancer: LoadBalancerSettings): void {
     this.#settings.set(template, loadBalancer);
     this.#setPolicy(template, loadBalancer);
@@ -145,7 +152,7 @@ export class ActiveRegistry {
     else handlers.set(serverId, handler);
     this.#emit({ type: 'instance.registered', ...eventOf(this.#deps.clock, definition), replaced });
     const shared = isShared(definition) ? this.#deps.shared : undefined;
-    const isHere = shared === undefined ? this.belongsHere(definition) : shared.runsHere(definition);
+    const isHere = shared === undefined ? this.#runsHere(definition) : shared.runsHere(definition);
     const member =
       isHere && definition.locked === undefined
         ? fleet.add(definition)

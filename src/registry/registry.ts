@@ -70,8 +70,12 @@ export class Registry {
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
     this.#active = new ActiveRegistry(deps);
     this.active = this.#active;
-    const reload = () => this.#queue.take(() => this.#reload(), true);
-    this.#follower = new Follower(reload, deps.emit, deps.clock);
+    this.#follower = new Follower(() => this.catchUp(), deps.emit, deps.clock);
+  }
+
+  /** Applies what other nodes have changed in the store. DATABASE_UNAVAILABLE. */
+  catchUp(): Promise<void> {
+    return this.#queue.take(() => this.#reload(), true);
   }
 
   /** Starts the stored instances that this node runs, and applies the changes of other nodes from now on. */

@@ -7,8 +7,10 @@ import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';
 import {
   distinctUntilChanged,
+  merge,
   NEVER,
   type Observable,
+  Subject,
   type Subscription,
   share,
   skip,
@@ -23,13 +25,13 @@ import { type Config, isLoopback } from '../config/config.ts';
 import { availableMemoryBytes } from '../config/memory.ts';
 import { programUser } from '../config/program-user.ts';
 import { systemClock } from '../domain/clock.ts';
-import type { SyncReport } from '../domain/deployment.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
 import { newLife } from '../domain/life.ts';
-import { isShared, type SharedPrograms } from '../domain/nodes.ts';
+import { nodeOf, type SharedPrograms } from '../domain/nodes.ts';
 import { VERSION } from '../domain/version.ts';
+import type { WorkerPlace, WorkerQuestion } from '../domain/workers.ts';
 import { Gateway } from '../gateway/gateway.ts';
-import { createApp, createMetricsApp, createStartingApp, type HttpApp } from '../http/app.ts';
+import { createApp, createStartingApp, type HttpApp } from '../http/app.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
 import { databaseHost, describeDatabase } from '../persistence/database-url.ts';
 import { fileExposureOf } from '../persistence/open.ts';
@@ -42,8 +44,10 @@ import { Connections } from './connections.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import type { PeerChannel } from './peer-channel.ts';
+import { openPortsWhenReady, openScrapes } from './ports.ts';
 import { openServerAuth } from './server-auth.ts';
 import type { SharedLimits } from './shared-limits.ts';
+import { countsOf, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
@@ -51,6 +55,14 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   readonly warnings: readonly string[];
   readonly gateway: Gateway;
   readonly auth: Auth;
+  /** The id of the node, without the number of a worker. */
+  readonly gatewayId: string;
+  /** Undefined without other nodes. */
+  readonly members: Pick<MemberTable, 'life'> | undefined;
+  /** The process of this life of another worker is gone: others may continue its sessions. */
+  endGone(life: string): Promise<void>;
+  /** Answers a question of another worker. */
+  answer(question: WorkerQuestion): Promise<string>;
   /** Readiness fails from now on and connections are closed after their next answer; everything is served until `close`. */
   announceClose(): void;
   /**
@@ -61,6 +73,8 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
 }
 
 export interface ServerOptions {
+  /** Undefined: this process is the whole gateway. */
+  readonly worker?: WorkerPlace | undefined;
   readonly log?: Logger;
   /** Called with the gateway once the ports are open, before its first event and its first program. */
   readonly onGateway?: (gateway: Gateway) => void;
@@ -101,7 +115,8 @@ async function start(
     opened.unshift(close);
     options.signal?.throwIfAborted();
   };
-  const { log = pino({ level: 'silent' }), isTerminal = false } = options;
+  const { log = pino({ level: 'silent' }), isTerminal = false, worker } = options;
+  const isFirst = worker === undefined || worker.number === 1;
   // Sends traces if the standard variables name a collector.
   const otlp = namesCollector(process.env)
     ? await (await import('../tracing/otlp.ts')).startOtlp(process.env, log)
@@ -114,7 +129,7 @@ async function start(
   options.signal?.throwIfAborted();
   // Bound before anything is created: an accidental second start must create no database, first admin or child process.
   let serve = createStartingApp();
-  const memoryBytes = config.memoryBytes ?? availableMemoryBytes();
+  const memoryBytes = Math.floor((config.memoryBytes ?? availableMemoryBytes()) / (worker?.count ?? 1));
   const bounds = memoryBounds(memoryBytes);
   const connections = new Connections({
     ...bounds.connections,
@@ -123,18 +138,27 @@ async function start(
     trustedProxies: config.trustedProxies,
   });
   const answer: RequestListener = (request, response) => serve(request, response);
-  const listeners = await openListeners(config, answer, { connections });
-  onUndo(() => listeners.close(0));
   let metrics: HttpApp['metrics'] | undefined;
-  const scrapes = await openScrapes(config, connections, () => metrics, log);
-  onUndo(async () => scrapes?.close(0));
+  const openPorts = async () => {
+    const listeners = await openListeners(config, answer, { connections });
+    onUndo(() => listeners.close(0));
+    const scrapes = await openScrapes(config, connections, () => metrics, log);
+    onUndo(async () => scrapes?.close(0));
+    return { listeners, scrapes };
+  };
+  // The others serve until this worker is ready: none of their clients gets a connection to one that starts.
+  const early = worker?.gateway === undefined ? await openPorts() : undefined;
   const { nodeHost } = config;
-  const [url = ''] = listeners.urls;
-  const nodeId = nodeHost === undefined ? config.nodeId : `${nodeHost}:${new URL(url).port}`;
+  const [url = ''] = early?.listeners.urls ?? [];
+  const ownId = nodeHost === undefined ? config.nodeId : `${nodeHost}:${URL.parse(url)?.port}`;
+  const gatewayId = worker?.gateway ?? ownId;
+  const nodeId = nodeOf(gatewayId, worker?.number);
+  // The first worker holds the claim of the gateway as a whole.
+  const claimId = isFirst ? gatewayId : nodeId;
   const { kind, file } = describeDatabase(config.databaseUrl, config.folder);
   // Before the database is opened: a start that is refused must not migrate the database of the gateway that runs.
   if (file !== undefined && existsSync(dirname(file))) {
-    const claim = await claimNodeOfFile(file, nodeId);
+    const claim = await claimNodeOfFile(file, claimId);
     onUndo(() => claim.release());
   }
   const storage = await openStorage(config, {
@@ -148,12 +172,14 @@ async function start(
   const exposure = file === undefined ? undefined : await fileExposureOf(file);
   // No other process can reach a database in memory.
   const isOnServer = kind !== 'memory' && kind !== 'sqlite';
+  const hasOthers = isOnServer || worker !== undefined;
   if (isOnServer) {
-    const claim = await claimNodeOfServer(store.settings, nodeId, { onNotice: (line) => log.warn(line) });
+    const claim = await claimNodeOfServer(store.settings, claimId, { onNotice: (line) => log.warn(line) });
     onUndo(() => claim.release());
   }
   // One watch for all subscribers. No other process writes a store in memory.
-  const storeChanges$ = store.kind === 'memory' ? NEVER : watchRevision(store).pipe(share());
+  const known$ = new Subject<RevisionChange>();
+  const storeChanges$ = store.kind === 'memory' ? NEVER : merge(watchRevision(store), known$).pipe(share());
   const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal });
   const { auth } = serverAuth;
   onUndo(serverAuth.close);
@@ -171,13 +197,14 @@ async function start(
   let table: MemberTable | undefined;
   let channel: PeerChannel | undefined;
   let shared: SharedPrograms | undefined;
-  const reaperPipe = await reaperPipeOf(config, nodeId);
+  const reaperPipe = await reaperPipeOf(config, claimId);
   const gateway = new Gateway(store, {
     definitions: catalogue.templates,
     storeChanges$,
-    nodeId,
+    nodeId: gatewayId,
+    worker: worker?.number,
     life,
-    sharePrograms: isOnServer
+    sharePrograms: hasOthers
       ? (programs) => {
           shared = programs;
         }
@@ -188,11 +215,11 @@ async function start(
     stateKey: secret,
     // Nothing is served before this node has joined the members.
     decideOwner:
-      isOnServer && options.joinMembers === undefined
+      hasOthers && options.joinMembers === undefined
         ? async (row) => table?.decideOwner(row) ?? { do: 'end' }
         : undefined,
     openElsewhere:
-      isOnServer && config.cluster.forward
+      hasOthers && config.cluster.forward
         ? (...instance) => {
             if (channel === undefined) throw new Error('instances are opened once the channel is');
             return channel.openInstance(...instance);
@@ -261,7 +288,7 @@ async function start(
     table = members;
     return members;
   };
-  const joinMembers = options.joinMembers ?? (isOnServer ? join : undefined);
+  const joinMembers = options.joinMembers ?? (hasOthers ? join : undefined);
   let limits: SharedLimits | undefined;
   channel =
     joinMembers === undefined
@@ -290,6 +317,7 @@ async function start(
   app = createApp(gateway, {
     ...config,
     owners: channel?.owners,
+    worker,
     nodes: () => nodes(),
     auth,
     mcp: gateway.mcp,
@@ -307,12 +335,12 @@ async function start(
   options.onGateway?.(gateway);
   const problems: string[] = [];
   const loaded = gateway.load(async () => {
-    if (document !== undefined) {
+    if (document !== undefined && isFirst) {
       const report = await gateway.importFile(document);
       log.info({ ...countsOf(report), problems: document.problems.length }, 'registry file applied');
       problems.push(...linesOf('registry file', document.problems, report));
     }
-    if (config.sync.isEnabled) {
+    if (config.sync.isEnabled && isFirst) {
       const report = await gateway.followDeployments();
       log.info(countsOf(report), 'deployments synced');
       problems.push(...linesOf('sync', report.warnings, report));
@@ -325,6 +353,7 @@ async function start(
   for (const notice of notices) options.onNotice?.(notice);
   serve = app.callback();
   await loaded;
+  const { listeners, scrapes } = early ?? (await openPortsWhenReady(gateway, openPorts));
   // Not earlier: a start without its database reports this itself.
   const databaseLog = logDatabase(storeChanges$, log);
   databaseLog.add(watchClockSkew(store, log));
@@ -356,13 +385,25 @@ async function start(
       ...config.warnings,
       ...warnings,
       ...(exposure === undefined ? [] : [exposure]),
-      ...foreignPrograms(gateway, nodeId),
+      ...foreignPrograms(gateway, gatewayId),
       ...catalogue.problems.map((problem) => `templates: ${problem}`),
       ...listeners.warnings,
       ...problems,
     ],
     gateway,
     auth,
+    gatewayId,
+    members: table,
+    endGone: async (life) => {
+      await store.nodes.end(life, undefined, { cause: 'restarted', frees: 'sessions' });
+      await table?.refresh(true);
+    },
+    answer: async (question) => {
+      if (question.kind === 'metrics') return app.ownMetrics(question.templates);
+      known$.next({ kind: 'changed' });
+      await gateway.catchUp();
+      return '';
+    },
     announceClose: () => {
       gateway.readiness.announceClose();
       listeners.drain();
@@ -372,21 +413,6 @@ async function start(
       return closed;
     },
   };
-}
-
-/** Opens the listener for Prometheus, if one is configured. `metrics`: undefined until the gateway exists. */
-async function openScrapes(
-  { metrics: { host, port }, allowedHosts }: Config,
-  connections: Connections,
-  metrics: () => HttpApp['metrics'] | undefined,
-  log: Logger,
-): Promise<Listeners | undefined> {
-  if (port === undefined) return undefined;
-  const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
-  const app = createMetricsApp({ host, allowedHosts }, metrics, log);
-  const scrapes = await openListeners(address, app, { connections });
-  log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
-  return scrapes;
 }
 
 /** Logs once when the database becomes unavailable, with the reason, and once when it is available again. */
@@ -417,32 +443,4 @@ async function closeQuietly(close: () => Promise<unknown>, log: Logger | undefin
   } catch (error) {
     log?.warn({ err: error }, 'a part of the gateway could not be closed');
   }
-}
-
-/** One line for each node whose programs are listed here but do not run here. */
-function foreignPrograms(gateway: Gateway, nodeId: string): string[] {
-  const all = gateway.templates().flatMap((template) => gateway.template(template).instances);
-  const foreign = all.filter(
-    ({ nodeId: owner = nodeId, locked }) =>
-      locked !== undefined || (owner !== nodeId && !isShared({ nodeId: owner })),
-  );
-  const byNode = Map.groupBy(foreign, ({ locked, nodeId: owner }) => locked ?? owner);
-  return [...byNode].map(([why, definitions]) => {
-    const names = definitions.map(({ template, id }) => `${template}/${id}`);
-    const [first = ''] = names;
-    const which = names.length === 1 ? first : `${first} and ${names.length - 1} more`;
-    if (definitions[0]?.locked !== undefined) return `${which} cannot be started: ${why}`;
-    return `the node "${why}" runs ${which}, this node does not; if that node is gone, start with "--node-id ${why}" here`;
-  });
-}
-
-function countsOf({ added, changed, removed, unchanged, skipped }: SyncReport): Record<string, number> {
-  const lists = Object.entries({ added, changed, removed, unchanged, skipped });
-  return Object.fromEntries(lists.map(([name, { length }]) => [name, length]));
-}
-
-/** One for each unusable entry, and for each problem of the source. */
-function linesOf(source: string, problems: readonly string[], { skipped }: SyncReport): string[] {
-  const skips = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
-  return [...problems, ...skips].map((line) => `${source}: ${line}`);
 }

@@ -5,6 +5,7 @@
 import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
 import { RELEASED } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { gatewayOf } from '../../domain/nodes.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
 import { type KeepableSession, KeptSession, type RowWriter } from './kept-session.ts';
 
@@ -29,7 +30,7 @@ export interface KeeperOptions {
   readonly idleMs?: number | undefined;
   /** Most sessions of a life. */
   readonly maxSessions?: number | undefined;
-  /** Default: the sessions of earlier lives of this node continue here. */
+  /** Default: the sessions of earlier lives of this node, and of workers that it had, continue here. */
   readonly decideOwner?: DecideOwner | undefined;
   readonly successorOf?: SuccessorOf | undefined;
 }
@@ -85,7 +86,8 @@ export class SessionKeeper implements RowWriter {
     const { store, node, life, clock, idleMs, maxSessions, decideOwner } = options;
     this.store = store;
     this.successorOf = options.successorOf ?? (() => undefined);
-    this.decideOwner = decideOwner ?? (async (row) => ({ do: row.node === node ? 'claim' : 'end' }));
+    this.decideOwner =
+      decideOwner ?? (async (row) => ({ do: gatewayOf(row.node) === node ? 'claim' : 'end' }));
     this.owner = { node, life };
     this.#released = decideOwner && [];
     this.#clock = clock;

@@ -9,6 +9,7 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';
 import { runGateway } from '../run-gateway.ts';
 import type { Terminal } from '../terminal.ts';
+import { workerCount } from '../workers/worker-count.ts';
 import {
   DAEMON_MARK,
   type DaemonFiles,
@@ -34,15 +35,15 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
   let isReady = false;
   // Until then the text may be the first password, which must not be in the log even if its reader is gone.
   const print = (text: string): void => (isReady ? log.info(text) : send({ kind: 'print', text }));
+  let rotating: NodeJS.Timeout | undefined;
   let lock: Awaited<ReturnType<typeof takeLock>> | undefined;
   try {
     lock = await takeLock(files);
     rmSync(files.pid, { force: true }); // of one that was killed
-    return await runGateway(config, {
-      isDemo: false,
+    const options = {
       terminal: { ...terminal, columns, print },
       log,
-      onReady: ({ urls: [url = ''] }) => {
+      onReady: ({ urls: [url = ''] }: { readonly urls: readonly string[] }) => {
         writeDaemon(files, {
           pid: process.pid,
           url,
@@ -54,12 +55,18 @@ export async function runDaemon(config: Config, terminal: Terminal): Promise<num
         isReady = true;
         if (process.connected) process.disconnect();
       },
-    });
+    };
+    const count = workerCount(config);
+    if (count === 1) return await runGateway(config, { ...options, isDemo: false });
+    rotating = setInterval(() => rotateLarge(files.log), ROTATION_MS).unref();
+    const { runSupervisor } = await import('../workers/supervisor.ts');
+    return await runSupervisor(config, { ...options, count });
   } catch (error) {
     const isUsage = error instanceof UsageError;
     if (isUsage || error instanceof CommandFailure) send({ kind: 'failed', text: error.message, isUsage });
     throw error;
   } finally {
+    clearInterval(rotating);
     // Without the lock, the file is that of another gateway.
     if (lock !== undefined) rmSync(files.pid, { force: true });
     await lock?.release();
@@ -80,6 +87,8 @@ const STANDARD_ERROR = 2;
 /** Size at which the file is rotated, in bytes, and how many old ones are kept: `gateway.log.1` is the newest. */
 const LARGEST_BYTES = 10 * 1024 * 1024;
 const KEPT_FILES = 5;
+/** Interval of the checks of the size of a file that workers write, too, in ms. */
+const ROTATION_MS = 1_000;
 
 /** The `write` of a log sink. Throws the error of a write; a rotation that fails is skipped. */
 export function rotatingLog(
@@ -97,6 +106,13 @@ export function rotatingLog(
     size += written;
     return written;
   };
+}
+
+/** Rotates the file that is standard error when it is too large, whichever processes write it. */
+function rotateLarge(path: string): void {
+  if (fstatSync(STANDARD_ERROR).size <= LARGEST_BYTES) return;
+  rotate(path);
+  ftruncateSync(STANDARD_ERROR);
 }
 
 function rotate(path: string): void {

@@ -7,6 +7,7 @@ import type { Command } from '../command.ts';
 import { releaseCompiledCode } from '../compiled-code.ts';
 import { UsageError } from '../failures.ts';
 import { readSettings, SETTING_OPTIONS } from '../setting-options.ts';
+import { WORKER_MARK } from '../workers/messages.ts';
 
 export const start: Command = {
   name: 'gateway start',
@@ -23,6 +24,7 @@ export const start: Command = {
     'gateway start --port 9000 --registry-file servers.json',
     'gateway start --config gateway.yaml --log-level warn',
     'gateway start --background',
+    'gateway start --workers auto',
     'gateway start --sync',
     'gateway start --database sqlite:///data/gateway.db',
     'gateway start --host 127.0.0.1 --no-auth',
@@ -37,9 +39,19 @@ export const start: Command = {
       const words = process.argv.slice(2).filter((word) => !/^--background(=|$)/.test(word));
       return startDaemon(config, words, terminal);
     }
+    if (terminal.env[WORKER_MARK] !== undefined) {
+      const { runWorker } = await import('../workers/run-worker.ts');
+      releaseCompiledCode();
+      return runWorker(config, terminal);
+    }
     if (terminal.env[DAEMON_MARK] !== undefined) {
       const { runDaemon } = await import('../background/run-daemon.ts');
       return runDaemon(config, terminal);
+    }
+    const count = config.workers === 1 ? 1 : await workersOf(isDemo ? demoConfig(config) : config);
+    if (count > 1) {
+      const { runSupervisor } = await import('../workers/supervisor.ts');
+      return runSupervisor(config, { count, terminal });
     }
     const { runGateway } = await import('../run-gateway.ts');
     // Before the database library is loaded, so that its code reuses the released memory.
@@ -47,6 +59,10 @@ export const start: Command = {
     return runGateway(isDemo ? demoConfig(config) : config, { isDemo, terminal });
   },
 };
+
+async function workersOf(config: Config): Promise<number> {
+  return (await import('../workers/worker-count.ts')).workerCount(config);
+}
 
 /** A demo stores nothing: no later start could run its servers. It prints their state, so its default log level is `warn`. */
 function demoConfig(config: Config): Config {

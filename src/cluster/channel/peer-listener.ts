@@ -91,7 +91,8 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
       // While it listens, errors concern single connections that the system could not accept.
       if (!server.listening) reject(cannotListen(host, port, error));
     });
-    server.listen({ ...(host === undefined ? {} : { host }), port }, resolve);
+    // Exclusive: workers share their other ports.
+    server.listen({ ...(host === undefined ? {} : { host }), port, exclusive: true }, resolve);
   });
   const address = server.address();
   return {

@@ -1,0 +1,39 @@
+// What the supervisor of a gateway with several workers and its workers tell each other, over the channel of their process.
+
+import type { WorkerQuestion } from '../../domain/workers.ts';
+
+/** Set for a worker: the JSON of a `WorkerStart`. */
+export const WORKER_MARK = 'STAGEDOOR_WORKER';
+
+export interface WorkerStart {
+  /** From 1. */
+  readonly number: number;
+  readonly count: number;
+  /** See `WorkerPlace`. */
+  readonly gateway: string | undefined;
+  /** Of the terminal of the supervisor. */
+  readonly columns: number | undefined;
+}
+
+export type ToWorker =
+  /** Asks for `alive`. */
+  | { readonly kind: 'ping' }
+  /** Of another worker. */
+  | { readonly kind: 'question'; readonly id: string; readonly question: WorkerQuestion }
+  /** The answers to the own question. */
+  | { readonly kind: 'answers'; readonly id: string; readonly answers: readonly string[] }
+  /** As if the process had got this signal. */
+  | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
+  /** The process of this life of another worker is gone. */
+  | { readonly kind: 'gone'; readonly life: string };
+
+export type ToSupervisor =
+  | { readonly kind: 'print'; readonly text: string }
+  | { readonly kind: 'ready'; readonly urls: readonly string[]; readonly gateway: string }
+  | { readonly kind: 'question'; readonly id: string; readonly question: WorkerQuestion }
+  /** To the question of another worker. */
+  | { readonly kind: 'answer'; readonly id: string; readonly answer: string }
+  /** The start has failed. */
+  | { readonly kind: 'failed'; readonly text: string; readonly isUsage: boolean }
+  /** `life`: the present one; undefined before it has joined the others. */
+  | { readonly kind: 'alive'; readonly life: string | undefined };

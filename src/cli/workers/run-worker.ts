@@ -1,0 +1,94 @@
+// One worker of a gateway with several: a gateway that shares its ports with the others. It obeys its supervisor and not the terminal, and
+// ends in order when its supervisor is gone. Source: ADR 174.
+
+import cluster from 'node:cluster';
+import { randomUUID } from 'node:crypto';
+import { EventEmitter } from 'node:events';
+import type { Config } from '../../config/config.ts';
+import type { WorkerQuestion } from '../../domain/workers.ts';
+import type { RunningServer } from '../../server/server.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import { createLog } from '../log.ts';
+import { runGateway } from '../run-gateway.ts';
+import type { Terminal } from '../terminal.ts';
+import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from './messages.ts';
+
+/** Longest wait for the answers of other workers, in ms. */
+const ANSWER_MS = 1_500;
+
+export async function runWorker(config: Config, terminal: Terminal): Promise<number> {
+  const { number, count, gateway, columns }: WorkerStart = JSON.parse(process.env[WORKER_MARK] ?? '');
+  delete process.env[WORKER_MARK];
+  // Otherwise node:cluster ends this process at once when its supervisor is gone.
+  if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
+  const log = createLog(config.logLevel, undefined, undefined, number);
+  // The lines of all workers are the same.
+  const print = (text: string): void => {
+    if (gateway === undefined) send({ kind: 'print', text });
+    else log.debug(text);
+  };
+  const signals = new EventEmitter();
+  let server: RunningServer | undefined;
+  const asked = new Map<string, (answers: readonly string[]) => void>();
+  const ask = async (question: WorkerQuestion): Promise<readonly string[]> => {
+    const id = `${number} ${randomUUID()}`;
+    const { promise, resolve } = Promise.withResolvers<readonly string[]>();
+    asked.set(id, resolve);
+    // The supervisor answers after a second at the latest, unless it is gone.
+    const timer = setTimeout(() => resolve([]), ANSWER_MS);
+    send({ kind: 'question', id, question });
+    return promise.finally(() => {
+      clearTimeout(timer);
+      asked.delete(id);
+    });
+  };
+  const answerTo = async (question: WorkerQuestion): Promise<string> => {
+    try {
+      return (await server?.answer(question)) ?? '';
+    } catch {
+      return ''; // without its database it notices changes later
+    }
+  };
+  process.on('message', (message: ToWorker) => {
+    if (message.kind === 'answers') asked.get(message.id)?.(message.answers);
+    else if (message.kind === 'question')
+      void answerTo(message.question).then((answer) => send({ kind: 'answer', id: message.id, answer }));
+    else if (message.kind === 'ping') send({ kind: 'alive', life: server?.members?.life });
+    else if (message.kind === 'signal') signals.emit(message.signal, message.signal);
+    else server?.endGone(message.life).catch(() => undefined); // its row expires
+  });
+  process.on('disconnect', () => signals.emit('SIGTERM', 'SIGTERM'));
+  // The terminal sends these to all processes, and the supervisor passes them on.
+  for (const signal of ['SIGINT', 'SIGHUP', 'SIGBREAK'] as const) process.on(signal, () => {});
+  process.on('SIGTERM', (signal) => signals.emit(signal, signal));
+  for (const event of ['uncaughtException', 'unhandledRejection'])
+    process.on(event, (error) => signals.emit(event, error));
+  try {
+    return await runGateway(config, {
+      ...{
+        isDemo: false,
+        log,
+        worker: { number, count, gateway, ask },
+        terminal: { ...terminal, columns, print },
+      },
+      stop: { source: signals, hasTerminal: false },
+      onReady: (opened) => {
+        server = opened;
+        send({ kind: 'alive', life: server.members?.life });
+        send({ kind: 'ready', urls: server.urls, gateway: server.gatewayId });
+      },
+    });
+  } catch (error) {
+    const isUsage = error instanceof UsageError;
+    if (!isUsage && !(error instanceof CommandFailure)) throw error;
+    send({ kind: 'failed', text: error.message, isUsage });
+    return 1;
+  } finally {
+    if (process.connected) process.disconnect();
+  }
+}
+
+function send(message: ToSupervisor): void {
+  // Without a callback, a supervisor that was killed a moment ago would be an uncaught error.
+  if (process.connected) process.send?.(message, undefined, {}, () => {});
+}

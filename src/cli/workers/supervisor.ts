@@ -1,0 +1,267 @@
+// Runs the workers of a gateway: starts them, starts one again that has ended, kills one that is silent, and tells the others of its end.
+// The workers share the ports by node:cluster, which gives each connection to the next one that is free. Source: ADR 174.
+
+import cluster, { type Worker } from 'node:cluster';
+import type { Logger } from 'pino';
+import type { Config } from '../../config/config.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
+import { createLog } from '../log.ts';
+import { endProcess } from '../run-gateway.ts';
+import { listenForStop } from '../stop-signals.ts';
+import type { Terminal } from '../terminal.ts';
+import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from './messages.ts';
+
+export interface SupervisorOptions {
+  readonly count: number;
+  readonly terminal: Pick<Terminal, 'print' | 'columns'>;
+  /** Default: standard error, see log.ts. */
+  readonly log?: Logger;
+  readonly onReady?: (gateway: { readonly urls: readonly string[] }) => void;
+}
+
+/** Longest wait for the answers of workers to a question of another one, in ms. */
+const ANSWER_MS = 1_000;
+/** Interval of the questions to each worker whether it is alive, in ms. */
+const PING_MS = 1_000;
+/** A worker that did not answer for this time, in ms, is killed: before its row expires, which other nodes would see. */
+const SILENT_MS = 8_000;
+/** A gap between two pings, in ms, after which this process slept itself. */
+const SLEPT_MS = 3_000;
+/** A worker that ended earlier than this after it was ready, in ms, is started again with a growing delay. */
+const STABLE_MS = 10_000;
+const [FIRST_DELAY_MS, LONGEST_DELAY_MS] = [1_000, 30_000];
+/** Time to end beyond the longest orderly stop, and after a signal that demands an immediate end, in ms. */
+const [LAST_MS, URGENT_MS] = [20_000, 2_000];
+
+/**
+ * Resolves with the exit code when all workers have ended: 0 after a signal, 1 after an uncaught error. Throws UsageError or
+ * CommandFailure when the first worker cannot start.
+ */
+export async function runSupervisor(config: Config, options: SupervisorOptions): Promise<number> {
+  const { count, log = createLog(config.logLevel), terminal } = options;
+  const workers = new Workers({ ...options, log });
+  const stop = listenForStop((error) => log.fatal({ err: error }, 'uncaught error; shutting down'));
+  const pass = (signal: NodeJS.Signals): void => workers.stop(signal);
+  for (const signal of SIGNALS) process.on(signal, pass);
+  void stop.first.then(async ({ exitCode }) => {
+    if (exitCode !== 0) workers.stop('SIGTERM');
+    workers.killAfter(config.shutdownDelayMs + config.graceMs + LAST_MS);
+    // The delay before the stop is over at once after a second signal, as in the workers.
+    if (config.shutdownDelayMs > 0 && exitCode === 0) await stop.wait(config.shutdownDelayMs);
+  });
+  let urgentCode: number | undefined;
+  void stop.urgent.then((code) => {
+    urgentCode = code;
+    workers.killAfter(URGENT_MS);
+  });
+  try {
+    terminal.print(`starting ${count} workers`);
+    const failure = await workers.run();
+    if (failure !== undefined) throw failure;
+    if (urgentCode !== undefined) endProcess(urgentCode);
+    return (await stop.first).exitCode;
+  } finally {
+    for (const signal of SIGNALS) process.off(signal, pass);
+    stop.dispose();
+  }
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGBREAK'] as const;
+
+/** One of the workers, with the process that is this worker now. */
+interface Slot {
+  readonly number: number;
+  process: Worker | undefined;
+  life: string | undefined;
+  readyAtMs: number;
+  /** The last answer; undefined before the first. */
+  heardAtMs: number | undefined;
+  isReady: boolean;
+  /** Ends in a row, each before it was ready, or shortly after. */
+  failures: number;
+  restart: NodeJS.Timeout | undefined;
+}
+
+class Workers {
+  readonly #options: SupervisorOptions & { readonly log: Logger };
+  readonly #slots: Slot[] = [];
+  readonly #ended = Promise.withResolvers<Error | undefined>();
+  #isStopping = false;
+  /** Its id, once the first worker is ready. */
+  #gateway: string | undefined;
+  /** Those of workers that wait for the answers of the others. */
+  readonly #questions = new Map<string, { hear(slot: Slot, answer?: string): void }>();
+  /** Why the first start failed. */
+  #failure: Error | undefined;
+  #pings: NodeJS.Timeout | undefined;
+  #pingedAtMs = performance.now();
+
+  constructor(options: SupervisorOptions & { readonly log: Logger }) {
+    this.#options = options;
+  }
+
+  /** Resolves when all have ended; with an error when the first one could not start. */
+  run(): Promise<Error | undefined> {
+    // The first one creates the database, the secret and the first admin, and applies the registry file; the others start after it.
+    this.#open(1);
+    this.#pings = setInterval(() => this.#ping(), PING_MS);
+    return this.#ended.promise.finally(() => clearInterval(this.#pings));
+  }
+
+  /** Passes a signal on to all. From the first one on none is started. */
+  stop(signal: NodeJS.Signals): void {
+    this.#isStopping = true;
+    for (const slot of this.#slots) {
+      clearTimeout(slot.restart);
+      tell(slot, { kind: 'signal', signal });
+    }
+    this.#endIfOver();
+  }
+
+  /** SIGKILL for those that are left after this time. */
+  killAfter(ms: number): void {
+    setTimeout(() => {
+      for (const { process } of this.#slots) process?.process.kill('SIGKILL');
+    }, ms).unref();
+  }
+
+  #open(number: number): void {
+    const slot: Slot = {
+      ...{ number, process: undefined, life: undefined, readyAtMs: 0, heardAtMs: undefined },
+      ...{ isReady: false, failures: 0, restart: undefined },
+    };
+    this.#slots.push(slot);
+    this.#fork(slot);
+  }
+
+  #fork(slot: Slot): void {
+    const { count, terminal } = this.#options;
+    const { number } = slot;
+    const start: WorkerStart = { number, count, gateway: this.#gateway, columns: terminal.columns };
+    const worker = cluster.fork({ [WORKER_MARK]: JSON.stringify(start) });
+    const connection = watchConnections(worker);
+    slot.process = worker;
+    slot.heardAtMs = undefined;
+    slot.isReady = false;
+    slot.life = undefined;
+    worker.on('error', (error) => this.#options.log.warn({ err: error }, `worker ${number} cannot be told`));
+    worker.on('message', (message: ToSupervisor) => this.#hear(slot, message));
+    worker.on('exit', (code, signal) => {
+      connection.close();
+      this.#hearEnd(slot, signal ?? `exit code ${code}`);
+    });
+  }
+
+  #hear(slot: Slot, message: ToSupervisor): void {
+    const { count, terminal, log, onReady } = this.#options;
+    slot.heardAtMs = performance.now();
+    if (message.kind === 'print') terminal.print(message.text);
+    else if (message.kind === 'alive') slot.life = message.life;
+    else if (message.kind === 'failed') this.#hearFailure(slot, message);
+    else if (message.kind === 'question') this.#askOthers(slot, message);
+    else if (message.kind === 'answer') this.#questions.get(message.id)?.hear(slot, message.answer);
+    else {
+      const { pid } = slot.process?.process ?? {};
+      log.info({ pid }, `worker ${slot.number} is ready`);
+      slot.isReady = true;
+      slot.readyAtMs = performance.now();
+      this.#gateway = message.gateway;
+      if (this.#slots.length > 1 || this.#isStopping) return;
+      for (let number = 2; number <= count; number += 1) this.#open(number);
+      onReady?.({ urls: message.urls });
+    }
+  }
+
+  /** Asks the workers that are ready, and answers with what they say within a second. */
+  #askOthers(asker: Slot, { id, question }: Extract<ToSupervisor, { kind: 'question' }>): void {
+    const waiting = new Set(this.#slots.filter((slot) => slot !== asker && slot.isReady));
+    const answers: string[] = [];
+    const end = (): void => {
+      clearTimeout(timer);
+      this.#questions.delete(id);
+      tell(asker, { kind: 'answers', id, answers });
+    };
+    const timer = setTimeout(end, ANSWER_MS);
+    const hear = (slot: Slot, answer?: string): void => {
+      if (!waiting.delete(slot)) return;
+      if (answer !== undefined && answer !== '') answers.push(answer);
+      if (waiting.size === 0) end();
+    };
+    this.#questions.set(id, { hear });
+    for (const slot of waiting) tell(slot, { kind: 'question', id, question });
+    if (waiting.size === 0) end();
+  }
+
+  #hearFailure({ number }: Slot, { text, isUsage }: Extract<ToSupervisor, { kind: 'failed' }>): void {
+    if (this.#slots.length === 1) this.#failure = new (isUsage ? UsageError : CommandFailure)(text);
+    else this.#options.log.error({ reason: text }, `worker ${number} cannot start`);
+  }
+
+  #hearEnd(slot: Slot, how: string): void {
+    const { log } = this.#options;
+    const { number, life, isReady: wasReady } = slot;
+    slot.process = undefined;
+    slot.isReady = false;
+    for (const question of this.#questions.values()) question.hear(slot);
+    if (!this.#isStopping && !wasReady && this.#slots.length === 1) {
+      this.#failure ??= new CommandFailure(`worker 1 ended during its start (${how})`);
+      this.#isStopping = true;
+    }
+    if (this.#isStopping) {
+      this.#endIfOver();
+      return;
+    }
+    if (life !== undefined) for (const other of this.#slots) tell(other, { kind: 'gone', life });
+    const isStable = wasReady && performance.now() - slot.readyAtMs >= STABLE_MS;
+    slot.failures = isStable ? 0 : slot.failures + 1;
+    // The first time at once.
+    const exponent = slot.failures - 2;
+    const delayMs = exponent < 0 ? 0 : Math.min(FIRST_DELAY_MS * 2 ** exponent, LONGEST_DELAY_MS);
+    const when = delayMs === 0 ? 'at once' : `in ${delayMs / 1_000} s`;
+    log.error(`worker ${number} has ended (${how}); it is started again ${when}`);
+    slot.restart = setTimeout(() => this.#fork(slot), delayMs);
+  }
+
+  #endIfOver(): void {
+    if (this.#slots.every(({ process }) => process === undefined)) this.#ended.resolve(this.#failure);
+  }
+
+  #ping(): void {
+    const nowMs = performance.now();
+    const slept = nowMs - this.#pingedAtMs > SLEPT_MS;
+    this.#pingedAtMs = nowMs;
+    for (const slot of this.#slots) {
+      tell(slot, { kind: 'ping' });
+      if (slot.heardAtMs === undefined) continue;
+      if (slept) slot.heardAtMs = nowMs;
+      if (nowMs - slot.heardAtMs < SILENT_MS) continue;
+      this.#options.log.error(
+        `worker ${slot.number} did not answer for ${SILENT_MS / 1_000} s: it is killed`,
+      );
+      slot.process?.process.kill('SIGKILL');
+      slot.heardAtMs = undefined;
+    }
+  }
+}
+
+function tell({ process: worker }: Slot, message: ToWorker): void {
+  if (worker?.isConnected()) worker.process.send(message, undefined, {}, () => {}); // it may have ended just now
+}
+
+/**
+ * node:cluster never closes a connection that it passed to a worker which ended before it took it: its client would wait. One at a time
+ * is on its way. Without these internal messages, in another release of Node, nothing is closed.
+ */
+function watchConnections({ process: channel }: Worker): { close(): void } {
+  let passed: { readonly seq: unknown; readonly connection: { close(): void } } | undefined;
+  const send = channel.send.bind(channel);
+  channel.send = (message: unknown, connection?: unknown, ...rest: unknown[]) => {
+    const { act, seq } = Object(message);
+    if (act === 'newconn') passed = { seq, connection: Object(connection) };
+    return Reflect.apply(send, channel, [message, connection, ...rest]);
+  };
+  channel.on('internalMessage', ({ ack }: { readonly ack?: unknown }) => {
+    if (ack === passed?.seq) passed = undefined; // taken, or passed to another worker
+  });
+  return { close: () => passed?.connection.close() };
+}

@@ -1,0 +1,18 @@
+// The workers of one gateway: processes that share its ports, and ask each other. Source: ADR 174, 175.
+
+/** The place of this process among the workers of its gateway. */
+export interface WorkerPlace {
+  /** From 1. */
+  readonly number: number;
+  readonly count: number;
+  /** The id of the gateway that this worker joins, which serves already; undefined for the first one of a start. */
+  readonly gateway: string | undefined;
+  /** Asks all others. Without those that do not answer within a second; never rejects. */
+  ask(question: WorkerQuestion): Promise<readonly string[]>;
+}
+
+export type WorkerQuestion =
+  /** Apply those of the store now. The answer is empty. */
+  | { readonly kind: 'changes' }
+  /** The text of the metrics; with `templates`, only of these. */
+  | { readonly kind: 'metrics'; readonly templates?: readonly string[] };

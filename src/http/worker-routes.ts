@@ -1,0 +1,31 @@
+// What several workers of one gateway answer together: a change is known to all of them before its answer, because the next request of the
+// client may reach another one, and each scrape of the metrics has those of all. Source: ADR 174, 175.
+
+import type { WorkerPlace } from '../domain/workers.ts';
+import { joinedMetrics } from '../metrics/joined-text.ts';
+import type { Prometheus } from '../metrics/prometheus.ts';
+import type { Route } from './route.ts';
+
+/** The route, whose answer waits until the other workers have applied its change. */
+export function tellingOthers(route: Route, worker: WorkerPlace): Route {
+  if (route.method === 'GET' || route.isAudited === false) return route;
+  return {
+    ...route,
+    run: async (raw, services) => {
+      const reply = await route.run(raw, services);
+      await worker.ask({ kind: 'changes' });
+      return reply;
+    },
+  };
+}
+
+export function metricsOfAll(own: Pick<Prometheus, 'text'>, worker: WorkerPlace): Pick<Prometheus, 'text'> {
+  return {
+    text: async (viewer = {}) => {
+      const { templates } = viewer;
+      const question = { kind: 'metrics', ...(templates && { templates: [...templates] }) } as const;
+      const [text, others] = await Promise.all([own.text(viewer), worker.ask(question)]);
+      return joinedMetrics([text, ...others]);
+    },
+  };
+}

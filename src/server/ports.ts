@@ -1,0 +1,37 @@
+// When the ports of a worker are opened, and the port for Prometheus. listeners.ts has the sockets.
+
+import type { Logger } from 'pino';
+import type { Config } from '../config/config.ts';
+import { sleep, systemClock } from '../domain/clock.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { createMetricsApp, type HttpApp } from '../http/app.ts';
+import type { Connections } from './connections.ts';
+import { type Listeners, openListeners } from './listeners.ts';
+
+const READY_CHECK_MS = 50;
+
+/** Waits until the instances have opened, for a few seconds at most. */
+export async function openPortsWhenReady<Ports>(
+  gateway: Gateway,
+  open: () => Promise<Ports>,
+): Promise<Ports> {
+  const untilMs = systemClock.now() + LIMITS.firstOpeningsMs;
+  while (!gateway.isReady && systemClock.now() < untilMs) await sleep(systemClock, READY_CHECK_MS);
+  return open();
+}
+
+/** Opens the listener for Prometheus, if one is configured. `metrics`: undefined until the gateway exists. */
+export async function openScrapes(
+  { metrics: { host, port }, allowedHosts }: Config,
+  connections: Connections,
+  metrics: () => HttpApp['metrics'] | undefined,
+  log: Logger,
+): Promise<Listeners | undefined> {
+  if (port === undefined) return undefined;
+  const address = { listeners: [{ host, port, label: 'metrics' as const }], portsDefaulted: false };
+  const app = createMetricsApp({ host, allowedHosts }, metrics, log);
+  const scrapes = await openListeners(address, app, { connections });
+  log.info(`metrics are served at ${scrapes.urls[0]}/metrics`);
+  return scrapes;
+}

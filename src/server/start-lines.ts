@@ -1,0 +1,39 @@
+// What a start says about the registry: lines for the log, and warnings.
+
+import type { SyncReport } from '../domain/deployment.ts';
+import { isShared } from '../domain/nodes.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+
+/** One line for each node whose programs are listed here but do not run here. */
+export function foreignPrograms(gateway: Gateway, nodeId: string): string[] {
+  const all = gateway.templates().flatMap((template) => gateway.template(template).instances);
+  const foreign = all.filter(
+    ({ nodeId: owner = nodeId, locked }) =>
+      locked !== undefined || (owner !== nodeId && !isShared({ nodeId: owner })),
+  );
+  const byNode = Map.groupBy(foreign, ({ locked, nodeId: owner }) => locked ?? owner);
+  return [...byNode].map(([why, definitions]) => {
+    const names = definitions.map(({ template, id }) => `${template}/${id}`);
+    const [first = ''] = names;
+    const which = names.length === 1 ? first : `${first} and ${names.length - 1} more`;
+    if (definitions[0]?.locked !== undefined) return `${which} cannot be started: ${why}`;
+    return `the node "${why}" runs ${which}, this node does not; if that node is gone, start with "--node-id ${why}" here`;
+  });
+}
+
+export function countsOf({
+  added,
+  changed,
+  removed,
+  unchanged,
+  skipped,
+}: SyncReport): Record<string, number> {
+  const lists = Object.entries({ added, changed, removed, unchanged, skipped });
+  return Object.fromEntries(lists.map(([name, { length }]) => [name, length]));
+}
+
+/** One for each unusable entry, and for each problem of the source. */
+export function linesOf(source: string, problems: readonly string[], { skipped }: SyncReport): string[] {
+  const skips = skipped.map(({ template, name, reason }) => `${template}/${name} is skipped: ${reason}`);
+  return [...problems, ...skips].map((line) => `${source}: ${line}`);
+}
