@@ -90,6 +90,13 @@ test('counts dedicated processes, but not conversations with HTTP backends', () 
   assert.equal(metrics.clients().get('t')?.ownProcesses, { running: 1, started: 3, lost: 1 });
 });
 
+test('a dedicated process of another node is counted there', () => {
+  const fact = { ...clientFact('a'), transport: 'stdio', isElsewhere: true } as const;
+  events.next({ type: 'upstream.opened', ...fact });
+  events.next({ type: 'upstream.ended', ...fact, reason: 'it ended', isLost: true });
+  assert.equal(sumOf(metrics.clients().values()).ownProcesses, { running: 0, started: 0, lost: 0 });
+});
+
 test('remembers no instance where nothing is open', () => {
   opened('a');
   upstream('stdio');

@@ -235,12 +235,12 @@ export class Metrics {
         this.#forgetClients(event.template);
         break;
       case 'upstream.opened':
-        if (!hasOwnProcess(event)) break;
+        if (!hasProcessHere(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: 1, started: 1 });
         this.#change(event.serverId, 0, 1);
         break;
       case 'upstream.ended':
-        if (!hasOwnProcess(event)) break;
+        if (!hasProcessHere(event)) break;
         add(this.#tallyOf(event.template).ownProcesses, { running: -1, lost: event.isLost ? 1 : 0 });
         this.#change(event.serverId, 0, -1);
         this.#forgetClients(event.template);
@@ -320,6 +320,11 @@ export class Metrics {
 
 const newOutcomes = (): Map<RequestOutcome, BucketCounts> => new Map();
 const newBucketCounts = (): BucketCounts => new BucketCounts();
+
+/** A process of another node is counted there. */
+function hasProcessHere(event: GatewayEvents['upstream.opened']): boolean {
+  return event.isElsewhere !== true && hasOwnProcess(event);
+}
 
 function newTemplateCounts(): TemplateCounts {
   const times = new DurationHistogram();

@@ -31,6 +31,8 @@ interface UpstreamFields extends InstanceFields {
   readonly principal: string;
   /** Process id, if it is a process. */
   readonly pid?: number;
+  /** Another node runs the instance: it emits the same, and counts the process. */
+  readonly isElsewhere?: true;
 }
 
 interface EventFields {

@@ -80,11 +80,17 @@ onPostgresql('clients of both eras, and those of all templates, use it at the ot
 
 onPostgresql('a session at the other node has a process of its own, which asks its client', async () => {
   const before = a.program.descendants().length;
+  const countsBefore = await ownProcesses();
   const replies = { 'elicitation/create': () => ({ ...accepted }) };
   const client = await LegacyClient.open(b.wire, '/mcp/near', { ...options, replies });
   const own = Number(textOf(await client.call('pid')));
   const shared = Number(toolText(await a.admin('POST /mcp/near/tools/call', { name: 'pid' })));
   assert.is.not(own, shared);
+  const opened = async () => {
+    const { running, started } = await ownProcesses();
+    return [running - countsBefore.running, started - countsBefore.started];
+  };
+  await becomes(opened, [1, 1], heardWithinMs); // by its node alone
   assert.ok(a.program.descendants().includes(own));
   const asking = { method: 'elicitation/create', params: { message: 'Who?', requestedSchema: {} } };
   const { asked, result } = await client.call('ask', asking);
@@ -230,6 +236,11 @@ onPostgresql('its node dies: calls fail honestly, and go on when it is back', as
 });
 
 test.run();
+
+/** Of the deployment. */
+async function ownProcesses(): Promise<{ readonly running: number; readonly started: number }> {
+  return Object(field(await b.admin('GET /gateway/stats'), 'own_processes'));
+}
 
 /** Sends calls one after the other, for 5 s at least and until this is so: each is refused soon. */
 async function isRefusedUntil(

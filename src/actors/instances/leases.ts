@@ -28,6 +28,8 @@ export interface Lease {
 export interface LeasesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'serverId' | 'transport'>;
   readonly dedicatedBounds?: DedicatedBounds | undefined;
+  /** Another node runs it. */
+  readonly isElsewhere?: boolean;
   /** A conversation was opened, could not be, or ended: `upstream.*`. */
   readonly emit: (event: GatewayEvent) => void;
   /** The present session of the instance; undefined while there is none. */
@@ -194,8 +196,9 @@ export class Leases implements ConversationListener {
   }
 
   #eventFor(principal: string) {
-    const { definition } = this.#options;
-    return { ...eventOf(this.#options, definition), transport: definition.transport, principal };
+    const { definition, isElsewhere } = this.#options;
+    const fields = { ...eventOf(this.#options, definition), transport: definition.transport, principal };
+    return isElsewhere ? { ...fields, isElsewhere } : fields;
   }
 }
 
