@@ -199,12 +199,41 @@ test('a stream of before ends with an error for its request, and an answer to a 
   const resumed = await get(eventId);
   const { id, error } = resumed.message;
   assert.equal([resumed.status, id, Object(error).data.delivered], [200, 'call-7', 'unknown']);
-  assert.is((await get('abc.1')).status, 400, 'it names no request');
+  assert.is((await get('1-abc.1')).status, 400, 'it names no request');
+  const own = eventId.replace(/^1-/, '2-');
+  assert.is((await get(own)).status, 400, 'a stream of the present life, which is not stored');
+  const later = await send(next, 'GET', { template: 't', headers: session, principal: ADA });
+  assert.equal([eventId.slice(0, 2), later.opened?.events[0]?.id?.slice(0, 6)], ['1-', '2-get-']);
   const answered = await send(next, 'POST', {
     ...{ template: 't', headers: session, principal: ADA },
     message: { id: 123, result: {} },
   });
   assert.is(answered.status, 202);
+});
+
+test('an answer to a question of before answers no question of the present life', async () => {
+  const first = await start();
+  await registered(first, { session_failover: 'always' });
+  const headers = await openSession(first, 't', ADA, { elicitation: {} });
+  const asking = async (gateway: Gateway) => {
+    const params = { name: 'ask', arguments: { method: 'elicitation/create' } };
+    const message = { method: 'tools/call', params };
+    const { reply } = begin(gateway, 'POST', { template: 't', headers, principal: ADA, message });
+    const texts = () => (reply.opened?.events ?? []).map(({ data }) => String(data));
+    await becomes(() => texts().some((text) => text.includes('elicitation/create')), true);
+    const question = texts().find((text) => text.includes('elicitation/create')) ?? '';
+    return { id: parsed(question).id, reply };
+  };
+  const before = await asking(first);
+  const next = await start();
+  const present = await asking(next);
+  const answer = async (id: JsonObject[string]) => {
+    const message = { id, result: { action: 'decline' } };
+    return (await send(next, 'POST', { template: 't', headers, principal: ADA, message })).status;
+  };
+  assert.equal([await answer(before.id), present.reply.opened?.isEnded], [202, false]);
+  assert.is(await answer(present.id), 202);
+  await becomes(() => present.reply.opened?.isEnded, true);
 });
 
 test('a stream of before ends with an error for its request, also when its session is over', async () => {
@@ -228,7 +257,7 @@ test('a stream of before ends with an error for its request, also when its sessi
     const { id, error } = resumed.message;
     assert.equal([resumed.status, id, Object(error).data.delivered], [200, 'call-7', 'unknown']);
   }
-  for (const other of [undefined, 'abc.1']) assert.is((await get(next, other)).status, 404, other);
+  for (const other of [undefined, '1-abc.1']) assert.is((await get(next, other)).status, 404, other);
   await send(first, 'DELETE', { template: 't', headers: session, principal: ADA });
   assert.is((await get(first, lastEventId)).status, 404, 'a session of the present life');
 });

@@ -96,6 +96,16 @@ export type SessionValue = Frozen<Static<typeof WithTemplate>>;
 export type AggregateSessionValue = Frozen<Static<typeof WithAll>>;
 export type AnySessionValue = SessionValue | AggregateSessionValue;
 
+/** What a session was in another life. */
+export interface RecoveredSession {
+  readonly value: AnySessionValue;
+  /** Of the session that continues it: see FIRST_GENERATION. */
+  readonly generation: number;
+}
+
+/** Each life that claims a session has its next generation. */
+export const FIRST_GENERATION = 1;
+
 /**
  * In the row of a session: it made a call that is not safe to repeat, or any call where it may not move at all. It is written before that
  * call leaves.

@@ -15,7 +15,7 @@ import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
-import type { AnySessionValue, UnsafeMark } from '../domain/session-value.ts';
+import type { AnySessionValue, RecoveredSession, UnsafeMark } from '../domain/session-value.ts';
 
 /** The principal of a client: sessions, conversations and cached answers are never shared between two owners. */
 export type Owner = Pick<Principal, 'id' | 'templates'>;
@@ -145,8 +145,8 @@ export interface McpSession {
    * agrees with the session, its end included, after 250 ms at most; undefined when there is nothing to wait for.
    */
   keep?(): Promise<void> | undefined;
-  /** What it was, of a session that continues one of an earlier life of the gateway. */
-  readonly recovered?: AnySessionValue | undefined;
+  /** Of a session that continues one of another life. */
+  readonly recovered?: RecoveredSession | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
   /** `reason`: a clause; with ENDED_BY_CLIENT of domain/session-value.ts no other life continues the session. */
@@ -170,7 +170,7 @@ export interface SessionTable {
   recover(
     id: string,
     ownerId: string,
-    prepare: (value: AnySessionValue) => Promise<(() => void) | undefined>,
+    prepare: (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>,
   ): Promise<void> | undefined;
   /** The row of a session that ends for this reason stays for the next life, or for other nodes. */
   leavesRow(reason: string): boolean;

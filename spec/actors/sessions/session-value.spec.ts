@@ -51,7 +51,7 @@ function again(session: ClientSession): ClientSession {
   assert.is(text.includes(session.id), false, 'the id is a credential');
   const value = readSession(text);
   if (value.kind !== 'template') throw new Error('another kind was written');
-  return after.sessions.restore(session.id, value);
+  return after.sessions.restore(session.id, value, 2);
 }
 
 /** Brings a session at the dedicated conversation of `a` into a state. */

@@ -70,7 +70,7 @@ class Gateway {
     assert.is(text.includes(session.id), false, 'the id is a credential');
     const value = readSession(text);
     if (value.kind !== 'all') throw new Error('another kind was written');
-    return this.backends.restore(session.id, value, owner);
+    return this.backends.restore(session.id, value, owner, 2);
   }
 }
 

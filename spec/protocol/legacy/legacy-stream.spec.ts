@@ -22,7 +22,8 @@ test.after.each(() => mock.timers.reset());
 
 /** One stream that has begun. */
 function begun() {
-  const stream = new LegacyStream({ key: 'k1', budget: new EventBudget(), now: Date.now, sessionId: 's' });
+  const common = { budget: new EventBudget(), now: Date.now, sessionId: 's', generation: 1 };
+  const stream = new LegacyStream({ ...common, key: 'k1' });
   const reply = new RecordedReply();
   stream.begin(reply, true);
   return { stream, reply };
@@ -30,7 +31,19 @@ function begun() {
 
 test('rejects texts that are not event ids', () => {
   const texts = [
-    ...['', '1', 'k1.', '.1', 'k1.1.1', 'k1.-1', 'K1.1', 'k1.9999999999', ' k1.1', `${'k'.repeat(30)}.1`],
+    ...[
+      '',
+      '1',
+      '1-k1.',
+      '1-.1',
+      '1-k1.1.1',
+      '1-k1.-1',
+      '1-K1.1',
+      '1-k1.9999999999',
+      ' 1-k1.1',
+      `1-${'k'.repeat(30)}.1`,
+    ],
+    ...['k1.1', '-k1.1', 'x-k1.1'],
   ];
   for (const text of texts) assert.is(positionOf(text), undefined, text);
 });
@@ -77,6 +90,7 @@ function setUp(budget = new EventBudget()) {
       budget,
       now: Date.now,
       sessionId: 's',
+      generation: 1,
       key,
       onDiscarded: () => streams.delete(key),
     });
@@ -149,7 +163,8 @@ test('a session with many ended streams has room for the events of others', () =
 
 test('messages that wait for a listener need budget until the session ends', () => {
   const [budget, session] = [new EventBudget(), new SessionBackends().add('s', 'ann')];
-  const deps = { budget, now: Date.now, sessionId: 's', nextKey: () => '1', isPending: () => true };
+  const own = { sessionId: 's', generation: 1, nextKey: () => '1', isPending: () => true };
+  const deps = { budget, now: Date.now, ...own };
   const listener = new LegacyListener(session, deps);
   listener.notify('waiting');
   assert.is(budget.needed.total, 7);

@@ -13,7 +13,7 @@ import type { JsonObject } from '../../domain/json.ts';
 import { METHOD_NOT_FOUND } from '../../domain/jsonrpc.ts';
 import { isCustomNotice, isOfOtherEra, listOf, type Peer, setsClientState } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import type { SessionValue } from '../../domain/session-value.ts';
+import type { RecoveredSession, SessionValue } from '../../domain/session-value.ts';
 import { TRANSPORT_TRAITS } from '../../domain/transport-kinds.ts';
 import type { Upstream } from '../../transports/transport.ts';
 import type { ResourceUris } from '../subscriptions/feed.ts';
@@ -63,7 +63,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   openedAtMs = 0;
   usedAtMs = 0;
   isParked = false;
-  recovered: SessionValue | undefined;
+  recovered: RecoveredSession | undefined;
   readonly #supervisor: SessionSupervisor;
   readonly #lists: SessionLists | undefined;
   readonly #sessionBinding: SessionBinding;
@@ -97,8 +97,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   /** For a session that was read again, and is kept with that value. */
-  restore(): void {
-    this.recovered = this.value;
+  restore(generation: number): void {
+    this.recovered = { value: this.value, generation };
     this.#sessionBinding.restore();
   }
 

@@ -145,7 +145,7 @@ export class ClientSessions implements SessionSupervisor {
    * as after the loss of a conversation. No other session ends for it. SESSION_NOT_FOUND when it is over or open, SESSION_LIMIT,
    * SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
    */
-  restore(id: string, value: SessionValue, lists?: SessionLists): ClientSession {
+  restore(id: string, value: SessionValue, generation: number, lists?: SessionLists): ClientSession {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (this.#open.has(id)) throw sessionLost('it is open already');
     const { endReason, greeted } = value;
@@ -154,7 +154,7 @@ export class ClientSessions implements SessionSupervisor {
     // A call that was under way may have arrived.
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
-    session.restore();
+    session.restore(generation);
     this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
     return session;
   }
@@ -188,12 +188,12 @@ export class ClientSessions implements SessionSupervisor {
    * Waits until it is known whether the instance of the session can be used, 5 s at most, and returns what makes the session again.
    * SESSION_NOT_FOUND when it cannot be continued; SESSION_LIMIT: no other session ends for it; TEMPLATE_NOT_FOUND.
    */
-  async prepareRestore(id: string, value: SessionValue, lists?: SessionLists): Promise<() => void> {
+  async prepareRestore(id: string, value: SessionValue, lists?: SessionLists) {
     const group = this.deps.fleet.group(value.template);
     await untilKnown(group.members.get(value.binding?.instanceId ?? ''), this.deps);
     if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
     this.#places.check(value.ownerId, 'template');
-    return () => this.restore(id, value, lists);
+    return (generation: number): void => void this.restore(id, value, generation, lists);
   }
 
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN, NODE_UNAVAILABLE. It ends with `remove`. */

@@ -6,6 +6,7 @@ import { type Clock, settlesWithin, wallAt } from '../../domain/clock.ts';
 import { RELEASED } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { gatewayOf } from '../../domain/nodes.ts';
+import { FIRST_GENERATION } from '../../domain/session-value.ts';
 import { MAX_SESSION_ROWS, type SessionStore, type StoredSession } from '../../persistence/store.ts';
 import { type KeepableSession, KeptSession, type RowWriter } from './kept-session.ts';
 
@@ -215,7 +216,7 @@ export class SessionKeeper implements RowWriter {
     try {
       const writes = group.map((kept) => ({ kept, key: kept.key, ...kept.next() }));
       const inserts = writes.flatMap(({ key, insert: value }) =>
-        value === undefined ? [] : { key, ...this.owner, generation: 1, value, usedAt },
+        value === undefined ? [] : { key, ...this.owner, generation: FIRST_GENERATION, value, usedAt },
       );
       const updates = writes.flatMap(({ key, update: value }) =>
         value === undefined ? [] : { key, value, usedAt },

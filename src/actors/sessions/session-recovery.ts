@@ -35,7 +35,7 @@ const MAX_READS = 4;
  * Decides about a session of this caller: undefined when it belongs to another path; otherwise what makes it again once its row is
  * claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when it cannot be continued: then its row is deleted.
  */
-export type PrepareRestore = (value: AnySessionValue) => Promise<(() => void) | undefined>;
+export type PrepareRestore = (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>;
 
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;
@@ -107,8 +107,9 @@ export class SessionRecovery {
       }
       const restore = await this.#prepared(id, row, value, prepare);
       if (restore === undefined) return; // it is over, or belongs to another path
-      if (await this.#isOurs(row)) {
-        restore();
+      const generation = await this.#ownGeneration(row);
+      if (generation !== undefined) {
+        restore(generation);
         this.#keeper.counts.recovered += 1;
         return;
       }
@@ -116,13 +117,13 @@ export class SessionRecovery {
     throw nodeUnavailable(this.#keeper.owner.node, 'others claim the session', 'no');
   }
 
-  /** False when another life claimed the session, or its former owner changed it before the claim. */
-  async #isOurs(row: StoredSession): Promise<boolean> {
+  /** Undefined when another life claimed the session, or its former owner changed it before the claim. */
+  async #ownGeneration(row: StoredSession): Promise<number | undefined> {
     const { life } = this.#keeper.owner;
-    if (row.life === life) return true;
-    if (!(await this.#claims.add(row))) return false;
+    if (row.life === life) return row.generation;
+    if (!(await this.#claims.add(row))) return undefined;
     const claimed = await this.#rows.add(row.key);
-    return claimed?.life === life && claimed.value === row.value;
+    return claimed?.life === life && claimed.value === row.value ? claimed.generation : undefined;
   }
 
   async #prepared(id: string, row: StoredSession, value: AnySessionValue, prepare: PrepareRestore) {

@@ -90,12 +90,12 @@ export class AggregateBackends implements Backends {
    * with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND when it is over or open, may not
    * move (`session_failover`), or its owner may use other templates than before; SESSION_LIMIT, SHUTTING_DOWN.
    */
-  restore(id: string, value: AggregateSessionValue, owner: Owner): AggregateSession {
+  restore(id: string, value: AggregateSessionValue, owner: Owner, generation: number): AggregateSession {
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
     const peer = { ...checkRestorable(value, owner, this.#options.movesUnsafe), greeting: {} };
     const session = new AggregateSession(value, owner, peer, this.#sessionDeps, id);
     this.#options.sessions.add(session, false);
-    session.restored();
+    session.restored(generation);
     return session;
   }
 
@@ -115,7 +115,7 @@ export class AggregateBackends implements Backends {
     return this.#options.sessions.recover(id, owner.id, async (value) => {
       if (value.kind !== 'all') return undefined;
       checkRestorable(value, owner, this.#options.movesUnsafe);
-      return () => void this.restore(id, value, owner);
+      return (generation) => void this.restore(id, value, owner, generation);
     });
   }
 

@@ -33,7 +33,7 @@ import { RPC } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isLogLevel, type ListChange, type Peer } from '../../domain/mcp.ts';
 import { sessionLost } from '../../domain/session-errors.ts';
-import { type AggregateSessionValue, TAKEN_OVER } from '../../domain/session-value.ts';
+import { type AggregateSessionValue, type RecoveredSession, TAKEN_OVER } from '../../domain/session-value.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { withListNotices } from '../cached-lists.ts';
 import { exchangeInSession } from '../legacy/legacy-over-modern.ts';
@@ -72,7 +72,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   readonly isShared = false;
   readonly ended$ = new ReplaySubject<string>(1);
   calls = 0;
-  recovered: AggregateSessionValue | undefined;
+  recovered: RecoveredSession | undefined;
   readonly #deps: AggregateSessionDeps;
   #value: AggregateSessionValue;
   /** The caller as it was checked last: it may use the templates of the value. */
@@ -117,8 +117,8 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   /** It was read from its row. */
-  restored(): void {
-    this.recovered = this.#value;
+  restored(generation: number): void {
+    this.recovered = { value: this.#value, generation };
     this.#row = this.#deps.sessions.keep(this, true);
   }
 

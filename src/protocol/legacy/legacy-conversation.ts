@@ -11,6 +11,7 @@ import type { Answer, CallReport, Canceller } from '../../domain/exchange.ts';
 import type { JsonValue } from '../../domain/json.ts';
 import { type JsonRpcId, numberMeant, requestText } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import { FIRST_GENERATION } from '../../domain/session-value.ts';
 import type { McpReply } from '../endpoint-types.ts';
 import type { McpSession } from '../ports.ts';
 import { invalidRequest, notificationMessage, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
@@ -111,14 +112,15 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     this.#idleSinceMs = undefined;
     const position = lastEventId === undefined ? undefined : positionOf(lastEventId);
     if (position === undefined && lastEventId !== undefined) throw refused(400, 'Invalid event ID format');
+    const isOfOtherLife = position !== undefined && position.generation !== this.#generation;
     if (position !== undefined && !isListenerKey(position.key)) {
-      const stream = this.#streams?.get(position.key);
+      const stream = isOfOtherLife ? undefined : this.#streams?.get(position.key);
       if (stream !== undefined) stream.resume(reply, position.number);
-      else if (position.request !== undefined && this.#session.recovered !== undefined)
+      else if (isOfOtherLife && position.request !== undefined)
         reply.event(lostWithGateway(position.request));
       else throw refused(400, 'The stream of this event is no longer stored');
     } else {
-      this.#listenerOf().open(reply, position);
+      this.#listenerOf().open(reply, isOfOtherLife ? undefined : position);
       this.#noticeMissed();
       this.#receiveMessages();
     }
@@ -183,7 +185,7 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
     const { recovered } = this.#session;
     if (this.#hasNoticedMissed || recovered === undefined) return;
     this.#hasNoticedMissed = true;
-    for (const { method, params } of missedBy(recovered))
+    for (const { method, params } of missedBy(recovered.value))
       this.#listenerOf().notify(notificationMessage(method, params));
   }
 
@@ -231,7 +233,11 @@ export class LegacyConversation implements LegacyCallDeps, Canceller {
 
   get #streamDeps(): SessionStreamDeps {
     const { budget, clock } = this.#deps;
-    return { budget, now: clock.now, sessionId: this.#session.id };
+    return { budget, now: clock.now, sessionId: this.#session.id, generation: this.#generation };
+  }
+
+  get #generation(): number {
+    return this.#session.recovered?.generation ?? FIRST_GENERATION;
   }
 
   /** The cancellation goes to the stream of the question. Source: basic/utilities/cancellation. */

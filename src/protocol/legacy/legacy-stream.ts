@@ -24,10 +24,13 @@ const MAX_EVENTS = 256;
 const KEPT_MS = 60_000;
 
 /** The same for all streams of a session. */
-export interface SessionStreamDeps extends LogDeps, Pick<Clock, 'now'> {}
+export interface SessionStreamDeps extends LogDeps, Pick<Clock, 'now'> {
+  /** Of the session: event ids begin with it. */
+  readonly generation: number;
+}
 
 export interface StreamDeps extends SessionStreamDeps {
-  /** Unique in the process: event ids begin with it. */
+  /** Unique in the process. */
   readonly key: string;
   /** Of the only request that the stream answers: see EventPosition. */
   readonly request?: JsonRpcId | undefined;
@@ -38,6 +41,8 @@ export interface StreamDeps extends SessionStreamDeps {
 
 /** The last event that a client has of a stream that it resumes. */
 export interface EventPosition {
+  /** Of the session, when the event was sent. */
+  readonly generation: number;
   readonly key: string;
   readonly number: number;
   /** The id of the request that the stream answers, if it is only one and its id is short. */
@@ -195,11 +200,12 @@ export class LegacyStream {
   }
 
   #idOf(number: number): string {
-    return `${this.#deps.key}.${number}${this.#suffix}`;
+    const { generation, key } = this.#deps;
+    return `${generation}-${key}.${number}${this.#suffix}`;
   }
 }
 
-const EVENT_ID = /^([a-z0-9-]{1,20})\.(\d{1,9})(?:\.([\w-]{1,86}))?$/;
+const EVENT_ID = /^(\d{1,9})-([a-z0-9-]{1,20})\.(\d{1,9})(?:\.([\w-]{1,86}))?$/;
 /** Longest id of a request that event ids contain, in bytes of its JSON. */
 const MAX_REQUEST_BYTES = 64;
 
@@ -220,11 +226,12 @@ function requestIn(suffix: string): JsonRpcId | undefined {
 
 /** Reads an event id; undefined for text that is not an event id of this gateway. */
 export function positionOf(eventId: string): EventPosition | undefined {
-  const [, key, number, suffix] = EVENT_ID.exec(eventId) ?? [];
+  const [, generation, key, number, suffix] = EVENT_ID.exec(eventId) ?? [];
   if (key === undefined) return undefined;
-  if (suffix === undefined) return { key, number: Number(number) };
+  const position = { generation: Number(generation), key, number: Number(number) };
+  if (suffix === undefined) return position;
   const request = requestIn(suffix);
-  return request === undefined ? undefined : { key, number: Number(number), request };
+  return request === undefined ? undefined : { ...position, request };
 }
 
 function tooLarge(id: JsonRpcId): string {
