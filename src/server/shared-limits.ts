@@ -20,8 +20,10 @@ import { nodeUnavailable } from '../domain/session-errors.ts';
 import { answerOf } from '../http/deployment/peer-answer.ts';
 
 const PATH = '/peer/limit';
-/** Longest wait for another node, in ms: as for Redis. */
+/** Longest wait for the home, in ms: as for Redis. */
 const WAIT_MS = 250;
+/** Longest wait of the home for the others, in ms: its answer has to come in time. */
+const HELD_MS = 100;
 const MAX_BYTES = 1_024;
 
 export interface SharedLimits {
@@ -42,8 +44,9 @@ export function shareLimits({ limiter, process, owners, nodes }: SharedLimitsOpt
   const lives = (): string[] =>
     nodes().flatMap(({ life, state }) => (state === 'ended' || state === 'foreign' ? [] : [life]));
   /** Undefined: no answer in time. */
-  const ask = async (life: string, key: string, query: string): Promise<unknown> => {
-    const owner = owners.ofLife(life);
+  const ask = async (life: string, key: string, query: string, waitMs: number): Promise<unknown> => {
+    const isSilent = nodes().some((node) => node.life === life && node.state === 'silent');
+    const owner = isSilent ? undefined : owners.ofLife(life);
     if (owner === undefined) return undefined;
     const principal: Principal = { id: key, name: key, kind: 'api-key', scopes: new Set() };
     const request = {
@@ -53,7 +56,7 @@ export function shareLimits({ limiter, process, owners, nodes }: SharedLimitsOpt
     };
     let cancel = (): void => {};
     const onLost = (listener: (reason: Error) => void): void => {
-      cancel = systemClock.background.alarm(WAIT_MS, () =>
+      cancel = systemClock.background.alarm(waitMs, () =>
         listener(nodeUnavailable(owner.node, 'it does not answer', 'unknown')),
       );
     };
@@ -71,11 +74,11 @@ export function shareLimits({ limiter, process, owners, nodes }: SharedLimitsOpt
     ask: async (life, { key, process: from, limit, held, endsInMs, wanted, isFirst }) => {
       const numbers = { limit, held, endsInMs, wanted, isFirst: Number(isFirst) };
       const query = Object.entries(numbers).map(([name, value]) => `${name}=${value}`);
-      const answer = await ask(life, key, [`process=${from}`, ...query].join('&'));
+      const answer = await ask(life, key, [`process=${from}`, ...query].join('&'), WAIT_MS);
       return isAnswer(answer) ? answer : undefined;
     },
     heldElsewhere: async (key) => {
-      const answers = await Promise.all(lives().map((life) => ask(life, key, '')));
+      const answers = await Promise.all(lives().map((life) => ask(life, key, '', HELD_MS)));
       return answers.filter(isHeld);
     },
   };
