@@ -8,10 +8,12 @@ import {
   MAX_QUESTIONS,
   serveInstances,
 } from '../../../src/cluster/channel/instance-listener.ts';
+import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
 import { type ClientReply, type ServerMessage, serverRequest } from '../../../src/domain/client.ts';
 import { JsonText } from '../../../src/domain/json.ts';
+import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { REFUSED } from '../../../src/transports/handshake.ts';
@@ -19,19 +21,35 @@ import type { Transport } from '../../../src/transports/transport.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { ask, Deployment, type PeerNode } from './peer-nodes.ts';
+import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 
 const test = suite('instances over the peer channel');
 const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
 let deployment: Deployment;
 let gateway: Gateway;
 let held: HeldTool;
+/** Requests about resources that the backend got. */
+let resources: string[];
 let a: PeerNode;
 let b: PeerNode;
 test.before.each(async () => {
   held = new HeldTool();
   gateway = await createGateway();
-  const handler = serving({ held: held.body, echo: (args) => text(JSON.stringify(args)) });
+  resources = [];
+  const tools = serving({
+    held: held.body,
+    echo: (args) => text(JSON.stringify(args)),
+    flood: (args, context) => {
+      for (let sent = 0; sent < 40; sent += 1)
+        context.notify('notifications/message', { level: 'info', data: 'x'.repeat(1_000_000) });
+      return held.body(args, context);
+    },
+  });
+  const handler: typeof tools = (request, context) => {
+    if (!request.method.startsWith('resources/')) return tools(request, context);
+    resources.push(request.method);
+    return {};
+  };
   await gateway.register('demo', { id: 'one', handler }, { waitMs: 5_000 });
   deployment = new Deployment();
   a = await deployment.node(A);
@@ -134,6 +152,52 @@ test('a caller needs the right to call tools of the template', async () => {
     ],
   );
   assert.is(b.refusals[0]?.caller, 'key:1');
+});
+
+test('the body of a request has a bound, and counts for its caller until the answer', async () => {
+  const principal = { ...ANONYMOUS, id: 'ada' };
+  const sent = { hop: 'instance', target: INSTANCE_PATHS.exchange, principal } as const;
+  const { text: answer } = await ask(a, B, { ...sent, body: Buffer.alloc(2 * LIMITS.requestBodyBytes + 1) });
+  assert.match(answer, 'QUEUE_FULL');
+  const transport = await open();
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const answered = lastValueFrom(transport.exchange(request));
+  await becomes(() => held.waiting, 1);
+  const { requestBytes } = gateway.host;
+  assert.ok(requestBytes.held('ada') > 0);
+  held.answer();
+  await answered;
+  await becomes(() => requestBytes.held('ada'), 0);
+  await transport.close();
+});
+
+test('an exchange whose messages the other node does not read is ended', async () => {
+  const body = JSON.stringify({ template: 'demo', id: 'one' });
+  const opened = await forward(a, B, { hop: 'instance', target: INSTANCE_PATHS.conversation, body });
+  const nameIn = () => /"conversation":"([^"]+)"/.exec(opened.text)?.[1];
+  await becomes(() => nameIn() !== undefined, true);
+  const params = { name: 'flood', arguments: {} };
+  const exchange = exchangeBody(nameIn() ?? '', { method: 'tools/call', params });
+  const principal = { ...ANONYMOUS, id: 'ada' };
+  const sent = { hop: 'instance', target: INSTANCE_PATHS.exchange, body: exchange, principal } as const;
+  const { forwarding } = await forward(a, B, { ...sent, isPaused: () => true });
+  await becomes(() => held.cancelled, 1);
+  assert.is(gateway.instance('demo', 'one').snapshot.inFlight, 0);
+  forwarding?.cancel();
+  opened.forwarding?.cancel();
+});
+
+test('subscriptions of several nodes in the shared conversation end at the backend with the last one', async () => {
+  const [first, second] = [await open(), await open()];
+  const send = (transport: Transport, method: string) =>
+    lastValueFrom(transport.exchange({ method, params: { uri: 'test://one' } }));
+  await send(first, 'resources/subscribe');
+  await send(second, 'resources/subscribe');
+  await send(first, 'resources/unsubscribe');
+  assert.equal(resources, ['resources/subscribe']);
+  await second.close();
+  await becomes(() => resources, ['resources/subscribe', 'resources/unsubscribe']);
+  await first.close();
 });
 
 test('a request with the hop of another kind is refused', async () => {
