@@ -39,6 +39,11 @@ export const withheld = signal<ReadonlyMap<string, readonly Withheld[]>>(new Map
 const instances = signal<ReadonlyMap<string, Instance>>(new Map());
 export const stateError = signal<string | undefined>(undefined);
 
+/** Nodes without which the last read of all instances was answered. */
+export const missingNodes = signal<readonly string[]>([]);
+export const MISSING_READ_MS = 15_000;
+let missingTimer: number | undefined;
+
 /** The newest numbers, by server id and by template. */
 export const instanceSamples = signal<ReadonlyMap<string, InstanceSample>>(new Map());
 export const templateSamples = signal<ReadonlyMap<string, TemplateSample>>(new Map());
@@ -96,6 +101,7 @@ export function startStore(): void {
     // The stream opens with its first event, or after a second.
     if (isSignedIn) readAll();
     clearInterval(pastTimer);
+    clearTimeout(missingTimer);
     past.value = [];
     if (!isSignedIn) return;
     void readPast();
@@ -292,7 +298,12 @@ export function readAll(): void {
 async function readRegistry(): Promise<void> {
   const registry = await get<RegistryAnswer>('gateway/registry');
   const entries = Object.entries(registry.templates);
+  const { partial = [] } = registry;
+  clearTimeout(missingTimer);
+  // No event says that a node answers again.
+  if (partial.length > 0) missingTimer = setTimeout(readAll, MISSING_READ_MS);
   batch(() => {
+    missingNodes.value = partial;
     balancers.value = new Map(entries.map(([name, { load_balancer }]) => [name, load_balancer]));
     withheld.value = new Map(entries.map(([name, template]) => [name, template.withheld ?? []]));
     const all = entries.flatMap(([, template]) => template.instances).flatMap(withUpdate);

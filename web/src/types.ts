@@ -63,6 +63,8 @@ export interface Withheld {
 }
 
 export interface RegistryAnswer {
+  /** Nodes that did not answer. */
+  readonly partial?: readonly string[];
   readonly templates: Readonly<
     Record<
       string,

@@ -9,13 +9,14 @@ import { Icon } from '../parts/icon.tsx';
 import type { Line } from '../parts/plot.ts';
 import { isNarrow } from '../parts/screen.ts';
 import { Search } from '../parts/search.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Failure, Loading, Partial } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { type Problem, problems, summary } from '../problems.ts';
 import { href } from '../router.ts';
 import {
   balancers,
   minuteOf,
+  missingNodes,
   past,
   readAll,
   samples,
@@ -30,6 +31,7 @@ export function OverviewPage() {
   const isLoaded = balancers.value !== undefined;
   return (
     <>
+      <Partial nodes={missingNodes.value} />
       <div class="title">
         <h1>Overview</h1>
         {mayWrite.value && (

@@ -1,6 +1,7 @@
 // The sessions of MCP clients: client, owner, binding and age; and the action that ends one.
 
 import { useSignal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { isAdmin } from '../account.ts';
 import { change } from '../api.ts';
 import { day, duration, plural } from '../format.ts';
@@ -9,11 +10,11 @@ import { Confirm } from '../parts/dialog.tsx';
 import { usePages } from '../parts/load.ts';
 import { More } from '../parts/more.tsx';
 import { isNarrow } from '../parts/screen.ts';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Failure, Loading, Partial } from '../parts/status.tsx';
 import { TemplateSelect } from '../parts/template-select.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, route, setParams } from '../router.ts';
-import { gatewayNow, sessionChanges, templates } from '../store.ts';
+import { gatewayNow, MISSING_READ_MS, sessionChanges, templates } from '../store.ts';
 
 interface Session {
   /** Its fingerprint: the id itself is a credential. */
@@ -34,10 +35,16 @@ export function SessionsPage() {
   const { params } = route.value;
   const wanted = new URLSearchParams([...params].filter(([name]) => FILTERS.includes(name)));
   const pages = usePages<Session, 'sessions'>(`gateway/sessions?${wanted}`, 'sessions', sessionChanges.value);
-  const { items, error, reload, more } = pages;
+  const { items, partial, error, reload, more } = pages;
   const end = ending.value;
+  useEffect(() => {
+    if (partial.length === 0) return;
+    const timer = setTimeout(reload, MISSING_READ_MS);
+    return () => clearTimeout(timer);
+  }, [partial]);
   return (
     <>
+      <Partial nodes={partial} />
       <div class="title">
         <h1>Sessions</h1>
         <Filters />

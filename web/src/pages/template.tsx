@@ -14,11 +14,19 @@ import { useLoaded } from '../parts/load.ts';
 import { isNarrow } from '../parts/screen.ts';
 import { Search } from '../parts/search.tsx';
 import { StateBadge } from '../parts/state.tsx';
-import { Empty, Failure, Loading } from '../parts/status.tsx';
+import { Empty, Failure, Loading, Partial } from '../parts/status.tsx';
 import { VirtualList } from '../parts/virtual-list.tsx';
 import { href, navigate, route, setParams } from '../router.ts';
 import { type Control, controlOf, numberOf, type Schema, textOf } from '../schema.ts';
-import { balancers, instanceSamples, minuteOf, readAll, stateError, templates } from '../store.ts';
+import {
+  balancers,
+  instanceSamples,
+  minuteOf,
+  missingNodes,
+  readAll,
+  stateError,
+  templates,
+} from '../store.ts';
 import type { Instance, LoadBalancer } from '../types.ts';
 
 export function TemplatePage() {
@@ -51,6 +59,7 @@ function TemplateView({ name, members, balancer }: TemplateProps & { readonly ba
   const open = members.find(({ id }) => id === route.value.params.get('instance'));
   return (
     <>
+      <Partial nodes={missingNodes.value} />
       <nav aria-label="Breadcrumb" class="crumbs">
         <a href={href('overview')}>Overview</a>
       </nav>

@@ -38,6 +38,8 @@ export function useLoaded<T>(read: () => Promise<T>, keys: readonly unknown[]): 
 export interface Pages<T> extends Omit<Loaded<never>, 'data'> {
   /** The items read so far. */
   readonly items: readonly T[] | undefined;
+  /** Nodes that did not answer. */
+  readonly partial: readonly string[];
   /** Reads the next page; undefined after the last one. */
   readonly more: (() => void) | undefined;
   readonly isBusy: boolean;
@@ -51,7 +53,10 @@ interface Shown<T> {
   readonly path: string;
   readonly items: readonly T[];
   readonly next: string | null;
+  readonly partial: readonly string[];
 }
+
+const NO_NODES: readonly string[] = [];
 
 /** `path` has a query; `name` is the field of the list. Another path starts over; another `key` reads the shown items again. */
 export function usePages<T, Name extends string>(path: string, name: Name, key?: unknown): Pages<T> {
@@ -63,19 +68,22 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
     round.current += 1;
     const mine = round.current;
     setBusy(true);
-    let { items, next } = start;
+    let { items, next, partial } = start;
     try {
       do {
         const limit = Math.min(LARGEST_PAGE, Math.max(PAGE, count - items.length));
         const cursor = next === null ? '' : `&cursor=${next}`;
-        const page = await get<Record<Name, readonly T[]> & { readonly next_cursor: string | null }>(
-          `${path}&limit=${limit}${cursor}`,
-        );
+        const page = await get<
+          Record<Name, readonly T[]> & { readonly next_cursor: string | null } & {
+            readonly partial?: readonly string[];
+          }
+        >(`${path}&limit=${limit}${cursor}`);
         if (mine !== round.current) return;
         items = [...items, ...page[name]];
         next = page.next_cursor;
+        partial = page.partial ?? NO_NODES;
       } while (next !== null && items.length < count);
-      setShown({ path, items, next });
+      setShown({ path, items, next, partial });
       setError(undefined);
     } catch (thrown) {
       if (mine !== round.current) return;
@@ -85,7 +93,7 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
   };
   const isCurrent = shown?.path === path;
   const reload = (): void => {
-    void read({ path, items: [], next: null }, isCurrent ? shown.items.length : 0);
+    void read({ path, items: [], next: null, partial: NO_NODES }, isCurrent ? shown.items.length : 0);
   };
   useEffect(() => {
     reload();
@@ -94,5 +102,5 @@ export function usePages<T, Name extends string>(path: string, name: Name, key?:
     };
   }, [path, key]);
   const more = isCurrent && shown.next !== null ? () => void read(shown, shown.items.length + 1) : undefined;
-  return { items: shown?.items, error, reload, more, isBusy };
+  return { items: shown?.items, partial: shown?.partial ?? NO_NODES, error, reload, more, isBusy };
 }

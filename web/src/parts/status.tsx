@@ -31,6 +31,17 @@ export function Failure({ text, onRetry }: FailureProps) {
   );
 }
 
+/** Above data of the deployment, when nodes did not answer. */
+export function Partial({ nodes }: { readonly nodes: readonly string[] }) {
+  if (nodes.length === 0) return null;
+  return (
+    <p class="callout warn" role="status">
+      <Icon name="warn" />
+      <span>Without the data of nodes that do not answer: {nodes.join(', ')}</span>
+    </p>
+  );
+}
+
 interface EmptyProps {
   readonly title: string;
   readonly children?: ComponentChildren;
