@@ -6,6 +6,7 @@ import { type Clock, timer$ } from '../../domain/clock.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import { hasCode, nodeDraining } from '../../domain/errors.ts';
 import { SessionElsewhere } from '../../domain/forwarding.ts';
+import { OwnerShares } from '../../domain/held-bytes.ts';
 import { lifeOf } from '../../domain/life.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { LruMap } from '../../domain/lru-map.ts';
@@ -26,7 +27,7 @@ import type { SessionKeeper } from './session-keeper.ts';
 
 /** Ids that cannot be continued and are remembered: they cost no further query. */
 const MAX_MISSING = 10_000;
-/** Most sessions that are being read. */
+/** Most sessions that are being read. An owner has a share of them: see LIMITS.ownerShare. */
 const MAX_UNDER_WAY = 25_000;
 /** Most reads of the row of one session, for one request: others may claim it, too. */
 const MAX_READS = 4;
@@ -42,6 +43,7 @@ export class SessionRecovery {
   readonly #deps: Pick<SessionDeps, 'isDraining'>;
   readonly #missing = new LruMap<true>(MAX_MISSING);
   readonly #underWay = new Map<string, Promise<void>>();
+  readonly #shares = new OwnerShares(MAX_UNDER_WAY);
   readonly #rows: Groups<string, StoredSession | undefined>;
   readonly #claims: Groups<StoredSession, boolean>;
 
@@ -71,8 +73,12 @@ export class SessionRecovery {
     if (this.#missing.has(attempt)) return undefined;
     const known = this.#underWay.get(attempt);
     if (known !== undefined) return known;
-    if (this.#underWay.size >= MAX_UNDER_WAY) throw queueFull('the store of sessions');
-    const recovering = this.#recover(id, ownerId, prepare).finally(() => this.#underWay.delete(attempt));
+    if (this.#shares.isFull || this.#shares.isShareFull(ownerId)) throw queueFull('the store of sessions');
+    this.#shares.take(ownerId);
+    const recovering = this.#recover(id, ownerId, prepare).finally(() => {
+      this.#underWay.delete(attempt);
+      this.#shares.release(ownerId);
+    });
     this.#underWay.set(attempt, recovering);
     return recovering;
   }
