@@ -257,10 +257,10 @@ export class MemberTable implements Members {
   }
 
   /** As `close`, and waits until the other members, if there are any, have read that this life is over: they send it no more requests. */
-  async leave(): Promise<void> {
+  async leave(untilRead: () => Promise<unknown> = () => sleep(this.#options.clock, KNOWN_MS)): Promise<void> {
     const hasOthers = [...this.#known.keys()].some((life) => life !== this.life && this.find(life));
     await this.close();
-    if (hasOthers) await sleep(this.#options.clock, KNOWN_MS);
+    if (hasOthers) await untilRead();
   }
 
   get #now(): Moment {

@@ -14,5 +14,7 @@ export interface WorkerPlace {
 export type WorkerQuestion =
   /** Apply those of the store now. The answer is empty. */
   | { readonly kind: 'changes' }
+  /** Read which lives have ended. The answer is empty. */
+  | { readonly kind: 'members' }
   /** The text of the metrics; with `templates`, only of these. */
   | { readonly kind: 'metrics'; readonly templates?: readonly string[] };

@@ -45,6 +45,7 @@ import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import type { PeerChannel } from './peer-channel.ts';
 import { openPortsWhenReady, openScrapes } from './ports.ts';
+import { readByWorkers } from './read-by-workers.ts';
 import { openServerAuth } from './server-auth.ts';
 import type { SharedLimits } from './shared-limits.ts';
 import { countsOf, foreignPrograms, linesOf } from './start-lines.ts';
@@ -371,7 +372,7 @@ async function start(
       // The audit log is closed after the last answer, so that it contains the entry of that answer.
       await closeQuietly(() => listeners.close(LAST_ANSWERS_MS), log);
       // A request of another node that arrives meanwhile is answered that its session has moved; after the close it would be lost.
-      await closeQuietly(async () => table?.leave(), log);
+      await closeQuietly(async () => table?.leave(readByWorkers(table, gatewayId, worker)), log);
       await closeQuietly(async () => channel?.close(LAST_ANSWERS_MS), log);
       await closeQuietly(async () => scrapes?.close(LAST_ANSWERS_MS), log);
       for (const last of opened) await closeQuietly(last, log);
@@ -400,6 +401,7 @@ async function start(
     },
     answer: async (question) => {
       if (question.kind === 'metrics') return app.ownMetrics(question.templates);
+      if (question.kind === 'members') return (await table?.refresh(true)) ?? '';
       known$.next({ kind: 'changed' });
       await gateway.catchUp();
       return '';

@@ -110,6 +110,10 @@ for (const [name, open, isThere] of databases) {
     const pids = gateway.pids();
     gateway.program.signal('SIGTERM');
     assert.equal(await gateway.program.end(), { code: 0, signal: null });
+    const stops = [...gateway.program.err.matchAll(/"duration_ms":(\d+),"msg":"stopped"/g)];
+    assert.is(stops.length, 2);
+    for (const [, durationMs] of stops)
+      assert.ok(Number(durationMs) < 3_000, 'no wait for reads of the members');
     assert.equal(pids.filter(isRunning), []);
   });
 }
