@@ -84,6 +84,8 @@ export class RunShared implements SharedPrograms {
     const { fleet } = this.#deps;
     const programs = new Map<string, string>();
     for (const [program, [ref]] of this.#refs) programs.set(program, ref?.definition.updatedAt ?? '');
+    // A gateway that stops has no members any more, and keeps each lease until the cluster has stopped the program.
+    if (this.#isClosed) for (const program of this.#listeners.keys()) programs.set(program, '');
     for (const { definition } of fleet.existingMembers())
       if (isShared(definition) && definition.locked === undefined)
         programs.set(definition.serverId, definition.updatedAt);

@@ -360,6 +360,8 @@ async function start(
   databaseLog.add(watchClockSkew(store, log));
 
   const close = async (): Promise<void> => {
+    gateway.readiness.announceClose();
+    void table?.refresh(true); // it drains: programs of any node go on elsewhere while other calls finish here
     // It is not ready and refuses new calls from now on.
     const drained = Promise.all([gateway.close(), channel?.untilIdle(config.graceMs)]);
     // Connections are accepted until the calls have ended: clients answer requests of servers on further connections.

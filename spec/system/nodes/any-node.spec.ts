@@ -2,11 +2,13 @@
 
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
+import { field } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
+import { register } from '../../helpers/mcp-program.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { apart, callAt, pidAt, registerAny, servesAnew } from './any-programs.ts';
+import { apart, callAt, pidAt, registerAny, sample, servesAnew } from './any-programs.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
 const server = await postgresql();
@@ -15,6 +17,8 @@ const onPostgresql = test.needs(server.url, server.skip);
 /** The time of a killed node, and its own start on a machine under load. */
 const TAKEN_MS = 15_000;
 const START_MS = 5_000;
+/** A program that ends at once is stopped, and its lease released and read by the other node. */
+const RELEASED_MS = 4_000;
 let database: FreshDatabase;
 const opened: (() => unknown)[] = [];
 
@@ -29,7 +33,7 @@ test.after.each(async () => {
 onPostgresql('its calls count once, and commands reach it from each node', async () => {
   const nodes = [await start('a'), await start('b')];
   const [first] = nodes as [McpNode];
-  await registerAny(first, [stdioServerPath]);
+  await registerAny(first);
   const [, other] = apart(nodes, await pidAt(first));
   await becomes(async () => (await callAt(other)).status, 200, heardWithinMs);
   const carried = other.admin('POST /mcp/near/tools/call', { name: 'count', arguments: { ms: 3_000 } });
@@ -48,7 +52,7 @@ onPostgresql(
   async () => {
     const nodes = [await start('a'), await start('b')];
     const [first] = nodes as [McpNode];
-    await registerAny(first, [stdioServerPath]);
+    await registerAny(first);
     const pid = await pidAt(first);
     const [holder, other] = apart(nodes, pid);
     // The other one uses it from there.
@@ -71,6 +75,54 @@ onPostgresql(
     assert.not(isRunning(second));
   },
 );
+onPostgresql('a node that stops gives its program up while its other calls finish', async () => {
+  const nodes = [await start('a'), await start('b')];
+  const [first] = nodes as [McpNode];
+  const mark = await registerAny(first);
+  const pid = await pidAt(first);
+  const [holder, other] = apart(nodes, pid);
+  await becomes(servesAnew(other, 0), true, heardWithinMs);
+  await register(holder.admin, 'own', [{ id: 'one', command: process.execPath, args: [stdioServerPath] }]);
+  const slow = holder.admin('POST /mcp/own/tools/call', { name: 'sleep', arguments: { ms: 12_000 } });
+  await becomes(async () => field(await holder.admin('GET /gateway/stats'), 'active_connections'), 1);
+
+  const samples = sample(mark);
+  opened.unshift(samples.end);
+  const stoppedAtMs = performance.now();
+  holder.program.signal('SIGTERM');
+  await becomes(servesAnew(other, pid), true, 25_000);
+  const servedMs = performance.now() - stoppedAtMs;
+  assert.ok(servedMs < RELEASED_MS + START_MS, `it served after ${servedMs} ms`);
+  assert.is((await slow).status, 200);
+  assert.equal(await holder.program.end(), { code: 0, signal: null });
+  const { groups, most } = samples.end();
+  assert.equal([groups.length, most], [2, 1]);
+});
+
+onPostgresql('a node that is killed and started again at once: its program runs once', async () => {
+  const nodes = [await start('a'), await start('b')];
+  const [first] = nodes as [McpNode];
+  const mark = await registerAny(first, '--ignore-stdin-end', '--ignore-sigterm');
+  const pid = await pidAt(first);
+  const [holder, other] = apart(nodes, pid);
+  await becomes(servesAnew(other, 0), true, heardWithinMs);
+
+  const samples = sample(mark);
+  opened.unshift(samples.end);
+  const killedAtMs = performance.now();
+  holder.program.signal('SIGKILL');
+  await holder.program.end();
+  const again = await startNode(database, { id: holder === first ? 'a' : 'b', port: holder.port });
+  opened.unshift(again.remove);
+  await becomes(servesAnew(other, pid), true, 30_000);
+  const servedMs = performance.now() - killedAtMs;
+  assert.ok(servedMs < TAKEN_MS + START_MS, `it served after ${servedMs} ms`);
+  await becomes(servesAnew(again, pid), true, heardWithinMs);
+  assert.is(await pidAt(again), await pidAt(other));
+  const { groups, most } = samples.end();
+  assert.equal([groups.length, most], [2, 1]);
+});
+
 test.run();
 
 async function start(id: string): Promise<McpNode> {

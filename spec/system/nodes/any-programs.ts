@@ -1,14 +1,43 @@
 // Programs of any node, for the journeys of several nodes.
 
+import { randomUUID } from 'node:crypto';
 import * as assert from 'uvu/assert';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { toolText } from '../../helpers/caller.ts';
+import { processesWhere } from '../../helpers/processes.ts';
 import type { McpNode } from './mcp-nodes.ts';
 
-/** Registers `near/one`, a program that any node may run, and waits until it serves. */
-export async function registerAny({ admin }: McpNode, args: readonly string[]): Promise<void> {
+const SAMPLE_MS = 20;
+
+/** Registers `near/one`, a program that any node may run, and waits until it serves. The result is an argument of it alone. */
+export async function registerAny({ admin }: McpNode, ...flags: readonly string[]): Promise<string> {
+  const mark = `--mark=${randomUUID()}`;
+  const args = [stdioServerPath, ...flags, mark];
   const instance = { id: 'one', command: process.execPath, args, node: 'any' };
   const made = await admin('POST /gateway/register?wait=15', { template_name: 'near', instance });
   assert.is(made.status, 201, JSON.stringify(made.body));
+  return mark;
+}
+
+/** Looks for the program all the time: which processes it had, in the order of their appearance, and how many at once at most. */
+export function sample(mark: string) {
+  const groups: number[] = [];
+  let most = 0;
+  let count = 0;
+  const look = (): void => {
+    const now = processesWhere('cmdline', (line) => line.split('\0').includes(mark));
+    count += 1;
+    most = Math.max(most, now.length);
+    for (const pid of now) if (!groups.includes(pid)) groups.push(pid);
+  };
+  look();
+  const timer = setInterval(look, SAMPLE_MS);
+  return {
+    end: () => {
+      clearInterval(timer);
+      return { groups, most, count };
+    },
+  };
 }
 
 export function callAt({ admin }: McpNode) {

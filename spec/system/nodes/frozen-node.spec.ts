@@ -1,15 +1,13 @@
 // A node that is frozen, as by SIGSTOP: its program of any node is gone before another node starts it, whatever the program ignores. Real
 // gateway processes on one PostgreSQL; the process groups of the program are sampled all the time.
 
-import { randomUUID } from 'node:crypto';
 import * as assert from 'uvu/assert';
-import { stdioServerPath } from '../../fixtures/programs.ts';
 import { listed } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { isRunning, processesWhere } from '../../helpers/processes.ts';
+import { isRunning } from '../../helpers/processes.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { apart, pidAt, registerAny, servesAnew } from './any-programs.ts';
+import { apart, pidAt, registerAny, sample, servesAnew } from './any-programs.ts';
 import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 
 const server = await postgresql();
@@ -19,7 +17,6 @@ const onPostgresql = test.needs(server.url, server.skip);
 const TAKEN_MS = 15_000;
 /** Start of the program, on a machine under load. */
 const START_MS = 5_000;
-const SAMPLE_MS = 20;
 
 let database: FreshDatabase;
 const opened: (() => unknown)[] = [];
@@ -37,14 +34,13 @@ onPostgresql(
   async () => {
     // It ignores all but SIGKILL.
     const nodes = [await start('a'), await start('b')] as const;
-    const mark = `--mark=${randomUUID()}`;
-    const args = [stdioServerPath, '--ignore-stdin-end', '--ignore-sigterm', mark];
-    await registerAny(nodes[0], args);
+    const mark = await registerAny(nodes[0], '--ignore-stdin-end', '--ignore-sigterm');
     const pid = await pidAt(nodes[0]);
     const [holder, other] = apart(nodes, pid);
     await becomes(servesAnew(other, 0), true, heardWithinMs);
 
     const samples = sample(mark);
+    opened.unshift(samples.end);
     holder.program.signal('SIGSTOP');
     const frozenAtMs = performance.now();
     await becomes(servesAnew(other, pid), true, TAKEN_MS + START_MS + 5_000);
@@ -74,28 +70,4 @@ async function start(id: string): Promise<McpNode> {
   const node = await startNode(database, { id });
   opened.unshift(node.remove);
   return node;
-}
-
-function programsOf(mark: string): number[] {
-  return processesWhere('cmdline', (line) => line.split('\0').includes(mark));
-}
-
-/** Looks for the program all the time: which processes it had, in the order of their appearance, and how many at once at most. */
-function sample(mark: string) {
-  const groups: number[] = [];
-  let most = 0;
-  let count = 0;
-  const timer = setInterval(() => {
-    const now = programsOf(mark);
-    count += 1;
-    most = Math.max(most, now.length);
-    for (const pid of now) if (!groups.includes(pid)) groups.push(pid);
-  }, SAMPLE_MS);
-  opened.unshift(() => clearInterval(timer));
-  return {
-    end: () => {
-      clearInterval(timer);
-      return { groups, most, count };
-    },
-  };
 }
