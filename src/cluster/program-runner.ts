@@ -121,10 +121,10 @@ export class ProgramRunner {
     this.#starts.set(program, { start });
     programs.start(program, {
       onStarted: () => handle({ type: 'started', program, start: this.#startOf(program) }),
-      onEnded: (reason) => {
+      onEnded: (reason, isRefused) => {
         const ended = this.#startOf(program);
         this.#starts.set(program, { start: ended, reason });
-        handle({ type: 'gone', program, start: ended, isRefused: false });
+        handle({ type: 'gone', program, start: ended, isRefused });
         // The gateway starts it again by itself: there is a process group from now on.
         handle({ type: 'tick' });
       },

@@ -78,8 +78,8 @@ export interface NodeLife {
 export interface ProgramListener {
   /** It serves. */
   onStarted(): void;
-  /** Its processes are gone, or it could not be started; it is started again after a pause. */
-  onEnded(reason: string): void;
+  /** Its processes are gone, or it could not be started; it is started again after a pause. `isRefused`: this node must not start it. */
+  onEnded(reason: string, isRefused: boolean): void;
 }
 
 /**

@@ -77,6 +77,7 @@ export function composeGateway(
     scheduler,
     reaper,
     leaseReaper,
+    onRefused: (serverId) => shared?.refused(serverId),
     passEnv: options.passEnv,
     user: options.programUser,
     protectedPaths,

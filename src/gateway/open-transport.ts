@@ -37,11 +37,13 @@ export interface OpenTransportOptions
   /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
+  /** Gets the server id of an instance that must not be started here. Default: its error is all. */
+  readonly onRefused?: (serverId: string) => void;
 }
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const { heldAnswers, protectedPaths = [], definitions, leaseReaper, ...others } = options;
+  const { heldAnswers, protectedPaths = [], definitions, leaseReaper, onRefused, ...others } = options;
   const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,
@@ -70,7 +72,10 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     const history: OpeningHistory = { command: commandHistory(definition) };
     const open: Open = async (signal, { startTimeoutMs = DEFAULT_POLICY.startTimeoutMs, ...hooks } = {}) => {
       const handshakeTimeoutMs = command === undefined ? LIMITS.handshakeMs : startTimeoutMs;
-      const launched = await launch(definition, protectedPaths, options);
+      const launched = await launch(definition, protectedPaths, options).catch((thrown: unknown) => {
+        onRefused?.(definition.serverId);
+        throw thrown;
+      });
       try {
         const opening = { ...shared, ...hooks, reaper, handshakeTimeoutMs, signal, history, answers, era };
         return await TRANSPORTS[definition.transport](launched, opening);

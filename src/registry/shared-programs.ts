@@ -28,6 +28,8 @@ export class RunShared implements SharedPrograms {
   /** The instances that run here, or are being stopped. */
   readonly #refs = new Map<string, Set<InstanceRef>>();
   readonly #places = new Map<string, Place>();
+  /** Those whose last start this node refused. */
+  readonly #refused = new Set<string>();
   /** Hot: programs that a node runs from now on. */
   readonly #placed$ = new Subject<string>();
   #onChanged = (): void => {};
@@ -45,6 +47,11 @@ export class RunShared implements SharedPrograms {
     return this.#listeners.has(serverId);
   }
 
+  /** This node must not start it: a rule of the node or of the template, not a failure. */
+  refused(serverId: string): void {
+    this.#refused.add(serverId);
+  }
+
   /** Why an instance does not run here, as a clause. */
   reasonOf(serverId: string): string {
     const { where, why } = this.#places.get(serverId) ?? {};
@@ -55,6 +62,11 @@ export class RunShared implements SharedPrograms {
   /** The node that runs it; undefined: none, or that is not known. */
   nodeOf(serverId: string): string | undefined {
     return this.#places.get(serverId)?.where?.node;
+  }
+
+  /** What the view of an instance has besides: the node that runs it. */
+  shown(definition: InstanceDefinition): { readonly runsOn: string | null } | undefined {
+    return isShared(definition) ? { runsOn: this.nodeOf(definition.serverId) ?? null } : undefined;
   }
 
   /** Emits once when it runs here, or on another node; at once if it does. */
@@ -132,6 +144,7 @@ export class RunShared implements SharedPrograms {
   /** It leaves the pool, and is listed as one of another node. */
   #unlist(program: string): void {
     this.#listeners.delete(program);
+    this.#refused.delete(program);
     const { fleet } = this.#deps;
     const member = fleet.findServer(program);
     if (!this.#isClosed && isRunHere(member))
@@ -157,7 +170,7 @@ export class RunShared implements SharedPrograms {
     });
     ref.onEmission((emission) => {
       if (emission.type === 'instance.restarting' && !emission.isPlanned)
-        this.#listeners.get(serverId)?.onEnded(emission.reason);
+        this.#listeners.get(serverId)?.onEnded(emission.reason, this.#refused.delete(serverId));
     });
   }
 }

@@ -528,11 +528,20 @@ programs('a program that fails everywhere else is started here again and again',
   }
 });
 
-programs('a command that the policy of the node refuses is released at once', () => {
-  const node = joined([], [program()]);
-  node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
-  assert.equal(typesOf(node.do({ type: 'gone', program: 'p', start: 1, isRefused: true })), ['release']);
-});
+programs(
+  'a command that the policy of the node refuses is released at once, if another node may take it',
+  () => {
+    for (const others of [[], [row('b')]]) {
+      const node = joined(others, [program()]);
+      node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
+      const actions = node.do({ type: 'gone', program: 'p', start: 1, isRefused: true });
+      assert.equal(
+        actions,
+        others.map(() => ({ type: 'release', program: 'p', generation: 8, life: 'life-a', failedOn: 'a' })),
+      );
+    }
+  },
+);
 
 programs('a program that ends after its start is started again here, however often', () => {
   const node = running();

@@ -140,7 +140,10 @@ export function hearStarted(lease: ProgramLease, start: number): ProgramLease {
     : lease;
 }
 
-/** No process of the group of this start is left, or it never began. `isRefused`: by the policy of this node, which will not change. */
+/**
+ * No process of the group of this start is left, or it never began. `isRefused`: by the policy of this node, so a repeat says nothing new, and
+ * another node takes it if one may.
+ */
 export function hearGone(lease: ProgramLease, start: number, isRefused: boolean, view: LeaseView): LeaseStep {
   if (!hasGroup(lease) || lease.start !== start) return step(lease);
   const failedStarts = isRefused
@@ -150,9 +153,7 @@ export function hearGone(lease: ProgramLease, start: number, isRefused: boolean,
       : lease.failedStarts;
   const idle: ProgramLease = { ...lease, phase: 'none', failedStarts };
   const isHeld = lease.row.life === view.life && view.hasLease;
-  return isHeld && (lease.phase === 'stopping' || isRefused || mayGiveUp(idle, view))
-    ? release(idle, view)
-    : step(idle);
+  return isHeld && (lease.phase === 'stopping' || mayGiveUp(idle, view)) ? release(idle, view) : step(idle);
 }
 
 /** The lease of the node ended: the groups are being killed. */
