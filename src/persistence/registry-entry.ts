@@ -58,7 +58,7 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
 const OTHER_NAMES: readonly string[] = [
   ...['template_name', 'template', 'config', 'server_id', 'source', 'node_id', 'status', 'healthy', 'state'],
   ...['in_flight', 'created_at', 'updated_at', 'last_check', 'last_health_check', 'health', 'latency_ms'],
-  ...['next_attempt_at', 'nodes'],
+  ...['next_attempt_at', 'nodes', 'running_on'],
   ...['score', 'restarts', 'requests', 'errors', 'pid', 'reason', 'ejection', 'stderr'],
   ...['consecutive_failures', 'sessions', 'own_processes', 'warnings', 'container'],
 ];

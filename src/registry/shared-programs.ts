@@ -64,11 +64,6 @@ export class RunShared implements SharedPrograms {
     return this.#places.get(serverId)?.where?.node;
   }
 
-  /** What the view of an instance has besides: the node that runs it. */
-  shown(definition: InstanceDefinition): { readonly runsOn: string | null } | undefined {
-    return isShared(definition) ? { runsOn: this.nodeOf(definition.serverId) ?? null } : undefined;
-  }
-
   /** Emits once when it runs here, or on another node; at once if it does. */
   placed(serverId: string): Observable<unknown> {
     const isPlaced = () => {

@@ -3,6 +3,7 @@
 import Type, { type Static } from 'typebox';
 import type { Principal } from '../../domain/account.ts';
 import { INSTANCE_STATES, InstanceChange, type InstanceSnapshot } from '../../domain/instance.ts';
+import { ANY_NODE, isShared } from '../../domain/nodes.ts';
 import { cutText, lastWords } from '../../domain/text.ts';
 import { TRANSPORT_KINDS } from '../../domain/transport-kinds.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
@@ -101,6 +102,8 @@ export const InstanceRecord = named('InstanceRecord', {
   metadata: Type.Record(Type.String(), Type.Unknown(), { examples: [{ team: 'search' }] }),
   source: Type.Enum(['api', 'file', 'sync']),
   node_id: nullableText('node-a'),
+  /** The node that runs a program of any node; null while none does, or where there is only one node. */
+  running_on: Type.Optional(nullableText('node-a')),
   ...stateFields,
   sessions: integer(3),
   own_processes: integer(1),
@@ -137,7 +140,7 @@ function fullReason({ reason, era, healthy, stderr }: InstanceSnapshot): string 
 }
 
 function recordOf(server: Server, viewer: Principal): InstanceRecord {
-  const { definition, snapshot, clients, warnings = [] } = server;
+  const { definition, snapshot, runner, clients, warnings = [] } = server;
   return {
     id: definition.id,
     server_id: definition.serverId,
@@ -155,6 +158,7 @@ function recordOf(server: Server, viewer: Principal): InstanceRecord {
     metadata: { ...definition.metadata },
     source: definition.source,
     node_id: definition.nodeId ?? null,
+    ...(isShared(definition) ? { running_on: runner === ANY_NODE ? null : (runner ?? null) } : {}),
     ...stateOf(server, viewer),
     sessions: clients.sessions,
     own_processes: clients.ownProcesses,
