@@ -189,9 +189,24 @@ test('moves to another instance when its own is not there, and says so', async (
   assert.equal(moves, [['a', 'b']]);
 });
 
-test('a client that listens is bound at once', async () => {
+test('a client that only listens opens nothing before its next request', async () => {
   await before.add('a', DEDICATED);
   const session = await before.openSession();
+  await after.add('a', DEDICATED);
+  const restored = again(session);
+  const { subscription, messages } = listenTo(restored);
+  await pass(10_000);
+  assert.is(after.upstreams('a').length, 0);
+  assert.is(await resultOf(ask(restored, 'read')), 'a');
+  after.upstreams('a')[0]?.sendNotification('notifications/message', { data: 'x' });
+  assert.equal([after.upstreams('a').length, messages.length], [1, 1]);
+  subscription.unsubscribe();
+});
+
+test('a client that listens and has subscriptions is bound at once', async () => {
+  await before.add('a', DEDICATED);
+  const session = await before.openSession();
+  await resultOf(ask(session, SUBSCRIBE));
   await after.add('a', DEDICATED);
   const { subscription } = listenTo(again(session));
   await settled();

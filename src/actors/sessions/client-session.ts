@@ -236,9 +236,9 @@ export class ClientSession implements BoundSession, SessionSubscriber {
       const isFirst = !this.isListened;
       this.#messages ??= new Subject();
       this.#messages.subscribe(subscriber);
-      const { binding, isUnbound } = this.#sessionBinding;
+      const { binding, isUnbound, isListened } = this.#sessionBinding;
       if (isFirst && binding !== undefined) this.#listenAt(binding);
-      if (isFirst && isUnbound) this.#sessionBinding.requestBinding(false);
+      if (isFirst && isUnbound && isListened) this.#sessionBinding.requestBinding(false);
       return () => {
         if (this.isListened) return;
         this.#listening?.unsubscribe();

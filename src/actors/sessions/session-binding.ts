@@ -326,7 +326,10 @@ export class SessionBinding implements SessionHost, KeepableSession {
   }
 
   get isListened(): boolean {
-    return this.#owner.isListened;
+    const { binding, uris } = this.value;
+    // One that was read again opens a dedicated conversation with its next request: many clients reopen streams at once.
+    const isNeeded = this.binding !== undefined || binding?.isShared === true || uris.length > 0;
+    return this.#owner.isListened && isNeeded;
   }
 
   get isCalling(): boolean {
