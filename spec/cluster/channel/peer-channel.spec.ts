@@ -175,7 +175,7 @@ test('a token is used for many requests, and made again before it expires', asyn
   );
   for (const passedMs of [0, 0, 15_000, 15_000]) {
     nowMs += passedMs;
-    assert.is((await ask(a, B, { principal: ADA })).status, 200);
+    assert.is((await ask(a, B, { principal: ADA, isRepeatable: true })).status, 200);
   }
   assert.is(tokens.size, 2);
 });
@@ -422,11 +422,14 @@ test('requests wait for a silent node, 15 s at most, and go on when it answers',
     assert.is((await ask(a, B)).text, 'served');
     isFrozen = true;
     const first = await forward(a, B);
+    nowMs += 21; // what must not be carried out twice waits for a ping then
+    const unsent = await forward(a, B);
     await pass(5);
     const second = await forward(a, B);
     await pass(12);
     assert.equal([first.error?.code, first.error?.delivered], ['NODE_UNAVAILABLE', 'unknown']);
     assert.equal([first.error?.status, first.error?.facts.retryAfterSeconds], [503, 1]);
+    assert.equal([unsent.error?.code, unsent.error?.delivered], ['NODE_UNAVAILABLE', 'no']);
     assert.is(second.error, undefined);
     isFrozen = false;
     for (const answer of held.splice(0)) answer();

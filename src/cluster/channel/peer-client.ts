@@ -31,6 +31,8 @@ const PING_MS = 1_000;
 const SILENT_MS = 3_000;
 /** A ping without an answer for this time is given up: its connection may be dead, though the node is not. */
 const LOST_PING_MS = 15_000;
+/** A request that must not be carried out twice is sent to a node that was heard in this time, in ms, or after a ping. */
+const FRESH_MS = 20;
 /** Connections for pings beside the calls. */
 const PING_CONNECTIONS = 2;
 
@@ -60,6 +62,7 @@ export class PeerClient implements SessionOwner {
   /** The one under way. */
   #ping: Ping | undefined;
   #silentSinceMs: number | undefined;
+  #heardAtMs = Number.NEGATIVE_INFINITY;
   #stopPings: (() => void) | undefined;
 
   constructor(member: Member, options: PeerClientOptions) {
@@ -129,20 +132,26 @@ export class PeerClient implements SessionOwner {
       return;
     }
     this.#stopPings ??= this.#options.clock.background.every(PING_MS, () => this.#tick());
-    if (this.#issuer.isReady && this.#silentSinceMs === undefined) {
+    const isSilent = this.#silentSinceMs !== undefined;
+    if (!isSilent && this.#issuer.isReady && this.#mayBeSent(exchange)) {
       this.#send(exchange);
       return;
     }
-    if (this.#silentSinceMs !== undefined && exchange.request.hop === 'instance') {
+    if (isSilent && exchange.request.hop === 'instance') {
       queueMicrotask(() => exchange.fail(this.#unavailable('it does not answer')));
       return;
     }
-    if (this.#maxWaitMs(this.#waiting.size) === undefined) {
+    if (isSilent && this.#maxWaitMs(this.#waiting.size) === undefined) {
       queueMicrotask(() => exchange.fail(this.#unavailable('too many requests wait for it')));
       return;
     }
     this.#waiting.add(exchange);
     if (this.#ping === undefined) this.#sendPing();
+  }
+
+  /** Its connections may lead to a node that is gone or frozen: then it is unknown whether it carried the request out. */
+  #mayBeSent({ request }: PeerExchange): boolean {
+    return this.#options.clock.now() - this.#heardAtMs < FRESH_MS || request.isRepeatable();
   }
 
   #send(exchange: PeerExchange): void {
@@ -204,6 +213,7 @@ export class PeerClient implements SessionOwner {
   }
 
   #heard(): void {
+    this.#heardAtMs = this.#options.clock.now();
     this.#silentSinceMs = undefined;
   }
 
