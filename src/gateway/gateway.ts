@@ -26,6 +26,7 @@ import type { DatabaseState } from '../registry/database-status.ts';
 import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
+import type { InstanceHost } from '../transports/instance-host.ts';
 import { shortSecrets } from '../transports/secrets.ts';
 import { checkEventName, checkedOptions, refusalOfTimeout } from './checked-input.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
@@ -83,7 +84,7 @@ export class Gateway {
   /** Counts the bytes of requests of callers, and of other messages that wait for backends, by caller. */
   readonly requestBytes: ByteBudget;
   /** The instances of this node, for calls that other nodes run. */
-  readonly host: GatewayDeps['host'];
+  readonly host: InstanceHost;
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   readonly #deps: GatewayDeps;
@@ -270,8 +271,8 @@ export class Gateway {
   /** All instances, template by template; or those of one template: TEMPLATE_NOT_FOUND. */
   servers(template?: string): Server[] {
     const templates = template === undefined ? this.#deps.fleet.templates : [template];
-    const views = templates.flatMap((name) => this.#deps.fleet.existingGroup(name).views());
-    return views.map((view) => this.#server(view));
+    const viewsOf = (name: string) => this.#deps.fleet.existingGroup(name).views();
+    return templates.flatMap(viewsOf).map((view) => this.#server(view));
   }
 
   #server(view: MemberView): Server {
@@ -341,7 +342,6 @@ export class Gateway {
     return countHealth(this.#deps.fleet.existingMembers(template));
   }
 
-  /** See ClientSessions, as the next one. */
   readonly beginLife = (life: string): Promise<void> => this.#deps.mcp.sessions.beginLife(life);
   readonly hasSession = (id: string): boolean => this.#deps.mcp.sessions.findAny(id) !== undefined;
   /** What this node does now: programs that run, without those of single clients, and calls under way. */

@@ -7,27 +7,18 @@ import type { Fleet } from '../actors/fleet.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { OpenedTransport } from '../actors/instances/session.ts';
 import type { SharedSubscription } from '../actors/subscriptions/resource-subscriptions.ts';
-import type { ClientProfile } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
 import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
 import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBudget } from '../domain/held-bytes.ts';
 import { fieldValue, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
+import type { WantedConversation } from '../transports/instance-host.ts';
 import type { Closed, Upstream } from '../transports/transport.ts';
 
 export interface InstanceHostDeps extends Pick<Clock, 'now' | 'alarm'> {
   readonly fleet: Fleet;
   readonly requestBytes: ByteBudget;
-}
-
-interface WantedConversation {
-  readonly template: string;
-  readonly id: string;
-  readonly ownerId: string;
-  /** The client that it is for. Default: the one that clients share. */
-  readonly profile?: ClientProfile | undefined;
-  readonly isShared: boolean;
 }
 
 export class InstanceHost {

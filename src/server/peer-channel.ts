@@ -6,7 +6,7 @@ import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/rate-limiter.ts';
 import { channelKeys } from '../cluster/channel/channel-keys.ts';
-import { type InstanceHost, serveInstances } from '../cluster/channel/instance-listener.ts';
+import { serveInstances } from '../cluster/channel/instance-listener.ts';
 import {
   openPeerListener,
   type PeerListenerOptions,
@@ -20,6 +20,7 @@ import { systemClock } from '../domain/clock.ts';
 import { hostAndPort } from '../domain/endpoint.ts';
 import { OperatorError, reasonOf } from '../domain/errors.ts';
 import type { SessionOwners } from '../domain/forwarding.ts';
+import type { InstanceHost } from '../transports/instance-host.ts';
 
 /** Refusals that the audit log records in a minute; further ones are counted. */
 const RECORDED_PER_MINUTE = 30;

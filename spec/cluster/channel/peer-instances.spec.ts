@@ -3,11 +3,7 @@
 
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import {
-  type InstanceHost,
-  MAX_QUESTIONS,
-  serveInstances,
-} from '../../../src/cluster/channel/instance-listener.ts';
+import { MAX_QUESTIONS, serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
@@ -17,6 +13,7 @@ import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
 import { createGateway, type Gateway } from '../../../src/gateway/gateway.ts';
 import { REFUSED } from '../../../src/transports/handshake.ts';
+import type { InstanceHost } from '../../../src/transports/instance-host.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../helpers/function-backend.ts';

@@ -3,26 +3,19 @@
 
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Observable, Subscription } from 'rxjs';
+import { Subscription } from 'rxjs';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
-import type { ClientProfile, ServerRequest } from '../../domain/client.ts';
+import type { ServerRequest } from '../../domain/client.ts';
 import { backendUnavailable, templateNotFound, tooManyMessages } from '../../domain/error-catalogue.ts';
 import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
-import type { AttemptTrace, ExchangeEvent, ExchangeRequest, TraceFields } from '../../domain/exchange.ts';
+import type { AttemptTrace, ExchangeRequest, TraceFields } from '../../domain/exchange.ts';
 import type { ForwardedCaller } from '../../domain/forwarding.ts';
 import { type ByteBudget, NO_CALLER } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { REFUSED } from '../../transports/handshake.ts';
-import type { Closed, Upstream } from '../../transports/transport.ts';
-import {
-  exchangeIn,
-  failureOf,
-  frameOf,
-  type InstanceDuty,
-  objectIn,
-  type PeerFrame,
-} from './peer-frames.ts';
+import type { HostedConversation, InstanceHost } from '../../transports/instance-host.ts';
+import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 import type { PeerRefusal, ServePeer } from './peer-listener.ts';
 import { INSTANCE_PATHS } from './peer-protocol.ts';
 
@@ -34,42 +27,6 @@ export const MAX_QUESTIONS = 1_000;
 const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
 /** A connection without a sign of life for this time is probed by the system. */
 const KEEP_ALIVE_DELAY_MS = 10_000;
-
-/** The instances of this node. */
-export interface InstanceHost {
-  /** Counts the requests, by caller. */
-  readonly requestBytes: ByteBudget;
-  /** Whether there is such an instance, at any node. */
-  has(template: string, id: string): boolean;
-  /**
-   * Opens a conversation once the instance is up; without `profile` the one that clients share. Undefined: it has no conversations of single
-   * clients. Rejects when the instance does not start, or does not run here.
-   */
-  open(wanted: WantedConversation, signal: AbortSignal): Promise<HostedConversation | undefined>;
-}
-
-interface WantedConversation {
-  readonly template: string;
-  readonly id: string;
-  readonly ownerId: string;
-  readonly profile?: ClientProfile | undefined;
-  readonly isShared: boolean;
-}
-
-interface HostedConversation {
-  readonly upstream: Pick<
-    Upstream,
-    'peer' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
-  >;
-  /** Replays what the node does with the instance. */
-  readonly duty$: Observable<InstanceDuty>;
-  /** Emits once, when it can be used no longer. */
-  readonly closed$: Observable<Closed>;
-  /** One attempt, which counts at the instance; of a request without a caller, the exchange alone. */
-  exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
-  /** It is no longer used. */
-  release(): void;
-}
 
 /** A conversation that another node has open. */
 interface Held {

@@ -15,6 +15,7 @@ import {
 import type { JsonRpcError } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Peer } from '../../domain/mcp.ts';
+import type { InstanceDuty } from '../../transports/instance-host.ts';
 
 export type PeerFrame =
   | ({ readonly kind: 'opened' } & OpenedConversation)
@@ -44,11 +45,6 @@ export interface OpenedConversation {
   readonly pid?: number | undefined;
   readonly isIndependent?: boolean | undefined;
   readonly endsAfterCall?: boolean | undefined;
-}
-
-/** What the node of an instance does with it now. */
-export interface InstanceDuty {
-  readonly isDraining: boolean;
 }
 
 export interface ConversationRequest {

@@ -1,0 +1,48 @@
+// What other nodes need of the instances of this node. src/gateway has them, src/cluster speaks with the other nodes. Source: ADR 170.
+
+import type { Observable } from 'rxjs';
+import type { ClientProfile } from '../domain/client.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
+import type { ByteBudget } from '../domain/held-bytes.ts';
+import type { Closed, Upstream } from './transport.ts';
+
+/** The instances of this node. */
+export interface InstanceHost {
+  /** Counts the requests, by caller. */
+  readonly requestBytes: ByteBudget;
+  /** Whether there is such an instance, at any node. */
+  has(template: string, id: string): boolean;
+  /**
+   * Opens a conversation once the instance is up; without `profile` the one that clients share. Undefined: it has no conversations of single
+   * clients. Rejects when the instance does not start, or does not run here.
+   */
+  open(wanted: WantedConversation, signal: AbortSignal): Promise<HostedConversation | undefined>;
+}
+
+export interface WantedConversation {
+  readonly template: string;
+  readonly id: string;
+  readonly ownerId: string;
+  readonly profile?: ClientProfile | undefined;
+  readonly isShared: boolean;
+}
+
+/** What the node of an instance does with it now. */
+export interface InstanceDuty {
+  readonly isDraining: boolean;
+}
+
+export interface HostedConversation {
+  readonly upstream: Pick<
+    Upstream,
+    'peer' | 'pid' | 'isIndependent' | 'endsAfterCall' | 'messages$' | 'notify'
+  >;
+  /** Replays what the node does with the instance. */
+  readonly duty$: Observable<InstanceDuty>;
+  /** Emits once, when it can be used no longer. */
+  readonly closed$: Observable<Closed>;
+  /** One attempt, which counts at the instance; of a request without a caller, the exchange alone. */
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent>;
+  /** It is no longer used. */
+  release(): void;
+}
