@@ -56,6 +56,8 @@ onPostgresql('a request that another node answers counts once', async () => {
     instance,
   });
   assert.is(registered.status, 201);
+  const isKnown = async () => (await second.admin('GET /mcp/shared/health')).status === 200;
+  await eventually(isKnown, Boolean, heardWithinMs);
   const { headers } = await newKey(first.admin, 'forwarded');
   const send = (url: string, method: string, params: object, session: Record<string, string> = {}) =>
     fetch(`${url}/mcp/shared`, {
