@@ -4,6 +4,7 @@ import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { field } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
+import { folderOfEach } from '../../helpers/folder.ts';
 import { register } from '../../helpers/mcp-program.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
@@ -21,6 +22,7 @@ const START_MS = 5_000;
 const RELEASED_MS = 4_000;
 let database: FreshDatabase;
 const opened: (() => unknown)[] = [];
+const folder = folderOfEach(test);
 
 test.before.each(async () => {
   if (server.url !== undefined) database = await freshDatabase(server);
@@ -99,34 +101,40 @@ onPostgresql('a node that stops gives its program up while its other calls finis
   assert.equal([groups.length, most], [2, 1]);
 });
 
-onPostgresql('a node that is killed and started again at once: its program runs once', async () => {
-  const nodes = [await start('a'), await start('b')];
-  const [first] = nodes as [McpNode];
-  const mark = await registerAny(first, '--ignore-stdin-end', '--ignore-sigterm');
-  const pid = await pidAt(first);
-  const [holder, other] = apart(nodes, pid);
-  await becomes(servesAnew(other, 0), true, heardWithinMs);
+for (const isKept of [true, false])
+  onPostgresql(
+    `a node that is killed and started again at once, ${isKept ? 'with its' : 'with another'} state folder: its program runs once`,
+    async () => {
+      const nodes = [await start('a', folder('a')), await start('b', folder('b'))];
+      const [first] = nodes as [McpNode];
+      const mark = await registerAny(first, '--ignore-stdin-end', '--ignore-sigterm');
+      const pid = await pidAt(first);
+      const [holder, other] = apart(nodes, pid);
+      await becomes(servesAnew(other, 0), true, heardWithinMs);
 
-  const samples = sample(mark);
-  opened.unshift(samples.end);
-  const killedAtMs = performance.now();
-  holder.program.signal('SIGKILL');
-  await holder.program.end();
-  const again = await startNode(database, { id: holder === first ? 'a' : 'b', port: holder.port });
-  opened.unshift(again.remove);
-  await becomes(servesAnew(other, pid), true, 30_000);
-  const servedMs = performance.now() - killedAtMs;
-  assert.ok(servedMs < TAKEN_MS + START_MS, `it served after ${servedMs} ms`);
-  await becomes(servesAnew(again, pid), true, heardWithinMs);
-  assert.is(await pidAt(again), await pidAt(other));
-  const { groups, most } = samples.end();
-  assert.equal([groups.length, most], [2, 1]);
-});
+      const samples = sample(mark);
+      opened.unshift(samples.end);
+      const killedAtMs = performance.now();
+      holder.program.signal('SIGKILL');
+      await holder.program.end();
+      const id = holder === first ? 'a' : 'b';
+      const env = { GATEWAY_STATE_DIR: folder(isKept ? id : 'new') };
+      const again = await startNode(database, { id, port: holder.port, env });
+      opened.unshift(again.remove);
+      await becomes(servesAnew(other, pid), true, 30_000);
+      const servedMs = performance.now() - killedAtMs;
+      assert.ok(servedMs < TAKEN_MS + START_MS, `it served after ${servedMs} ms`);
+      await becomes(servesAnew(again, pid), true, heardWithinMs);
+      assert.is(await pidAt(again), await pidAt(other));
+      const { groups, most } = samples.end();
+      assert.equal([groups.length, most], [2, 1]);
+    },
+  );
 
 test.run();
 
-async function start(id: string): Promise<McpNode> {
-  const node = await startNode(database, { id });
+async function start(id: string, stateFolder = ''): Promise<McpNode> {
+  const node = await startNode(database, { id, env: { GATEWAY_STATE_DIR: stateFolder } });
   opened.unshift(node.remove);
   return node;
 }

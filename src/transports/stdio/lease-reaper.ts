@@ -50,6 +50,8 @@ exec "$@" 3>&-
 
 /** Wait before a lost shell is started again, in ms. */
 const REOPEN_MS = 100;
+/** After the start of a node, in ms: what an unknown former process of it left has ended, because its leases have (7 s). */
+const UNKNOWN_FORMER_MS = 10_000;
 
 export class LeaseReaper {
   /** Ends the programs with their gateway. */
@@ -59,6 +61,7 @@ export class LeaseReaper {
   readonly #groups = new Map<string, Set<number>>();
   #shell: ChildProcess | undefined;
   #untilMs = Number.NEGATIVE_INFINITY;
+  readonly #madeAtMs = systemClock.now();
 
   constructor(reaper: Reaper, uptime = UPTIME) {
     this.#reaper = reaper;
@@ -67,7 +70,8 @@ export class LeaseReaper {
 
   /** Programs of the node's former process may still run. */
   get isWaiting(): boolean {
-    return this.#reaper.untilFree() !== undefined;
+    if (this.#reaper.untilFree() !== undefined) return true;
+    return !this.#reaper.knowsFormer && systemClock.now() - this.#madeAtMs < UNKNOWN_FORMER_MS;
   }
 
   /** For the processes of one program, which is named by its server id. */

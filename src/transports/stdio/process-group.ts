@@ -139,6 +139,11 @@ export class Reaper implements GroupWatch {
     return this.#pipe?.untilFree();
   }
 
+  /** Whether `untilFree` has waited for them; without a pipe that is not known. */
+  get knowsFormer(): boolean {
+    return this.#pipe?.isKnown ?? false;
+  }
+
   /** For a gateway that has stopped its programs: what still runs is left to the shell. */
   close(): void {
     this.#pipe?.close();

@@ -28,6 +28,8 @@ export class ReaperPipe {
   readonly #options: ReaperPipeOptions;
   #freed: Promise<void> | undefined;
   #isFree = false;
+  /** The pipe was there, and its end was awaited. */
+  #isKnown = false;
   #fd: number | undefined;
   #isClosed = false;
 
@@ -38,6 +40,11 @@ export class ReaperPipe {
   /** For the reaper to inherit; undefined until `untilFree`, and where there is no pipe. */
   get fd(): number | undefined {
     return this.#fd;
+  }
+
+  /** False: a former process may have had another pipe, or none; also until `untilFree` has resolved. */
+  get isKnown(): boolean {
+    return this.#isKnown;
   }
 
   /** Resolves when no reaper of a former process runs, after 10 s at the latest; undefined from then on. Never rejects. */
@@ -59,9 +66,10 @@ export class ReaperPipe {
   async #take(): Promise<void> {
     const { path, onWarning } = this.#options;
     try {
-      const former = await openOrMake(path);
+      const { former, isNew } = await openOrMake(path);
       try {
         await this.#untilEnd(former);
+        this.#isKnown = !isNew;
       } finally {
         closeSync(former);
       }
@@ -101,9 +109,10 @@ export class ReaperPipe {
 }
 
 /** Opened for reading, without a wait for a process that writes. */
-async function openOrMake(path: string): Promise<number> {
+async function openOrMake(path: string): Promise<{ readonly former: number; readonly isNew: boolean }> {
   const flags = constants.O_RDONLY | constants.O_NONBLOCK;
   let fd: number;
+  let isNew = false;
   try {
     fd = openSync(path, flags);
   } catch (thrown) {
@@ -114,8 +123,9 @@ async function openOrMake(path: string): Promise<number> {
       timeout: 5_000,
     });
     fd = openSync(path, flags);
+    isNew = true;
   }
-  if (fstatSync(fd).isFIFO()) return fd;
+  if (fstatSync(fd).isFIFO()) return { former: fd, isNew };
   closeSync(fd);
   throw new Error('another file has this name');
 }
