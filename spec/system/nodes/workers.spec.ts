@@ -67,6 +67,12 @@ for (const [name, open, isThere] of databases) {
     const file = program.args[0] ?? '';
     const isProgram = (pid: number) => readProcessFile(pid, 'cmdline').includes(file);
     assert.is(gateway.program.descendants().filter(isProgram).length, 1);
+    // At once, so over several connections, each at the next worker.
+    for (const command of ['drain', 'resume']) {
+      const at = `POST /gateway/instances/programs/one/${command}`;
+      const answers = await Promise.all(Array.from({ length: 6 }, () => gateway.admin(at)));
+      assert.equal([...new Set(answers.map(({ status }) => status))], [200], command);
+    }
   });
 
   onDatabase(`${name}: one scrape has the series of all workers`, async () => {

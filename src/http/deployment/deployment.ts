@@ -7,7 +7,7 @@ import { systemClock } from '../../domain/clock.ts';
 import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
-import type { NodeView } from '../../domain/nodes.ts';
+import { type NodeView, runsProgramsOf } from '../../domain/nodes.ts';
 import type { Shape } from '../../domain/validation.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { type BytesReply, bytes, noContent } from '../reply.ts';
@@ -148,6 +148,11 @@ export class Deployment {
   /** The life of another node, to send it something. Undefined: it is no member, or has ended. */
   member(id: string): NodeView | undefined {
     return this.others().find((node) => node.id === id);
+  }
+
+  /** The other node that runs the programs of this node or gateway. Undefined: it is this node, or no member. */
+  runnerOf(owner: string): NodeView | undefined {
+    return this.others().find(({ id }) => runsProgramsOf(id, owner));
   }
 
   async #askAll<T>(

@@ -2,6 +2,7 @@
 
 import Type from 'typebox';
 import { INSTANCE_STATES, type InstanceState } from '../../domain/instance.ts';
+import { runsProgramsOf } from '../../domain/nodes.ts';
 import { text } from '../schemas.ts';
 
 /** Field of an instance: its states where they differ. */
@@ -35,12 +36,12 @@ export interface Merged<V extends Seen> {
   readonly counted: readonly V[];
 }
 
-/** `views`: the own one first. `runner`: the node that runs the instance, if it is a program. */
+/** `views`: the own one first. `runner`: the node, or the gateway with workers, that runs the instance, if it is a program. */
 export function merged<V extends Seen>(
   views: readonly [View<V>, ...View<V>[]],
   runner: string | undefined,
 ): Merged<V> {
-  const running = views.filter(({ node }) => node === runner);
+  const running = views.filter(({ node }) => runsProgramsOf(node, runner));
   const users = [...running, ...views].filter(({ view }) => view.state !== 'stopped');
   const [worst = views[0]] = users.toSorted(
     (a, b) => RANKS.indexOf(a.view.state) - RANKS.indexOf(b.view.state),

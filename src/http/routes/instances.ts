@@ -210,8 +210,7 @@ function commandRoute(command: 'drain' | 'resume' | 'restart', summary: string):
     handler: (input, { gateway, deployment }) => {
       const { params, principal } = input;
       const { definition, runner } = gateway.instance(params.template, params.instance_id);
-      const isHere = runner === undefined || runner === deployment?.ownId;
-      const other = isHere ? undefined : deployment?.member(runner);
+      const other = runner === undefined ? undefined : deployment?.runnerOf(runner);
       if (other !== undefined && deployment !== undefined) return deployment.send(other, 'POST', input);
       gateway[command](params.template, params.instance_id);
       const record = instanceRecord(gateway.instance(params.template, params.instance_id), principal);

@@ -7,6 +7,7 @@ import { sumOf as clientsOf } from '../../actors/metrics.ts';
 import { STRATEGY_NAMES } from '../../balancing/strategies.ts';
 import type { Principal } from '../../domain/account.ts';
 import { countHealth, INSTANCE_STATES } from '../../domain/instance.ts';
+import { runsProgramsOf } from '../../domain/nodes.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
@@ -139,9 +140,9 @@ function mergedStatistics(
     }),
   );
   // Calls at a program are those that its node counts: calls of other nodes are among them.
-  const inFlight = byServer(servers, ({ definition: { serverId }, runner = '' }) => {
+  const inFlight = byServer(servers, ({ definition: { serverId }, runner }) => {
     const countAt = (part: PeerStatistics) => part.load_balancer.active_connections[serverId] ?? 0;
-    const counting = parts.get(runner);
+    const [, counting] = [...parts].find(([node]) => runsProgramsOf(node, runner)) ?? [];
     return counting === undefined ? sum(countAt) : countAt(counting);
   });
   const byTemplate = Map.groupBy(servers, ({ definition }) => definition.template);
