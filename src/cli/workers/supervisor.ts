@@ -144,7 +144,7 @@ class Workers {
     slot.heardAtMs = undefined;
     slot.isReady = false;
     slot.life = undefined;
-    worker.on('error', (error) => this.#options.log.warn({ err: error }, `worker ${number} cannot be told`));
+    worker.on('error', (error) => this.#options.log.warn({ err: error }, `worker ${number} gets no messages`));
     worker.on('message', (message: ToSupervisor) => this.#hear(slot, message));
     worker.on('exit', (code, signal) => {
       connection.close();
