@@ -144,7 +144,9 @@ class Workers {
     slot.heardAtMs = undefined;
     slot.isReady = false;
     slot.life = undefined;
-    worker.on('error', (error) => this.#options.log.warn({ err: error }, `worker ${number} gets no messages`));
+    worker.on('error', (error) =>
+      this.#options.log.warn({ err: error }, `worker ${number} gets no messages`),
+    );
     worker.on('message', (message: ToSupervisor) => this.#hear(slot, message));
     worker.on('exit', (code, signal) => {
       connection.close();
