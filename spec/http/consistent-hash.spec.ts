@@ -31,7 +31,8 @@ const DOORS: Readonly<Record<string, (key: Credentials, args: object) => Promise
 
 test('all calls and sessions of one key reach one instance, those of many keys all instances', async () => {
   const used = new Set<string>();
-  for (let count = 0; count < 16; count += 1) {
+  // With only 16 keys, one of the four instances stays unused in 4 of 100 runs.
+  for (let count = 0; count < 16 || (used.size < INSTANCES.length && count < 64); count += 1) {
     const key = await app.key(['tools:call']);
     const instances = new Set<string>();
     for (const call of Object.values(DOORS)) instances.add(instanceOf(await call(key, {})));
