@@ -77,6 +77,8 @@ export interface SessionOpening {
   readonly isPart?: boolean | undefined;
   /** Of a part: the mark of the whole, if that is stored. */
   readonly mark?: UnsafeMark | undefined;
+  /** Of a part: the whole was recovered. */
+  readonly isRecovered?: boolean | undefined;
 }
 
 export interface Client {

@@ -1,11 +1,16 @@
-// How many sessions of other lives are read at the same time, and for which callers.
+// How many sessions of other lives are read and claimed at the same time, and for which callers.
 
 import * as assert from 'uvu/assert';
+import { newSession } from '../../../src/actors/sessions/client-session.machine.ts';
+import { keyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
 import { newLife, newSessionId } from '../../../src/domain/life.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
+import { writeSession } from '../../../src/domain/session-value.ts';
 import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import type { SessionStore } from '../../../src/persistence/store.ts';
+import { PLAIN } from '../../helpers/failing-backend.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
 import { suite } from '../../helpers/suite.ts';
 
@@ -31,6 +36,37 @@ test('one caller takes no more than its share, and has it again afterwards', asy
   answered.resolve();
   await Promise.all([...own, other]);
   assert.is(await recover('user:ann'), undefined);
+});
+
+test('the rows of many sessions are read and claimed a hundred at a time', async () => {
+  const { sessions } = new MemoryStore();
+  const [before, life] = [newLife(), newLife()];
+  const ids = Array.from({ length: 250 }, () => newSessionId(before));
+  const value = writeSession(newSession('t', 'user:ann', PLAIN));
+  const row = { node: 'n', life: before, generation: 1, value, usedAt: new Date(0).toISOString() };
+  await sessions.insert(ids.map((id) => ({ ...row, key: keyOf(id) })));
+  const groups: Record<'read' | 'claim', number[]> = { read: [], claim: [] };
+  const store: SessionStore = {
+    ...sessions,
+    read: (keys) => {
+      groups.read.push(keys.length);
+      return sessions.read(keys);
+    },
+    claim: (rows, next) => {
+      groups.claim.push(rows.length);
+      return sessions.claim(rows, next);
+    },
+  };
+  const keeper = new SessionKeeper({ store, node: 'n', life, clock: simulatedClock });
+  const recovery = new SessionRecovery(keeper, {});
+  const generations: number[] = [];
+  const prepare = async () => (generation: number) => void generations.push(generation);
+  await Promise.all(ids.map((id) => recovery.recover(id, 'user:ann', prepare)));
+  assert.equal(new Set(generations), new Set([2]));
+  assert.is(generations.length, 250);
+  for (const sizes of Object.values(groups)) assert.ok(Math.max(...sizes) === 100, String(sizes));
+  assert.ok(groups.claim.length <= 5, String(groups.claim));
+  assert.ok(groups.read.length <= 10, String(groups.read));
 });
 
 test.run();

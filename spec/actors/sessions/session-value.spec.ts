@@ -214,4 +214,69 @@ test('a client that listens and has subscriptions is bound at once', async () =>
   subscription.unsubscribe();
 });
 
+/** As many sessions of the former gateway, made again, and one of another owner. */
+async function herd(count: number): Promise<ClientSession[]> {
+  await before.add('a', DEDICATED);
+  await after.add('a', DEDICATED);
+  const sessions: ClientSession[] = [];
+  for (let n = 0; n < count; n += 1) sessions.push(again(await before.openSession(PLAIN, 'ann')));
+  return [...sessions, again(await before.openSession(ASKABLE, 'bob'))];
+}
+
+test('the conversations of many are opened 64 at a time, and those of new sessions at once', async () => {
+  const sessions = await herd(199);
+  const { signals, thaw } = after.freeze('a');
+  const asked = sessions.map((session) => ask(session, 'read'));
+  await settled();
+  assert.is(signals.length, 64);
+  const opening = after.openSession();
+  await settled();
+  assert.is(signals.length, 65);
+  thaw();
+  await opening;
+  for (const caller of asked) assert.is(await resultOf(caller), 'a');
+  assert.is(after.upstreams('a').length, 201);
+});
+
+test('an opening that hangs delays the others by a second at most', async () => {
+  const sessions = await herd(149);
+  const { signals, thaw } = after.freeze('a');
+  const asked = sessions.map((session) => ask(session, 'read'));
+  await pass(999);
+  assert.is(signals.length, 64);
+  await pass(1);
+  assert.is(signals.length, 128);
+  await pass(1_000);
+  assert.is(signals.length, 150);
+  thaw();
+  for (const caller of asked) assert.is(await resultOf(caller), 'a');
+});
+
+test('a session of another owner is opened before the rest of a herd', async () => {
+  const sessions = await herd(199);
+  const { thaw } = after.freeze('a');
+  const asked = sessions.map((session) => ask(session, 'read'));
+  await pass(1_000);
+  thaw();
+  for (const caller of asked) assert.is(await resultOf(caller), 'a');
+  const { profiles } = after.backend('a');
+  assert.is(
+    profiles.findIndex(({ capabilities }) => Object.keys(capabilities).length > 0),
+    64,
+  );
+});
+
+test('a session that ends while it waits for its turn takes none', async () => {
+  const sessions = await herd(64);
+  const { signals, thaw } = after.freeze('a');
+  const asked = sessions.map((session) => ask(session, 'read'));
+  await settled();
+  const [last] = sessions.slice(-1);
+  await last?.close('its client ended it');
+  await pass(2_000);
+  assert.is(signals.length, 64);
+  thaw();
+  assert.is(codeOf(await asked.at(-1)?.end), 'SESSION_NOT_FOUND');
+});
+
 test.run();

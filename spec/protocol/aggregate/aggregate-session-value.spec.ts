@@ -111,6 +111,8 @@ for (const [state, enter] of Object.entries(STATES)) {
     assert.equal(await ask(restored, callOf('a__x')), { called: { name: 'x' } });
     assert.equal(await ask(restored, callOf('b__y')), { called: { name: 'y' } });
     assert.equal([after.a.sessions.length, after.b.sessions.length], [1, 1]);
+    const waitsForItsTurn = ({ a }: Gateway) => a.openings.map(({ isRecovered }) => isRecovered);
+    assert.equal([waitsForItsTurn(before).includes(true), waitsForItsTurn(after)], [false, [true]]);
     const repeated = after.a.asked.map(({ method }) => method).filter((method) => !method.endsWith('/list'));
     const level = session.logLevel === undefined ? [] : ['logging/setLevel'];
     const uris = session.value.uris.a === undefined ? [] : ['resources/subscribe'];

@@ -65,7 +65,14 @@ export interface SearchOptions {
   readonly without?: ReadonlySet<string> | undefined;
   /** Time limit for the whole search, in ms; the caller aborts it then. */
   readonly withinMs: number;
+  /** For a recovered session: the search for its first binding waits for its turn, see MAX_RECOVERED. */
+  readonly isRecovered?: boolean | undefined;
 }
+
+/** Searches for recovered sessions at a time: after the end of a node its clients come all at once. */
+const MAX_RECOVERED = 64;
+/** A search that takes longer lets the next one begin, in ms: its backend may hang, or be a program that starts. */
+const RECOVERED_MS = 1_000;
 
 export class Binder {
   readonly #deps: SessionDeps;
@@ -76,9 +83,13 @@ export class Binder {
 
   /** The binding of all sessions that share the conversation of an instance, by its feed. */
   readonly #shared = new WeakMap<Feed, Binding>();
+  readonly #recovered: StartQueue;
 
   constructor(deps: SessionDeps) {
     this.#deps = deps;
+    const { scheduler } = deps;
+    const bounds = { atOnce: MAX_RECOVERED, atOncePerOwner: MAX_RECOVERED, maxHoldMs: RECOVERED_MS };
+    this.#recovered = new StartQueue({ ...bounds, scheduler });
   }
 
   /** The instance for a new session, if there is one. */
@@ -107,7 +118,10 @@ export class Binder {
   findBinding(needs: SessionNeeds, options: SearchOptions, signal: AbortSignal): Promise<Binding> {
     const open = (ref: InstanceRef, ended: AbortSignal) => this.#open(ref, needs, ended);
     const { group, ownerId } = needs;
-    return new BindingSearch({ ...this.#deps, ...options, group, ownerId, signal, open }).run();
+    const search = () => new BindingSearch({ ...this.#deps, ...options, group, ownerId, signal, open }).run();
+    if (options.isRecovered !== true || options.last !== undefined) return search();
+    // By template, too: one whose backend hangs does not delay the others.
+    return this.#recovered.take({ ownerId: `${ownerId} ${group.template}`, signal, start: search });
   }
 
   async #open(ref: InstanceRef, needs: SessionNeeds, signal: AbortSignal): Promise<Binding> {

@@ -35,6 +35,7 @@ export interface RowWriter {
 export interface PartOptions {
   readonly isPart?: boolean | undefined;
   readonly mark?: UnsafeMark | undefined;
+  readonly isRecovered?: boolean | undefined;
 }
 
 interface SessionWrite {

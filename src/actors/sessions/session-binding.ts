@@ -71,6 +71,7 @@ interface Waiter {
 /** Shared by all sessions at rest. */
 const NOBODY: readonly Waiter[] = Object.freeze([]);
 const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
+const NO_NEW_CALLS = 'its instance takes no new calls';
 
 export class SessionBinding implements SessionHost, KeepableSession {
   readonly deps: SessionDeps;
@@ -78,6 +79,8 @@ export class SessionBinding implements SessionHost, KeepableSession {
   /** See SessionHost. */
   readonly isPart: boolean;
   readonly #wholeMark: UnsafeMark | undefined;
+  /** It, or the whole of which it is a part, was recovered. */
+  #isRecovered: boolean;
   readonly #table: TableOfSessions;
   readonly #owner: BoundSession;
   /** The state of the session: that of its actor, or what remains of it while it has none. */
@@ -95,6 +98,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     this.#owner = owner;
     this.isPart = part.isPart === true;
     this.#wholeMark = part.mark;
+    this.#isRecovered = part.isRecovered === true;
     this.#state = { session, binding: undefined };
     this.group = deps.fleet.hold(session.template);
   }
@@ -149,9 +153,9 @@ export class SessionBinding implements SessionHost, KeepableSession {
    * is bound again; elsewhere its next request decides, as after the loss of a conversation.
    */
   restore(): void {
+    this.#isRecovered = true;
     this.#row = this.#table.keeper?.keep(this, true);
-    const { session } = this.#resting;
-    const { instanceId = '', serverId, isShared } = session.binding ?? {};
+    const { instanceId = '', serverId, isShared } = this.value.binding ?? {};
     const member = this.group.members.get(instanceId);
     const first = member instanceof InstanceRef && member.serverId === serverId ? member : undefined;
     if (first?.state === 'healthy' && !(isShared && this.#bindAt(first)))
@@ -321,7 +325,8 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const context = this.#context;
     const from = context.binding?.ref;
     const only = this.#needsDedicated && isServed(context) ? from : undefined;
-    const options = { first: context.first, only, last: from, withinMs: bindTimeoutMs(context) };
+    const [withinMs, isRecovered] = [bindTimeoutMs(context), this.#isRecovered];
+    const options = { first: context.first, only, last: from, withinMs, isRecovered };
     return this.#table.binder.findBinding(this.#needs, options, signal);
   }
 
@@ -354,7 +359,10 @@ export class SessionBinding implements SessionHost, KeepableSession {
   #follow(emission: ClientSessionEmission): void {
     if (emission.type === 'bound') this.#bound(emission.from);
     else if (emission.type === 'serving') this.#resume(emission.binding, emission.failure);
-    else if (emission.type === 'refused') this.#refuse(emission.failure, REFUSALS[emission.why](this.group));
+    else if (emission.type === 'refused')
+      this.#refuse(emission.failure, () =>
+        emission.why === 'finishing' ? sessionLost(NO_NEW_CALLS) : this.group.noneHealthy(),
+      );
     else this.#ended(emission.isLost, emission.failure);
   }
 
@@ -440,9 +448,3 @@ export class SessionBinding implements SessionHost, KeepableSession {
     this.deps.fleet.release(this.group);
   }
 }
-
-/** Why waiting requests are refused. */
-const REFUSALS = {
-  noneHealthy: (group: Group) => () => group.noneHealthy(),
-  finishing: () => () => sessionLost('its instance takes no new calls'),
-};

@@ -330,7 +330,8 @@ export class AggregateSession implements McpSession, SessionRecord {
 
   async #openWith(template: string): Promise<McpSession> {
     const backends = this.#deps.backendsOf(template);
-    const options = { isPart: true, mark: this.#row && this.#marksOf(this.#row).of(template) };
+    const mark = this.#row && this.#marksOf(this.#row).of(template);
+    const options = { isPart: true, mark, isRecovered: this.recovered !== undefined };
     const session = await backends.openSession(this.#owner, this.profile, options);
     if (this.#isOver) {
       await session.close();
