@@ -1,12 +1,14 @@
 // A fake MCP endpoint that records its requests, for the specs of the middlewares around the endpoint.
 
 import type { McpEndpoint, McpRequest } from '../../src/protocol/endpoint-types.ts';
+import { TaskLog } from '../../src/protocol/task-log.ts';
 
 /** Answers POST and DELETE with an empty result, a message of HTTP+SSE with 202, and GET with a stream that ends at once. */
 export function fakeMcp(): McpEndpoint & { readonly requests: readonly McpRequest[] } {
   const requests: McpRequest[] = [];
   return {
     requests,
+    tasks: new TaskLog({ now: () => 0 }),
     handle: async (request, reply) => {
       requests.push(request);
       const { method, sseConnection, consumeRateLimit } = request;

@@ -180,7 +180,7 @@ export class ModernClient {
   /** Headers and body of a valid request. */
   request(method: string, params: Json = {}, { id, meta, headers }: AskOptions = {}) {
     this.#lastId += 1;
-    const { name, uri = name } = params;
+    const { name, taskId = name, uri = taskId } = params;
     const named = typeof uri === 'string' ? { 'Mcp-Name': uri } : {};
     const mirrored = { 'MCP-Protocol-Version': MODERN_VERSION, 'Mcp-Method': method, ...named };
     const { capabilities = {} } = this.#options;

@@ -3,17 +3,91 @@
 
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
-import { isTaskId, TaskLog, taskIdIn } from '../../src/protocol/task-log.ts';
+import { isTaskId, MAX_ASKING, TaskLog, type TaskPlaces, taskIdIn } from '../../src/protocol/task-log.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task memory');
 
+const still = { now: () => 0 };
 const ANN = { owner: { id: 'ann' }, template: 't' };
 const EVE = { owner: { id: 'eve' }, template: 't' };
 const EVERYWHERE = { owner: { id: 'ann' }, template: undefined };
 
+/** A log that asks; `answer` gives the answers of the other nodes to the questions so far. */
+function asking() {
+  const time = { nowMs: 0 };
+  const log = new TaskLog({ now: () => time.nowMs });
+  const asked: string[] = [];
+  const pending: ((answers: readonly (TaskPlaces | undefined)[]) => void)[] = [];
+  log.shareIn({
+    ask: ({ owner, template }, taskId) => {
+      asked.push(`${owner.id} ${template} ${taskId}`);
+      return new Promise((resolve) => pending.push(resolve));
+    },
+  });
+  const answer = (...answers: readonly (TaskPlaces | undefined)[]) => {
+    for (const resolve of pending.splice(0)) resolve(answers);
+  };
+  return { log, time, asked, answer };
+}
+
+const NOWHERE: TaskPlaces = { instances: [], isOthers: false };
+
+test('asks the other nodes once about a task that did not begin here, and remembers where it is', async () => {
+  const { log, asked, answer } = asking();
+  const both = [log.whenKnown(ANN, '1'), log.whenKnown(ANN, '1')];
+  answer(NOWHERE, { instances: ['one', 'two'], isOthers: false });
+  await Promise.all(both);
+  assert.equal([asked, log.instancesOf(ANN, '1')], [['ann t 1'], ['one', 'two']]);
+  assert.is(log.whenKnown(ANN, '1'), undefined);
+  log.begun(ANN, '2', 'one');
+  assert.is(log.whenKnown(ANN, '2'), undefined);
+  const everywhere = log.whenKnown(EVERYWHERE, '3');
+  answer({ instances: ['u/one'], isOthers: false });
+  await everywhere;
+  assert.equal(log.placesOf(EVERYWHERE, '3'), { instances: ['u/one'], isOthers: false });
+  assert.equal(log.placesOf({ ...EVE, template: 'u' }, '3'), { instances: [], isOthers: true });
+});
+
+test('knows from another node that a task is one of other owners, also while a third node does not answer', async () => {
+  const { log, asked, answer } = asking();
+  const known = log.whenKnown(ANN, '1');
+  answer(undefined, { instances: [], isOthers: true });
+  await known;
+  assert.equal([log.isOthers(ANN, '1'), log.isOthers(EVE, '1')], [true, false]);
+  assert.equal([log.whenKnown(ANN, '1'), asked.length], [undefined, 1]);
+});
+
+test('asks again about an unknown task after a minute, and at once where a node did not answer', async () => {
+  const { log, time, asked, answer } = asking();
+  const ask = async (...answers: readonly (TaskPlaces | undefined)[]) => {
+    const known = log.whenKnown(ANN, '1');
+    answer(...answers);
+    await known;
+  };
+  await ask(NOWHERE, undefined);
+  await ask(NOWHERE, NOWHERE);
+  assert.is(asked.length, 2);
+  await ask(NOWHERE);
+  time.nowMs = 59_999;
+  await ask(NOWHERE);
+  assert.is(asked.length, 2);
+  time.nowMs = 60_000;
+  await ask(NOWHERE);
+  assert.equal([asked.length, log.isOthers(ANN, '1')], [3, false]);
+});
+
+test('asks about 64 tasks at a time at most', async () => {
+  const { log, asked, answer } = asking();
+  const all = Array.from({ length: MAX_ASKING + 1 }, (_, id) => log.whenKnown(ANN, `${id}`));
+  assert.equal([asked.length, all.at(-1)], [MAX_ASKING, undefined]);
+  answer(NOWHERE);
+  await Promise.all(all);
+  assert.ok(log.whenKnown(ANN, 'later'));
+});
+
 test('returns all instances that gave the owner the id, the latest last', () => {
-  const memory = new TaskLog();
+  const memory = new TaskLog(still);
   memory.begun(ANN, '1', 'one');
   memory.begun({ ...ANN, template: 'u' }, '1', 'one');
   memory.begun(EVERYWHERE, '1', 't/two');
@@ -24,7 +98,7 @@ test('returns all instances that gave the owner the id, the latest last', () => 
 });
 
 test('knows the tasks that only other owners began, by template', () => {
-  const memory = new TaskLog();
+  const memory = new TaskLog(still);
   memory.begun(ANN, '1', 'one');
   const asked = [ANN, EVE, { ...EVE, template: 'u' }, { ...EVE, template: undefined }];
   const found = asked.map((scope) => memory.isOthers(scope, '1'));
@@ -34,7 +108,7 @@ test('knows the tasks that only other owners began, by template', () => {
 });
 
 test('remembers 2,500 tasks of each owner, without the least recently used ones', () => {
-  const memory = new TaskLog();
+  const memory = new TaskLog(still);
   memory.begun(EVE, 'hers', 'a');
   for (let number = 0; number < 2_500; number += 1) memory.begun(ANN, `${number}`, 'a');
   assert.equal(memory.instancesOf(ANN, '0'), ['a']);
@@ -44,13 +118,13 @@ test('remembers 2,500 tasks of each owner, without the least recently used ones'
 });
 
 test('remembers the latest eight instances that gave the same id', () => {
-  const memory = new TaskLog();
+  const memory = new TaskLog(still);
   for (let number = 0; number < 9; number += 1) memory.begun(ANN, '1', `${number}`);
   assert.equal(memory.instancesOf(ANN, '1'), ['1', '2', '3', '4', '5', '6', '7', '8']);
 });
 
 test('does not remember an id that is too long', () => {
-  const memory = new TaskLog();
+  const memory = new TaskLog(still);
   for (const [length, isKept] of [
     [1_024, true],
     [1_025, false],

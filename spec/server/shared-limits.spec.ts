@@ -3,6 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { DividedCounter } from '../../src/auth/rate-limiter.ts';
 import type { NodeView } from '../../src/domain/nodes.ts';
+import { peerQuestions } from '../../src/server/peer-questions.ts';
 import { shareLimits } from '../../src/server/shared-limits.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -14,13 +15,15 @@ test('a silent node is not asked: requests are not delayed for it', async () => 
   shareLimits({
     limiter: { shareIn: (counter) => counters.push(counter) },
     process: 'A',
-    owners: {
-      ofLife: (life) => {
-        asked.push(life);
-        return undefined;
+    peers: peerQuestions({
+      owners: {
+        ofLife: (life) => {
+          asked.push(life);
+          return undefined;
+        },
       },
-    },
-    nodes: () => [node('A', 'live'), node('B', 'live'), node('C', 'silent')],
+      nodes: () => [node('A', 'live'), node('B', 'live'), node('C', 'silent')],
+    }),
   });
   // A limit so small that each principal is counted at its home; some have each node as theirs.
   for (let id = 0; id < 20; id += 1) await counters[0]?.add(`user:${id}`, 1, 30);

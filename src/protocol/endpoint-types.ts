@@ -10,6 +10,7 @@ import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { RequestHeaders } from './headers.ts';
 import type { Backends, CallParking } from './ports.ts';
+import type { TaskLog } from './task-log.ts';
 
 /** One HTTP request to the endpoint. Host, origin, credentials, scope and template were checked before. */
 export interface McpRequest {
@@ -134,6 +135,7 @@ export type CommonOptions = Pick<EndpointOptions, 'onFault' | 'scheduler' | 'clo
 
 /** The endpoint of one gateway. Throws, or rejects, only before anything was answered: GatewayError or RpcFailure. */
 export interface McpEndpoint {
+  readonly tasks: Pick<TaskLog, 'shareIn' | 'placesOf'>;
   handle(request: McpRequest, reply: McpReply): void | Promise<void>;
   /** For a stop: ends the calls that only wait for the answer of a client without a connection. */
   dismiss(): Promise<void>;

@@ -20,6 +20,7 @@ import { TaskLog } from './task-log.ts';
 
 /** The endpoint for both eras. The caller closes it. */
 export class Endpoint implements McpEndpoint {
+  readonly tasks: TaskLog;
   readonly #backends: EndpointOptions['backends'];
   readonly #legacy: LegacyEndpoint;
   readonly #sse: LegacySse;
@@ -27,7 +28,8 @@ export class Endpoint implements McpEndpoint {
 
   constructor(options: EndpointOptions) {
     this.#backends = options.backends;
-    const tasks = new TaskLog();
+    this.tasks = new TaskLog(options.clock);
+    const { tasks } = this;
     this.#legacy = new LegacyEndpoint({ ...options, tasks });
     this.#sse = new LegacySse(this.#legacy, options);
     this.#modern = new ModernEndpoint({ ...options, tasks });

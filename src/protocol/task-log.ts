@@ -1,6 +1,8 @@
 // The instances that run the tasks of clients, for both eras and all paths: they are noted when a task begins. The code of each era
-// sends requests about a task there, and refuses those about tasks of other owners.
+// sends requests about a task there, and refuses those about tasks of other owners. A task that did not begin here is asked of the
+// other nodes, once.
 
+import type { Clock } from '../domain/clock.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
@@ -21,10 +23,80 @@ export interface TaskScope {
   readonly template: string | undefined;
 }
 
-/** The tasks that began at this node. Ids that cannot be remembered (`isTaskId`) belong to no owner. */
+/** What a node knows of a task. */
+export interface TaskPlaces {
+  /** See TaskLog.instancesOf. */
+  readonly instances: readonly string[];
+  /** See TaskLog.isOthers. */
+  readonly isOthers: boolean;
+}
+
+/** The other nodes. Its promises are bounded in time and never reject. */
+export interface TaskPeers {
+  /** `undefined` in the place of a node that did not answer. No promise where there are no other nodes. */
+  ask(scope: TaskScope, taskId: string): Promise<readonly (TaskPlaces | undefined)[]> | undefined;
+}
+
+/** Questions to the other nodes that are remembered, and for how long: an instance may give an id again. */
+const MAX_ASKED = 4_096;
+const ASKED_MS = 60_000;
+/** Tasks that are asked about at a time. Over it a task is unknown. */
+export const MAX_ASKING = 64;
+
+interface Asked {
+  readonly atMs: number;
+  /** While the other nodes have not answered. */
+  asking: Promise<void> | undefined;
+  isOthers: boolean;
+}
+
+/** The tasks that began at this node, or were found at another one. Ids that cannot be remembered (`isTaskId`) belong to no owner. */
 export class TaskLog {
+  readonly #now: Clock['now'];
   /** By owner, then by id: the instances as `{template}/{instance}`, the latest last, because two may give the same id. */
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
+  readonly #asked = new LruMap<Asked>(MAX_ASKED);
+  #asking = 0;
+  #peers: TaskPeers | undefined;
+
+  constructor({ now }: Pick<Clock, 'now'>) {
+    this.#now = now;
+  }
+
+  /** Asks these nodes about tasks that did not begin here. */
+  shareIn(peers: TaskPeers): void {
+    this.#peers = peers;
+  }
+
+  /** Resolves when the other nodes have told where the task is. Undefined where that is known, or cannot be. */
+  whenKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
+    if (this.#peers === undefined || this.instancesOf(scope, taskId).length > 0) return undefined;
+    const key = keyOf(scope, taskId);
+    const before = this.#asked.get(key);
+    if (before !== undefined && this.#now() - before.atMs < ASKED_MS) return before.asking;
+    const answers = this.#asking < MAX_ASKING ? this.#peers.ask(scope, taskId) : undefined;
+    if (answers === undefined) return undefined;
+    const asked: Asked = { atMs: this.#now(), asking: undefined, isOthers: false };
+    this.#asking += 1;
+    asked.asking = answers.then((places) => {
+      this.#asking -= 1;
+      asked.asking = undefined;
+      for (const { instances } of places.filter((each) => each !== undefined))
+        for (const instance of instances) this.begun(scope, taskId, instance);
+      asked.isOthers = places.some((each) => each?.isOthers);
+      // A node that did not answer is asked again.
+      const isComplete = asked.isOthers || !places.includes(undefined);
+      if (!isComplete && this.#asked.get(key) === asked) this.#asked.delete(key);
+    });
+    this.#asked.set(key, asked);
+    return asked.asking;
+  }
+
+  /** For another node: what this one knows of the task. */
+  placesOf(scope: TaskScope, taskId: string): TaskPlaces {
+    const instances = this.instancesOf(scope, taskId);
+    return { instances, isOthers: instances.length === 0 && this.#hasBegun(scope.template, taskId) };
+  }
 
   begun({ owner, template }: TaskScope, taskId: string, instanceId: string): void {
     if (!isTaskId(taskId)) return;
@@ -43,7 +115,12 @@ export class TaskLog {
   /** True when only other owners began a task of that id at the path. */
   isOthers(scope: TaskScope, taskId: string): boolean {
     if (this.instancesOf(scope, taskId).length > 0) return false;
-    return [...this.#owners.values()].some((tasks) => at(scope.template, tasks.get(taskId)).length > 0);
+    const asked = this.#asked.get(keyOf(scope, taskId));
+    return asked?.isOthers === true || this.#hasBegun(scope.template, taskId);
+  }
+
+  #hasBegun(template: string | undefined, taskId: string): boolean {
+    return [...this.#owners.values()].some((tasks) => at(template, tasks.get(taskId)).length > 0);
   }
 
   /** Remembers the task that a result reports as begun, if any. */
@@ -51,6 +128,10 @@ export class TaskLog {
     const taskId = taskIdIn(result);
     if (taskId !== undefined) this.begun(scope, taskId, instanceId);
   }
+}
+
+function keyOf({ owner, template }: TaskScope, taskId: string): string {
+  return JSON.stringify([owner.id, template ?? null, taskId]);
 }
 
 /** Without a template: all of them, as they are. */

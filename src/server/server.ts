@@ -47,7 +47,7 @@ import type { PeerChannel } from './peer-channel.ts';
 import { openPortsWhenReady, openScrapes } from './ports.ts';
 import { readByWorkers } from './read-by-workers.ts';
 import { openServerAuth } from './server-auth.ts';
-import type { SharedLimits } from './shared-limits.ts';
+import type { ServeQuestion } from './share-with-peers.ts';
 import { countsOf, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
@@ -290,7 +290,7 @@ async function start(
     return members;
   };
   const joinMembers = options.joinMembers ?? (hasOthers ? join : undefined);
-  let limits: SharedLimits | undefined;
+  let serveQuestion: ServeQuestion | undefined;
   channel =
     joinMembers === undefined
       ? undefined
@@ -299,18 +299,17 @@ async function start(
           hasSession: gateway.hasSession,
           database: databaseHost(config.databaseUrl, config.folder),
           serve: (request, response, caller) => {
-            if (limits?.serve(request, response, caller.principal)) return;
+            if (serveQuestion?.(request, response, caller.principal)) return;
             if (app === undefined)
               response.writeHead(503, { 'Retry-After': '1', 'Content-Length': '0' }).end();
             else app.serveForwarded(request, response, caller);
           },
         });
   onUndo(async () => channel?.close(0));
-  if (channel?.owners !== undefined && config.authEnabled) {
-    const { shareLimits } = await import('./shared-limits.ts');
-    limits = shareLimits({
-      limiter: auth.limiter,
-      process: life,
+  if (channel?.owners !== undefined) {
+    const { shareWithPeers } = await import('./share-with-peers.ts');
+    serveQuestion = shareWithPeers({
+      ...{ limiter: config.authEnabled ? auth.limiter : undefined, tasks: gateway.mcp.tasks, process: life },
       owners: channel.owners,
       nodes: () => nodes(),
     });

@@ -35,7 +35,12 @@ export function legacyHarness(
 ) {
   const scheduler = untimedScheduler(perTurn);
   const endpoint = new LegacyEndpoint({
-    ...{ onFault, scheduler, tasks: new TaskLog(), newSessionId: () => newSessionId('life-1--') },
+    ...{
+      onFault,
+      scheduler,
+      tasks: new TaskLog({ now: () => harness.now() }),
+      newSessionId: () => newSessionId('life-1--'),
+    },
     clock: { ...spreadClock(scheduler), now: () => harness.now() },
   });
   const backends = new SessionBackends();

@@ -1,8 +1,9 @@
 // Requests about tasks in legacy sessions: an owner reaches its tasks from any of its sessions, and no tasks of other owners. A
 // legacy server distinguishes sessions; other servers know only the id of the task.
 
-import { defer, finalize, type Observable, tap } from 'rxjs';
+import { catchError, defer, finalize, from as fromPromise, type Observable, switchMap, tap } from 'rxjs';
 import type { Clock } from '../../domain/clock.ts';
+import { hasCode } from '../../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';
@@ -52,14 +53,21 @@ function exchangeAboutTask(
   // Source: SEP-2663, which removed it: nothing but the id tells callers apart.
   if (isList && session.peer.era !== 'legacy') return rpcErrorAnswer(RPC.methodNotFound, 'Method not found');
   if (isList || !isTaskId(taskId)) return exchangeInSession(session, request, clock);
-  return defer(() => {
-    const known = log.instancesOf(scopeOf(from), taskId);
+  const scope = scopeOf(from);
+  const exchange = (): Observable<Answer> => {
+    const known = log.instancesOf(scope, taskId);
     const here = known.findLast((id) => session.isAt(id));
     const instanceId = here ?? known.at(-1);
     if (here === undefined && instanceId !== undefined) return exchangeElsewhere(request, from, instanceId);
-    return here === undefined && log.isOthers(scopeOf(from), taskId)
+    return here === undefined && log.isOthers(scope, taskId)
       ? rpcErrorAnswer(RPC.invalidParams, 'Unknown task')
       : exchangeInSession(session, request, clock, here);
+  };
+  return defer(() => {
+    const asking = log.whenKnown(scope, taskId);
+    return asking === undefined
+      ? exchange()
+      : fromPromise(asking).pipe(finalize(session.hold()), switchMap(exchange));
   });
 }
 
@@ -74,7 +82,14 @@ function exchangeElsewhere(
   instanceId: string,
 ): Observable<Answer> {
   const options = { owner, profile: session.profile, instanceId };
-  return backends.exchange(withSessionMetadata(request, session), options).pipe(finalize(session.hold()));
+  return backends
+    .exchange(withSessionMetadata(request, session), options)
+    .pipe(catchError(lostWithInstance), finalize(session.hold()));
+}
+
+function lostWithInstance(thrown: unknown): Observable<Answer> {
+  if (!hasCode(thrown, 'SERVER_NOT_FOUND')) throw thrown;
+  return rpcErrorAnswer(RPC.invalidParams, 'Unknown task: its instance is gone');
 }
 
 /** True for a client that a server of the modern era may answer with a task though it asked for none. Source: SEP-2663. */

@@ -113,11 +113,12 @@ export class ModernEndpoint {
       default: {
         const parkedId = request.forward === undefined ? undefined : this.#deps.routing.parkedIdOf(call);
         const forwarded = parkedId === undefined ? undefined : request.forward?.(parkedId);
-        if (forwarded === undefined) return this.#begin(call, request, reply);
+        const waiting = forwarded ?? this.#deps.routing.whenTaskKnown(call)?.then(() => false);
+        if (waiting === undefined) return this.#begin(call, request, reply);
         const otherwise = (isForwarded: boolean): void => {
           if (!isForwarded) this.#begin(call, request, reply);
         };
-        return forwarded.then(otherwise).catch((thrown: unknown) => {
+        return waiting.then(otherwise).catch((thrown: unknown) => {
           throw rpcFailureOf(thrown, call.id);
         });
       }

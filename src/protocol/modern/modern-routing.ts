@@ -50,6 +50,12 @@ export class ModernRouting {
     return typeof content?.p === 'string' ? content.p : undefined;
   }
 
+  /** Resolves when the other nodes have told where the task of the request is; undefined where there is nothing to ask. */
+  whenTaskKnown({ method, params, ...call }: ModernRequest): Promise<void> | undefined {
+    if (!isTaskMethod(method) || !isTaskId(params.taskId)) return undefined;
+    return this.#tasks.whenKnown(call, params.taskId);
+  }
+
   /** Remembers the task of a result: the caller of `tools/call` owns it. Source: SEP-2663, only that begins tasks. */
   learnTask(call: ModernRequest, result: JsonText, instanceId: string): void {
     if (call.method === 'tools/call') this.#tasks.learn(call, result, instanceId);

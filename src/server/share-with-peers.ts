@@ -1,0 +1,40 @@
+// What the members share by small questions to each other: rate limits (ADR 173) and tasks (ADR 188).
+
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { RateLimiter } from '../auth/rate-limiter.ts';
+import type { Principal } from '../domain/account.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
+import { type AnswerPeer, type PeerQuestionsOptions, peerQuestions } from './peer-questions.ts';
+import { shareLimits } from './shared-limits.ts';
+import { shareTasks } from './shared-tasks.ts';
+
+export interface SharedOptions extends PeerQuestionsOptions {
+  /** Undefined: nothing is counted. */
+  readonly limiter: Pick<RateLimiter, 'shareIn'> | undefined;
+  readonly tasks: McpEndpoint['tasks'];
+  /** Any id that no other process has. */
+  readonly process: string;
+}
+
+/** Answers a question of another node; false for any other request. */
+export type ServeQuestion = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  principal: Principal,
+) => boolean;
+
+/** Connects the rate limits and the tasks of this node with those of the others. */
+export function shareWithPeers({ limiter, tasks, process, ...options }: SharedOptions): ServeQuestion {
+  const peers = peerQuestions(options);
+  const answers = new Map<string, AnswerPeer>([shareTasks(tasks, peers)]);
+  if (limiter !== undefined) answers.set(...shareLimits({ limiter, process, peers }));
+  return ({ url = '' }, response, { id }) => {
+    const [path = '', query = ''] = url.split('?');
+    const answer = answers.get(path);
+    if (answer === undefined) return false;
+    void Promise.resolve(answer(id, new URLSearchParams(query))).then((value) =>
+      response.writeHead(200, { 'Content-Type': 'application/json' }).end(JSON.stringify(value)),
+    );
+    return true;
+  };
+}

@@ -1,0 +1,36 @@
+// Tasks that began at another node: connects the task log of this node with those of the others. Source: ADR 188.
+
+import { isJsonObject } from '../domain/json.ts';
+import type { McpEndpoint } from '../protocol/endpoint-types.ts';
+import type { TaskPlaces } from '../protocol/task-log.ts';
+import type { AnswerPeer, PeerQuestions } from './peer-questions.ts';
+
+const PATH = '/peer/task';
+/** Longest wait for the other nodes, in ms. */
+const WAIT_MS = 1_000;
+
+/** Asks the others from now on. Returns the path of the questions, and the answer to those of others. */
+export function shareTasks(tasks: McpEndpoint['tasks'], peers: PeerQuestions): [string, AnswerPeer] {
+  tasks.shareIn({
+    ask: ({ owner, template }, taskId) => {
+      const [, ...others] = peers.lives();
+      if (others.length === 0) return undefined;
+      const query = new URLSearchParams(template === undefined ? { id: taskId } : { id: taskId, template });
+      const question = { principal: owner.id, path: PATH, query, waitMs: WAIT_MS };
+      return Promise.all(
+        others.map(async (life) => {
+          const answer = await peers.ask(life, question);
+          return isPlaces(answer) ? answer : undefined;
+        }),
+      );
+    },
+  });
+  const answer: AnswerPeer = (id, query) =>
+    tasks.placesOf({ owner: { id }, template: query.get('template') ?? undefined }, query.get('id') ?? '');
+  return [PATH, answer];
+}
+
+function isPlaces(value: unknown): value is TaskPlaces {
+  if (!isJsonObject(value) || typeof value.isOthers !== 'boolean') return false;
+  return Array.isArray(value.instances) && value.instances.every((instance) => typeof instance === 'string');
+}
