@@ -27,6 +27,8 @@ export interface ProgramOptions {
   readonly input?: string;
   /** The memory limit for it and its children. Default: none. */
   readonly memory?: MemoryLimit;
+  /** It leads a process group, which a terminal signals as a whole. Default: it is in the group of the specs. */
+  readonly isGroup?: boolean;
 }
 
 /** The default settings of gateways in specs: local, with a store in memory and without authentication. */
@@ -65,7 +67,7 @@ export class Program {
   #hasEnded = false;
   #listeners = new Set<() => void>();
 
-  constructor(words: readonly string[], { env = {}, folder, input, memory }: ProgramOptions = {}) {
+  constructor(words: readonly string[], { env = {}, folder, input, memory, isGroup }: ProgramOptions = {}) {
     this.home = mkdtempSync(join(tmpdir(), 'stagedoor-home-'));
     this.#strangeAnswers = join(this.home, 'strange-answers');
     const [file, ...args] = [...entering(memory), process.execPath, binPath, ...words];
@@ -82,6 +84,7 @@ export class Program {
         ...env,
       },
       stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
+      detached: isGroup === true,
     });
     this.process.stdin?.on('error', () => {}); // it may end before it has read
     this.process.stdin?.end(input);
@@ -128,6 +131,11 @@ export class Program {
 
   signal(name: NodeJS.Signals): void {
     this.process.kill(name);
+  }
+
+  /** As a terminal does: to all processes of the group that it leads. */
+  signalGroup(name: NodeJS.Signals): void {
+    process.kill(-(this.process.pid ?? 0), name);
   }
 
   /** Waits for its end. Fails after the time limit. */

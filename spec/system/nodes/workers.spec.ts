@@ -133,6 +133,29 @@ onLinux('the supervisor is killed: its workers end, with their programs', async 
   assert.equal(await gateway.program.survivors(), []);
 });
 
+onLinux('Ctrl-C in a terminal: all end in order, and none by the signal itself', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
+  gateway.program.signalGroup('SIGINT');
+  assert.equal(await gateway.program.end(), { code: 0, signal: null });
+  assert.is([...gateway.program.err.matchAll(/"msg":"stopped"/g)].length, 2);
+  assert.equal(await gateway.program.survivors(), []);
+});
+
+onLinux('a worker that hangs before its first sign of life is killed', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  const [first, second] = gateway.pids();
+  const others = new Set(gateway.program.descendants());
+  const isWorker = (pid: number) =>
+    !others.has(pid) && readProcessFile(pid, 'cmdline').includes('stagedoor.mjs');
+  process.kill(second, 'SIGKILL');
+  const next = await eventually(async () => gateway.program.descendants().find(isWorker), Boolean);
+  process.kill(next ?? 0, 'SIGSTOP');
+  await gateway.program.complains(/worker 2 gave no sign of life for 20 s: it is killed/);
+  await becomes(() => gateway.states(), ['1 live', '2 live']);
+  assert.is(gateway.pids()[0], first, 'the other one is still the same process');
+});
+
 onLinux(
   'a worker that ends again and again is started with growing delays, and the other one serves',
   async () => {
@@ -150,7 +173,7 @@ onLinux(
 onLinux('a background gateway with workers is started and stopped', async () => {
   const env = { GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' };
   const starter = new Program(['gateway', 'start', '--background', '--port', '0', '--workers', '2'], { env });
-  assert.equal(await starter.end(), { code: 0, signal: null });
+  assert.equal(await starter.end(60_000), { code: 0, signal: null }); // two starts, one after the other
   const folder = starter.home;
   const stopping = new Program(['gateway', 'stop'], { env, folder });
   assert.equal(await stopping.end(), { code: 0, signal: null }, stopping.err);
@@ -196,6 +219,7 @@ interface Workers extends McpHarness {
 async function start(env: Readonly<Record<string, string>>): Promise<Workers> {
   const harness = await startGuarded({
     env: { ...GUARDED, GATEWAY_SECRET_KEY: SECRET, GATEWAY_WORKERS: '2', ...env },
+    isGroup: true,
   });
   opened.unshift(harness.remove);
   const { program, url, wire, admin } = harness;

@@ -25,6 +25,8 @@ const ANSWER_MS = 1_000;
 const PING_MS = 1_000;
 /** A worker that did not answer for this time, in ms, is killed: before its row expires, which other nodes would see. */
 const SILENT_MS = 8_000;
+/** The same from the start of its process to its first message, before which it loads its code. */
+const FIRST_SIGN_MS = 20_000;
 /** A gap between two pings, in ms, after which this process slept itself. */
 const SLEPT_MS = 3_000;
 /** A worker that ended earlier than this after it was ready, in ms, is started again with a growing delay. */
@@ -74,8 +76,9 @@ interface Slot {
   process: Worker | undefined;
   life: string | undefined;
   readyAtMs: number;
-  /** The last answer; undefined before the first. */
+  /** The last message, or the start of the process before the first one; undefined without a process that is waited for. */
   heardAtMs: number | undefined;
+  hasSpoken: boolean;
   isReady: boolean;
   /** Ends in a row, each before it was ready, or shortly after. */
   failures: number;
@@ -128,7 +131,7 @@ class Workers {
   #open(number: number): void {
     const slot: Slot = {
       ...{ number, process: undefined, life: undefined, readyAtMs: 0, heardAtMs: undefined },
-      ...{ isReady: false, failures: 0, restart: undefined },
+      ...{ hasSpoken: false, isReady: false, failures: 0, restart: undefined },
     };
     this.#slots.push(slot);
     this.#fork(slot);
@@ -141,7 +144,8 @@ class Workers {
     const worker = cluster.fork({ [WORKER_MARK]: JSON.stringify(start) });
     const connection = watchConnections(worker);
     slot.process = worker;
-    slot.heardAtMs = undefined;
+    slot.heardAtMs = performance.now();
+    slot.hasSpoken = false;
     slot.isReady = false;
     slot.life = undefined;
     worker.on('error', (error) =>
@@ -157,6 +161,7 @@ class Workers {
   #hear(slot: Slot, message: ToSupervisor): void {
     const { count, terminal, log, onReady } = this.#options;
     slot.heardAtMs = performance.now();
+    slot.hasSpoken = true;
     if (message.kind === 'print') terminal.print(message.text);
     else if (message.kind === 'alive') slot.life = message.life;
     else if (message.kind === 'failed') this.#hearFailure(slot, message);
@@ -203,6 +208,7 @@ class Workers {
     const { log } = this.#options;
     const { number, life, isReady: wasReady } = slot;
     slot.process = undefined;
+    slot.heardAtMs = undefined;
     slot.isReady = false;
     for (const question of this.#questions.values()) question.hear(slot);
     if (!this.#isStopping && !wasReady && this.#slots.length === 1) {
@@ -236,10 +242,11 @@ class Workers {
       tell(slot, { kind: 'ping' });
       if (slot.heardAtMs === undefined) continue;
       if (slept) slot.heardAtMs = nowMs;
-      if (nowMs - slot.heardAtMs < SILENT_MS) continue;
-      this.#options.log.error(
-        `worker ${slot.number} did not answer for ${SILENT_MS / 1_000} s: it is killed`,
-      );
+      const [limitMs, what] = slot.hasSpoken
+        ? [SILENT_MS, 'did not answer']
+        : [FIRST_SIGN_MS, 'gave no sign of life'];
+      if (nowMs - slot.heardAtMs < limitMs) continue;
+      this.#options.log.error(`worker ${slot.number} ${what} for ${limitMs / 1_000} s: it is killed`);
       slot.process?.process.kill('SIGKILL');
       slot.heardAtMs = undefined;
     }
