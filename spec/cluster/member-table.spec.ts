@@ -174,6 +174,30 @@ test('a node that was frozen goes on when the database is away, and does not ask
   assert.equal([isCertain, a.certain()], [true, undefined]);
 });
 
+test('a node that cannot learn whether its life goes on refuses requests after 5 s, until it knows', async () => {
+  const a = await joined('a');
+  await store.nodes.end(a.life, undefined, { cause: 'expired', frees: 'sessions' });
+  const { insert } = store.nodes;
+  store.nodes.insert = () => new Promise(() => {});
+  await pass(4_000);
+  const outcomes: unknown[] = [];
+  const serve = () =>
+    void a.certain()?.then(
+      () => outcomes.push('served'),
+      ({ code, facts, delivered }) => outcomes.push([code, facts.retryAfterSeconds, delivered]),
+    );
+  serve();
+  await pass(4_500);
+  serve();
+  assert.equal(outcomes, []);
+  await pass(500);
+  assert.equal(outcomes, [['NODE_UNAVAILABLE', 1, 'no']]);
+  store.nodes.insert = insert;
+  await pass(4_000);
+  assert.equal(outcomes.slice(1), ['served']);
+  assert.is(a.certain(), undefined);
+});
+
 test('a node that another one does not know reads its life again', async () => {
   const a = await joined('a');
   const { life } = a;

@@ -16,6 +16,7 @@ import type {
   StoredSession,
 } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
+import { LifeDoubt } from './life-doubt.ts';
 import { type Known, keyIdOf, LifeRows, REASONS, rowOf, successorIn } from './life-rows.ts';
 import type { Member, Members } from './members.ts';
 import { ProgramRunner } from './program-runner.ts';
@@ -40,8 +41,6 @@ const JOIN_MS = 10_000;
 const STOP_MS = 2_000;
 /** Time in which all members read the rows, in ms: each does so every 2 s. */
 const KNOWN_MS = 3_000;
-/** Longest wait of a request while this life is in doubt, in ms. */
-const DOUBT_MS = 5_000;
 /** Shortest time between two reads that a request causes, in ms. */
 const REFRESH_MS = 1_000;
 const KEY_SETTING = 'cluster.key';
@@ -89,8 +88,7 @@ export class MemberTable implements Members {
   #nextLife = newLife();
   /** The sessions of the former life end. */
   #isDropping = false;
-  /** Set while requests wait. */
-  #doubt: PromiseWithResolvers<void> | undefined;
+  readonly #doubt: LifeDoubt;
 
   constructor(options: MemberTableOptions) {
     const { own, version, secret, report, clock } = options;
@@ -98,6 +96,11 @@ export class MemberTable implements Members {
     this.#since = new Date(clock.wall()).toISOString();
     this.#rows = new LifeRows({ own, version, since: this.#since, secret, report });
     this.#state = newNode(own.node, own.life, this.#now);
+    this.#doubt = new LifeDoubt({
+      ...{ node: own.node, clock },
+      isInDoubt: () => this.#isInDoubt,
+      ask: () => this.#handle({ type: 'tick' }), // a heartbeat is due
+    });
     const { programs } = options;
     this.#programs =
       programs &&
@@ -154,11 +157,7 @@ export class MemberTable implements Members {
   }
 
   certain(): Promise<void> | undefined {
-    if (!this.#isInDoubt || this.#isStopped) return undefined; // nearly always
-    this.#doubt ??= Promise.withResolvers();
-    const { promise } = this.#doubt;
-    this.#handle({ type: 'tick' }); // a heartbeat is due
-    return settlesWithin(promise, DOUBT_MS, this.#options.clock).then(() => undefined);
+    return this.#doubt.certain();
   }
 
   async recheck(): Promise<void> {
@@ -275,16 +274,11 @@ export class MemberTable implements Members {
     this.#state = state;
     if (state.programs !== before.programs) this.#programs?.place(before, state);
     for (const action of actions) this.#act(action);
-    if (this.#doubt !== undefined) this.#settleDoubt();
-  }
-
-  #settleDoubt(): void {
-    if (this.#isInDoubt) return;
-    this.#doubt?.resolve();
-    this.#doubt = undefined;
+    this.#doubt.settle();
   }
 
   get #isInDoubt(): boolean {
+    if (this.#isStopped) return false;
     return this.#isDropping || isInDoubt(this.#state.own, this.#options.clock.now());
   }
 
@@ -328,7 +322,7 @@ export class MemberTable implements Members {
       this.#isDropping = true;
       void this.#options.onNextLife(this.#nextLife).then(() => {
         this.#isDropping = false;
-        this.#settleDoubt();
+        this.#doubt.settle();
       });
       onNotice(
         'other nodes took this one for gone, and may have taken over its sessions; it goes on under a new life',

@@ -24,10 +24,10 @@ export interface Members {
   isRefused?(life: string): Promise<boolean>;
   /**
    * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it: resolves when the database has
-   * answered, and this node goes on as `life`, or after 5 s. Never rejects.
+   * answered, and this node goes on as `life`. NODE_UNAVAILABLE after 5 s.
    */
   certain?(): Promise<void> | undefined;
-  /** Another member does not know this life: reads it again, and resolves as `certain`. */
+  /** Another member does not know this life: reads it again, and resolves or rejects as `certain`. */
   recheck?(): Promise<void>;
   /** This member refuses connections: it is asked at once whether it is still there. */
   suspect?(life: string): void;

@@ -64,7 +64,7 @@ export interface SessionOwner {
 
 /** Finds other nodes. */
 export interface SessionOwners {
-  /** A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is known, or after 5 s. */
+  /** A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is known. NODE_UNAVAILABLE. */
   certain(): Promise<void> | undefined;
   /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined>;

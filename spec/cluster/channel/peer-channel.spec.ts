@@ -15,6 +15,7 @@ import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-to
 import type { Principal } from '../../../src/domain/account.ts';
 import { type Clock, systemClock } from '../../../src/domain/clock.ts';
 import { newSessionId } from '../../../src/domain/life.ts';
+import { nodeUnavailable } from '../../../src/domain/session-errors.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { sendRaw } from '../../helpers/http-raw.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -271,6 +272,20 @@ test('a node that another one does not know, though its life goes on, is refused
   deployment.rows.delete(A);
   const { error } = await ask(a, B);
   assert.equal([error?.code, error?.delivered, b.refusals.length], ['NODE_UNAVAILABLE', 'no', 2]);
+});
+
+test('a node that does not know whether its life goes on serves nothing, and sends nothing under it', async () => {
+  const inDoubt = () => Promise.reject(nodeUnavailable('b', 'its life is in doubt', 'no'));
+  const a = await deployment.node(A);
+  const b = await deployment.node(B, {
+    certain: inDoubt,
+    serve: (_request, response) => response.end('served'),
+  });
+  const refused = await ask(a, B, { isRepeatable: true });
+  assert.equal([refused.error?.code, refused.error?.delivered], ['NODE_UNAVAILABLE', 'no']);
+  deployment.rows.delete(B); // the other node does not know its life
+  const { error } = await ask(b, A, { isRepeatable: true });
+  assert.equal([error?.code, error?.facts.reason], ['NODE_UNAVAILABLE', 'its life is in doubt']);
 });
 
 test('a request that took a hop to an owner is not taken on by another one', async () => {

@@ -28,6 +28,8 @@ export interface NodeOptions {
   readonly serveInstance?: Serve;
   /** It goes on under this life when it learns of the end of the first one. */
   readonly nextLife?: string;
+  /** While its life is in doubt. */
+  readonly certain?: () => Promise<void> | undefined;
   /** Default: none. */
   readonly hasSession?: (sessionId: string) => boolean;
 }
@@ -60,6 +62,7 @@ export class Deployment {
         return life;
       },
       recheck: async () => {
+        await options.certain?.();
         if (this.rows.has(life) || options.nextLife === undefined) return;
         life = options.nextLife;
         this.rows.set(life, { ...member, life });
@@ -82,7 +85,7 @@ export class Deployment {
       transportKey: isSecure ? keys.transport : undefined,
       tokens,
       headerBytes: 16 * 1024,
-      certain: () => undefined,
+      certain: options.certain ?? (() => undefined),
       refreshMembers: async () => {},
       isRefused: async () => false,
       serve: options.serve ?? ((_request, response) => response.end()),

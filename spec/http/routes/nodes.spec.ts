@@ -36,8 +36,10 @@ const far: SessionOwner = {
     return { resume: () => {}, cancel: () => {} };
   },
 };
+/** Whether the life of this node goes on. */
+let certain: SessionOwners['certain'];
 const owners: SessionOwners = {
-  certain: () => undefined,
+  certain: () => certain(),
   ownerOf: () => undefined,
   moved: () => undefined,
   ofLife: (life) => (life === 'life0far' ? far : undefined),
@@ -45,6 +47,7 @@ const owners: SessionOwners = {
 const app = appFor(test, () => startWithAccounts({ nodes, owners }), 'each');
 let wire: Wire;
 test.before.each(async () => {
+  certain = () => undefined;
   await app.serve('demo', 'one');
   wire = new Wire(app.url);
 });
@@ -96,6 +99,26 @@ test('drain this node: not ready, no new sessions, everything else is served; re
   await open('/mcp/demo');
   await open('/mcp');
   assert.equal(events, ['gateway.draining', 'gateway.resumed']);
+});
+
+test('a node that does not know whether its life goes on serves no MCP client', async () => {
+  const session = await open('/mcp/demo');
+  certain = () => Promise.reject(nodeUnavailable('a', 'it does not know', 'no'));
+  const headers = { accept: 'application/json, text/event-stream' };
+  const asked = { ...INITIALIZE, method: 'tools/list', params: {} };
+  const ofSession = { ...headers, 'mcp-session-id': session.sessionId };
+  for (const [body, sent] of [
+    [INITIALIZE, headers],
+    [asked, ofSession],
+  ] as const) {
+    const refused = await app.as(app.user, 'POST', '/mcp/demo', { headers: sent, body });
+    assert.equal([refused.status, refused.headers.get('retry-after')], [503, '1']);
+    assert.equal(objectOr(objectOr(refused.body.error).data).error_code, 'NODE_UNAVAILABLE');
+  }
+  const listened = await app.as(app.user, 'GET', '/mcp/demo', { headers: ofSession });
+  assert.is(listened.status, 503);
+  certain = () => Promise.resolve();
+  assert.is((await session.ask('tools/list')).status, 200);
 });
 
 test('are recorded in the audit log', async () => {

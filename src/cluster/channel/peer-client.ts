@@ -3,7 +3,7 @@
 // for it, 15 s at most. Source: ADR 148.
 
 import type { Clock } from '../../domain/clock.ts';
-import { codeOf } from '../../domain/errors.ts';
+import { asGatewayError, codeOf } from '../../domain/errors.ts';
 import {
   type ForwardedAnswer,
   type ForwardedRequest,
@@ -43,7 +43,7 @@ export interface PeerClientOptions {
   readonly life: () => string;
   /** The node refuses connections. */
   readonly suspect: () => void;
-  /** The node does not know the life of this one. Resolves when the present life is certain. Never rejects. */
+  /** The node does not know the life of this one. Resolves when the present life is certain. NODE_UNAVAILABLE. */
   readonly recheck: () => Promise<void>;
 }
 
@@ -191,7 +191,10 @@ export class PeerClient implements SessionOwner {
     exchange.isRepeated = true;
     if (isUnknown) {
       // Others may have ended the life of this node.
-      void this.#options.recheck().then(() => this.#exchanges.has(exchange) && this.#begin(exchange));
+      this.#options.recheck().then(
+        () => this.#exchanges.has(exchange) && this.#begin(exchange),
+        (thrown) => exchange.fail(asGatewayError(thrown)),
+      );
       return;
     }
     this.#issuer.forgetClock();

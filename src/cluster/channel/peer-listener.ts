@@ -175,7 +175,11 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
   return (request, response) => {
     const isCertain = certain();
     if (isCertain === undefined) listener(request, response);
-    else void isCertain.then(() => listener(request, response));
+    else
+      isCertain.then(
+        () => listener(request, response),
+        () => answer(response, 503, 'its life is in doubt'),
+      );
   };
 }
 

@@ -1,0 +1,50 @@
+// While it is in doubt whether the life of this node goes on, requests wait: others may have continued its sessions. A doubt that lasts
+// refuses them, because a node that serves all the same could serve a session beside its owner. Source: ADR 162, 183.
+
+import { type Clock, settlesWithin } from '../domain/clock.ts';
+import { nodeUnavailable } from '../domain/session-errors.ts';
+
+/** Longest wait of a request, in ms. */
+const DOUBT_MS = 5_000;
+
+export interface LifeDoubtOptions {
+  /** Id of the node. */
+  readonly node: string;
+  readonly clock: Pick<Clock, 'alarm'>;
+  readonly isInDoubt: () => boolean;
+  /** Asks the database. */
+  readonly ask: () => void;
+}
+
+export class LifeDoubt {
+  readonly #options: LifeDoubtOptions;
+  /** Set while requests wait. */
+  #over: PromiseWithResolvers<void> | undefined;
+
+  constructor(options: LifeDoubtOptions) {
+    this.#options = options;
+  }
+
+  /** See Members.certain. */
+  certain(): Promise<void> | undefined {
+    const { isInDoubt, ask } = this.#options;
+    if (!isInDoubt()) return undefined; // nearly always
+    this.#over ??= Promise.withResolvers();
+    const { promise } = this.#over;
+    ask();
+    return this.#within(promise);
+  }
+
+  /** Something was learned: the requests go on if there is no doubt any more. */
+  settle(): void {
+    if (this.#over === undefined || this.#options.isInDoubt()) return;
+    this.#over.resolve();
+    this.#over = undefined;
+  }
+
+  async #within(over: Promise<void>): Promise<void> {
+    const { clock, node } = this.#options;
+    if (await settlesWithin(over, DOUBT_MS, clock)) return;
+    throw nodeUnavailable(node, 'it does not know whether others have taken over its sessions', 'no');
+  }
+}
