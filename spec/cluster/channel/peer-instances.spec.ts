@@ -3,11 +3,16 @@
 
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
-import { MAX_QUESTIONS, serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
+import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
-import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
+import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
-import { type ClientReply, type ServerMessage, serverRequest } from '../../../src/domain/client.ts';
+import {
+  type ClientReply,
+  type ServerMessage,
+  type ServerRequest,
+  serverRequest,
+} from '../../../src/domain/client.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
@@ -130,6 +135,28 @@ test('a question of the backend that no client can answer is refused, as at its 
     void question().then((reply) => replies.push(reply));
   await becomes(() => replies, [REFUSED, REFUSED]);
   await becomes(() => received.length, MAX_QUESTIONS);
+  await transport.close();
+});
+
+test('each question gets its reply, however many are answered at once', async () => {
+  const messages$ = new Subject<ServerMessage>();
+  const c = await deployment.node('CCCCCCCC', { serveInstance: serveInstances(hostOf(messages$), () => {}) });
+  const transport = await open('one', c.member.node);
+  const opened = await transport.openUpstream?.(PROFILE, new AbortController().signal, 'ada');
+  assert.ok(opened);
+  const asked: ServerRequest[] = [];
+  opened.messages$.subscribe((message) => void (message.kind === 'request' && asked.push(message)));
+  const replies: ClientReply[] = [];
+  const question = () =>
+    messages$.next(serverRequest({ method: 'roots/list', params: {} }, (reply) => replies.push(reply)));
+  for (let sent = 0; sent < 300; sent += 1) question();
+  await becomes(() => asked.length, 300);
+  const large = { result: { roots: 'x'.repeat(10_000) } } as const;
+  for (const { answer } of asked) answer(large);
+  await becomes(() => replies.length, 300);
+  // 64 are under way, and the next ones are kept up to 1 MiB.
+  const refused = replies.filter((reply) => JSON.stringify(reply) === JSON.stringify(REFUSED)).length;
+  assert.ok(refused > 0 && refused <= 300 - 64 - 100, `${refused} were refused`);
   await transport.close();
 });
 

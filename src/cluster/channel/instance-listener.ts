@@ -17,12 +17,10 @@ import { REFUSED } from '../../transports/handshake.ts';
 import type { HostedConversation, InstanceHost } from '../../transports/instance-host.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 import type { PeerRefusal, ServePeer } from './peer-listener.ts';
-import { INSTANCE_PATHS } from './peer-protocol.ts';
+import { INSTANCE_PATHS, MAX_QUESTIONS } from './peer-protocol.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
 const UNREAD_BYTES = 16 * 1024 * 1024;
-/** Questions of one conversation that its client has not answered. */
-export const MAX_QUESTIONS = 1_000;
 /** Largest request: the body of a client, and what the channel adds to it. */
 const REQUEST_BYTES = 2 * LIMITS.requestBodyBytes;
 /** A connection without a sign of life for this time is probed by the system. */

@@ -39,3 +39,6 @@ export const PEER_TLS = {
 
 /** The identity of the pre-shared key; there is one. */
 export const PSK_IDENTITY = 'stagedoor';
+
+/** Questions of one conversation that its client has not answered. */
+export const MAX_QUESTIONS = 1_000;

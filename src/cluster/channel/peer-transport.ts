@@ -37,10 +37,12 @@ import {
   type PeerFrame,
   type ReplyRequest,
 } from './peer-frames.ts';
-import { INSTANCE_PATHS } from './peer-protocol.ts';
+import { INSTANCE_PATHS, MAX_QUESTIONS } from './peer-protocol.ts';
 
 /** Notifications and replies of one conversation that are under way; more are dropped. */
 const MAX_NOTICES = 64;
+/** Bytes of the replies of one conversation that wait. */
+const WAITING_BYTES = 1024 * 1024;
 /** Callers of one instance whose principals are kept, so that their tokens are made once. */
 const MAX_CALLERS = 1_000;
 
@@ -192,7 +194,11 @@ class PeerConversation implements Upstream {
   readonly closed$: Observable<Closed> = this.#closed;
   /** Exchanges under way, each with what ends it. */
   readonly #exchanges = new Map<Forwarding, Subscriber<ExchangeEvent>>();
+  /** Notifications and replies under way. */
   #notices = 0;
+  /** Replies that wait for a place among them. */
+  readonly #waiting: Buffer[] = [];
+  #waitingBytes = 0;
   #isClosed = false;
 
   private constructor(link: Link, ownerId: string, stream: Forwarding, opened: OpenedConversation) {
@@ -303,7 +309,8 @@ class PeerConversation implements Upstream {
 
   notify(method: string, params: JsonObject, ownerId = this.#ownerId): void {
     const body: NotificationRequest = { conversation: this.#id, method, params };
-    this.#notice(INSTANCE_PATHS.notification, { ...body }, ownerId);
+    // Nothing waits for it: beyond the bound it is dropped.
+    if (this.#notices < MAX_NOTICES) this.#notice(INSTANCE_PATHS.notification, bytesOf({ ...body }), ownerId);
   }
 
   async close(): Promise<void> {
@@ -334,20 +341,40 @@ class PeerConversation implements Upstream {
 
   #question(frame: Extract<PeerFrame, { kind: 'question' }>): ServerRequest {
     return serverRequest(frame, (reply) => {
-      const body: ReplyRequest = { conversation: this.#id, question: frame.question, reply };
-      this.#notice(INSTANCE_PATHS.reply, { ...body }, this.#ownerId);
+      this.#reply({ conversation: this.#id, question: frame.question, reply });
     });
   }
 
+  /** A call of the backend waits for it: beyond the bound it waits, too, and a large one becomes a refusal. */
+  #reply(reply: ReplyRequest): void {
+    let body = bytesOf({ ...reply });
+    if (this.#notices < MAX_NOTICES) {
+      this.#notice(INSTANCE_PATHS.reply, body, this.#ownerId);
+      return;
+    }
+    if (this.#waitingBytes + body.length > WAITING_BYTES) body = bytesOf({ ...reply, reply: REFUSED });
+    if (this.#waiting.length >= MAX_QUESTIONS) return; // the other node has no more open questions
+    this.#waiting.push(body);
+    this.#waitingBytes += body.length;
+  }
+
   /** Nothing is answered. */
-  #notice(path: string, body: object, callerId: string): void {
-    if (this.#isClosed || this.#notices >= MAX_NOTICES) return;
+  #notice(path: string, body: Buffer, callerId: string): void {
+    if (this.#isClosed) return;
     this.#notices += 1;
     const ended = (): void => {
       this.#notices -= 1;
+      const next = this.#waiting.shift();
+      if (next === undefined) return;
+      this.#waitingBytes -= next.length;
+      this.#notice(INSTANCE_PATHS.reply, next, this.#ownerId);
     };
-    this.#link.send(path, Buffer.from(JSON.stringify(body)), callerId, { frame: () => {}, ended });
+    this.#link.send(path, body, callerId, { frame: () => {}, ended });
   }
+}
+
+function bytesOf(value: object): Buffer {
+  return Buffer.from(JSON.stringify(value));
 }
 
 function lost(reason: string, delivered: Delivered): GatewayError {
