@@ -2,7 +2,7 @@
 // fault after the other (cluster/faults.ts). A checker judges the history of every call (cluster/history.ts). Prints each bar, the
 // figure, and pass or miss; exits 1 when a bar is missed. docs/explanation/cluster.md explains the figures.
 //   --seed N   other times and another mix (default 1)   --only FAULT,...   --seconds N   of each fault (default 40)
-//   --database mariadb   instead of PostgreSQL
+//   --database mariadb   instead of PostgreSQL   --sessions N   of the fault `herd` (default 3,000)
 //   --kind legacy, sse, asked, modern or plain: only these clients
 //   --quick   the faults whose bars hold, for 10 s each, as in .ci/run   --json   figures only
 
@@ -10,7 +10,8 @@ import { parseArgs } from 'node:util';
 import { CallingClient } from './cluster/clients.ts';
 import { startDeployment } from './cluster/deployment.ts';
 import { FAULTS, type Fault } from './cluster/faults.ts';
-import { countsOf, type History, judge, type Verdict } from './cluster/history.ts';
+import { Herd } from './cluster/herd.ts';
+import { countsOf, type History, judge, type NodeMemory, type Verdict } from './cluster/history.ts';
 import { seeded } from './seeded.ts';
 
 interface Outcome {
@@ -30,6 +31,7 @@ const { values } = parseArgs({
     seconds: { type: 'string' },
     kind: { type: 'string' },
     database: { type: 'string' },
+    sessions: { type: 'string', default: '3000' },
     quick: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
@@ -78,18 +80,31 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
         }),
       ),
   );
+  const herd = fault.hasHerd
+    ? new Herd({
+        ports: deployment.nodes.map(({ port }) => port),
+        path: `/mcp/${fault.templates[0]}`,
+        headers: deployment.key,
+        count: Number(values.sessions),
+        random,
+      })
+    : undefined;
+  const memory: NodeMemory[] = [];
   let isOver = false;
   let disturbances: History['disturbances'] = [];
-  const running = Promise.all(clients.map((client) => client.run(() => isOver)));
+  let running: Promise<unknown> = Promise.resolve();
   let carriedOut: History['carriedOut'] = [];
   let leftOver = 0;
   try {
-    disturbances = await fault.disturb({ deployment, random, seconds });
+    await herd?.open();
+    running = Promise.all(clients.map((client) => client.run(() => isOver)));
+    disturbances = await fault.disturb({ deployment, random, seconds, herd, memory });
     isOver = true;
     await running;
     carriedOut = await deployment.carriedOut();
   } finally {
     isOver = true;
+    herd?.close();
     leftOver = await deployment.close();
   }
   const history: History = {
@@ -99,6 +114,8 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
     programs: deployment.programs,
     failedOpenings: clients.flatMap(({ failedOpenings }) => failedOpenings),
     leftOver,
+    herd: herd?.record,
+    memory,
   };
   return {
     fault: fault.name,

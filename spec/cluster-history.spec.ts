@@ -1,7 +1,13 @@
 // The judge of `npm run cluster`: each kind of wrong history misses its bar, and what a fault excuses does not.
 
 import * as assert from 'uvu/assert';
-import { type Call, type Disturbance, type History, judge } from '../bench/cluster/history.ts';
+import {
+  type Call,
+  type Disturbance,
+  type HerdSession,
+  type History,
+  judge,
+} from '../bench/cluster/history.ts';
 import { suite } from './helpers/suite.ts';
 
 const test = suite('the judge of the cluster run');
@@ -90,6 +96,33 @@ test('finds two processes of one program, one that stays away, and slow first an
   assert.equal(missedIn({ calls: slow, carriedOut, disturbances: [KILL] }), [
     'first answer after a fault p99 <= 2 s, at most 5 s',
   ]);
+});
+
+test('finds sessions of a herd that are late, lost or unserved, and memory beyond the bar', () => {
+  const session: HerdSession = { port: 1, isOfEnded: true, servedAfterMs: 2_000, isLost: false };
+  const memory = { node: 'b', beforeBytes: 100e6, mostBytes: 160e6 };
+  const missed = (sessions: readonly Partial<HerdSession>[], mostBytes = 160e6) =>
+    judge(
+      {
+        ...{ calls: [], carriedOut: [], disturbances: [], programs: [], failedOpenings: [], leftOver: 0 },
+        herd: { sessions: sessions.map((one) => ({ ...session, ...one })), refusals: {} },
+        memory: [{ ...memory, mostBytes }],
+      },
+      { herdServedMs: 30_000, herdBytes: [60e6, 1_000] },
+    )
+      .filter(({ isMet }) => !isMet)
+      .map(({ bar }) => bar.split(/:| [<(]/)[0]);
+  const other = { isOfEnded: false };
+  assert.equal(missed([{}, other]), []);
+  assert.equal(missed([other]), ['sessions of the ended node served']);
+  assert.equal(missed([{ servedAfterMs: 30_001 }]), ['sessions of the ended node served']);
+  assert.equal(missed([{}, { ...other, isLost: true }]), [
+    '0 sessions of the herd that had to initialize again',
+  ]);
+  assert.equal(missed([{}, { ...other, servedAfterMs: undefined }]), [
+    '0 sessions of other nodes without an answer',
+  ]);
+  assert.equal(missed([{}], 161e6), ['memory of a node that goes on']);
 });
 
 test.run();

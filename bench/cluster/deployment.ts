@@ -91,6 +91,12 @@ export class Node {
     if (this.#running !== undefined) process.kill(this.#running.pid, name);
   }
 
+  /** Resident memory. Linux only; elsewhere 0. */
+  get memoryBytes(): number {
+    const status = this.#running === undefined ? '' : (readProcess(this.#running.pid, 'status') ?? '');
+    return 1_024 * Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1] ?? 0);
+  }
+
   /** The end of its log, for a failure. */
   output(): string {
     return this.#running?.output() ?? '';
@@ -112,6 +118,10 @@ export interface DeploymentOptions {
   readonly nodes: number;
   readonly database: DatabaseName;
   readonly templates: readonly Template[];
+  /** Further settings of each node. */
+  readonly settings?: Readonly<Record<string, string>> | undefined;
+  /** No relays between nodes and database, nor between nodes: each would need two files for each connection. */
+  readonly isDirect?: boolean | undefined;
 }
 
 export async function startDeployment(options: DeploymentOptions): Promise<Deployment> {
@@ -136,11 +146,13 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
       GATEWAY_API_KEY_LIMIT: '1000000000',
       GATEWAY_STATE_DIR: folder,
       GATEWAY_LOG_LEVEL: 'warn',
+      ...options.settings,
     };
     const names = Array.from({ length: options.nodes }, (_, index) => 'abcdefgh'[index] ?? `node-${index}`);
     const nodes: Node[] = [];
     for (const name of names) {
-      const relays = options.database === 'SQLite' ? NO_RELAYS : await relaysOf(database.url);
+      const isDirect = options.isDirect ?? options.database === 'SQLite';
+      const relays = isDirect ? NO_RELAYS : await relaysOf(database.url);
       const own = { ...environment, ...relays.environment };
       nodes.push(new Node(name, await freePort(), folder, own, relays));
       closing.push(() => {
@@ -291,7 +303,7 @@ function sample(...words: readonly string[]) {
   return { programs, running: () => running, stop: () => clearInterval(timer) };
 }
 
-function readProcess(pid: number, file: 'cmdline' | 'stat'): string | undefined {
+function readProcess(pid: number, file: 'cmdline' | 'stat' | 'status'): string | undefined {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');
   } catch {

@@ -4,7 +4,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kind } from './clients.ts';
 import type { Deployment, DeploymentOptions, Node, Template } from './deployment.ts';
-import { type Bars, type Disturbance, nowMs } from './history.ts';
+import type { Herd } from './herd.ts';
+import { type Bars, type Disturbance, type NodeMemory, nowMs } from './history.ts';
 
 export interface Fault extends DeploymentOptions {
   readonly name: string;
@@ -14,6 +15,8 @@ export interface Fault extends DeploymentOptions {
   readonly bars: Bars;
   /** Whether `--quick` runs it: it holds, and its short form shows something. */
   readonly isQuick: boolean;
+  /** Whether many sessions with streams are open before the fault. */
+  readonly hasHerd?: boolean;
   /** Disturbs until the time is over; resolves when everything serves again. */
   disturb(run: Run): Promise<readonly Disturbance[]>;
 }
@@ -32,6 +35,9 @@ interface Run {
   readonly deployment: Deployment;
   readonly random: () => number;
   readonly seconds: number;
+  /** Undefined without `hasHerd`. */
+  readonly herd: Herd | undefined;
+  readonly memory: NodeMemory[];
 }
 
 /** Three clients each: the first only reads, see `UNSAFE_SHARES`. */
@@ -173,6 +179,24 @@ export const FAULTS: readonly Fault[] = [
     disturb: (run) =>
       repeatedly(run, 5_000, ({ deployment: { nodes } }) => unreachable(nodes.at(-1), 20_000)),
   },
+  {
+    name: 'herd',
+    what: 'three nodes on PostgreSQL: kill -9 of one, while each of many sessions (--sessions) has a stream',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    settings: {
+      GATEWAY_MAX_SESSIONS: '100000',
+      GATEWAY_SESSION_SHARE: '100',
+      GATEWAY_MAX_CONNECTIONS_PER_ADDRESS: '100000',
+    },
+    isDirect: true,
+    clients: [STEADY.legacy],
+    hasHerd: true,
+    bars: { herdServedMs: 30_000, herdBytes: [64e6, 50_000] },
+    isQuick: false,
+    disturb: herdOfOne,
+  },
 ];
 
 /** Disturbs after a pause of about this time, and again, until the time is over. */
@@ -265,6 +289,30 @@ async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readon
   await delay(2_000);
   return disturbances;
 }
+
+/** Once: the node stays away until each of its sessions is served by the others. */
+async function herdOfOne({ deployment: { nodes }, herd, memory }: Run): Promise<readonly Disturbance[]> {
+  const [ended, ...others] = nodes;
+  const node = present(ended);
+  await delay(2_000);
+  const before = others.map(({ memoryBytes }) => memoryBytes);
+  const most = [...before];
+  const sampling = setInterval(() => {
+    for (const [index, { memoryBytes }] of others.entries())
+      most[index] = Math.max(most[index] ?? 0, memoryBytes);
+  }, MEMORY_MS);
+  herd?.begin(node.port);
+  const fromMs = nowMs();
+  await node.kill();
+  const untilMs = nowMs();
+  await herd?.settled();
+  clearInterval(sampling);
+  for (const [index, { id }] of others.entries())
+    memory.push({ node: id, beforeBytes: before[index] ?? 0, mostBytes: most[index] ?? 0 });
+  return [{ what: `kill -9 of ${node.id}`, fromMs, untilMs, servedMs: untilMs, backMs: nowMs() }];
+}
+
+const MEMORY_MS = 250;
 
 function present(node: Node | undefined): Node {
   if (node === undefined) throw new Error('there is no such node');

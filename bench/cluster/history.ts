@@ -66,6 +66,31 @@ export interface ProgramLife {
   lastSeenMs: number;
 }
 
+/** One of many sessions with a stream each. */
+export interface HerdSession {
+  /** Of the node that opened it. */
+  readonly port: number;
+  /** That node was ended. */
+  isOfEnded: boolean;
+  /** From the fault to the answer to its first call after it; undefined when there was none. */
+  servedAfterMs: number | undefined;
+  /** It had to initialize again. */
+  isLost: boolean;
+}
+
+export interface HerdRecord {
+  readonly sessions: readonly HerdSession[];
+  /** Answers other than 200, and broken connections, with their number: they were tried again. */
+  readonly refusals: Readonly<Record<string, number>>;
+}
+
+/** The memory of a node that went on, in bytes: before the fault, and the most after it. */
+export interface NodeMemory {
+  readonly node: string;
+  readonly beforeBytes: number;
+  readonly mostBytes: number;
+}
+
 export interface History {
   readonly calls: readonly Call[];
   readonly carriedOut: readonly CarriedOut[];
@@ -74,6 +99,8 @@ export interface History {
   readonly failedOpenings: readonly Opening[];
   /** Processes of programs that were left after the end. */
   readonly leftOver: number;
+  readonly herd?: HerdRecord | undefined;
+  readonly memory?: readonly NodeMemory[] | undefined;
 }
 
 export interface Verdict {
@@ -89,6 +116,10 @@ export interface Bars {
   readonly firstAnswerMs?: readonly [p99: number, longest: number];
   /** Longest time from a disturbance until the shared program has a process again, in ms. */
   readonly programBackMs?: number;
+  /** Longest time from the end of a node until each session of the herd that it had is served, in ms. */
+  readonly herdServedMs?: number;
+  /** Most memory that a node which goes on takes more, in bytes: at all, and for each session of the ended node. */
+  readonly herdBytes?: readonly [base: number, each: number];
 }
 
 /** The verdicts about a history; every bar of a run must be met. */
@@ -121,6 +152,8 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
     none('processes of programs left at the end', leftOver === 0 ? [] : [`${leftOver} processes`], leftOver),
     ...firstAnswers(history, bars),
     ...programsBack(history, bars),
+    ...herdServed(history, bars),
+    ...memoryOf(history, bars),
   ];
 }
 
@@ -245,6 +278,54 @@ function programsBack({ disturbances, programs }: History, { programBackMs }: Ba
       examples: [],
     },
   ];
+}
+
+function herdServed({ herd }: History, { herdServedMs }: Bars): readonly Verdict[] {
+  if (herd === undefined || herdServedMs === undefined) return [];
+  const [ended, others] = [true, false].map((was) =>
+    herd.sessions.filter(({ isOfEnded }) => isOfEnded === was),
+  );
+  const waits = (ended ?? []).map(({ servedAfterMs = Infinity }) => servedAfterMs).toSorted((a, b) => b - a);
+  const longest = waits[0] ?? 0;
+  const [half, p99] = [0.5, 0.01].map((share) => seconds(waits[Math.floor(waits.length * share)] ?? 0));
+  const lost = herd.sessions.filter(({ isLost }) => isLost);
+  const unserved = (others ?? []).filter(({ servedAfterMs }) => servedAfterMs === undefined);
+  const refusals = Object.entries(herd.refusals).map(([what, count]) => `${count} times ${what}`);
+  return [
+    {
+      bar: `sessions of the ended node served <= ${herdServedMs / 1_000} s`,
+      found: `${waits.length} sessions: half ${half}, p99 ${p99}, longest ${seconds(longest)}`,
+      isMet: waits.length > 0 && longest <= herdServedMs,
+      examples: refusals,
+    },
+    none('sessions of the herd that had to initialize again', lost.map(exampleOf)),
+    none('sessions of other nodes without an answer', unserved.map(exampleOf)),
+  ];
+}
+
+function exampleOf({ port, isOfEnded }: HerdSession): string {
+  return `of the ${isOfEnded ? 'ended ' : ''}node at port ${port}`;
+}
+
+function memoryOf({ herd, memory = [] }: History, { herdBytes }: Bars): readonly Verdict[] {
+  if (herd === undefined || herdBytes === undefined) return [];
+  const [base, each] = herdBytes;
+  const mostBytes = base + each * herd.sessions.filter(({ isOfEnded }) => isOfEnded).length;
+  const found = memory.map(
+    (one) => `${one.node} from ${megabytes(one.beforeBytes)} to ${megabytes(one.mostBytes)}`,
+  );
+  return [
+    {
+      bar: `memory of a node that goes on: at most ${megabytes(mostBytes)} more (${megabytes(base)} and ${each / 1_000} kB for each session)`,
+      found: found.join(', '),
+      isMet: memory.length > 0 && memory.every((one) => one.mostBytes - one.beforeBytes <= mostBytes),
+      examples: [],
+    },
+  ];
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.round(bytes / 1e6)} MB`;
 }
 
 function seconds(ms: number): string {
