@@ -84,6 +84,26 @@ test('alternates between several walks', async () => {
   assert.equal(done, [1, 2, 10, 3, 20]);
 });
 
+test('counts an item as the number of tasks that it costs', async () => {
+  const { scheduler, turn, done, task } = setUp({ perTurn: 6 });
+  const walk = scheduler.each(
+    [1, 2, 3, 4, 5, 6, 7],
+    (number) => task(number)(),
+    (number) => (number < 6 ? 3 : 1),
+  );
+  const turns = [done.splice(0)];
+  while (turns.flat().length < 7) {
+    await turn();
+    if (done.length > 0) turns.push(done.splice(0));
+  }
+  await walk;
+  assert.equal(turns, [
+    [1, 2],
+    [3, 4],
+    [5, 6, 7],
+  ]);
+});
+
 test('rejects a walk with the error of a visit, at once or later, and continues other tasks', async () => {
   const { scheduler, turn, done, task } = setUp({ perTurn: 2 });
   const failing = (at: number) => (number: number) => {

@@ -397,8 +397,10 @@ test('a reload starts, changes and ends a few instances per turn of the event lo
   await reload();
   for (const id of ids) await a.registry.deregister('r', id);
   await reload();
+  // The first turn of the starts has a change of the template, too.
+  const most = [1 + LIMITS.tasksPerTurn / LIMITS.startTasks, LIMITS.tasksPerTurn, LIMITS.tasksPerTurn];
   assert.equal(
-    fullest.map((most) => most > 0 && most <= LIMITS.tasksPerTurn),
+    fullest.map((count, index) => count > 0 && count <= (most[index] ?? 0)),
     [true, true, true],
     `${fullest}`,
   );

@@ -166,6 +166,8 @@ export const LIMITS = {
   /** Tasks that are due at the same time: most in one turn of the event loop, and its longest time. */
   tasksPerTurn: 25,
   turnMs: 10,
+  /** As how many tasks the start of an instance counts: the answers of its handshake arrive in later turns. Source: ADR 197. */
+  startTasks: 5,
   /** Two stop signals closer than this are one Ctrl-C that arrived twice (terminal and npm). */
   sameSignalMs: 500,
 } as const;

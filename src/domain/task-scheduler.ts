@@ -61,14 +61,20 @@ export class TaskScheduler {
 
   /**
    * Visits the items in order, and resolves when all visits have returned and their promises have resolved. Rejects with the
-   * first error of a visit; an error that is thrown ends the iteration. Iterations and single tasks alternate.
+   * first error of a visit; an error that is thrown ends the iteration. Iterations and single tasks alternate. `costOf`: as how many
+   * tasks of the turn an item counts, once it was visited; default 1.
    */
-  each<T>(items: Iterable<T>, visit: (item: T) => unknown): Promise<void> {
+  each<T>(
+    items: Iterable<T>,
+    visit: (item: T) => unknown,
+    costOf: (item: T) => number = () => 1,
+  ): Promise<void> {
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     const rest = items[Symbol.iterator]();
     const outcomes: Promise<unknown>[] = [];
     const step = (): void => {
       try {
+        let cost: number;
         do {
           const next = rest.next();
           if (next.done === true) {
@@ -80,7 +86,8 @@ export class TaskScheduler {
             outcome.catch(() => undefined); // it is awaited at the end; an unhandled rejection would end the process before
             outcomes.push(outcome);
           }
-        } while (this.#mayRunNow());
+          cost = costOf(next.value);
+        } while (this.#mayRunNow(cost));
         this.#wait(step);
       } catch (thrown) {
         rest.return?.();
@@ -91,7 +98,9 @@ export class TaskScheduler {
     return promise;
   }
 
-  #mayRunNow(): boolean {
+  /** `cost`: of the task that has just run; one of it was counted when it began. */
+  #mayRunNow(cost = 1): boolean {
+    this.#left -= cost - 1;
     if (this.#waiting.size > 0 || !this.#hasRoom()) return false;
     this.#left -= 1;
     this.#scheduleTurn();

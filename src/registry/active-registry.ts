@@ -198,10 +198,11 @@ export class ActiveRegistry {
 
   /**
    * Applies the stored registry, one instance or template per step, so that the caller can spread thousands over several turns of
-   * the event loop; at the start without events. No other change may come between the steps. Functions of this program are in no
-   * store: they remain with their templates, and stored instances with their ids or server ids are left out.
+   * the event loop; at the start without events. Yields true after a step that has started an instance. No other change may come
+   * between the steps. Functions of this program are in no store: they remain with their templates, and stored instances with
+   * their ids or server ids are left out.
    */
-  *apply(stored: StoredRegistry, isStart = false): Generator<void> {
+  *apply(stored: StoredRegistry, isStart = false): Generator<boolean> {
     this.#isLoading = isStart;
     try {
       yield* this.#changes(stored);
@@ -210,13 +211,13 @@ export class ActiveRegistry {
     }
   }
 
-  *#changes({ templates, instances }: StoredRegistry): Generator<void> {
+  *#changes({ templates, instances }: StoredRegistry): Generator<boolean> {
     // A node may register an instance in a template that another node has just deleted.
     const settings = new Map<string, LoadBalancerSettings>(instances.map(({ template }) => [template, {}]));
     for (const { name, loadBalancer } of templates) settings.set(name, loadBalancer);
     for (const [name, loadBalancer] of settings) {
       if (!isDeepStrictEqual(loadBalancer, this.#settings.get(name))) this.applySettings(name, loadBalancer);
-      yield;
+      yield false;
     }
     const known = this.definitions();
     const functions = known.filter((each) => !isStored(each));
@@ -226,17 +227,17 @@ export class ActiveRegistry {
     for (const before of known) {
       const remains = serverIds.get(instanceKeyOf(before)) === before.serverId;
       if (!remains && isStored(before)) this.remove(before.template, before.id);
-      yield;
+      yield false;
     }
     for (const after of wanted) {
       const before = this.find(after.template, after.id);
       if (before === undefined) this.start(after);
       else if (!isDeepStrictEqual(before, after)) this.change(after);
-      yield;
+      yield before === undefined;
     }
     for (const name of [...this.#settings.keys()]) {
       if (!settings.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
-      yield;
+      yield false;
     }
   }
 

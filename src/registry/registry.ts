@@ -22,6 +22,7 @@ import {
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
 import { isShared } from '../domain/nodes.ts';
 import { changedInstance, defineInstance } from '../domain/registration.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
@@ -154,7 +155,8 @@ export class Registry {
         if (saves.some(({ before }) => before !== null && !isStored(before))) return false;
         const revision = await this.#store.saveInstances(saves);
         if (!this.#advance(revision, saves.length)) return false;
-        await this.#deps.scheduler.each(definitions, (definition) => void this.#active.put(definition));
+        const put = (definition: InstanceDefinition): void => void this.#active.put(definition);
+        await this.#deps.scheduler.each(definitions, put, () => LIMITS.startTasks);
         return true;
       });
     } catch (thrown) {
@@ -299,9 +301,11 @@ export class Registry {
     // In this order: a template is stored before its instances.
     const instances = await this.#store.listInstances();
     const templates = await this.#store.listTemplates();
-    await this.#deps.scheduler.each(this.#active.apply({ templates, instances }, isStart), () => {
+    const visit = () => {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
-    });
+    };
+    const steps = this.#active.apply({ templates, instances }, isStart);
+    await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? LIMITS.startTasks : 1));
     this.#revision = revision;
   }
 
