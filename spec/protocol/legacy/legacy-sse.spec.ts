@@ -27,7 +27,7 @@ function setUp() {
     scheduler: untimedScheduler(),
     clock: simulatedClock,
   });
-  return { backends, sse };
+  return { backends, endpoint, sse };
 }
 
 const REQUEST = {
@@ -61,10 +61,10 @@ test('at most 1,000 have no session, 250 of one owner unless it is anonymous; ea
 
 /** A client of a session that an earlier life of the gateway opened. */
 function setUpEarlier(id = newSessionId('earlier1')) {
-  const { backends, sse } = setUp();
+  const { backends, endpoint, sse } = setUp();
   const session = backends.add(id, 'ann');
   return {
-    ...{ backends, sse, session },
+    ...{ backends, endpoint, sse, session },
     async open(principal = 'ann', eventId = `${id}.0`, template = 't') {
       const headers = { ...GET.headers, 'last-event-id': eventId };
       const reply = new RecordedReply();
@@ -144,6 +144,15 @@ test('a message waits for the stream of its session, at most 5 s', async () => {
   await settled();
   await stopped.sse.close();
   assert.is(await waiting.done, 'SHUTTING_DOWN');
+});
+
+test('a message to a gateway that stops is refused, not answered on the stream: another node may take it', async () => {
+  const { endpoint, open, post } = setUpEarlier();
+  const { reply } = await open();
+  await endpoint.dismiss();
+  const { done, reply: posted } = post(PING);
+  assert.is(await done, 'RpcFailure: The gateway is shutting down.');
+  assert.equal([posted.isAnswered, reply.events.events.length], [false, 1]);
 });
 
 test('a client that cannot continue yet gets an empty stream, after which it tries again', async () => {

@@ -244,7 +244,8 @@ class SseConnection {
     try {
       await this.#deps.legacy.post(parsed, this.#asOf(request, session), this.#replyAs(reply), backends);
     } catch (thrown) {
-      if (rpcFailureOf(thrown).id === null) throw thrown;
+      const { id, errorCode } = rpcFailureOf(thrown);
+      if (id === null || errorCode === 'SHUTTING_DOWN') throw thrown; // another node may take it
       this.#fail(thrown, reply);
     }
     reply.empty(202);
