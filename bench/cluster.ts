@@ -3,7 +3,7 @@
 // figure, and pass or miss; exits 1 when a bar is missed. docs/explanation/cluster.md explains the figures.
 //   --seed N   other times and another mix (default 1)   --only FAULT,...   --seconds N   of each fault (default 40)
 //   --database mariadb   instead of PostgreSQL   --sessions N   of the fault `herd` (default 3,000)
-//   --kind legacy, sse, asked, modern or plain: only these clients
+//   --kind legacy, sse, "bare sse", asked, modern or plain: only these clients
 //   --quick   the faults whose bars hold, for 10 s each, as in .ci/run   --json   figures only
 
 import { parseArgs } from 'node:util';
@@ -73,7 +73,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
       .filter((group) => template === (group.template ?? template))
       .flatMap(({ count, ...group }) =>
         Array.from({ length: count }, (_, index) => {
-          const name = `${template}-${group.kind}-${index + 1}`;
+          const name = `${template}-${group.kind.replace(' ', '-')}-${index + 1}`;
           const url = new URL(`${deployment.balancer.origin}/mcp/${template}`);
           const unsafeShare = UNSAFE_SHARES[index % UNSAFE_SHARES.length] ?? 0;
           return new CallingClient({ ...group, name, url, headers: deployment.key, unsafeShare, random });

@@ -80,6 +80,24 @@ test('excuses a lost session only after an unsafe call and a fault', () => {
   ]);
 });
 
+test('excuses a client that cannot continue a stream only when the stream ended', () => {
+  const answered = callOf({});
+  const missed = (more: Partial<Call>, disturbances: readonly Disturbance[] = [KILL]) =>
+    missedIn({
+      calls: [answered, callOf({ token: 'a.2', endsWithStream: true, ...more })],
+      carriedOut: [WRITTEN],
+      disturbances,
+    });
+  const lost = { ending: 'lost session', sentMs: 13_000, endedMs: 13_001 } as const;
+  assert.equal(missed(lost), []);
+  assert.equal(missed(lost, []), ['0 sessions that had to initialize again without a fault']);
+  assert.equal(missed({ ending: 'hung', sentMs: 10_500, endedMs: 30_500 }), []);
+  assert.equal(missed({ ending: 'hung', sentMs: 13_000, endedMs: 33_000 }), [
+    '0 calls without an answer within 20 s',
+    'first answer after a fault p99 <= 2 s, at most 5 s',
+  ]);
+});
+
 test('finds two processes of one program, one that stays away, and slow first answers', () => {
   const life = (pid: number, firstSeenMs: number, lastSeenMs: number) => ({ pid, firstSeenMs, lastSeenMs });
   const restarted = [life(1, 0, 10_900), life(2, 14_000, 20_000)];

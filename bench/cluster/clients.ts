@@ -14,11 +14,12 @@ import { initializeBody, openSession } from '../open-session.ts';
 import { type Call, type Ending, nowMs, type Opening } from './history.ts';
 
 /**
- * `legacy`: SDK 1, with sessions and their streams. `sse`: the same over HTTP+SSE. `asked`: like `legacy`, and its unsafe calls ask it a question
+ * `legacy`: SDK 1, with sessions and their streams. `sse`: the same over HTTP+SSE, with a `fetch` that names the last event when the stream is opened
+ * again, as browsers do. `bare sse`: without it; the SDK leaves that header out, so its sessions end with their stream. `asked`: like `legacy`, and its unsafe calls ask it a question
  * (elicitation). `modern`: SDK 2 and revision 2026-07-28, without sessions. `plain`: sessions without a stream and without an SDK, so that many
  * are cheap.
  */
-export type Kind = 'legacy' | 'sse' | 'asked' | 'modern' | 'plain';
+export type Kind = 'legacy' | 'sse' | 'bare sse' | 'asked' | 'modern' | 'plain';
 
 export interface ClientOptions {
   readonly name: string;
@@ -90,6 +91,7 @@ export class CallingClient {
     const unsafeTool = this.#options.kind === 'asked' ? 'ask' : 'write';
     const { name, random, unsafeShare, pauseMs, callsPerSession } = this.#options;
     const session = `${name}/${this.#openings}`;
+    const endsWithStream = this.#options.kind === 'bare sse';
     let isAfterUnsafe = false;
     for (let left = callsPerSession; left > 0 && !isOver(); left -= 1) {
       this.#turn += 1;
@@ -98,7 +100,8 @@ export class CallingClient {
       const ms = random() < SLOW_SHARE ? SLOW_MS : 0;
       const sentMs = nowMs();
       const { ending, reason } = await called(connection, isUnsafe ? unsafeTool : 'read', { token, ms });
-      this.calls.push({ token, session, isUnsafe, isAfterUnsafe, sentMs, endedMs: nowMs(), ending, reason });
+      const about = { token, session, isUnsafe, isAfterUnsafe, endsWithStream };
+      this.calls.push({ ...about, sentMs, endedMs: nowMs(), ending, reason });
       isAfterUnsafe ||= isUnsafe;
       if (ending === 'lost session') return;
       await delay(random() * 2 * pauseMs);
@@ -116,10 +119,10 @@ async function connect({ kind, url, headers }: ClientOptions): Promise<Connectio
     const client = new Client(information, { capabilities: isAsked ? { elicitation: {} } : {} });
     if (isAsked) client.setRequestHandler(ElicitRequestSchema, () => ({ action: 'accept', content: {} }));
     const transport =
-      kind === 'sse'
+      kind === 'sse' || kind === 'bare sse'
         ? new SSEClientTransport(new URL(`${url.href}/sse`), {
             requestInit,
-            eventSourceInit: { fetch: withKey(headers) },
+            eventSourceInit: { fetch: kind === 'sse' ? resuming(withKey(headers)) : withKey(headers) },
           })
         : new StreamableHTTPClientTransport(url, { requestInit });
     await client.connect(transport, options);
@@ -136,6 +139,24 @@ function withKey(key: ClientOptions['headers']): typeof fetch {
     const headers = new Headers(init?.headers);
     for (const [name, value] of Object.entries(key)) headers.set(name, value);
     return fetch(url, { ...init, headers });
+  };
+}
+
+/** Names the last event that had an id when the stream is opened again. */
+function resuming(open: typeof fetch): typeof fetch {
+  let lastId: string | undefined;
+  return async (url, init) => {
+    const headers = new Headers(init?.headers);
+    if (lastId !== undefined) headers.set('Last-Event-ID', lastId);
+    const response = await open(url, { ...init, headers });
+    const noting = new TransformStream<Uint8Array, Uint8Array>({
+      transform: (bytes, controller) => {
+        // Only the first event has one, at the start of its stream.
+        lastId = /^id: (\S+)$/m.exec(Buffer.from(bytes).toString())?.[1] ?? lastId;
+        controller.enqueue(bytes);
+      },
+    });
+    return new Response(response.body?.pipeThrough(noting), response);
   };
 }
 

@@ -48,10 +48,18 @@ const STEADY = {
 /** The first of them never calls the tool that asks. */
 const ASKED = { ...STEADY.legacy, kind: 'asked', count: 2, template: 'far' } as const;
 const OVER_SSE = { ...STEADY.legacy, kind: 'sse', count: 2 } as const;
+const OVER_BARE_SSE = { ...OVER_SSE, kind: 'bare sse', count: 1 } as const;
 /** Sessions that begin and end all the time, so that faults meet openings and first unsafe calls. */
 const VISITORS = { kind: 'plain', count: 20, pauseMs: 500, callsPerSession: 5 } as const;
 
-const ALL_CLIENTS: readonly Clients[] = [STEADY.legacy, STEADY.modern, ASKED, OVER_SSE, VISITORS];
+const ALL_CLIENTS: readonly Clients[] = [
+  STEADY.legacy,
+  STEADY.modern,
+  ASKED,
+  OVER_SSE,
+  OVER_BARE_SSE,
+  VISITORS,
+];
 
 export const FAULTS: readonly Fault[] = [
   {
@@ -71,7 +79,7 @@ export const FAULTS: readonly Fault[] = [
     nodes: 1,
     database: 'SQLite',
     templates: ['far'],
-    clients: [ASKED, OVER_SSE],
+    clients: [ASKED, OVER_SSE, OVER_BARE_SSE],
     bars: { firstAnswerMs: [5_000, 10_000] },
     isQuick: false,
     disturb: (run) => repeatedly(run, 4_000, (one) => killed(one, 0)),

@@ -30,6 +30,8 @@ export interface Call {
   readonly isUnsafe: boolean;
   /** Whether its session had sent an unsafe call before: it need not move. */
   readonly isAfterUnsafe: boolean;
+  /** Its client cannot continue a stream: the session ends with it, and a call in flight then has no answer. */
+  readonly endsWithStream?: boolean;
   readonly sentMs: number;
   readonly endedMs: number;
   readonly ending: Ending;
@@ -137,11 +139,14 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
     ...later.filter(({ ending }) => ending === 'failed' || ending === 'unknown' || ending === 'refused'),
     ...inFlight.filter(({ ending }) => ending === 'failed' || ending === 'refused'),
   ].filter((call) => !mayBeRefused(call, history));
-  const movable = lost.filter(({ isAfterUnsafe }) => !isAfterUnsafe);
+  const movable = lost.filter(({ isAfterUnsafe, endsWithStream }) => !isAfterUnsafe && !endsWithStream);
+  const hung = [...later, ...inFlight.filter(({ endsWithStream }) => !endsWithStream)].filter(
+    ({ ending }) => ending === 'hung',
+  );
   const withoutFault = lost.filter((call) => !isAfterFault(call, history));
   return [
     none('failed calls, besides those in flight at a fault', described(failed)),
-    none('calls without an answer within 20 s', described(calls.filter(({ ending }) => ending === 'hung'))),
+    none('calls without an answer within 20 s', described(hung)),
     none('sessions without unsafe calls that had to initialize again', described(movable)),
     none('sessions that had to initialize again without a fault', described(withoutFault)),
     none('failed openings of sessions, besides those in flight at a fault', refused),
