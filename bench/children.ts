@@ -6,6 +6,8 @@ import { once } from 'node:events';
 export interface StartOptions {
   readonly environment?: Readonly<Record<string, string>>;
   readonly workingFolder?: string;
+  /** Words before the command, that start it elsewhere. */
+  readonly under?: readonly string[];
   /** Longest wait for the announcement, in ms. Default 20 000. */
   readonly timeoutMs?: number;
 }
@@ -36,10 +38,11 @@ const stopWithinMs = 5_000;
 export async function startNode(
   parameters: readonly string[],
   pattern: RegExp,
-  { environment = {}, workingFolder, timeoutMs = 20_000 }: StartOptions = {},
+  { environment = {}, workingFolder, under = [], timeoutMs = 20_000 }: StartOptions = {},
 ): Promise<Started> {
   const startMs = performance.now();
-  const child = spawn(process.execPath, [...parameters], {
+  const [command = '', ...words] = [...under, process.execPath, ...parameters];
+  const child = spawn(command, words, {
     stdio: ['ignore', 'pipe', 'pipe'],
     env: { ...process.env, ...environment },
     cwd: workingFolder,

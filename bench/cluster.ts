@@ -12,6 +12,7 @@ import { startDeployment } from './cluster/deployment.ts';
 import { FAULTS, type Fault } from './cluster/faults.ts';
 import { Herd } from './cluster/herd.ts';
 import { countsOf, type History, judge, type NodeMemory, type Verdict } from './cluster/history.ts';
+import { whyNoNetworks } from './cluster/network.ts';
 import { seeded } from './seeded.ts';
 
 interface Outcome {
@@ -45,7 +46,14 @@ const print = (text: string): void => {
   if (!values.json) process.stdout.write(`${text}\n`);
 };
 const outcomes: Outcome[] = [];
+let skipped = 0;
 for (const fault of faults) {
+  const reason = fault.hasNetworks ? await whyNoNetworks() : undefined;
+  if (reason !== undefined) {
+    skipped += 1;
+    print(`${fault.name}: skipped: ${reason}\n`);
+    continue;
+  }
   const outcome = await outcomeOf(fault, seconds, Number(values.seed));
   outcomes.push(outcome);
   print(textOf(outcome));
@@ -53,7 +61,7 @@ for (const fault of faults) {
 if (values.json) process.stdout.write(`${JSON.stringify(outcomes, null, 2)}\n`);
 const verdicts = outcomes.flatMap((outcome) => outcome.verdicts);
 const missed = verdicts.filter(({ isMet }) => !isMet).length;
-print(`${verdicts.length - missed} passed, ${missed} failed, 0 skipped`);
+print(`${verdicts.length - missed} passed, ${missed} failed, ${skipped} skipped`);
 process.exit(missed === 0 ? 0 : 1);
 
 function chosen(names: readonly string[] | undefined): readonly Fault[] {

@@ -1,6 +1,6 @@
 // An MCP server that records each call that it carries out, before it answers: one line of JSON at the end of a file.
 // `node bench/backends/recording.ts --name=a --record=FILE` speaks over standard input and output; with `--ports=2` it listens on as
-// many ports instead and prints `listening <port> <port>`. `--deaf` ignores the end of its input and SIGTERM.
+// many ports (of `--host`) instead and prints `listening <port> <port>`. `--deaf` ignores the end of its input and SIGTERM.
 //   read {token}   is annotated as safe to repeat   write {token}   is not   Both take `ms`, the time until the answer.
 //   ask {token}   over HTTP only: asks the client first (elicitation), and is not safe to repeat
 
@@ -28,6 +28,7 @@ const { values } = parseArgs({
     name: { type: 'string', default: 'recording' },
     record: { type: 'string', default: '' },
     ports: { type: 'string' },
+    host: { type: 'string', default: '127.0.0.1' },
     deaf: { type: 'boolean', default: false },
   },
 });
@@ -65,7 +66,7 @@ function serveLines(): void {
 
 async function serveHttp(count: number): Promise<void> {
   const ports = Array.from({ length: count }, () =>
-    portOf(createServer({ keepAliveTimeout: 120_000 }, receive).listen(0, '127.0.0.1')),
+    portOf(createServer({ keepAliveTimeout: 120_000 }, receive).listen(0, values.host)),
   );
   process.stdout.write(`listening ${(await Promise.all(ports)).join(' ')}\n`);
 }

@@ -12,26 +12,27 @@ const CHECK_MS = 50;
 export interface Balancer {
   readonly origin: string;
   /** Sends no new requests to a node; what Kubernetes does before it stops a pod. */
-  takeOut(port: number): void;
-  putBack(port: number): void;
+  takeOut(node: string): void;
+  putBack(node: string): void;
   close(): void;
 }
 
-export async function startBalancer(ports: readonly number[]): Promise<Balancer> {
-  const out = new Set<number>();
+/** `nodes`: their origins. */
+export async function startBalancer(nodes: readonly string[]): Promise<Balancer> {
+  const out = new Set<string>();
   /** Nodes that refused a connection and are asked for their readiness. */
-  const away = new Set<number>();
+  const away = new Set<string>();
   let turn = 0;
-  const nextPort = (): number | undefined => {
-    const usable = ports.filter((port) => !out.has(port) && !away.has(port));
+  const nextNode = (): string | undefined => {
+    const usable = nodes.filter((node) => !out.has(node) && !away.has(node));
     turn += 1;
     return usable[turn % usable.length];
   };
-  const leaveOut = async (port: number): Promise<void> => {
-    if (away.has(port)) return;
-    away.add(port);
-    while (server.listening && !(await isReady(port))) await delay(CHECK_MS);
-    away.delete(port);
+  const leaveOut = async (node: string): Promise<void> => {
+    if (away.has(node)) return;
+    away.add(node);
+    while (server.listening && !(await isReady(node))) await delay(CHECK_MS);
+    away.delete(node);
   };
 
   const server = createServer({ keepAliveTimeout: 120_000, requestTimeout: 0 }, (incoming, response) => {
@@ -43,9 +44,9 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
   async function pass(incoming: IncomingMessage, body: Buffer, response: ServerResponse): Promise<void> {
     const giveUpAtMs = performance.now() + PATIENCE_MS;
     while (performance.now() < giveUpAtMs && !response.destroyed) {
-      const port = nextPort();
-      if (port === undefined) await delay(10);
-      else if ((await forward(port, incoming, body, response)) === 'refused') void leaveOut(port);
+      const node = nextNode();
+      if (node === undefined) await delay(10);
+      else if ((await forward(node, incoming, body, response)) === 'refused') void leaveOut(node);
       else return;
     }
     if (!response.destroyed) response.writeHead(502).end('no node accepts connections');
@@ -65,14 +66,14 @@ export async function startBalancer(ports: readonly number[]): Promise<Balancer>
 
 /** Resolves when the request is answered or broken, or at once when the node refuses the connection. */
 function forward(
-  port: number,
+  node: string,
   { method, url, headers }: IncomingMessage,
   body: Buffer,
   response: ServerResponse,
 ): Promise<'refused' | 'done'> {
   return new Promise((resolve) => {
     const agent = new Agent({ keepAlive: false });
-    const outgoing = request({ host: '127.0.0.1', port, method, path: url, headers, agent });
+    const outgoing = request(new URL(url ?? '/', node), { method, headers, agent });
     outgoing.on('response', (answer) => {
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       response.flushHeaders();
@@ -94,9 +95,9 @@ function forward(
   });
 }
 
-async function isReady(port: number): Promise<boolean> {
+async function isReady(node: string): Promise<boolean> {
   try {
-    const answer = await fetch(`http://127.0.0.1:${port}/readyz`, { signal: AbortSignal.timeout(1_000) });
+    const answer = await fetch(`${node}/readyz`, { signal: AbortSignal.timeout(1_000) });
     await answer.text();
     return answer.status === 200;
   } catch {

@@ -16,6 +16,7 @@ import { listening, type Started, startNode } from '../children.ts';
 import { ask, programPath } from '../gateway.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
 import { type CarriedOut, nowMs, type ProgramLife } from './history.ts';
+import { HOST, type NodeNetwork, openNetwork } from './network.ts';
 import { Relay } from './relay.ts';
 
 type DatabaseName = 'SQLite' | 'PostgreSQL' | 'MariaDB';
@@ -35,8 +36,9 @@ export class Node {
   readonly port: number;
   /** Between it and the database; undefined for a file. */
   readonly database: Relay | undefined;
-  /** Between the other nodes and it; undefined for a single one. */
+  /** Between the other nodes and it; undefined for a single one, and in networks of their own. */
   readonly peers: Relay | undefined;
+  readonly network: NodeNetwork | undefined;
   readonly #environment: Readonly<Record<string, string>>;
   readonly #folder: string;
   #running: Started | undefined;
@@ -46,26 +48,32 @@ export class Node {
     port: number,
     folder: string,
     environment: Readonly<Record<string, string>>,
-    { database, peers }: Pick<Node, 'database' | 'peers'>,
+    { database, peers, network }: Pick<Node, 'database' | 'peers' | 'network'>,
   ) {
     this.id = id;
     this.port = port;
     this.database = database;
     this.peers = peers;
+    this.network = network;
     this.#folder = folder;
     this.#environment = { ...environment, GATEWAY_NODE_ID: id };
   }
 
+  get #host(): string {
+    return this.network?.address ?? '127.0.0.1';
+  }
+
   get origin(): string {
-    return `http://127.0.0.1:${this.port}`;
+    return `http://${this.#host}:${this.port}`;
   }
 
   /** Resolves when /readyz answers 200. */
   async start(): Promise<void> {
-    const words = ['gateway', 'start', '--host', '127.0.0.1', '--port', String(this.port)];
+    const words = ['gateway', 'start', '--host', this.#host, '--port', String(this.port)];
     this.#running = await startNode([programPath, ...words], /listening on/, {
       environment: this.#environment,
       workingFolder: this.#folder,
+      ...(this.network && { under: this.network.under }),
       timeoutMs: READY_MS,
     });
     const giveUpAtMs = nowMs() + READY_MS;
@@ -122,6 +130,8 @@ export interface DeploymentOptions {
   readonly settings?: Readonly<Record<string, string>> | undefined;
   /** No relays between nodes and database, nor between nodes: each would need two files for each connection. */
   readonly isDirect?: boolean | undefined;
+  /** Each node has a network of its own, in which it can be cut off; the program is one of any node. */
+  readonly hasNetworks?: boolean;
 }
 
 export async function startDeployment(options: DeploymentOptions): Promise<Deployment> {
@@ -135,7 +145,11 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     closing.push(database.drop);
     const record = join(folder, 'carried-out');
     await writeFile(record, '');
-    const far = await startNode([recording, '--name=far', '--ports=2', `--record=${record}`], listening);
+    const network = options.hasNetworks ? await openNetwork(options.nodes) : undefined;
+    if (network !== undefined) closing.push(network.close);
+    const host = network === undefined ? '127.0.0.1' : HOST.clients;
+    const words = ['--name=far', '--ports=2', `--host=${host}`, `--record=${record}`];
+    const far = await startNode([recording, ...words], listening);
     closing.push(() => far.stop());
 
     const password = randomBytes(12).toString('hex');
@@ -150,9 +164,8 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     };
     const names = Array.from({ length: options.nodes }, (_, index) => 'abcdefgh'[index] ?? `node-${index}`);
     const nodes: Node[] = [];
-    for (const name of names) {
-      const isDirect = options.isDirect ?? options.database === 'SQLite';
-      const relays = isDirect ? NO_RELAYS : await relaysOf(database.url);
+    for (const [index, name] of names.entries()) {
+      const relays = await relaysOf(options, database.url, network?.nodes[index]);
       const own = { ...environment, ...relays.environment };
       nodes.push(new Node(name, await freePort(), folder, own, relays));
       closing.push(() => {
@@ -177,8 +190,8 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     const instances = {
       far: ports
         .split(' ')
-        .map((port, index) => ({ id: `far-${index + 1}`, endpoint: `http://127.0.0.1:${port}/mcp` })),
-      near: [{ id: 'near-1', command: program[0], args: program.slice(1) }],
+        .map((port, index) => ({ id: `far-${index + 1}`, endpoint: `http://${host}:${port}/mcp` })),
+      near: [{ id: 'near-1', command: program[0], args: program.slice(1), ...(network && { node: 'any' }) }],
     };
     for (const template of options.templates)
       for (const instance of instances[template]) {
@@ -188,7 +201,7 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     // Registrations apply on the other nodes within some seconds.
     if (nodes.length > 1) await delay(4_000);
 
-    const balancer = await startBalancer(nodes.map(({ port }) => port));
+    const balancer = await startBalancer(nodes.map(({ origin }) => origin));
     closing.push(() => balancer.close());
     const sampled = sample(`--record=${record}`, '--name=near');
     closing.push(sampled.stop);
@@ -226,33 +239,37 @@ async function openDatabase(
   return freshDatabase(server);
 }
 
-const NO_RELAYS = { database: undefined, peers: undefined, environment: {} };
-
-/** One to the database, and one to the listener for other nodes, with the settings that use them. */
-async function relaysOf(url: string) {
-  const database = await relayTo(url);
+/** What is between a node, the database and the other nodes, with the settings that use it. */
+async function relaysOf({ database: name, isDirect }: DeploymentOptions, url: string, network?: NodeNetwork) {
+  if (isDirect ?? name === 'SQLite')
+    return { database: undefined, peers: undefined, network, environment: {} };
+  const database = await relayTo(url, network && HOST.database);
+  const environment = { GATEWAY_DATABASE_URL: throughRelay(url, database) };
+  if (network !== undefined) {
+    const listen = { GATEWAY_CLUSTER_LISTEN: `${network.address}:8090` };
+    return { database, peers: undefined, network, environment: { ...environment, ...listen } };
+  }
   const listen = await freePort();
   const peers = new Relay({ host: '127.0.0.1', port: listen });
   await peers.pass();
-  const environment = {
-    GATEWAY_DATABASE_URL: throughRelay(url, database),
+  const listener = {
     GATEWAY_CLUSTER_LISTEN: `127.0.0.1:${listen}`,
     GATEWAY_CLUSTER_ADVERTISE: `127.0.0.1:${peers.port}`,
   };
-  return { database, peers, environment };
+  return { database, peers, network, environment: { ...environment, ...listener } };
 }
 
-async function relayTo(url: string): Promise<Relay> {
+async function relayTo(url: string, host: string | undefined): Promise<Relay> {
   const { protocol, hostname, port } = new URL(url);
   const usual = protocol.startsWith('postgres') ? 5432 : 3306;
-  const relay = new Relay({ host: hostname || '127.0.0.1', port: Number(port || usual) });
+  const relay = new Relay({ host: hostname || '127.0.0.1', port: Number(port || usual) }, host);
   await relay.pass();
   return relay;
 }
 
-function throughRelay(url: string, { port }: Relay): string {
+function throughRelay(url: string, { host, port }: Relay): string {
   const own = new URL(url);
-  own.host = `127.0.0.1:${port}`;
+  own.host = `${host}:${port}`;
   return own.href;
 }
 

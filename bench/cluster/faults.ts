@@ -6,6 +6,7 @@ import type { Kind } from './clients.ts';
 import type { Deployment, DeploymentOptions, Node, Template } from './deployment.ts';
 import type { Herd } from './herd.ts';
 import { type Bars, type Disturbance, type NodeMemory, nowMs } from './history.ts';
+import { HOST } from './network.ts';
 
 export interface Fault extends DeploymentOptions {
   readonly name: string;
@@ -205,6 +206,18 @@ export const FAULTS: readonly Fault[] = [
     isQuick: false,
     disturb: herdOfOne,
   },
+  {
+    name: 'partition',
+    what: 'three nodes in networks of their own: cut for 20 s each: one from the database, one from the database and the others, two from each other',
+    nodes: 3,
+    database: 'PostgreSQL',
+    hasNetworks: true,
+    templates: ['far', 'near'],
+    clients: [STEADY.legacy, STEADY.modern],
+    bars: { firstAnswerMs: [20_000, 25_000], programBackMs: 35_000 },
+    isQuick: false,
+    disturb: partitions,
+  },
 ];
 
 /** Disturbs after a pause of about this time, and again, until the time is over. */
@@ -272,6 +285,36 @@ async function unreachable(node: Node | undefined, ms: number): Promise<Disturba
   return { ...fault, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true };
 }
 
+/** One after the other, each healed before the next. The clients reach all nodes all the time. */
+async function partitions({ deployment: { nodes } }: Run): Promise<readonly Disturbance[]> {
+  const [a, b, c] = nodes.map(({ id, network }) => {
+    if (network === undefined) throw new Error('the nodes have no networks of their own');
+    return { id, ...network };
+  });
+  if (a === undefined || b === undefined || c === undefined) throw new Error('there are three nodes');
+  const between = (one: typeof a, other: typeof a) => [one.cut([other.address]), other.cut([one.address])];
+  const cuts = [
+    { what: `${c.id} - database`, cut: () => [c.cut([HOST.database])] },
+    {
+      what: `${a.id} - all`,
+      cut: () => [a.cut([HOST.database]), ...between(a, b), ...between(a, c)],
+    },
+    { what: `${b.id} - ${c.id}`, cut: () => between(b, c), endsNoLife: true },
+  ];
+  const disturbances: Disturbance[] = [];
+  for (const { what, cut, endsNoLife = false } of cuts) {
+    await delay(5_000);
+    await Promise.all(cut());
+    const fault = momentary(`cut: ${what}`);
+    await delay(20_000);
+    await Promise.all([a, b, c].map((one) => one.heal()));
+    disturbances.push({ ...fault, endsNoLife, lastsUntilMs: nowMs() + HEALED_MS, mayRefuse: true });
+    await delay(HEALED_MS);
+  }
+  await delay(5_000);
+  return disturbances;
+}
+
 /** Longest time from the end of a partition until nothing is refused, in ms. */
 const HEALED_MS = 15_000;
 
@@ -286,13 +329,13 @@ async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readon
   const disturbances: Disturbance[] = [];
   for (const node of nodes) {
     await delay(2_000);
-    balancer.takeOut(node.port);
+    balancer.takeOut(node.origin);
     await delay(1_000);
     const fault = momentary(`restart of ${node.id}`);
     await node.stop(); // its sessions go on at the others before it has ended
     disturbances.push({ ...fault, lastsUntilMs: nowMs() });
     await node.start();
-    balancer.putBack(node.port);
+    balancer.putBack(node.origin);
   }
   await delay(2_000);
   return disturbances;

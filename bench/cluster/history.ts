@@ -59,6 +59,8 @@ export interface Disturbance {
   readonly lastsUntilMs?: number;
   /** Until `lastsUntilMs` calls may be refused: the node and the others do not agree on the owner of its sessions. */
   readonly mayRefuse?: boolean;
+  /** No session may be lost for it: the node of each is live and reaches the database. */
+  readonly endsNoLife?: boolean;
 }
 
 /** A process of the shared program, as sampled. */
@@ -202,7 +204,8 @@ function isAfterFault(call: Call, { calls, disturbances }: History): boolean {
   const before = calls.filter(({ session, sentMs }) => session === call.session && sentMs < call.sentMs);
   const sinceMs = Math.max(0, ...before.map(({ sentMs }) => sentMs));
   return disturbances.some(
-    ({ untilMs, lastsUntilMs = untilMs, fromMs }) => lastsUntilMs >= sinceMs && fromMs <= call.endedMs,
+    ({ untilMs, lastsUntilMs = untilMs, fromMs, endsNoLife }) =>
+      endsNoLife !== true && lastsUntilMs >= sinceMs && fromMs <= call.endedMs,
   );
 }
 

@@ -1,4 +1,4 @@
-// A TCP relay between one node and the database. It can refuse connections, as a stopped server does, or hold all bytes, as a network
+// A TCP relay between one node and the database, or the other nodes. It can refuse connections, as a stopped server does, or hold all bytes, as a network
 // that drops packets does.
 
 import { connect, createServer, type Server, type Socket } from 'node:net';
@@ -6,22 +6,29 @@ import { portOf } from '../port.ts';
 
 export class Relay {
   readonly #to: { readonly host: string; readonly port: number };
+  readonly #host: string;
   readonly #sockets = new Set<Socket>();
   #server: Server | undefined;
   #port = 0;
   #isHeld = false;
 
-  constructor(to: { readonly host: string; readonly port: number }) {
+  /** `host`: the address to listen on. */
+  constructor(to: { readonly host: string; readonly port: number }, host = '127.0.0.1') {
     this.#to = to;
+    this.#host = host;
   }
 
   get port(): number {
     return this.#port;
   }
 
+  get host(): string {
+    return this.#host;
+  }
+
   /** Listens; on the same port after `refuse`. */
   async pass(): Promise<void> {
-    this.#server ??= createServer((socket) => this.#relay(socket)).listen(this.#port, '127.0.0.1');
+    this.#server ??= createServer((socket) => this.#relay(socket)).listen(this.#port, this.#host);
     this.#port ||= await portOf(this.#server);
     this.#isHeld = false;
     for (const socket of this.#sockets) socket.resume();
