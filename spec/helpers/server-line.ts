@@ -26,8 +26,14 @@ const defaultPorts: Readonly<Record<string, number>> = {
   'redis:': 6379,
 };
 
-/** Starts a relay to the server of this URL. `delayMs` is the delay of each chunk, one at a time per direction. */
-export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<ServerLine> {
+/**
+ * Starts a relay to the server of this URL. `delayMs` is the delay of each chunk, one at a time per direction. `silentAfter`: the line is silent
+ * once it has passed these words on to the server.
+ */
+export async function serverLine(
+  target: string,
+  { delayMs = 0, silentAfter }: { delayMs?: number; silentAfter?: RegExp } = {},
+): Promise<ServerLine> {
   const url = new URL(target);
   const { hostname } = url;
   const port = Number(url.port) || defaultPorts[url.protocol];
@@ -54,6 +60,13 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
     const upstream = keep(connect(port, hostname));
     pass(client, upstream);
     pass(upstream, client);
+    client.on('data', (bytes: Buffer) => {
+      if (silentAfter?.test(bytes.toString('latin1'))) silence(); // written by `pipe` before
+    });
+  };
+  const silence = (): void => {
+    isSilent = true;
+    for (const stream of streams) silenced.add(stream.unpipe().pause());
   };
   const listen = async (onPort: number): Promise<number> => {
     server = createServer(accept);
@@ -73,10 +86,7 @@ export async function serverLine(target: string, { delayMs = 0 } = {}): Promise<
   return {
     url: url.href,
     cut,
-    silence: () => {
-      isSilent = true;
-      for (const stream of streams) silenced.add(stream.unpipe().pause());
-    },
+    silence,
     mend: async () => {
       isSilent = false;
       if (server === undefined) await listen(ownPort);

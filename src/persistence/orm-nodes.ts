@@ -1,5 +1,5 @@
 // The lives of the nodes in a database. Each change is a conditional update: it names what was read, so that it changes nothing when it
-// comes late or twice. Source: ADR 146.
+// comes late or twice. Heartbeats and ends are single statements: a frozen node keeps no row locked. Source: ADR 146, 194.
 
 import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { LifeEnd } from '../domain/life.ts';
@@ -25,17 +25,19 @@ export function ormNodes(session: OrmSession): NodeStore {
         await em.insert(nodes, { ...row, ...columnsOf(end) });
       }),
     beat: (life, state) =>
-      session.write(async (em, { nodes }) => {
+      session.writeAtOnce(async (em, { nodes }) => {
         const next = { counter: raw('?? + 1', ['counter']), state: toDocument(state) };
         return (await em.nativeUpdate(nodes, { life, endCause: null }, next)) > 0;
       }),
-    end: (life, counter, end) =>
-      session.write(async (em, { nodes }) => {
-        const where: FilterQuery<NodeRow> = { life, ...(counter === undefined ? {} : { counter }) };
-        if ((await em.nativeUpdate(nodes, { ...where, endCause: null }, columnsOf(end))) > 0) return true;
-        if (end.frees !== 'all') return false;
-        return (await em.nativeUpdate(nodes, { ...where, endFrees: 'sessions' }, columnsOf(end))) > 0;
-      }),
+    end: async (life, counter, end) => {
+      const endIf = (where: FilterQuery<NodeRow>): Promise<boolean> =>
+        session.writeAtOnce(
+          async (em, { nodes }) => (await em.nativeUpdate(nodes, where, columnsOf(end))) > 0,
+        );
+      const read = { life, ...(counter === undefined ? {} : { counter }) };
+      if (await endIf({ ...read, endCause: null })) return true;
+      return end.frees === 'all' && endIf({ ...read, endFrees: 'sessions' });
+    },
     delete: async (lives) => {
       await session.write(async (em, { nodes, sessions }) => {
         const ended = await em.findAll(nodes, {

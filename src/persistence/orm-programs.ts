@@ -19,7 +19,7 @@ export function ormPrograms(session: OrmSession): ProgramStore {
     take: async (program, generation, life) => {
       const next = { life, generation: generation + 1 };
       if (generation > 0)
-        return session.write(
+        return session.writeAtOnce(
           async (em, { programs }) => (await em.nativeUpdate(programs, { program, generation }, next)) > 0,
         );
       if (await isHeld(program)) return false;
@@ -34,7 +34,7 @@ export function ormPrograms(session: OrmSession): ProgramStore {
       }
     },
     release: ({ program, life, generation, marks }) =>
-      session.write(async (em, { programs }) => {
+      session.writeAtOnce(async (em, { programs }) => {
         const next = { life: null, marks: toDocument(marks) };
         return (await em.nativeUpdate(programs, { program, life: life ?? null, generation }, next)) > 0;
       }),

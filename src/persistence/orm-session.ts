@@ -91,10 +91,21 @@ export class OrmSession {
 
   /**
    * Runs a transaction that other nodes need not notice. A single statement also gets a transaction, so that
-   * the outcome is unknown only when the answer to the commit is lost.
+   * the outcome is unknown only when the answer to the commit is lost; see `writeAtOnce`.
    */
   write<T>(work: Work<T>): Promise<T> {
     return this.#changing((em, tables, operation) => transaction(em, tables, operation, work));
+  }
+
+  /**
+   * Runs a single statement without a transaction around it: no row stays locked when this node is frozen, or cut off, before the commit. Without an
+   * answer the outcome is unknown.
+   */
+  writeAtOnce<T>(work: Work<T>): Promise<T> {
+    return this.#changing((em, tables, operation) => {
+      operation.delivered = 'unknown';
+      return work(em, tables);
+    });
   }
 
   /** Inserts rows in their order: one by one where the database takes a single row in each statement. */

@@ -1,5 +1,6 @@
 // Tests of a store on every database server besides the conformance suites: many processes, lost sessions, newer versions.
 
+import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import type { ApiKey } from '../../../src/domain/account.ts';
 import type { AuditEntry } from '../../../src/domain/audit.ts';
@@ -156,6 +157,46 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       await Promise.all(sessions.map((session) => session.close()));
     }
   });
+
+  declare(
+    'keeps no row of a node or a program locked for a node that is cut off within its change',
+    async (url) => {
+      const other = await openStore(url, openOptions);
+      const lives = ['life-aaa', 'life-bbb', 'life-ccc'];
+      const cuts: [words: RegExp, change: (store: Store) => Promise<unknown>][] = [
+        [/update .nodes/, (store) => store.nodes.beat('life-aaa', '{}')],
+        [/update .nodes/, (store) => store.nodes.end('life-bbb', 1, { cause: 'expired', frees: 'all' })],
+        [/update .programs/, (store) => store.programs.take('program', 1, 'life-ccc')],
+      ];
+      const left: Promise<unknown>[] = [];
+      const closing: (() => Promise<void>)[] = [() => other.close()];
+      try {
+        for (const life of lives)
+          await other.nodes.insert({
+            ...{ life, node: life, counter: 1, profile: '{}', state: '{}', end: undefined },
+          });
+        await other.programs.take('program', 0, 'life-aaa');
+        for (const [silentAfter, change] of cuts) {
+          const line = await serverLine(url, { silentAfter });
+          const store = await openStore(line.url, openOptions);
+          closing.unshift(() => store.close(), line.close);
+          left.push(endOf(change(store)));
+        }
+        const isDone = async () => {
+          const ended = (await other.nodes.list()).find(({ life }) => life === 'life-bbb')?.end;
+          return ended !== undefined && (await other.programs.list())[0]?.generation === 2;
+        };
+        for (let tries = 0; tries < 100 && !(await isDone()); tries += 1) await delay(20);
+        // A locked row makes this wait for 4 s, and fail.
+        assert.is(await other.nodes.end('life-aaa', undefined, { cause: 'expired', frees: 'all' }), true);
+        assert.is(await other.programs.take('program', 2, 'life-aaa'), true);
+        assert.is(await other.nodes.end('life-bbb', undefined, { cause: 'expired', frees: 'all' }), false);
+        assert.equal(await Promise.all(left), Array(3).fill('DATABASE_UNAVAILABLE'));
+      } finally {
+        for (const close of closing) await close();
+      }
+    },
+  );
 
   declare('reports a change as not delivered when nothing listens any more', async (url) => {
     const line = await serverLine(url);
