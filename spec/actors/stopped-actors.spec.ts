@@ -148,6 +148,7 @@ test('the machine of a client session that is stopped searches no longer', async
   const aborted = Promise.withResolvers<void>();
   const host = {
     group: harness.fleet.group('t'),
+    resting: { session: newSession('t', 'ann', PLAIN), binding: undefined },
     now: () => 0,
     ...{ isListened: true, isCalling: false, isPart: false, isAwaited: false },
     find: (signal: AbortSignal) => {
@@ -155,9 +156,8 @@ test('the machine of a client session that is stopped searches no longer', async
       return new Promise<never>(() => {});
     },
   };
-  const input = { session: newSession('t', 'ann', PLAIN), binding: undefined, host };
   const actor = createActor(clientSessionMachine, {
-    input,
+    input: host,
     clock: machineClock({ ...simulatedClock, alarm }),
   });
   actor.start();

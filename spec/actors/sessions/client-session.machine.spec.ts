@@ -10,6 +10,7 @@ import {
   type ClientSessionEvent,
   clientSessionMachine,
   newSession,
+  type RestingSession,
   type SessionHost,
 } from '../../../src/actors/sessions/client-session.machine.ts';
 import { forwardNotification } from '../../../src/actors/sessions/client-session.ts';
@@ -27,12 +28,16 @@ test.after.each(() => harness.close());
 
 /** The surroundings of a session at instance `a`, which is the only one. */
 class FakeHost implements SessionHost {
+  readonly resting: RestingSession;
   isListened = false;
   isCalling = false;
   isAwaited = true;
   isPart = false;
   settling = Promise.withResolvers<Binding>();
   signal: AbortSignal | undefined;
+  constructor(resting: RestingSession) {
+    this.resting = resting;
+  }
   get group() {
     return harness.fleet.group('t');
   }
@@ -48,11 +53,10 @@ class FakeHost implements SessionHost {
 
 async function start() {
   const ref = await harness.add('a');
-  const host = new FakeHost();
-  const binding = bindingOf(ref);
+  const unbound = { session: newSession('t', 'ann', PLAIN), binding: undefined };
+  const host = new FakeHost(boundTo(unbound, bindingOf(ref)));
   const clock = new SimulatedClock();
-  const resting = boundTo({ session: newSession('t', 'ann', PLAIN), binding: undefined }, binding);
-  const actor = createActor(clientSessionMachine, { input: { ...resting, host }, clock });
+  const actor = createActor(clientSessionMachine, { input: host, clock });
   const seen: string[] = [];
   for (const type of ['bound', 'serving', 'refused', 'ended'] as const)
     actor.on(type, (event) =>

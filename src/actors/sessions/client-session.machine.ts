@@ -33,12 +33,12 @@ export interface RestingSession {
   readonly session: SessionValue;
   /** The present binding, or the last one; undefined before the first, and after the session was read again. */
   readonly binding: Binding | undefined;
-  /** The instance where the search for the first binding begins. Default: the strategy chooses. */
-  readonly first?: InstanceRef | undefined;
 }
 
 /** The surroundings of a session. All but `find` are synchronous and do not throw. */
 export interface SessionHost {
+  /** The session when its actor is made. */
+  readonly resting: RestingSession;
   readonly group: Pick<Group, 'policy' | 'pool' | 'isStarting' | 'noneHealthy' | 'isDeleted'>;
   now(): number;
   /** Finds an instance, and opens what is needed there. Rejects with the failure. Aborting closes what was opened. */
@@ -57,7 +57,7 @@ export interface ClientSessionContext extends RestingSession {
   readonly host: SessionHost;
   /** The binding is given up although it is usable, because its instance fails calls. */
   readonly isAbandoned: boolean;
-  /** When it last moved, in ms of the monotonic clock. */
+  /** When it last moved, in whole ms of the monotonic clock: another number would be an object of its own. */
   readonly movedAtMs: number;
   /** Why the session has no usable binding: the error of the next refusal. */
   readonly failure: GatewayError | undefined;
@@ -118,7 +118,7 @@ export function newSession(
 export function boundTo<S extends RestingSession>(before: S, binding: Binding): S {
   const { greeted = binding.greeted } = before.session;
   const session = { ...before.session, greeted, binding: binding.place };
-  return { ...before, session, binding, first: undefined };
+  return { ...before, session, binding };
 }
 
 /** The session after its end. `reason`: a clause. */
@@ -180,7 +180,7 @@ export type ClientSessionActor = Actor<typeof clientSessionMachine>;
 export const clientSessionMachine = setup({
   types: {
     context: {} as ClientSessionContext,
-    input: {} as RestingSession & { readonly host: SessionHost },
+    input: {} as SessionHost,
     events: {} as ClientSessionEvent,
     emitted: {} as ClientSessionEmission,
   },
@@ -228,7 +228,8 @@ export const clientSessionMachine = setup({
   actions: {
     bind: assign(({ context, event }) => {
       if (event.type !== 'bound') return {};
-      const movedAtMs = context.session.binding === undefined ? context.movedAtMs : context.host.now();
+      const isFirst = context.session.binding === undefined;
+      const movedAtMs = isFirst ? context.movedAtMs : Math.round(context.host.now());
       return { ...boundTo(context, event.binding), movedAtMs, isAbandoned: false };
     }),
     /** Without another instance the session keeps its binding. An event without an error is that of the time limit. */
@@ -280,10 +281,12 @@ export const clientSessionMachine = setup({
   },
 }).createMachine({
   id: 'client-session',
-  context: ({ input }) => ({
-    ...input,
+  context: ({ input: host }) => ({
+    session: host.resting.session,
+    binding: host.resting.binding,
+    host,
     isAbandoned: false,
-    movedAtMs: Number.NEGATIVE_INFINITY,
+    movedAtMs: -RETRY_DELAY_MS,
     failure: undefined,
     unsettledCalls: 0,
   }),

@@ -74,7 +74,6 @@ const NO_URIS: ResourceUris = { has: () => false, keys: () => [] };
 const NO_NEW_CALLS = 'its instance takes no new calls';
 
 export class SessionBinding implements SessionHost, KeepableSession {
-  readonly deps: SessionDeps;
   readonly group: Group;
   /** See SessionHost. */
   readonly isPart: boolean;
@@ -87,32 +86,35 @@ export class SessionBinding implements SessionHost, KeepableSession {
   #state: ClientSessionActor | RestingSession;
   #clientState: ClientState | undefined;
   #waiting: readonly Waiter[] = NOBODY;
+  /** The instance where the search for the first binding begins. Default: the strategy chooses. */
+  #first: InstanceRef | undefined;
   /** The row of the session, once it is kept. */
   #row: KeptSession | undefined;
 
   /** TEMPLATE_NOT_FOUND. */
   constructor(table: TableOfSessions, owner: BoundSession, session: SessionValue, part: PartOptions) {
-    const { deps } = table;
-    this.deps = deps;
     this.#table = table;
     this.#owner = owner;
     this.isPart = part.isPart === true;
     this.#wholeMark = part.mark;
     this.#isRecovered = part.isRecovered === true;
     this.#state = { session, binding: undefined };
-    this.group = deps.fleet.hold(session.template);
+    this.group = table.deps.fleet.hold(session.template);
   }
 
+  get deps(): SessionDeps {
+    return this.#table.deps;
+  }
   /** What the session is. */
   get value(): SessionValue {
-    return this.#resting.session;
+    return this.resting.session;
   }
   get isUnbound(): boolean {
     return this.#isIn('unbound');
   }
   /** The present binding, or the last one. */
   get binding(): Binding | undefined {
-    return this.#resting.binding;
+    return this.resting.binding;
   }
   get usableBinding(): Binding | undefined {
     return this.#isIn('serving') && isServed(this.#context) ? this.#context.binding : undefined;
@@ -143,7 +145,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const first = this.#table.binder.choose(this.value.template, this.value.ownerId);
     if (this.#bindAt(first)) this.wake();
     else {
-      this.#state = { ...this.#resting, first };
+      this.#first = first;
       await firstValueFrom(this.untilBound(false));
     }
   }
@@ -158,8 +160,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const { instanceId = '', serverId, isShared } = this.value.binding ?? {};
     const member = this.group.members.get(instanceId);
     const first = member instanceof InstanceRef && member.serverId === serverId ? member : undefined;
-    if (first?.state === 'healthy' && !(isShared && this.#bindAt(first)))
-      this.#state = { ...this.#resting, first };
+    if (first?.state === 'healthy' && !(isShared && this.#bindAt(first))) this.#first = first;
   }
 
   /** Cold: emits the next usable binding, once. `needsDedicated`: a dedicated conversation is required. */
@@ -263,14 +264,11 @@ export class SessionBinding implements SessionHost, KeepableSession {
   }
 
   wake(): void {
-    const resting = this.#state;
-    if (resting instanceof Actor || resting.session.endReason !== undefined) return;
-    const { session, binding, first } = resting;
-    const input = { session, binding, first, host: this };
+    if (this.#state instanceof Actor || this.value.endReason !== undefined) return;
     const actor = createActor(clientSessionMachine, {
       id: SESSION_ACTOR_ID,
       parent: this.deps.fleet.root,
-      input,
+      input: this,
     });
     actor.on('*', this.#follow.bind(this)); // one listener: each kind would take a set of its own
     this.#state = actor; // before it starts: it may end synchronously
@@ -317,6 +315,10 @@ export class SessionBinding implements SessionHost, KeepableSession {
 
   // --- for the machine ------------------------------------------------------------------------------------------------
 
+  get resting(): RestingSession {
+    return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
+  }
+
   now(): number {
     return this.deps.now();
   }
@@ -326,7 +328,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const from = context.binding?.ref;
     const only = this.#needsDedicated && isServed(context) ? from : undefined;
     const [withinMs, isRecovered] = [bindTimeoutMs(context), this.#isRecovered];
-    const options = { first: context.first, only, last: from, withinMs, isRecovered };
+    const options = { first: this.#first, only, last: from, withinMs, isRecovered };
     return this.#table.binder.findBinding(this.#needs, options, signal);
   }
 
@@ -352,10 +354,6 @@ export class SessionBinding implements SessionHost, KeepableSession {
     throw new Error('a session without an actor has no context');
   }
 
-  get #resting(): RestingSession {
-    return this.#state instanceof Actor ? this.#state.getSnapshot().context : this.#state;
-  }
-
   #follow(emission: ClientSessionEmission): void {
     if (emission.type === 'bound') this.#bound(emission.from);
     else if (emission.type === 'serving') this.#resume(emission.binding, emission.failure);
@@ -371,7 +369,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   }
 
   #rest(): void {
-    const { session, binding } = this.#resting;
+    const { session, binding } = this.resting;
     this.#state = { session, binding };
   }
 
@@ -379,7 +377,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   #bindAt(ref: InstanceRef | undefined): boolean {
     const binding = ref && this.#table.binder.at(ref, this.#needs);
     if (binding === undefined) return false;
-    const from = this.#resting;
+    const from = this.resting;
     this.#state = boundTo(from, binding);
     this.#bound(from);
     return true;
@@ -388,6 +386,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   #bound(from: RestingSession): void {
     const { binding } = this;
     if (binding === undefined) return;
+    this.#first = undefined;
     if (this.value.uris.length > 0) this.#client.moved(binding);
     this.#owner.moved(binding, from);
     this.#row?.changed();
