@@ -68,6 +68,38 @@ test('defines a stdio instance by its command, split into words', () => {
   });
 });
 
+test('a new program may run on any node, unless it names one, has a folder, or its gateway runs all of its programs itself', () => {
+  const here = { nodeId: 'a', isAnyDefault: true };
+  const nodeOf = (input: InstanceInput, changes: Partial<RegistrationContext> = here) =>
+    define(input, changes).nodeId;
+  const program = { id: 'one', command: 'x' };
+  assert.is(nodeOf(program), 'any');
+  assert.is(nodeOf({ ...program, node: 'b' }), 'b');
+  assert.is(nodeOf({ ...program, working_dir: '/srv' }), 'a');
+  assert.is(nodeOf({ ...program, working_dir: '/srv', node: 'any' }), 'any');
+  assert.is(
+    nodeOf({ ...program, endpoint: 'http://127.0.0.1:1' }),
+    'a',
+    'it serves an address of one machine',
+  );
+  assert.is(nodeOf({ endpoint: 'http://h' }), undefined);
+  assert.is(nodeOf(program, { nodeId: 'a' }), 'a');
+  const container = { engine: 'docker', id: 'c' } as unknown as RegistrationContext['container'];
+  assert.is(nodeOf(program, { ...here, container }), 'a');
+});
+
+test('a program that is registered again at its node stays there', () => {
+  const program = { id: 'one', command: 'x' };
+  const nodeOf = (stored: string, input: InstanceInput = program) => {
+    const existing = { ...define(program), nodeId: stored };
+    return define(input, { nodeId: 'a', isAnyDefault: true, find: () => existing }).nodeId;
+  };
+  assert.is(nodeOf('a'), 'a');
+  assert.is(nodeOf('a', { ...program, node: 'any' }), 'any');
+  assert.is(nodeOf('b'), 'any');
+  assert.is(nodeOf('any'), 'any');
+});
+
 test('normalizes metadata to what JSON can hold', () => {
   const metadata = { gone: undefined, at: new Date(0), list: [undefined], '': { deep: [-0] } };
   const kept = { at: '1970-01-01T00:00:00.000Z', list: [null], '': { deep: [0] } };

@@ -1,5 +1,7 @@
 // The nodes of a deployment: as they are shown, and which of them runs a program.
 
+import type { InstanceDefinition } from './instance.ts';
+
 /** One life of a node. */
 export interface NodeView {
   readonly id: string;
@@ -66,6 +68,26 @@ export const ANY_NODE = 'any';
 
 export function isShared({ nodeId }: { readonly nodeId?: string | undefined }): boolean {
   return nodeId === ANY_NODE;
+}
+
+/** `/srv/data`, `C:\\data`, `--root=/srv`. */
+const ABSOLUTE_PATH = /^(?:--?[\w-]+=)?(?:\/(?!\/)|[A-Za-z]:[\\/])/;
+
+/** What the answer to a registration says of a program of any node that names paths, which other machines may not have. Values may be secret. */
+export function pathWarnings({
+  nodeId,
+  args,
+  env,
+}: Pick<InstanceDefinition, 'nodeId' | 'args' | 'env'>): string[] {
+  if (!isShared({ nodeId })) return [];
+  const places = [
+    ...args.flatMap((word, index) => (ABSOLUTE_PATH.test(word) ? [`argument ${index + 1}`] : [])),
+    ...Object.keys(env).filter((name) => ABSOLUTE_PATH.test(env[name] ?? '')),
+  ];
+  if (places.length === 0) return [];
+  return [
+    `any node may run it, and it names absolute paths (${places.join(', ')}): give the id of a node as "node" if only that machine has them`,
+  ];
 }
 
 /** One start of a node. */

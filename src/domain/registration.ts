@@ -49,6 +49,8 @@ export interface RegistrationContext extends RegistrationOrigin {
   readonly now: string;
   /** This node, which runs the program. Absent when there is only one node. */
   readonly nodeId?: string | undefined;
+  /** New programs without a working directory may run on any node, unless they name one. Default false: they belong to this node. */
+  readonly isAnyDefault?: boolean | undefined;
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */
   readonly isInProcess?: boolean;
   /** `loc` of errors. Default `['body', 'instance']`. */
@@ -65,7 +67,8 @@ export interface RegistrationContext extends RegistrationOrigin {
  *   program that the gateway runs.
  * - `command` is split into words only when `args` is absent.
  * - `weight` may be in `metadata.weight`; default 1.
- * - A program and a container belong to the node of the context, any other endpoint to no node.
+ * - A program on standard input and output belongs to no single node if that is the default, it has no working directory, and it replaces
+ *   none of this node. Any other program, and a container, belongs to the node of the context, any other endpoint to no node.
  *
  * Throws CONFIG_INCOMPLETE (nothing to reach a server by), VALIDATION_ERROR (a field is wrong by itself or contradicts another) and
  * ENDPOINT_NOT_ALLOWED (credentials in the URL).
@@ -108,7 +111,7 @@ export function defineInstance(
     ...definedFields({
       container,
       fingerprint,
-      nodeId: isLocal ? nodeOf(input, transport, context) : undefined,
+      nodeId: isLocal ? nodeOf(input, transport, context, existing) : undefined,
     }),
     createdAt: existing?.createdAt ?? context.now,
     updatedAt: context.now,
@@ -155,14 +158,17 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
 
 /** The node of a program or a container. A server at an endpoint, and a container, are at one node. */
 function nodeOf(
-  { node }: InstanceInput,
+  { node, working_dir }: InstanceInput,
   transport: TransportKind,
-  { nodeId, container, loc = ['body', 'instance'] }: RegistrationContext,
+  { nodeId, isAnyDefault = false, container, loc = ['body', 'instance'] }: RegistrationContext,
+  existing: InstanceDefinition | undefined,
 ): string | undefined {
   const isMovable = TRANSPORT_TRAITS[transport].reachedBy === 'command' && container === undefined;
   if (node === ANY_NODE && !isMovable)
     throw invalid([...loc, 'node'], 'Only a program on standard input and output runs on any node');
-  return node ?? nodeId;
+  if (node !== undefined) return node;
+  const stays = existing !== undefined && existing.nodeId === nodeId;
+  return isAnyDefault && isMovable && working_dir === undefined && !stays ? ANY_NODE : nodeId;
 }
 
 function refuseEra(era: InstanceInput['era'], transport: TransportKind | undefined, loc: Location): void {

@@ -111,7 +111,7 @@ export class Gateway {
     await more?.();
     this.#deps.keeper?.begin();
     if (this.phase !== 'starting') return; // `close` was called meanwhile
-    this.readiness.run(this.#deps.fleet.all());
+    this.readiness.run([...this.#deps.fleet.all(), ...(this.#deps.shared?.opening() ?? [])]);
     this.#events.emit({ type: 'gateway.started', atMs: this.#deps.clock.wall() });
   }
 

@@ -48,6 +48,8 @@ interface RegistryDeps extends ActiveRegistryDeps {
   readonly isDenied?: AddressCheck;
   /** Paths that no command may be given. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
+  /** See RegistrationContext. */
+  readonly isAnyDefault?: boolean | undefined;
   /** Changes of a store that other nodes write, too. Default: none. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
 }
@@ -322,7 +324,7 @@ export class Registry {
     options: RegisterOptions,
     taken?: ReadonlySet<string>,
   ): InstanceDefinition {
-    const { nodeId, fleet } = this.#deps;
+    const { nodeId, isAnyDefault, fleet } = this.#deps;
     // Operators set weight and metadata of a deployment, which has none; perhaps while the sync runs.
     const before = options.source === 'sync' ? this.#active.find(template, input.id ?? '') : undefined;
     const { weight, metadata } = before ?? {};
@@ -331,7 +333,7 @@ export class Registry {
       ...options,
       now: new Date(this.#deps.clock.wall()).toISOString(),
       isInProcess: options.handler !== undefined,
-      nodeId,
+      ...{ nodeId, isAnyDefault },
       find: (id) => this.#active.find(template, id),
       isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId) || taken?.has(serverId) === true,
       randomHex: () => randomBytes(4).toString('hex'),

@@ -5,7 +5,7 @@ import { filter, firstValueFrom, merge, type Observable, of, Subject, take } fro
 import type { Fleet } from '../actors/fleet.ts';
 import type { Member } from '../actors/group.ts';
 import { InstanceRef } from '../actors/instances/instance-ref.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
+import type { InstanceDefinition, InstanceState } from '../domain/instance.ts';
 import { isShared, type NodeLife, type ProgramListener, type SharedPrograms } from '../domain/nodes.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 
@@ -71,6 +71,20 @@ export class RunShared implements SharedPrograms {
       return this.#listeners.has(serverId) || (node !== undefined && node !== this.#deps.nodeId);
     };
     return merge(of(serverId), this.#placed$).pipe(filter(isPlaced), take(1));
+  }
+
+  /** Those that are registered, as they are here at each moment: their state is `starting` until this node or another one runs them. */
+  opening(): { readonly state: InstanceState }[] {
+    const { fleet } = this.#deps;
+    return fleet.existingMembers().flatMap(({ definition }) => {
+      const { serverId } = definition;
+      const present = {
+        get state() {
+          return fleet.findServer(serverId)?.state ?? 'stopped';
+        },
+      };
+      return isShared(definition) ? [present] : [];
+    });
   }
 
   /** An instance was registered or changed. */

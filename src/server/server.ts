@@ -5,17 +5,7 @@ import { existsSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';
-import {
-  distinctUntilChanged,
-  merge,
-  NEVER,
-  type Observable,
-  Subject,
-  type Subscription,
-  share,
-  skip,
-  startWith,
-} from 'rxjs';
+import { merge, NEVER, Subject, share } from 'rxjs';
 import type { Auth } from '../auth/auth.ts';
 import { channelKeys } from '../cluster/channel/channel-keys.ts';
 import { loneNode } from '../cluster/lone-node.ts';
@@ -40,7 +30,9 @@ import { type RevisionChange, watchRevision } from '../persistence/revision-watc
 import { FULL } from '../persistence/store-errors.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
+import { ownsGroup } from '../transports/stdio/process-group.ts';
 import { Connections } from './connections.ts';
+import { logDatabase } from './database-log.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import type { PeerChannel } from './peer-channel.ts';
@@ -210,6 +202,8 @@ async function start(
           shared = programs;
         }
       : undefined,
+    // Elsewhere nodes have no leases, must not run such programs, or cannot use those of each other.
+    isAnyDefault: isOnServer && config.cluster.programs && config.cluster.forward && ownsGroup,
     policy: config.defaultPolicy,
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
@@ -416,27 +410,6 @@ async function start(
       return closed;
     },
   };
-}
-
-/** Logs once when the database becomes unavailable, with the reason, and once when it is available again. */
-export function logDatabase(
-  storeChanges$: Observable<RevisionChange>,
-  log: Pick<Logger, 'info' | 'error'>,
-): Subscription {
-  return storeChanges$
-    .pipe(
-      startWith({ kind: 'answered' } as const),
-      distinctUntilChanged((before, now) => (before.kind === 'away') === (now.kind === 'away')),
-      skip(1),
-    )
-    .subscribe((change) => {
-      if (change.kind === 'away')
-        log.error(
-          { reason: change.reason },
-          'the database is unavailable; known callers and instances are still served',
-        );
-      else log.info('the database is available again');
-    });
 }
 
 /** Logs an error: one part that cannot be closed must not leave the others open. */

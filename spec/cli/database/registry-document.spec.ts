@@ -21,7 +21,12 @@ test('exports no in-process functions and no instances of a sync', () => {
   assert.equal(document, { templates: { files: { instances: [] } } });
 });
 
-const context = { nodeId: 'here:8080', now: '2027-01-01T00:00:00.000Z', folder: '/', protectedPaths: [] };
+const context: Parameters<typeof importDocument>[2] = {
+  nodeId: 'here:8080',
+  now: '2027-01-01T00:00:00.000Z',
+  folder: '/',
+  protectedPaths: [],
+};
 const document = {
   templates: {
     files: {
@@ -93,6 +98,25 @@ test('ends the import when the database is unavailable, and continues when one e
   };
   const { added, problems } = await take(new MemoryStore(), twins);
   assert.equal([added, problems.length], [['one/one'], 1]);
+});
+
+test('an import keeps programs of any node, and makes new ones such where that is the default', async () => {
+  const program = { command: 'npx' };
+  const servers = {
+    one: program,
+    two: { ...program, cwd: '/srv' },
+    three: { ...program, cwd: '/srv', node: 'any' },
+  };
+  const store = new MemoryStore();
+  await take(store, { servers }, { ...context, isAnyDefault: true });
+  const nodes = async (of: MemoryStore) =>
+    Object.fromEntries((await of.listInstances()).map(({ id, nodeId }) => [id, nodeId]));
+  const expected = { one: 'any', two: 'here:8080', three: 'any' };
+  assert.equal(await nodes(store), expected);
+  const { document } = registryDocument([], await store.listInstances(), { withSecrets: false });
+  const other = new MemoryStore();
+  await take(other, document, { ...context, isAnyDefault: true });
+  assert.equal(await nodes(other), expected);
 });
 
 test.run();

@@ -60,6 +60,26 @@ test('start a command for a local caller, and wait until the instance is healthy
   assert.is(call.status, 200);
 });
 
+test('the answer to a registration for any node warns of absolute paths, without their values', async () => {
+  const instance = {
+    command: process.execPath,
+    args: [stdioServerPath, '--root=/srv'],
+    env_vars: { ROOT: '/x', NO: '//x' },
+  };
+  const lines = async (changes: object, path = '/gateway/register', wanted = 201) => {
+    const { status, body } = await app.ask('POST', path, { body: changes });
+    assert.is(status, wanted);
+    return body.warnings as string[];
+  };
+  const at = (id: string, node?: string) => ({ template_name: 'roots', instance: { ...instance, id, node } });
+  const [line = '', ...others] = await lines(at('any', 'any'));
+  assert.match(line, /^any node may run it, and it names absolute paths \(argument 1, argument 2, ROOT\): /);
+  assert.equal(others, []);
+  assert.equal(await lines(at('here')), []);
+  const server = await app.ask('GET', '/servers/any');
+  assert.equal(server.body.warnings, []);
+});
+
 for (const [who, headersOf] of [
   ['a local browser', () => ({ origin: 'https://console.example' })],
   ['a page of the gateway', () => ({ origin: app.url })],

@@ -2,15 +2,15 @@
 
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { field } from '../../helpers/caller.ts';
+import { caller, field, newKey } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
-import { register } from '../../helpers/mcp-program.ts';
+import { register, startHarness } from '../../helpers/mcp-program.ts';
 import { isRunning } from '../../helpers/processes.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
 import { apart, callAt, pidAt, registerAny, sample, servesAnew } from './any-programs.ts';
-import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
+import { heardWithinMs, type McpNode, nodeEnv, startNode } from './mcp-nodes.ts';
 
 const server = await postgresql();
 const test = suite('journey: programs of any node', { timeoutMs: 180_000 });
@@ -20,6 +20,8 @@ const TAKEN_MS = 15_000;
 const START_MS = 5_000;
 /** A program that ends at once is stopped, and its lease released and read by the other node. */
 const RELEASED_MS = 4_000;
+/** A start waits 5 s for its programs, and 6 s for those of its killed process. */
+const READY_MS = 15_000;
 let database: FreshDatabase;
 const opened: (() => unknown)[] = [];
 const folder = folderOfEach(test);
@@ -84,7 +86,8 @@ onPostgresql('a node that stops gives its program up while its other calls finis
   const pid = await pidAt(first);
   const [holder, other] = apart(nodes, pid);
   await becomes(servesAnew(other, 0), true, heardWithinMs);
-  await register(holder.admin, 'own', [{ id: 'one', command: process.execPath, args: [stdioServerPath] }]);
+  const own = { id: 'one', node: holder.id, command: process.execPath, args: [stdioServerPath] };
+  await register(holder.admin, 'own', [own]);
   const slow = holder.admin('POST /mcp/own/tools/call', { name: 'sleep', arguments: { ms: 12_000 } });
   await becomes(async () => field(await holder.admin('GET /gateway/stats'), 'active_connections'), 1);
 
@@ -130,6 +133,26 @@ for (const isKept of [true, false])
       assert.equal([groups.length, most], [2, 1]);
     },
   );
+
+onPostgresql('a node without others: its programs serve when it is ready, after a stop and after a kill', async () => {
+  const env = { ...nodeEnv(database), GATEWAY_NODE_ID: 'a', GATEWAY_STATE_DIR: folder('a') };
+  const first = await start('a', folder('a'));
+  await registerAny(first);
+  const { headers } = await newKey(first.admin, 'calls');
+  const { port } = first;
+  let running: Pick<McpNode, 'program' | 'url'> = first;
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    running.program.signal(signal);
+    await running.program.end();
+    const again = await startHarness({ port, env });
+    opened.unshift(again.remove);
+    running = again;
+    const client = caller(again.url, headers);
+    await becomes(async () => (await client('GET /readyz')).status, 200, READY_MS);
+    const { status, body } = await client('POST /mcp/near/tools/call', { name: 'pid' });
+    assert.is(status, 200, `after ${signal}: ${JSON.stringify(body)}`);
+  }
+});
 
 test.run();
 

@@ -32,7 +32,12 @@ test.before(async () => {
   const backend = await startHttpServer();
   opened.push(() => backend.close());
   await register('shared', { id: 'shared-1', endpoint: backend.url });
-  await register('program', { id: 'program-a', command: process.execPath, args: [stdioServerPath] });
+  await register('program', {
+    id: 'program-a',
+    node: 'a',
+    command: process.execPath,
+    args: [stdioServerPath],
+  });
   await untilStatus(200, () => b.admin('POST /mcp/shared/tools/call', { name: 'name' }), heardWithinMs);
   await becomes(async () => Object((await b.admin('GET /gateway/nodes')).body).nodes.length, 2);
 });

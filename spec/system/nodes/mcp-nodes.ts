@@ -1,6 +1,7 @@
 // Several nodes of one deployment, for the journeys of MCP clients: real gateways on one database, with an administrator, and
 // an API key for clients.
 
+import { hostname } from 'node:os';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
@@ -28,6 +29,7 @@ export const STATEFUL = { name: 'test_input_required_result_request_state', argu
 
 /** One gateway process. */
 export interface McpNode extends McpHarness {
+  readonly id: string;
   readonly port: number;
 }
 
@@ -54,7 +56,8 @@ export async function startNode(
 ): Promise<McpNode> {
   const port = options.port ?? (await freePort());
   const own = { GATEWAY_SECRET_KEY: options.secret ?? secret, GATEWAY_NODE_ID: options.id ?? '' };
-  return { ...(await startGuarded({ port, env: { ...nodeEnv(database), ...own, ...options.env } })), port };
+  const started = await startGuarded({ port, env: { ...nodeEnv(database), ...own, ...options.env } });
+  return { ...started, port, id: options.id || `${hostname()}:${port}` };
 }
 
 /** Two nodes on this database, and the options of their clients. Cleanups are put first in `opened`. */

@@ -28,7 +28,12 @@ test.before(async () => {
   const backend = await startHttpServer();
   opened.push(() => backend.close());
   await register(a, 'shared', { id: 'shared-1', endpoint: backend.url });
-  await register(b, 'program', { id: 'program-b', command: process.execPath, args: [stdioServerPath] });
+  await register(b, 'program', {
+    id: 'program-b',
+    node: 'b',
+    command: process.execPath,
+    args: [stdioServerPath],
+  });
   await untilStatus(200, () => b.admin('POST /mcp/shared/tools/call', { name: 'name' }), heardWithinMs);
   await untilStatus(200, () => a.admin('GET /mcp/program/health'), heardWithinMs);
 });

@@ -19,7 +19,15 @@ import { LegacyClient, ModernClient, requestText, textOf } from '../../helpers/m
 import { register } from '../../helpers/mcp-program.ts';
 import { type FreshDatabase, freshDatabase, postgresql } from '../../helpers/services.ts';
 import { suite } from '../../helpers/suite.ts';
-import { accepted, capabilities, heardWithinMs, isServed, startNode, startPair } from './mcp-nodes.ts';
+import {
+  accepted,
+  capabilities,
+  heardWithinMs,
+  isServed,
+  type McpNode,
+  startNode,
+  startPair,
+} from './mcp-nodes.ts';
 
 const server = await postgresql();
 const test = suite('journey: programs of another node', { timeoutMs: 120_000 });
@@ -38,8 +46,8 @@ test.before(async () => {
   database = await freshDatabase(server);
   opened.unshift(database.drop);
   ({ a, b, options } = await startPair(database, opened));
-  await register(a.admin, 'near', [program('program')]);
-  await register(a.admin, 'modern', [program('new', '--era=modern')]);
+  await register(a.admin, 'near', [program('program', a)]);
+  await register(a.admin, 'modern', [program('new', a, '--era=modern')]);
 });
 test.after(async () => {
   for (const close of opened) await close();
@@ -174,8 +182,8 @@ onPostgresql('a drain, a restart and a new list at its node are seen at the othe
 onPostgresql(
   'its node freezes: calls end soon or go on elsewhere, and are served again after it',
   async () => {
-    await register(a.admin, 'both', [program('far')]);
-    await register(b.admin, 'both', [program('own')]);
+    await register(a.admin, 'both', [program('far', a)]);
+    await register(b.admin, 'both', [program('own', b)]);
     await becomes(async () => (await listed(b.admin))['both/far']?.state, 'healthy', heardWithinMs);
     const near = () => b.admin('POST /mcp/near/tools/call', { name: 'pid' });
     await untilStatus(200, near, heardWithinMs);
@@ -260,6 +268,6 @@ async function isRefusedUntil(
   } while (performance.now() - beganMs < 5_000 || !(await isOver()));
 }
 
-function program(id: string, ...flags: string[]) {
-  return { id, command: process.execPath, args: [stdioServerPath, ...flags] };
+function program(id: string, { id: node }: McpNode, ...flags: string[]) {
+  return { id, node, command: process.execPath, args: [stdioServerPath, ...flags] };
 }

@@ -1,5 +1,5 @@
 // Several real gateways on one real PostgreSQL: a change on one applies on the others within ten seconds, a program belongs to
-// the gateway that registered it, and a killed gateway takes down only its own programs. Revoked keys:
+// its gateway, and a killed gateway takes down only its own programs. Revoked keys:
 // mcp-revoked-elsewhere.spec.ts.
 
 import { hostname } from 'node:os';
@@ -122,8 +122,8 @@ function twoGateways(): Promise<[McpNode, McpNode]> {
 }
 
 /** Registers the stdio fixture as `near/program` and returns its process id. */
-async function registerProgram({ admin, program }: McpNode): Promise<number> {
-  const instance = { id: 'program', command: process.execPath, args: [stdioServerPath] };
+async function registerProgram({ admin, program, id: node }: McpNode): Promise<number> {
+  const instance = { id: 'program', node, command: process.execPath, args: [stdioServerPath] };
   const made = await admin('POST /gateway/register?wait=20', { template_name: 'near', instance });
   assert.equal([made.status, field(made, 'healthy')], [201, true]);
   const pid = Number(toolText(await admin('POST /tools/call', { server_id: 'program', tool_name: 'pid' })));

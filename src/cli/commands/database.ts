@@ -2,6 +2,7 @@
 
 import { resolve } from 'node:path';
 import { counted } from '../../domain/text.ts';
+import { describeDatabase } from '../../persistence/database-url.ts';
 import type { Command } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import { CommandFailure } from '../failures.ts';
@@ -101,7 +102,8 @@ export const dbImport: Command = {
   positionals: '<file>',
   summary: 'Import a registry document (JSON or YAML, any shape) into the database',
   options: {
-    '--node-id <name>': 'Node that runs its programs; default the name of a gateway started here',
+    '--node-id <name>':
+      'Node that runs its programs; default the name of a gateway started here, on a database server any for those without a working folder',
     ...DATABASE_OPTIONS,
     '--json': 'Print the result as JSON',
   },
@@ -113,16 +115,18 @@ export const dbImport: Command = {
       import('../database/registry-document.ts'),
       import('../../persistence/registry-file.ts'),
     ]);
+    const { kind } = describeDatabase(config.databaseUrl, config.folder);
+    const isAnyDefault = input.text('node-id') === undefined && kind !== 'memory' && kind !== 'sqlite';
     const { name, contents, done } = await withDatabase(config, terminal, async (database) => {
       const { name, store, protectedPaths } = database;
       const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)));
-      const now = new Date().toISOString();
-      const context = { nodeId: config.nodeId, now, folder: terminal.folder, protectedPaths };
+      const own = { nodeId: config.nodeId, isAnyDefault, protectedPaths };
+      const context = { ...own, now: new Date().toISOString(), folder: terminal.folder };
       return { name, contents, done: await importDocument(store, contents, context) };
     });
 
     const programs = contents.entries.some(({ input: { command } }) => command !== undefined);
-    const where = programs ? `; ${config.nodeId} runs the programs` : '';
+    const where = programs && !isAnyDefault ? `; ${config.nodeId} runs the programs` : '';
     const count = done.added.length + done.replaced.length;
     printResult(input, terminal, done, () =>
       [

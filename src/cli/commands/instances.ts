@@ -6,7 +6,7 @@ import { resolve } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
 import { definedFields } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
-import { type Fields, fields, itemsOf, listOf, shownReasonOf } from '../answers.ts';
+import { type Fields, fields, itemsOf, listOf, shownReasonOf, warningsOf } from '../answers.ts';
 import { DAEMON_OPTIONS } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import { readCommandLine } from '../command-line.ts';
@@ -37,7 +37,7 @@ export const register: Command = {
     '--id <id>': 'Name of the instance in its template; default a generated one',
     '--metadata <KEY=VALUE>...': 'A note kept with the instance',
     '--node <id>':
-      'Node that runs the program, or any: then it moves when its node ends; default this gateway',
+      'Node that runs the program, or any: then it moves when its node ends; default this gateway, on a database server any without --working-dir',
     '--weight <number>': 'Share of the calls with weighted balancing, 1 to 1000; default 1',
     '--wait <seconds>': 'Wait until it is healthy; exit code 1 when it is not healthy by then',
     '--remove-on-failure': 'With --wait: deregister it again when it is not healthy by then',
@@ -70,6 +70,7 @@ export const register: Command = {
     const what = status === 200 ? 'replaced' : 'registered';
     const state = stateWord(terminal, String(record.state));
     printResult(input, terminal, record, `${id} is ${what} in ${template}: ${state}`);
+    for (const warning of warningsOf(body)) terminal.note(`warning: ${printable(warning)}`);
     if (waitSeconds !== undefined && record.healthy !== true) {
       const path = `/gateway/deregister/${encodeURIComponent(template)}/${encodeURIComponent(id)}`;
       // One that replaced another is the only one left of both.

@@ -6,6 +6,7 @@ import { commandExposes } from '../../domain/error-catalogue.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields } from '../../domain/json.ts';
+import { ANY_NODE, isShared } from '../../domain/nodes.ts';
 import { defineInstance } from '../../domain/registration.ts';
 import { isStored } from '../../domain/transport-kinds.ts';
 import { escapePlaceholders } from '../../persistence/entry-placeholders.ts';
@@ -61,6 +62,8 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     // Always written with a command: without `args` an import would split the command into words.
     args: command === undefined ? undefined : args.map(escapePlaceholders),
     working_dir: escaped(workingDir),
+    // An import makes it one of any node only without a working folder.
+    node: isShared(instance) && workingDir !== undefined ? ANY_NODE : undefined,
     era,
     force,
     env_vars: withSecrets && !isEmpty(env) ? allEscaped(env) : undefined,
@@ -84,8 +87,10 @@ function isEmpty(value: object): boolean {
 }
 
 interface ImportContext {
-  /** The node that will run the programs of the document. */
+  /** The node that will run programs of the document that are not for any. */
   readonly nodeId: string;
+  /** See RegistrationContext. */
+  readonly isAnyDefault?: boolean;
   /** ISO 8601. */
   readonly now: string;
   /** The folder in which the gateway is probably started: relative paths of commands start there. */

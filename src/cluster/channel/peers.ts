@@ -10,7 +10,7 @@ import { lifeOf } from '../../domain/life.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { isShared } from '../../domain/nodes.ts';
 import type { Open } from '../../transports/transport.ts';
-import type { Members } from '../members.ts';
+import type { Member, Members } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { PeerClient } from './peer-client.ts';
 import { openPeerTransport } from './peer-transport.ts';
@@ -18,6 +18,8 @@ import { openPeerTransport } from './peer-transport.ts';
 /** Interval at which a gateway that closes checks for calls at other nodes. */
 const IDLE_CHECK_MS = 50;
 
+/** Longest time until another node takes the program of one that has ended. */
+const TAKEN_MS = 15_000;
 /** Lives that no member has are remembered, for this time. */
 const MAX_ABSENT = 10_000;
 const ABSENT_MS = 1_000;
@@ -38,10 +40,15 @@ export class Peers implements SessionOwners {
   /** Lives that no member had, and when: sessions of earlier lives continue here, and their requests need no promise. */
   readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
   readonly #moved = new LruMap<string>(MAX_MOVED);
+  /** Called after each change of the members. */
+  readonly #waiting = new Set<() => void>();
 
   constructor(options: PeersOptions) {
     this.#options = options;
-    options.members.onChanged?.(() => this.#endEnded());
+    options.members.onChanged?.(() => {
+      this.#endEnded();
+      for (const look of this.#waiting) look();
+    });
   }
 
   certain(): Promise<void> | undefined {
@@ -79,11 +86,33 @@ export class Peers implements SessionOwners {
     return async (signal, { onDraining } = {}) => {
       const { members } = this.#options;
       if (members.runsOn(definition) === undefined) await members.refresh();
-      const member = members.runsOn(definition);
+      const member = members.runsOn(definition) ?? (await this.#untilRun(definition, signal));
       const client = member && this.#clientOf(member.life);
       if (client === undefined) throw backendUnavailable(absenceOf(definition), { delivered: 'no' });
       return openPeerTransport({ definition, client, signal, answers, onDraining });
     };
+  }
+
+  /** The node that takes a program of any node soon: meanwhile it is one that starts, so that its calls wait. */
+  async #untilRun(definition: InstanceDefinition, signal: AbortSignal): Promise<Member | undefined> {
+    if (!isShared(definition)) return undefined;
+    const { members, clock } = this.#options;
+    const run = Promise.withResolvers<Member | undefined>();
+    const look = (): void => {
+      const member = members.runsOn(definition);
+      if (member !== undefined) run.resolve(member);
+    };
+    const giveUp = (): void => run.resolve(undefined);
+    const cancel = clock.background.alarm(TAKEN_MS, giveUp);
+    signal.addEventListener('abort', giveUp, { once: true });
+    this.#waiting.add(look);
+    try {
+      return await run.promise;
+    } finally {
+      cancel();
+      signal.removeEventListener('abort', giveUp);
+      this.#waiting.delete(look);
+    }
   }
 
   /** Resolves when no call is under way, or after this time. Streams are not waited for. */

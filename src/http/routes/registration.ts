@@ -15,8 +15,10 @@ import {
 } from '../../domain/error-catalogue.ts';
 import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors.ts';
 import { InstanceInput } from '../../domain/instance.ts';
+import { pathWarnings } from '../../domain/nodes.ts';
 import { TemplateId } from '../../domain/template.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
+import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { json, located, noContent } from '../reply.ts';
@@ -94,7 +96,7 @@ export const registrationRoutes: readonly Route[] = [
       const { gateway } = services;
       const { definition, replaced } = await register({ ...wanted, instance }, query, principal, gateway);
       const registered = {
-        ...instanceRecord(gateway.instance(template, definition.id), principal),
+        ...registeredRecord(gateway.instance(template, definition.id), principal),
         instance_id: definition.id,
         message: `Instance "${definition.id}" is ${replaced ? 'replaced' : 'registered'}.`,
       };
@@ -169,6 +171,12 @@ export function register(
   return gateway
     .register(template, instance, { loadBalancer, waitMs: wait * 1000, mayBeUnhealthy: true, isLimited })
     .catch(rethrown(locate));
+}
+
+/** The record, with what only the answer to a registration warns of. */
+export function registeredRecord(server: Server, viewer: Principal): InstanceRecord {
+  const record = instanceRecord(server, viewer);
+  return { ...record, warnings: [...record.warnings, ...pathWarnings(server.definition)] };
 }
 
 /** Throws an error again; the issues of a VALIDATION_ERROR get other locations. */

@@ -20,8 +20,14 @@ import { defineRoute, FROM_BACKEND, type Route, ServerParams } from '../route.ts
 import { anyObject, closed, LOCATION, number, rounded, text } from '../schemas.ts';
 import { InstanceMetadata, ServerConfig, serverInput } from '../server-config.ts';
 import { requireTemplate, visibleServer, visibleServers } from '../visible.ts';
-import { InstanceRecord, instanceRecord } from './instances.ts';
-import { checkedCommand, REGISTRATION_ERRORS, register, WaitQuery } from './registration.ts';
+import { InstanceRecord } from './instances.ts';
+import {
+  checkedCommand,
+  REGISTRATION_ERRORS,
+  register,
+  registeredRecord,
+  WaitQuery,
+} from './registration.ts';
 
 const NewServerBody = closed({
   template_name: TemplateId,
@@ -86,7 +92,7 @@ export const serverRoutes: readonly Route[] = [
       const input = metadata === undefined ? instance : { ...instance, metadata };
       const wantedServer = { template, instance: input, locate: locationIn };
       const { definition } = await register(wantedServer, query, principal, gateway);
-      const record = instanceRecord(gateway.server(definition.serverId), principal);
+      const record = registeredRecord(gateway.server(definition.serverId), principal);
       return located(201, `/servers/${definition.serverId}`, record);
     },
   }),
