@@ -7,7 +7,7 @@ import * as assert from 'uvu/assert';
 import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
 import { loneNode } from '../../src/cluster/lone-node.ts';
 import { MemberTable } from '../../src/cluster/member-table.ts';
-import type { NodeView } from '../../src/domain/nodes.ts';
+import type { NodeView, SharedPrograms } from '../../src/domain/nodes.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
@@ -18,12 +18,15 @@ let store: MemoryStore;
 /** What pings of each life meet. */
 const pings = new Map<string, PingResult>();
 const notices: string[] = [];
+/** What happened to the program: its life, and whether it was started, stopped or killed. */
+const programs: (readonly [life: string, what: string])[] = [];
 let doing: Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
 
 simulateTime(test, () => {
   store = new MemoryStore();
   pings.clear();
   notices.length = 0;
+  programs.length = 0;
   doing = { programs: 0, calls: 0, isDraining: false };
 });
 
@@ -291,6 +294,61 @@ test('a database that does not answer ends no life, and a start fails after 10 s
   assert.is(await failing, 'the row of this node could not be written within 10 s');
 });
 
+test('a program goes on while the database is away for all members', async () => {
+  const away = new Set<string>();
+  const nodes = [await joined('a', { away }), await joined('b', { away }), await joined('c', { away })];
+  await pass(20_000);
+  const before = [...programs];
+  assert.equal(
+    before.map(([, what]) => what),
+    ['start'],
+  );
+  for (const { life } of nodes) away.add(life);
+  await pass(60_000);
+  away.clear();
+  await pass(20_000);
+  assert.equal(programs, before);
+  assert.equal(notices, []);
+  assert.equal(
+    nodes.map((table) => table.list().filter(({ state }) => state === 'live').length),
+    [3, 3, 3],
+  );
+});
+
+test('a program ends within the time of its lease when its node alone has lost the database', async () => {
+  const away = new Set<string>();
+  const nodes = [await joined('a', { away }), await joined('b', { away }), await joined('c', { away })];
+  await pass(20_000);
+  const [[holder = ''] = []] = programs;
+  const lost = nodes.find(({ life }) => life === holder);
+  away.add(holder);
+  await pass(7_000);
+  assert.equal(
+    programs.map(([, what]) => what),
+    ['start', 'kill'],
+  );
+  await pass(10_000);
+  assert.equal(
+    programs.map(([life, what]) => [life === holder, what]),
+    [
+      [true, 'start'],
+      [true, 'kill'],
+      [false, 'start'],
+    ],
+  );
+  assert.ok(lost);
+  assert.match(notices.join(), `the node "${lost.list()[0]?.id}" is gone: it sent no heartbeat for 10 s`);
+});
+
+test('a member whose life is over says nothing about the database', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  assert.is(await a.isDatabaseAway(b.life), false);
+  await a.close();
+  const answer = a.isDatabaseAway(b.life);
+  await pass(4_000);
+  assert.is(await answer, undefined);
+});
+
 test('a gateway without others lists itself', () => {
   const list = loneNode({ id: 'a', life: 'life-a--', version: '1' }, simulatedClock, () => doing);
   const [own] = list();
@@ -303,11 +361,13 @@ interface Options {
   /** Sends no heartbeat after its start. */
   readonly isDead?: boolean;
   readonly onNextLife?: () => Promise<void>;
+  /** Lives that get no answer from the database. Default: all get one. */
+  readonly away?: ReadonlySet<string>;
 }
 
 async function joined(
   node: string,
-  { secret = SECRET, isDead = false, onNextLife = async () => {} }: Options = {},
+  { secret = SECRET, isDead = false, onNextLife = async () => {}, away }: Options = {},
 ): Promise<MemberTable & { halt(): void }> {
   const life = `life-${node}-${tables}`;
   tables += 1;
@@ -318,14 +378,23 @@ async function joined(
     return cancel;
   };
   const table = new MemberTable({
-    nodes: store.nodes,
-    settings: store.settings,
+    nodes: unlessAway(store.nodes, () => away?.has(life)),
+    settings: unlessAway(store.settings, () => away?.has(life)),
+    programs: away && {
+      store: unlessAway(store.programs, () => away.has(life)),
+      host: hostOf(life),
+    },
     own: { node, life, address: `http://${node}:1` },
     version: '1.0.0',
     secret: Buffer.from(secret),
     clock: { ...simulatedClock, wall: () => Date.now(), background: { ...background, every } },
     prober: {
       askThird: () => {},
+      askDatabase: (member, report) =>
+        void tablesByLife
+          .get(member.life)
+          ?.isDatabaseAway(life)
+          .then((isAway) => isAway !== undefined && report(isAway)),
       ping: (member, report) => {
         const result = pings.get(member.life) ?? 'answered';
         if (result !== 'failed') report(result);
@@ -336,11 +405,48 @@ async function joined(
     onNextLife,
     onNotice: (line) => notices.push(line),
   });
+  tablesByLife.set(life, table);
   await table.join();
   return Object.assign(table, { halt: () => cancel() });
 }
 
+/** What it is asked while the database is away has no answer. */
+function unlessAway<Part extends object>(part: Part, isAway: () => boolean | undefined): Part {
+  return new Proxy(part, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name);
+      if (typeof value !== 'function') return value;
+      return (...values: unknown[]) =>
+        isAway() ? new Promise(() => {}) : Reflect.apply(value, target, values);
+    },
+  });
+}
+
+/** Runs the one program of the deployment, and notes what happens to it. */
+function hostOf(life: string): SharedPrograms {
+  let isRunning = false;
+  const end = async (how: string): Promise<void> => {
+    if (isRunning) programs.push([life, how]);
+    isRunning = false;
+  };
+  return {
+    mayFormerRun: false,
+    list: () => [{ program: 'one', changedAt: '' }],
+    onChanged: () => {},
+    start: (_program, { onStarted }) => {
+      isRunning = true;
+      programs.push([life, 'start']);
+      onStarted();
+    },
+    stop: () => end('stop'),
+    kill: () => end('kill'),
+    lease: () => {},
+    place: () => {},
+  };
+}
+
 let tables = 0;
+const tablesByLife = new Map<string, MemberTable>();
 
 async function pass(ms: number, stepMs = 500): Promise<void> {
   for (let leftMs = ms; leftMs > 0; leftMs -= stepMs) {

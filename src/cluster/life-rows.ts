@@ -6,8 +6,9 @@ import Type from 'typebox';
 import { jsonIn } from '../domain/json.ts';
 import type { NodeView } from '../domain/nodes.ts';
 import { compileShape } from '../domain/validation.ts';
-import type { StoredLife } from '../persistence/store.ts';
+import type { SettingStore, StoredLife } from '../persistence/store.ts';
 import type { Member } from './members.ts';
+import type { Standing } from './rules/member-watch.ts';
 import type { LifeRow } from './rules/rows.ts';
 
 /** Version of the rows, and of the protocol between nodes. */
@@ -111,9 +112,33 @@ export function rowOf({ stored, profile, report }: Known): LifeRow {
   return { life, node, counter, sees, isDraining, followsRefusal: profile?.follows_refusal ?? false, end };
 }
 
+/** As it is shown. */
+export function viewOf({ stored, profile, report, isMember }: Known, standing: Standing = 'live'): NodeView {
+  return {
+    ...{ id: stored.node, life: stored.life, address: profile?.address },
+    ...{ version: profile?.version ?? '', since: profile?.since ?? '' },
+    ...{ programs: report?.programs ?? 0, calls: report?.calls ?? 0 },
+    isDraining: report?.is_draining ?? false,
+    state: stored.end ? 'ended' : isMember ? standing : 'foreign',
+  };
+}
+
 /** Id of the key of the deployment, without the key. */
-export function keyIdOf(secret: Uint8Array): string {
+function keyIdOf(secret: Uint8Array): string {
   return Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: key id', 8)).toString('hex');
+}
+
+/** The setting with the id of the key of the first node. */
+export const KEY_SETTING = 'cluster.key';
+
+/** Whether the secret is another one than that of the first node. */
+export async function hasOtherKey(settings: SettingStore, secret: Uint8Array): Promise<boolean> {
+  const id = keyIdOf(secret);
+  return !(await settings.exchange(KEY_SETTING, undefined, id)) && (await settings.read(KEY_SETTING)) !== id;
+}
+
+export function otherKey(node: string): string {
+  return `the node "${node}" has another secret than the other nodes of its database, and is no member: set the same GATEWAY_SECRET_KEY`;
 }
 
 function isSame(a: string, b: string): boolean {

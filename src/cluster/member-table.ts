@@ -16,8 +16,19 @@ import type {
   StoredSession,
 } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
+import { DatabaseWords } from './database-words.ts';
 import { LifeDoubt } from './life-doubt.ts';
-import { type Known, keyIdOf, LifeRows, REASONS, rowOf, successorIn } from './life-rows.ts';
+import {
+  hasOtherKey,
+  KEY_SETTING,
+  type Known,
+  LifeRows,
+  otherKey,
+  REASONS,
+  rowOf,
+  successorIn,
+  viewOf,
+} from './life-rows.ts';
 import type { Member, Members } from './members.ts';
 import { ProgramRunner } from './program-runner.ts';
 import {
@@ -43,7 +54,6 @@ const STOP_MS = 2_000;
 const KNOWN_MS = 3_000;
 /** Shortest time between two reads that a request causes, in ms. */
 const REFRESH_MS = 1_000;
-const KEY_SETTING = 'cluster.key';
 
 export interface MemberTableOptions {
   readonly nodes: NodeStore;
@@ -53,7 +63,7 @@ export interface MemberTableOptions {
   /** The secret that all nodes share. */
   readonly secret: Uint8Array;
   readonly clock: Clock;
-  readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'keep'>;
+  readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'askDatabase' | 'keep'>;
   /** Time without use after which a session ends, in ms: an ended life is deleted after it, with the sessions that no node continued. */
   readonly sessionIdleMs?: number | undefined;
   /** The programs that any node may run. Default: there are none. */
@@ -71,6 +81,7 @@ export class MemberTable implements Members {
   readonly #rows: LifeRows;
   readonly #since: string;
   readonly #programs: ProgramRunner | undefined;
+  readonly #words: DatabaseWords;
   #state: NodeState;
   /** By life, from the last read. */
   #known: ReadonlyMap<string, Known> = new Map();
@@ -110,6 +121,12 @@ export class MemberTable implements Members {
         handle: (event) => this.#handle(event),
         find: (life) => (life === this.life ? { ...own, life } : this.find(life)),
       });
+    this.#words = new DatabaseWords({
+      ...{ prober: options.prober, clock, answerMs: ANSWER_MS, now: () => this.#now },
+      check: () => options.settings.read(KEY_SETTING),
+      handle: (event) => this.#handle(event),
+      find: (life) => this.find(life),
+    });
     programs?.host.onChanged(() => void this.#readAgain());
   }
 
@@ -206,35 +223,28 @@ export class MemberTable implements Members {
     return isRefused;
   }
 
+  isDatabaseAway(life: string): Promise<boolean | undefined> {
+    return this.#words.isAway(life);
+  }
+
   /** All lives that have a row, with the present one of this node first. */
   list(): NodeView[] {
     const { own, version, report, clock } = this.#options;
     const standing = standings(this.#state, clock.now());
-    const others = [...this.#known.values()].flatMap((known): NodeView[] => {
-      const { stored, profile, report: reported, isMember } = known;
-      if (stored.life === this.life) return [];
-      const state = stored.end ? 'ended' : isMember ? (standing.get(stored.life) ?? 'live') : 'foreign';
-      return [
-        {
-          ...{ id: stored.node, life: stored.life, address: profile?.address },
-          ...{ version: profile?.version ?? '', since: profile?.since ?? '' },
-          ...{ programs: reported?.programs ?? 0, calls: reported?.calls ?? 0 },
-          ...{ isDraining: reported?.is_draining ?? false, state },
-        },
-      ];
-    });
+    const others = [...this.#known.values()].filter(({ stored }) => stored.life !== this.life);
     const ownView: NodeView = {
       ...{ id: own.node, life: this.life, address: own.address, version, since: this.#since },
       ...report(),
       state: 'live',
     };
-    return [ownView, ...others];
+    return [ownView, ...others.map((known) => viewOf(known, standing.get(known.stored.life)))];
   }
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
   async join(): Promise<void> {
     const { clock } = this.#options;
-    await this.#compareKeys();
+    const { settings, secret, own, onNotice } = this.#options;
+    if (await hasOtherKey(settings, secret)) onNotice(otherKey(own.node));
     const joined = new Promise<void>((resolve) => {
       this.#onJoined = resolve;
     });
@@ -331,6 +341,7 @@ export class MemberTable implements Members {
     } else if (action.type === 'lease') this.#options.programs?.host.lease(action.untilMs);
     else if (action.type === 'killPrograms') this.#programs?.killAll();
     else if ('program' in action) this.#programs?.act(action);
+    else if (action.type !== 'stop') this.#words.act(action);
   }
 
   #ping(life: string): void {
@@ -429,16 +440,5 @@ export class MemberTable implements Members {
         isOver = true;
       }, fail)
       .finally(cancel);
-  }
-
-  /** Names a node whose secret is another one than that of the first node. */
-  async #compareKeys(): Promise<void> {
-    const { settings, secret, own, onNotice } = this.#options;
-    const id = keyIdOf(secret);
-    if (await settings.exchange(KEY_SETTING, undefined, id)) return;
-    if ((await settings.read(KEY_SETTING)) === id) return;
-    onNotice(
-      `the node "${own.node}" has another secret than the other nodes of its database, and is no member: set the same GATEWAY_SECRET_KEY`,
-    );
   }
 }

@@ -22,6 +22,8 @@ export interface Members {
   refresh(isNeeded?: boolean): Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */
   isRefused?(life: string): Promise<boolean>;
+  /** Whether the database is away, for the member with this life. Undefined: this node cannot say. Never rejects. */
+  isDatabaseAway?(life: string): Promise<boolean | undefined>;
   /**
    * Undefined, nearly always: this life goes on. A promise after a freeze, in which others may have ended it: resolves when the database has
    * answered, and this node goes on as `life`. NODE_UNAVAILABLE after 5 s.

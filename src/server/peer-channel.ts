@@ -85,6 +85,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     // The sender has the key: it has just joined.
     refreshMembers: async () => members?.refresh(true),
     isRefused: async (life) => (await members?.isRefused?.(life)) ?? false,
+    isDatabaseAway: async (life) => members?.isDatabaseAway?.(life),
     serve,
     serveInstance: serveInstances(host, onRefused),
     onRefused,

@@ -11,6 +11,7 @@ import { connect as connectTls } from 'node:tls';
 import * as assert from 'uvu/assert';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import { MAX_CALLS } from '../../../src/cluster/channel/peer-client.ts';
+import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import type { Principal } from '../../../src/domain/account.ts';
 import { type Clock, systemClock } from '../../../src/domain/clock.ts';
@@ -22,7 +23,7 @@ import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 
 const test = suite('peer channel');
-const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
+const [A, B, C, D] = ['AAAAAAAA', 'BBBBBBBB', 'CCCCCCCC', 'DDDDDDDD'] as const;
 let deployment: Deployment;
 test.before.each(() => {
   deployment = new Deployment();
@@ -310,6 +311,36 @@ test('a request that took a hop to an owner is not taken on by another one', asy
     const head = `GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nPeer-Token: ${token}\r\nPeer-Hops: ${hops}\r\n\r\n`;
     assert.match(await sendRaw(b.listener.port, head), wanted);
   }
+});
+
+test('a member says whether the database is away, to members only', async () => {
+  await deployment.node(A);
+  const keys = channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more'));
+  const answers: Record<string, boolean> = {};
+  for (const [life, word] of [
+    [B, { isDatabaseAway: true }],
+    [C, { isDatabaseAway: false }],
+    [D, {}],
+  ] as const) {
+    const { member, refusals, listener } = await deployment.node(life, word);
+    const prober = new PeerProber({ keys, clock: systemClock, life: () => A });
+    prober.askDatabase(member, (isAway) => {
+      answers[life] = isAway;
+    });
+    const answered = Promise.withResolvers<void>();
+    prober.ping(member, () => answered.resolve());
+    await answered.promise;
+    prober.close();
+    assert.match(
+      await sendRaw(listener.port, 'GET /peer/database?x HTTP/1.1\r\nHost: x\r\n\r\n'),
+      /^HTTP\/1\.1 401 /,
+    );
+    assert.equal(
+      refusals.map(({ reason, path }) => [reason, path]),
+      [['forged token', '/peer/database']],
+    );
+  }
+  await becomes(() => answers, { [B]: true, [C]: false });
 });
 
 test('another secret, and plain HTTP, are refused by the handshake of TLS', async () => {

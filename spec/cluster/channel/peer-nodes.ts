@@ -32,6 +32,8 @@ export interface NodeOptions {
   readonly certain?: () => Promise<void> | undefined;
   /** Default: none. */
   readonly hasSession?: (sessionId: string) => boolean;
+  /** What it says to a member that asks. Default: nothing. */
+  readonly isDatabaseAway?: boolean;
 }
 
 /** The nodes of one deployment. */
@@ -88,6 +90,7 @@ export class Deployment {
       certain: options.certain ?? (() => undefined),
       refreshMembers: async () => {},
       isRefused: async () => false,
+      isDatabaseAway: async () => options.isDatabaseAway,
       serve: options.serve ?? ((_request, response) => response.end()),
       ...(options.serveInstance === undefined ? {} : { serveInstance: options.serveInstance }),
       onRefused: (refusal) => refusals.push(refusal),

@@ -41,6 +41,8 @@ export interface PeerListenerOptions {
   readonly refreshMembers: () => Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */
   readonly isRefused: (life: string) => Promise<boolean>;
+  /** Whether the database is away, for this life. Undefined: this node cannot say. Never rejects. */
+  readonly isDatabaseAway: (life: string) => Promise<boolean | undefined>;
   /** Serves a request that another node forwards. */
   readonly serve: ServePeer;
   /** Serves what another node sends to an instance of this one. Default: nothing is served. */
@@ -121,7 +123,12 @@ async function secureServer(limits: ServerLimits, key: Buffer, serve: RequestLis
 }
 
 function listenerOf(options: PeerListenerOptions): RequestListener {
-  const { tokens, serve, serveInstance, onRefused, certain, refreshMembers, isRefused } = options;
+  const { tokens, serve, serveInstance, onRefused, certain, refreshMembers } = options;
+  /** What the answer to a greeting says more. */
+  const said = {
+    [PEER_PATHS.refusal]: async (life: string) => ({ is_refused: await options.isRefused(life) }),
+    [PEER_PATHS.database]: async (life: string) => ({ is_away: await options.isDatabaseAway(life) }),
+  };
   const refuse = (
     request: IncomingMessage,
     response: ServerResponse,
@@ -149,15 +156,15 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
   const listener: RequestListener = (request, response) => {
     const token = headerOf(request, PEER_HEADERS.token);
     const [path, life = ''] = request.url?.split('?') ?? [];
-    if (path === PEER_PATHS.greeting || path === PEER_PATHS.refusal) {
+    if (path !== undefined && isGreeting(path)) {
       const greeting = tokens.greet(token);
       const answerWith = (text: string) =>
         response.writeHead(200, { 'Content-Type': 'application/json' }).end(text);
       if (greeting === undefined) refuse(request, response, 'forged token');
       else if (path === PEER_PATHS.greeting) answerWith(greeting);
       else
-        void isRefused(life).then((is) =>
-          answerWith(JSON.stringify({ ...Object(jsonIn(greeting)), is_refused: is })),
+        void said[path](life).then((more) =>
+          answerWith(JSON.stringify({ ...Object(jsonIn(greeting)), ...more })),
         );
       return;
     }
@@ -181,6 +188,10 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
         () => answer(response, 503, 'its life is in doubt'),
       );
   };
+}
+
+function isGreeting(path: string): path is (typeof PEER_PATHS)[keyof typeof PEER_PATHS] {
+  return Object.values<string>(PEER_PATHS).includes(path);
 }
 
 /** Its body is not read. */

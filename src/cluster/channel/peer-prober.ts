@@ -54,6 +54,14 @@ export class PeerProber {
     });
   }
 
+  /** Asks a member whether its database is away. As `ping`; it does not answer while it has no life. */
+  askDatabase(member: Member, report: (isAway: boolean) => void): void {
+    this.#ask(member, `${PEER_PATHS.database}?${this.#options.life()}`, (answer) => {
+      const { is_away: isAway } = Object(typeof answer === 'string' ? jsonIn(answer) : undefined);
+      if (typeof isAway === 'boolean') report(isAway);
+    });
+  }
+
   /** `over` gets the text of a valid answer; undefined: another program answered. */
   #ask(member: Member, path: string, over: (answer: string | undefined | Error) => void): void {
     const { pool, issuer, pings } = this.#targetOf(member);

@@ -18,6 +18,8 @@ export const PEER_PATHS = {
   greeting: '/peer/greeting',
   /** Asks whether the life in the query refuses connections of the receiver, too. */
   refusal: '/peer/refusal',
+  /** Asks whether the database answers the receiver. The query is the life that asks. */
+  database: '/peer/database',
 } as const;
 
 /** Of the hop `instance`. Source: ADR 170. */

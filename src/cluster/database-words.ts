@@ -1,0 +1,78 @@
+// Whether the database is away for all members, or for this node alone: what the members say to each other on the peer channel. While it is
+// away for all of them, nobody ends their lives, and their programs go on. The rules: rules/own-life.ts. Source: ADR 146, 186.
+
+import { type Clock, settlesWithin } from '../domain/clock.ts';
+import type { PeerProber } from './channel/peer-prober.ts';
+import type { Member } from './members.ts';
+import type { NodeEvent } from './rules/node.ts';
+import type { LifeAction } from './rules/own-life.ts';
+import type { Moment } from './rules/rows.ts';
+
+export interface DatabaseWordsOptions {
+  readonly prober: Pick<PeerProber, 'askDatabase'>;
+  readonly clock: Pick<Clock, 'alarm' | 'background'>;
+  /** Asks the database something small. */
+  readonly check: () => Promise<unknown>;
+  /** Longest wait for its answer, in ms. */
+  readonly answerMs: number;
+  readonly now: () => Moment;
+  readonly handle: (event: NodeEvent) => void;
+  readonly find: (life: string) => Member | undefined;
+}
+
+type WordAction = Extract<LifeAction, { readonly type: 'ask' | 'say' | 'check' }>;
+
+export class DatabaseWords {
+  readonly #options: DatabaseWordsOptions;
+  /** The questions of members that have no answer yet, by their moment. */
+  readonly #questions = new Map<Moment, (isAway: boolean) => void>();
+  #check: Promise<boolean> | undefined;
+
+  constructor(options: DatabaseWordsOptions) {
+    this.#options = options;
+  }
+
+  /** The answer for a member that asks. Undefined: this node has no life, or does not know it in time. Never rejects. */
+  async isAway(from: string): Promise<boolean | undefined> {
+    const { now, handle, clock, answerMs } = this.#options;
+    const sent = now();
+    const said = Promise.withResolvers<void>();
+    let isAway: boolean | undefined;
+    this.#questions.set(sent, (word) => {
+      isAway = word;
+      said.resolve();
+    });
+    handle({ type: 'asked', from, sent });
+    await settlesWithin(said.promise, answerMs * 2, clock);
+    this.#questions.delete(sent);
+    return isAway;
+  }
+
+  act(action: WordAction): void {
+    const { prober, handle, find } = this.#options;
+    const { sent } = action;
+    if (action.type === 'say') this.#questions.get(sent)?.(action.isAway);
+    else if (action.type === 'check') {
+      const { to: from } = action;
+      this.#check ??= this.#answers();
+      void this.#check.then((isAnswered) => handle({ type: 'checked', from, sent, isAnswered }));
+    } else {
+      const { life } = action;
+      const member = find(life);
+      if (member !== undefined)
+        prober.askDatabase(member, (isAway) => handle({ type: 'word', life, isAway, sent }));
+    }
+  }
+
+  /** One check answers all that ask meanwhile. */
+  async #answers(): Promise<boolean> {
+    const { check, answerMs, clock } = this.#options;
+    let isAnswered = false;
+    const asking = check().then(() => {
+      isAnswered = true;
+    });
+    await settlesWithin(asking, answerMs, clock);
+    this.#check = undefined;
+    return isAnswered;
+  }
+}
