@@ -134,25 +134,28 @@ for (const isKept of [true, false])
     },
   );
 
-onPostgresql('a node without others: its programs serve when it is ready, after a stop and after a kill', async () => {
-  const env = { ...nodeEnv(database), GATEWAY_NODE_ID: 'a', GATEWAY_STATE_DIR: folder('a') };
-  const first = await start('a', folder('a'));
-  await registerAny(first);
-  const { headers } = await newKey(first.admin, 'calls');
-  const { port } = first;
-  let running: Pick<McpNode, 'program' | 'url'> = first;
-  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    running.program.signal(signal);
-    await running.program.end();
-    const again = await startHarness({ port, env });
-    opened.unshift(again.remove);
-    running = again;
-    const client = caller(again.url, headers);
-    await becomes(async () => (await client('GET /readyz')).status, 200, READY_MS);
-    const { status, body } = await client('POST /mcp/near/tools/call', { name: 'pid' });
-    assert.is(status, 200, `after ${signal}: ${JSON.stringify(body)}`);
-  }
-});
+onPostgresql(
+  'a node without others: its programs serve when it is ready, after a stop and after a kill',
+  async () => {
+    const env = { ...nodeEnv(database), GATEWAY_NODE_ID: 'a', GATEWAY_STATE_DIR: folder('a') };
+    const first = await start('a', folder('a'));
+    await registerAny(first);
+    const { headers } = await newKey(first.admin, 'calls');
+    const { port } = first;
+    let running: Pick<McpNode, 'program' | 'url'> = first;
+    for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+      running.program.signal(signal);
+      await running.program.end();
+      const again = await startHarness({ port, env });
+      opened.unshift(again.remove);
+      running = again;
+      const client = caller(again.url, headers);
+      await becomes(async () => (await client('GET /readyz')).status, 200, READY_MS);
+      const { status, body } = await client('POST /mcp/near/tools/call', { name: 'pid' });
+      assert.is(status, 200, `after ${signal}: ${JSON.stringify(body)}`);
+    }
+  },
+);
 
 test.run();
 
