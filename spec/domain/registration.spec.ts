@@ -84,7 +84,7 @@ test('a new program may run on any node, unless it names one, has a folder, or i
   );
   assert.is(nodeOf({ endpoint: 'http://h' }), undefined);
   assert.is(nodeOf(program, { nodeId: 'a' }), 'a');
-  const container = { engine: 'docker', id: 'c' } as unknown as RegistrationContext['container'];
+  const container = { engine: 'unix:///run/engine.sock', id: 'c' };
   assert.is(nodeOf(program, { ...here, container }), 'a');
 });
 
