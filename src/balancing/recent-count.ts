@@ -1,32 +1,34 @@
-// A counter over the last ten seconds, in one slot per second.
+// A counter over the last ten seconds, in one slot per second. Adding makes no object: each call adds.
 
 const SECONDS = 10;
 
-interface Slot {
-  readonly atSecond: number;
-  count: number;
-}
-
 export class RecentCount {
-  /** Oldest first; none for a second in which nothing was counted. */
-  #slots: readonly Slot[] = [];
+  /** By second, modulo SECONDS. */
+  readonly #counts = new Uint32Array(SECONDS);
+  /** The newest second with a slot; those before it are at most SECONDS - 1 older. */
+  #newest = -SECONDS;
 
   /** All times are ms of one monotonic clock. */
   add(nowMs: number): void {
-    const atSecond = Math.floor(nowMs / 1000);
-    const last = this.#slots.at(-1);
-    if (last?.atSecond === atSecond) last.count += 1;
-    else this.#slots = [...this.#slots.slice(1 - SECONDS), { atSecond, count: 1 }];
+    this.#advanceTo(nowMs);
+    const slot = this.#newest % SECONDS;
+    this.#counts[slot] = (this.#counts[slot] ?? 0) + 1;
   }
 
   sum(nowMs: number): number {
-    const oldest = Math.floor(nowMs / 1000) - SECONDS;
-    let sum = 0;
-    for (const { atSecond, count } of this.#slots) if (atSecond > oldest) sum += count;
-    return sum;
+    this.#advanceTo(nowMs);
+    return this.#counts.reduce((sum, count) => sum + count, 0);
   }
 
   clear(): void {
-    this.#slots = [];
+    this.#counts.fill(0);
+  }
+
+  #advanceTo(nowMs: number): void {
+    const second = Math.floor(nowMs / 1000);
+    if (second === this.#newest) return;
+    if (second - this.#newest >= SECONDS) this.#counts.fill(0);
+    else for (let past = this.#newest + 1; past <= second; past += 1) this.#counts[past % SECONDS] = 0;
+    this.#newest = second;
   }
 }
