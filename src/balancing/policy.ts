@@ -77,7 +77,7 @@ const POLICY = {
     level: 'default',
     flag: 'health-interval',
     title: 'Health check, s',
-    doc: 'Time between two probes of one instance.',
+    doc: 'Time between two probes of one instance. A call that it answers replaces a probe.',
   }),
   probeTimeoutMs: row({
     name: 'health_check_timeout',

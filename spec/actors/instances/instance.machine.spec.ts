@@ -4,6 +4,7 @@
 
 import * as assert from 'uvu/assert';
 import { ewma } from '../../../src/balancing/health-score.ts';
+import { DEFAULT_POLICY } from '../../../src/balancing/policy.ts';
 import { backendUnavailable } from '../../../src/domain/error-catalogue.ts';
 import type { ErrorDetails } from '../../../src/domain/errors.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -306,14 +307,30 @@ check('is unhealthy after one probe whose connection is refused', async (harness
   assert.equal([harness.ref.state, harness.ref.reason], ['unhealthy', 'connection refused']);
 });
 
-check('probes when no call in flight had a message within the last interval', async (harness) => {
+check('probes one interval after the last message of a call in flight', async (harness) => {
   const transport = await harness.healthy();
   harness.call();
-  await harness.pass(1);
+  await harness.pass(10_000);
   transport.exchanges[0]?.notify('notifications/progress');
-  await harness.pass(INTERVAL - 1);
-  assert.is(harness.probes, 0);
   assert.ok(await harness.happensAfter(INTERVAL, probes(harness)));
+});
+
+check('probes one interval after the last answer, whatever else the backend sends', async (harness) => {
+  const transport = await harness.healthy();
+  harness.call();
+  await harness.pass(20_000);
+  transport.last.result();
+  await harness.pass(INTERVAL - 1);
+  assert.is(harness.probes, 0, 'the answer of a call that is over');
+  transport.sendNotification('notifications/message');
+  assert.ok(await harness.happensAfter(1, probes(harness)));
+});
+
+check('a change of the policy neither delays the next probe nor makes one', async (harness) => {
+  await harness.healthy();
+  await harness.pass(20_000);
+  harness.ref.setPolicy({ ...DEFAULT_POLICY, maxRetries: 1 });
+  assert.ok(await harness.happensAfter(10_000, probes(harness)));
 });
 
 check('passes a failed probe when another message came meanwhile', async (harness) => {

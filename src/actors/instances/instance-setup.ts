@@ -60,7 +60,7 @@ export interface InstanceContext extends InstanceActorInput {
   readonly failedStarts: number;
   /** The last session ended after an answered call, without a failure: it is opened again at once. Source: ADR 115. */
   readonly isDone: boolean;
-  /** Monotonic ms of the last finished probe or opening. */
+  /** Monotonic ms of the last finished probe or opening, or of the message that replaced a probe. */
   readonly checkedAtMs: number | undefined;
   /** Monotonic ms of the opening of the present session; undefined while there is none. */
   readonly openedAtMs: number | undefined;
@@ -120,9 +120,10 @@ export const instanceSetup = setup({
   },
   delays: {
     /** After a failed probe the next one follows soon: two in a row decide. */
-    nextProbe: ({ context }) => {
-      const { healthIntervalMs } = context.policy;
-      return context.failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
+    nextProbe: ({ context: { policy, failures, checkedAtMs, now } }) => {
+      const { healthIntervalMs } = policy;
+      const waitMs = failures > 0 ? Math.min(healthIntervalMs, LIMITS.promptedProbeMs) : healthIntervalMs;
+      return Math.max(0, (checkedAtMs ?? now()) + waitMs - now());
     },
     nextRecovery: ({ context: { failedRecoveries, policy, random, refusal } }) =>
       Math.max(backOffMs(failedRecoveries + 1, policy.healthIntervalMs, random()), refusal?.waitMs ?? 0),
@@ -134,8 +135,7 @@ export const instanceSetup = setup({
   guards: {
     isIdle: ({ context }) => context.calls.isIdle,
     /** A backend that answers calls needs no probe; a message from before the last probe proves nothing. */
-    hasNewMessage: ({ context }) =>
-      context.calls.carried > 0 && (context.opened?.lastMessageAtMs ?? 0) > (context.checkedAtMs ?? 0),
+    hasNewMessage: ({ context }) => lastSignMs(context) > (context.checkedAtMs ?? 0),
     /** A leaving instance waits for calls in independent conversations, and needs no new session. */
     isLeaving: or([stateIn({ duty: 'leaving' }), stateIn({ duty: 'left' })]),
     isLastRecovery: ({ context }) => context.failedRecoveries + 1 >= LIMITS.failedRecoveries,
@@ -162,7 +162,7 @@ export const instanceSetup = setup({
       enqueue.emit({ type: 'probe.finished', passed: true, durationMs: openingMs });
     }),
     passByMessage: enqueueActions(({ context, enqueue }) => {
-      enqueue.assign(afterPass(context));
+      enqueue.assign({ ...afterPass(context), checkedAtMs: lastSignMs(context) });
       enqueue(() => context.calls.record(true));
     }),
     closeSession: sendTo('session', { type: 'close' }),
@@ -267,6 +267,12 @@ function isLasting(refusal: HttpRefusal | undefined): boolean {
 /** The credentials are refused, or nothing is there. */
 const LASTING_REFUSALS: ReadonlySet<number> = new Set([401, 403, 404, 410]);
 const LASTING_JITTER = 0.1;
+
+/** The last time at which a message showed that the backend serves calls: any message while a call is under way, else an answer. */
+function lastSignMs({ calls, opened }: InstanceContext): number {
+  if (opened === undefined) return 0;
+  return calls.carried > 0 ? opened.lastMessageAtMs : opened.lastAnswerAtMs;
+}
 
 /** After a passed probe, an opening, or a message that replaced a probe. */
 function afterPass({ now }: InstanceContext) {

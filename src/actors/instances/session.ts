@@ -43,8 +43,8 @@ export class OpenedTransport {
   readonly feed: Feed;
   /** Time of the last message of the backend, in ms of the gateway's monotonic clock. */
   lastMessageAtMs: number;
-  /** A call was answered. */
-  hasAnswered = false;
+  /** Time of the last answer to a call, by the same clock. */
+  lastAnswerAtMs = Number.NEGATIVE_INFINITY;
   /** To be called for each message of an exchange; with the event, if it is that of a call. */
   readonly noteMessage: (event?: ExchangeEvent) => void;
 
@@ -60,7 +60,7 @@ export class OpenedTransport {
     const { peer, messages$, closed$ } = transport;
     this.noteMessage = (event) => {
       this.lastMessageAtMs = clock.now();
-      if (event !== undefined && isFinal(event)) this.hasAnswered = true;
+      if (event !== undefined && isFinal(event)) this.lastAnswerAtMs = this.lastMessageAtMs;
     };
     // Subscriptions, too, are neither counted nor timed.
     const exchange = (request: ExchangeRequest) =>
@@ -71,6 +71,9 @@ export class OpenedTransport {
 
   get peer(): Peer {
     return this.transport.peer;
+  }
+  get hasAnswered(): boolean {
+    return this.lastAnswerAtMs > Number.NEGATIVE_INFINITY;
   }
 }
 
