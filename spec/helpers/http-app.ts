@@ -9,6 +9,7 @@ import { LIMITS } from '../../src/domain/limits.ts';
 import { createGateway, Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import { type AppOptions, createApp, type HttpApp } from '../../src/http/app.ts';
+import { BodyRequest } from '../../src/http/body/body-request.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { isObject, type Json } from '../fixtures/wire.ts';
 import { startRawServer } from '../transports/raw-server.ts';
@@ -79,7 +80,7 @@ export async function startApp(
     maxBodyBytes: LIMITS.requestBodyBytes,
     ...rest,
   });
-  const { port, close } = await startRawServer(app.callback());
+  const { port, close } = await startRawServer(app.callback(), 0, { IncomingMessage: BodyRequest });
   const url = `http://127.0.0.1:${port}`;
   return {
     gateway,

@@ -3,6 +3,7 @@
 import { Router } from '@koa/router';
 import Koa, { type Middleware } from 'koa';
 import { pino } from 'pino';
+import { BodyRequest } from '../../src/http/body/body-request.ts';
 import { errors } from '../../src/http/middleware/errors.ts';
 import type { RequestState, RouteMiddleware } from '../../src/http/request.ts';
 import { startRawServer } from '../transports/raw-server.ts';
@@ -43,7 +44,7 @@ async function startKoa(
   });
   koa.use(errors(pino({ level: 'silent' })));
   furnish(koa);
-  const { port, close } = await startRawServer(koa.callback());
+  const { port, close } = await startRawServer(koa.callback(), 0, { IncomingMessage: BodyRequest });
   return {
     port,
     ask: (method, path, ask) => send(method, `http://127.0.0.1:${port}${path}`, ask),

@@ -1,7 +1,13 @@
 // A node:http server on a free port, for specs that need no MCP server and as the base of all fixtures.
 
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type ServerOptions,
+  type ServerResponse,
+} from 'node:http';
 import { text } from 'node:stream/consumers';
 import type { JsonObject } from '../../src/domain/json.ts';
 
@@ -12,8 +18,12 @@ export interface RawServer {
 }
 
 /** Starts a server on a port of 127.0.0.1, by default a free one. Closing it twice is harmless. */
-export async function startRawServer(listener: RequestListener, wanted = 0): Promise<RawServer> {
-  const server = createServer(listener).listen(wanted, '127.0.0.1');
+export async function startRawServer(
+  listener: RequestListener,
+  wanted = 0,
+  options: ServerOptions = {},
+): Promise<RawServer> {
+  const server = createServer(options, listener).listen(wanted, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;

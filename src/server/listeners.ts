@@ -8,6 +8,7 @@ import { hostAndPort, localUrl } from '../domain/endpoint.ts';
 import { OperatorError } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
+import { BodyRequest } from '../http/body/body-request.ts';
 import { Connections } from './connections.ts';
 
 /** An `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB. */
@@ -119,6 +120,7 @@ function listenerOn(
   let drainingSinceMs: number | undefined;
   const { headerBytes } = connections.bounds;
   const limits = {
+    IncomingMessage: BodyRequest,
     maxHeaderSize: headerBytes,
     headersTimeout: timeouts.headersMs,
     requestTimeout: timeouts.requestMs,

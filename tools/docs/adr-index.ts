@@ -14,7 +14,9 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'MCP endpoint and sessions': [
     24, 108, 25, 27, 28, 29, 93, 116, 117, 105, 30, 34, 35, 70, 81, 111, 138, 143, 145,
   ],
-  'Bytes and memory': [8, 137, 118, 135, 42, 112, 120, 128, 90, 91, 43, 44, 45, 89, 79, 163, 152, 139, 140],
+  'Bytes and memory': [
+    8, 137, 176, 118, 135, 42, 112, 120, 128, 90, 91, 43, 44, 45, 89, 79, 163, 152, 139, 140,
+  ],
   'Fairness of the event loop': [36, 94, 197, 102, 132],
   'Accounts and security': [12, 16, 17, 92, 100, 20, 22, 73, 77, 99, 78, 82, 88, 95, 124, 154],
   'Databases and several gateways': [

@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import * as assert from 'uvu/assert';
@@ -11,7 +12,13 @@ import { systemClock } from '../../../src/domain/clock.ts';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { ByteBudget } from '../../../src/domain/held-bytes.ts';
 import { HeldBodies } from '../../../src/http/body/held-bodies.ts';
-import { koaBodyReader, parseFormBody, parseJsonBody, readDirect } from '../../../src/http/body/read.ts';
+import {
+  koaBodyReader,
+  parseFormBody,
+  parseJsonBody,
+  type ReadBody,
+  readDirect,
+} from '../../../src/http/body/read.ts';
 import { body } from '../../../src/http/middleware/body.ts';
 import { drain } from '../../../src/http/middleware/errors.ts';
 import { json } from '../../../src/http/reply.ts';
@@ -28,7 +35,13 @@ const COSTS = {
   held: new HeldBodies(new ByteBudget(BOUNDS)),
   limiter: new RateLimiter(systemClock),
 };
-const readers = { direct: () => readDirect, 'koa-body': koaBodyReader };
+/** Reads later than the first part of the body comes. */
+const readLate: ReadBody = async (context, maxBytes, use, onBytes) => {
+  await nextTurn();
+  return readDirect(context, maxBytes, use, onBytes);
+};
+const readers = { direct: () => readDirect, 'as a stream': () => readLate, 'koa-body': koaBodyReader };
+const whole = (bytes: Buffer): Buffer => bytes;
 
 for (const [name, read] of Object.entries(readers)) {
   const test = suite(`the body middleware, read ${name}`);
@@ -76,7 +89,7 @@ for (const [name, read] of Object.entries(readers)) {
   test('passes every byte on unchanged', async () => {
     let received: unknown;
     const reading = await startMiddlewares(async (context) => {
-      received = await read()(context, 1_000);
+      received = await read()(context, 1_000, whole);
       respond(context, json(200, {}));
     });
     const bytes = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
@@ -134,7 +147,7 @@ bytes('are refused as invalid JSON with the position of the error, and are not r
 
 bytes('in pieces of one byte take no more memory than in one piece', async () => {
   const request = new PassThrough();
-  const reading = readDirect({ req: request }, 200_000);
+  const reading = readDirect({ req: request }, 200_000, whole);
   collect();
   const before = process.memoryUsage().heapUsed;
   for (let count = 0; count < 200_000; count += 1) request.emit('data', Buffer.from('x'));
@@ -147,7 +160,7 @@ bytes('in pieces of one byte take no more memory than in one piece', async () =>
 
 bytes('over the limit leave no listener behind', async () => {
   const request = new PassThrough();
-  const refusal = readDirect({ req: request }, 3).catch((thrown: unknown) => thrown);
+  const refusal = readDirect({ req: request }, 3, whole).catch((thrown: unknown) => thrown);
   request.end('abcd');
   assert.is(Object(await refusal).code, 'PAYLOAD_TOO_LARGE');
   assert.is(request.listenerCount('data'), 0);

@@ -22,39 +22,52 @@ import { LIMITS } from '../../domain/limits.ts';
 import { HIDES_BAD_TEXT, NOT_UNICODE } from '../../domain/text.ts';
 import { inspect } from '../../domain/validation.ts';
 import { ClientGone, type HttpContext, type KoaContext } from '../request.ts';
+import { BodyRequest } from './body-request.ts';
 
 /**
- * Resolves with the whole body. Calls `onBytes` with a number of bytes before they are kept. Rejects with an error of `onBytes`, with
- * PAYLOAD_TOO_LARGE over `maxBytes`, which is the same for all requests of a reader, or with ClientGone when the client disconnects.
+ * Resolves with what `use` makes of the whole body. Calls `onBytes` with a number of bytes before they are kept. Rejects with an error of
+ * either, with PAYLOAD_TOO_LARGE over `maxBytes`, which is the same for all requests of a reader, or with ClientGone when the client
+ * disconnects.
  */
-export type ReadBody<C = HttpContext> = (context: C, maxBytes: number, onBytes?: OnBytes) => Promise<Buffer>;
+export type ReadBody<C = HttpContext> = <T>(
+  context: C,
+  maxBytes: number,
+  use: (bytes: Buffer) => T | Promise<T>,
+  onBytes?: OnBytes,
+) => Promise<T>;
 
 type OnBytes = (bytes: number) => void;
 
-export function readDirect(
+export function readDirect<T>(
   { req: request }: { readonly req: Readable },
   maxBytes: number,
+  use: (bytes: Buffer) => T | Promise<T>,
   onBytes: OnBytes = () => {},
-): Promise<Buffer> {
+): Promise<T> {
   if (request.destroyed) return Promise.reject(new ClientGone()); // `close` may have been emitted already
   return new Promise((resolve, reject) => {
-    // Nearly every body is one chunk. Others are copied: a list of chunks of one byte would take 200 times the memory of the body.
+    // Nearly every body is one piece. Others are copied: a list of pieces of one byte would take 200 times the memory of the body.
     let bytes: Buffer = NO_BYTES;
     let length = 0;
-    let isWhole = false;
-    const onData = (chunk: Buffer): void => {
+    let isOver = false;
+    const refuse = (thrown: unknown): void => {
+      isOver = true;
+      if (request instanceof BodyRequest) request.stopCollecting();
+      request.off('data', data).off('end', end).off('close', gone);
+      reject(thrown);
+    };
+    const data = (piece: Buffer): void => {
       const start = length;
-      length += chunk.length;
+      length += piece.length;
       try {
         if (length > maxBytes) throw payloadTooLarge(maxBytes);
-        onBytes(chunk.length);
+        onBytes(piece.length);
       } catch (thrown) {
-        leave();
-        reject(thrown);
+        refuse(thrown);
         return;
       }
       if (start === 0) {
-        bytes = chunk;
+        bytes = piece;
         return;
       }
       if (length > bytes.length) {
@@ -62,23 +75,26 @@ export function readDirect(
         bytes.copy(larger, 0, 0, start);
         bytes = larger;
       }
-      chunk.copy(bytes, start);
+      piece.copy(bytes, start);
     };
-    const onEnd = (): void => {
-      isWhole = true; // the listeners stay: the request ends anyway, and removing them costs more
-      resolve(bytes.length === length ? bytes : Buffer.from(bytes.subarray(0, length)));
+    const end = (): void => {
+      isOver = true; // the listeners stay: the request ends anyway, and removing them costs more
+      try {
+        const used = use(bytes.length === length ? bytes : Buffer.from(bytes.subarray(0, length)));
+        // Adopting a promise takes two more turns of the microtask queue.
+        if (used instanceof Promise) used.then(resolve, reject);
+        else resolve(used);
+      } catch (thrown) {
+        reject(thrown);
+      }
     };
-    const onGone = (): void => {
-      if (isWhole) return;
-      leave();
-      reject(new ClientGone());
+    const gone = (): void => {
+      if (!isOver) refuse(new ClientGone());
     };
-    const leave = (): void => {
-      request.off('data', onData).off('end', onEnd).off('close', onGone);
-    };
+    if (request instanceof BodyRequest && request.collectBody({ data, end, gone })) return;
     // A broken connection emits `error` and `close`; either is enough.
-    request.on('error', onGone);
-    request.on('data', onData).on('end', onEnd).on('close', onGone);
+    request.on('error', gone);
+    request.on('data', data).on('end', end).on('close', gone);
   });
 }
 
@@ -91,7 +107,7 @@ export const NO_BYTES = Buffer.alloc(0);
  */
 export function koaBodyReader(): ReadBody<KoaContext> {
   let loading: ReturnType<typeof load> | undefined;
-  return async (context, maxBytes, onBytes) => {
+  return async (context, maxBytes, use, onBytes) => {
     // The size is known only at the end, so the largest size is counted.
     if (context.req.headers['content-length'] === undefined) onBytes?.(maxBytes);
     loading ??= load(maxBytes);
@@ -100,7 +116,7 @@ export function koaBodyReader(): ReadBody<KoaContext> {
     context.req.headers['content-encoding'] = 'identity';
     await middleware(context, async () => {});
     const text: unknown = context.request.body;
-    return typeof text === 'string' ? Buffer.from(text, 'latin1') : NO_BYTES;
+    return use(typeof text === 'string' ? Buffer.from(text, 'latin1') : NO_BYTES);
   };
 }
 

@@ -50,8 +50,7 @@ export function body<C extends HttpContext>(
     const isSmall = length <= HTTP_LIMITS.uncountedBodyBytes;
     const startMs = systemClock.now();
     if (state.principal === undefined) costs.connections?.receive(request);
-    const reading = isSmall ? read(context, maxBytes) : readCounted(read, maxBytes, context, length, costs);
-    return reading.then((bytes) => {
+    const proceed = (bytes: Buffer): unknown => {
       const isSlow = systemClock.now() - startMs > HTTP_LIMITS.callerCheckMs;
       return whenKnown(isSlow ? state.check?.(context) : undefined, (refusal) => {
         if (refusal !== undefined) throw refusal;
@@ -60,7 +59,10 @@ export function body<C extends HttpContext>(
         state.bodyFields = fields;
         return next();
       });
-    });
+    };
+    return isSmall
+      ? read(context, maxBytes, proceed)
+      : readCounted(read, maxBytes, context, length, costs).then(proceed);
   };
 }
 
@@ -90,10 +92,10 @@ async function readCounted<C extends HttpContext>(
     }
     if (!Number.isNaN(length)) {
       body.add(length);
-      return await read(context, maxBytes);
+      return await read(context, maxBytes, whole);
     }
     let received = 0;
-    const bytes = await read(context, maxBytes, (more) => {
+    const bytes = await read(context, maxBytes, whole, (more) => {
       received += more;
       body.add(more);
       if (uploaded !== undefined || received <= HTTP_LIMITS.requestBlockBytes) return;
@@ -106,6 +108,8 @@ async function readCounted<C extends HttpContext>(
     uploaded?.();
   }
 }
+
+const whole = (bytes: Buffer): Buffer => bytes;
 
 /** Memory counted after the end of the response would never be released. */
 function requireClient({ destroyed }: ServerResponse): void {

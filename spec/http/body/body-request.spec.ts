@@ -1,0 +1,119 @@
+// Requests whose bodies are collected as they are parsed, on the server of a gateway. What middlewares make of bodies:
+// spec/http/middleware/body.spec.ts.
+
+import type { IncomingMessage, RequestListener } from 'node:http';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { BodyRequest } from '../../../src/http/body/body-request.ts';
+import { head, jsonRequest, openRaw, readUntil } from '../../helpers/http-raw.ts';
+import { suite } from '../../helpers/suite.ts';
+import { startRawServer } from '../../transports/raw-server.ts';
+
+const requests = suite('requests whose bodies are collected');
+
+/** Serves one connection, on which these texts are sent, each after the answer to the one before. Returns the collected pieces. */
+async function serve(listener: RequestListener, ...texts: readonly string[]): Promise<void> {
+  const server = await startRawServer(listener, 0, { IncomingMessage: BodyRequest });
+  const socket = await openRaw(server.port);
+  for (const text of texts) {
+    socket.write(text);
+    await readUntil(socket, 'answered');
+  }
+  socket.destroy();
+  await server.close();
+}
+
+/** Puts the pieces into a list, and null for the end, or 'gone'. */
+function collect(request: IncomingMessage, into: unknown[], then = (): void => {}): boolean {
+  assert.instance(request, BodyRequest);
+  return (request as BodyRequest).collectBody({
+    data: (piece) => into.push(piece.toString()),
+    end: () => {
+      into.push(null);
+      then();
+    },
+    gone: () => into.push('gone'),
+  });
+}
+
+requests('give their bodies before the stream would, and leave nothing of it to the stream', async () => {
+  const collected: unknown[] = [];
+  const events: string[] = [];
+  await serve(
+    (request, response) => {
+      assert.is(
+        collect(request, collected, () => response.end('answered')),
+        true,
+      );
+      const emit = request.emit.bind(request);
+      request.emit = (event: string, ...values: unknown[]) => {
+        events.push(event);
+        return emit(event, ...values);
+      };
+      response.on('close', () => assert.is(request.readableEnded, true));
+    },
+    jsonRequest('POST /', '{"a":1}'),
+    jsonRequest('POST /', '{"b":2}'),
+  );
+  assert.equal(collected, ['{"a":1}', null, '{"b":2}', null]);
+  assert.equal(events, []);
+});
+
+requests('that were not collected are streams', async () => {
+  const read: unknown[] = [];
+  await serve(
+    async (request, response) => {
+      await nextTurn();
+      assert.is(collect(request, read), false);
+      assert.is(request.readableEnded, false);
+      for await (const piece of request) read.push(String(piece));
+      response.end('answered');
+    },
+    jsonRequest('POST /', '{"a":1}'),
+  );
+  assert.equal(read, ['{"a":1}']);
+});
+
+requests('give the rest to the stream when collecting stops', async () => {
+  const read: unknown[] = [];
+  const server = await startRawServer(
+    async (request, response) => {
+      collect(request, read);
+      await nextTurn();
+      (request as BodyRequest).stopCollecting();
+      response.writeHead(200).write('first');
+      for await (const piece of request) read.push(`streamed ${piece}`);
+      response.end('answered');
+    },
+    0,
+    { IncomingMessage: BodyRequest },
+  );
+  const socket = await openRaw(server.port);
+  socket.write(`${head('POST /', { 'Content-Length': '4' })}ab`);
+  await readUntil(socket, 'first');
+  socket.write('cd');
+  await readUntil(socket, 'answered');
+  socket.destroy();
+  await server.close();
+  assert.equal(read, ['ab', 'streamed cd']);
+});
+
+requests('tell that their connection was lost', async () => {
+  const read: unknown[] = [];
+  const lost = Promise.withResolvers<void>();
+  const server = await startRawServer(
+    (request) => {
+      collect(request, read);
+      request.on('close', lost.resolve);
+    },
+    0,
+    { IncomingMessage: BodyRequest },
+  );
+  const socket = await openRaw(server.port);
+  socket.write(`${head('POST /', { 'Content-Length': '4' })}ab`, () => socket.destroy());
+  await lost.promise;
+  await server.close();
+  assert.equal(read, ['ab', 'gone']);
+});
+
+requests.run();
