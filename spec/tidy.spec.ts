@@ -34,8 +34,8 @@ const SAMPLES: Readonly<Record<string, readonly (readonly [path: string, text: s
   ],
   'a library stays in its room': [['src/http/a.ts', `import { setup } from 'xstate';`]],
   'a table lists every variant of its folder': [
-    ['src/transports/index.ts', `import { a } from './listed.ts';`],
-    ['src/transports/fastest.ts', 'export const fastest: OpenTransport = open;'],
+    ['src/discovery/index.ts', `import { a } from './listed.ts';`],
+    ['src/discovery/newest.ts', 'export const newest: Provider = provider;'],
   ],
   'every source file is imported': [['src/actors/forgotten.ts', '']],
   'a source file starts with a comment that says what it owns': [['src/gateway/gateway.ts', 'const a = 1;']],

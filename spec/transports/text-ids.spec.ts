@@ -1,8 +1,8 @@
 // Servers that send ids and progress tokens back as texts ("7" for 7), over every transport.
 
 import * as assert from 'uvu/assert';
-import { http } from '../../src/transports/http/http.ts';
-import { sse } from '../../src/transports/sse/sse.ts';
+import { open as http } from '../../src/transports/http/http.ts';
+import { open as sse } from '../../src/transports/sse/sse.ts';
 import type { Transport } from '../../src/transports/transport.ts';
 import { callTool, cancelledOn, see, startAndUnsubscribe, textOf, until } from '../conformance/transport.ts';
 import { startHttpServer } from '../fixtures/http-server.ts';

@@ -1,4 +1,5 @@
-// The table of the kinds of transport: the traits of each. Other code asks for a trait, never for a kind; src/transports/index.ts opens them.
+// The table of the kinds of transport: the traits of each. Other code asks for a trait, never for a kind.
+// The module of a kind is src/transports/<kind>/<kind>.ts. Source: ADR 180.
 
 import type { PinnedEra } from './mcp.ts';
 

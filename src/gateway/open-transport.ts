@@ -17,7 +17,7 @@ import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts
 import type { TemplateRules } from '../templates/definition.ts';
 import { launchOf, withTemplateEnvironment } from '../templates/launch.ts';
 import { unmetRequirement } from '../templates/requirements.ts';
-import { TRANSPORTS } from '../transports/index.ts';
+import { openTransport } from '../transports/index.ts';
 import { environmentOf } from '../transports/stdio/child-process.ts';
 import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import type { Reaper } from '../transports/stdio/process-group.ts';
@@ -78,7 +78,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
       });
       try {
         const opening = { ...shared, ...hooks, reaper, handshakeTimeoutMs, signal, history, answers, era };
-        return await TRANSPORTS[definition.transport](launched, opening);
+        return await openTransport(definition.transport, launched, opening);
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
       }

@@ -1,14 +1,14 @@
-// The table of transports: one row per kind of instance.
+// Opens instances. The module of a kind of transport is `<kind>/<kind>.ts` in this folder and exports `open`; domain/transport-kinds.ts has
+// the kinds. Source: ADR 180.
 
 import type { TransportKind } from '../domain/transport-kinds.ts';
-import { inProcess } from './in-process.ts';
-import { stdio } from './stdio/stdio.ts';
 import type { OpenTransport } from './transport.ts';
 
-export const TRANSPORTS: Readonly<Record<TransportKind, OpenTransport>> = {
-  // Loaded with their first instance: the HTTP client takes 15 MB, which a gateway of programs can do without.
-  http: async (...opening) => (await import('./http/http.ts')).http(...opening),
-  sse: async (...opening) => (await import('./sse/sse.ts')).sse(...opening),
-  stdio,
-  'in-process': inProcess,
-};
+/** Opens an instance. Its kind is loaded with the first one: the HTTP client takes 15 MB, which a gateway of programs can do without. */
+export async function openTransport(
+  kind: TransportKind,
+  ...opening: Parameters<OpenTransport>
+): ReturnType<OpenTransport> {
+  const { open }: { readonly open: OpenTransport } = await import(`./${kind}/${kind}.ts`);
+  return open(...opening);
+}

@@ -5,7 +5,7 @@
 import { fileURLToPath } from 'node:url';
 import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
-import { TRANSPORTS } from '../../../src/transports/index.ts';
+import { openTransport } from '../../../src/transports/index.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
@@ -77,17 +77,20 @@ test('server-everything: reports progress, serves calls after a cancelled one, a
 test('server-everything: the gateway runs it over HTTP+SSE, too', async () => {
   const endpoint = `http://127.0.0.1:${await freePort()}/sse`;
   const program = { transport: 'sse', command: process.execPath, args: [EVERYTHING, 'sse'] } as const;
-  await endsWith(await TRANSPORTS.sse(httpDefinition(endpoint, program), patient), async (transport) => {
-    const said = await see(transport.exchange(callTool('echo', { message: 'hello' })));
-    assert.is(textOf(said.events[0]), 'Echo: hello');
-  });
+  await endsWith(
+    await openTransport('sse', httpDefinition(endpoint, program), patient),
+    async (transport) => {
+      const said = await see(transport.exchange(callTool('echo', { message: 'hello' })));
+      assert.is(textOf(said.events[0]), 'Echo: hello');
+    },
+  );
 });
 
 type Served = 'dual' | 'modern' | 'legacy';
 
 async function overHttp(era: Served, body: (transport: Transport) => Promise<void>): Promise<void> {
   const server = await startEverything({ era });
-  const transport = await TRANSPORTS.http(httpDefinition(server.url), patient);
+  const transport = await openTransport('http', httpDefinition(server.url), patient);
   try {
     await body(transport);
   } finally {
@@ -100,7 +103,7 @@ async function overPipe(
   program: { readonly command: string; readonly args: string[] },
   body: (transport: Transport) => Promise<void>,
 ): Promise<void> {
-  await endsWith(await TRANSPORTS.stdio(instanceDefinition(program), patient), body);
+  await endsWith(await openTransport('stdio', instanceDefinition(program), patient), body);
 }
 
 /** Afterwards its process is gone. */

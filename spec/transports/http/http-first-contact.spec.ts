@@ -4,7 +4,7 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
-import { http, openHttp } from '../../../src/transports/http/http.ts';
+import { open as http, openHttp } from '../../../src/transports/http/http.ts';
 import { until } from '../../conformance/transport.ts';
 import { startSseServer } from '../../fixtures/sse-server.ts';
 import { suite } from '../../helpers/suite.ts';

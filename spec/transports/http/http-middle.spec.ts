@@ -5,8 +5,8 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompress
 import * as assert from 'uvu/assert';
 import { GatewayError } from '../../../src/domain/errors.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
-import { http } from '../../../src/transports/http/http.ts';
-import { sse } from '../../../src/transports/sse/sse.ts';
+import { open as http } from '../../../src/transports/http/http.ts';
+import { open as sse } from '../../../src/transports/sse/sse.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { callTool, refusal, see, textOf, transportConformance } from '../../conformance/transport.ts';
 import { noCapability, openFor, upstreamConformance } from '../../conformance/upstream.ts';

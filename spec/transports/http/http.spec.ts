@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { createServer as createTcpServer } from 'node:net';
 import { mock } from 'node:test';
 import * as assert from 'uvu/assert';
-import { http, openHttp } from '../../../src/transports/http/http.ts';
+import { open as http, openHttp } from '../../../src/transports/http/http.ts';
 import type { Closed, OpenOptions } from '../../../src/transports/transport.ts';
 import { callTool, failure, refusal, see, transportConformance, until } from '../../conformance/transport.ts';
 import { noCapability, upstreamConformance } from '../../conformance/upstream.ts';

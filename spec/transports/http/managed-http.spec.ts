@@ -6,7 +6,7 @@ import * as assert from 'uvu/assert';
 import { freePort } from '../../../src/cli/demo-servers.ts';
 import { PASS_ENV } from '../../../src/domain/command.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import { http } from '../../../src/transports/http/http.ts';
+import { open as http } from '../../../src/transports/http/http.ts';
 import type { Transport, TransportDiagnostics } from '../../../src/transports/transport.ts';
 import {
   callTool,

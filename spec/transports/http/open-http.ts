@@ -4,7 +4,7 @@
 import type { RequestListener } from 'node:http';
 import { DENIED_NETWORKS } from '../../../src/domain/endpoint.ts';
 import type { InstanceDefinition } from '../../../src/domain/instance.ts';
-import { http } from '../../../src/transports/http/http.ts';
+import { open as http } from '../../../src/transports/http/http.ts';
 import { addressesIn } from '../../../src/transports/network-guard.ts';
 import type { OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import { openOptions as anyOptions, instanceDefinition } from '../../conformance/transport.ts';

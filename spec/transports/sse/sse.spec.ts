@@ -6,7 +6,7 @@ import { GatewayError } from '../../../src/domain/errors.ts';
 import type { ExchangeEvent } from '../../../src/domain/exchange.ts';
 import { HttpConnection } from '../../../src/transports/http/http-connection.ts';
 import { OPENINGS_PER_OWNER } from '../../../src/transports/http/http-openings.ts';
-import { sse } from '../../../src/transports/sse/sse.ts';
+import { open as sse } from '../../../src/transports/sse/sse.ts';
 import { SseChannel } from '../../../src/transports/sse/sse-channel.ts';
 import type { Closed, OpenOptions, Transport } from '../../../src/transports/transport.ts';
 import {

@@ -5,7 +5,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Program } from '../../../src/transports/stdio/child-process.ts';
-import { stdio as open, type StdioOptions } from '../../../src/transports/stdio/stdio.ts';
+import { open, type StdioOptions } from '../../../src/transports/stdio/stdio.ts';
 import type { Transport, Upstream } from '../../../src/transports/transport.ts';
 import { instanceDefinition, openOptions } from '../../conformance/transport.ts';
 import { inFolder } from '../../helpers/folder.ts';

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import type { ContainerProgram, RunInContainer } from '../../../src/domain/deployment.ts';
 import type { GatewayError } from '../../../src/domain/errors.ts';
-import { stdio } from '../../../src/transports/stdio/stdio.ts';
+import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
 import type { OpeningHistory, Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,

@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { PASS_ENV } from '../../../src/domain/command.ts';
-import { stdio } from '../../../src/transports/stdio/stdio.ts';
+import { open as stdio } from '../../../src/transports/stdio/stdio.ts';
 import {
   callTool,
   collect,

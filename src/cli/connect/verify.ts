@@ -10,7 +10,7 @@ import { LEGACY_VERSIONS } from '../../domain/mcp.ts';
 import { TaskScheduler } from '../../domain/task-scheduler.ts';
 import { lastWords } from '../../domain/text.ts';
 import { VERSION } from '../../domain/version.ts';
-import { TRANSPORTS } from '../../transports/index.ts';
+import { openTransport } from '../../transports/index.ts';
 import { Reaper } from '../../transports/stdio/process-group.ts';
 import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
 import { fields, listOf } from '../answers.ts';
@@ -47,7 +47,7 @@ export async function verify(
     await verifyApi(connection, env);
   const beganAtMs = performance.now();
   const signal = new AbortController().signal;
-  const open = TRANSPORTS[connection.transport](definitionOf(connection, env), {
+  const open = openTransport(connection.transport, definitionOf(connection, env), {
     signal,
     clock: systemClock,
     handshakeTimeoutMs: VERIFY_MS,

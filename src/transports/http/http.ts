@@ -22,7 +22,7 @@ import { type HttpSession, openSession } from './http-session.ts';
 import { type EndpointTransport, managed } from './managed-http.ts';
 import { ToolHeaders } from './tool-headers.ts';
 
-export const http: OpenTransport = managed(openHttp);
+export const open: OpenTransport = managed(openHttp);
 
 /** Different peers remembered: the greeting of a server may depend on what its client declares, in a few variants. */
 const PEERS_REMEMBERED = 16;

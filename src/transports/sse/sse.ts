@@ -9,7 +9,7 @@ import { type EndpointTransport, managed } from '../http/managed-http.ts';
 import type { OpenOptions, OpenTransport } from '../transport.ts';
 import { SseChannel } from './sse-channel.ts';
 
-export const sse: OpenTransport = managed(openSse);
+export const open: OpenTransport = managed(openSse);
 
 /** Rejects with BACKEND_UNAVAILABLE, `delivered: 'no'`; nothing is left open then. */
 export async function openSse(

@@ -17,7 +17,7 @@ export interface StdioOptions extends OpenOptions {
   readonly probeTimeoutMs?: number;
 }
 
-export const stdio: OpenTransport = async ({ command, ...definition }, options: StdioOptions) => {
+export const open: OpenTransport = async ({ command, ...definition }, options: StdioOptions) => {
   if (command === undefined) throw backendUnavailable('no command is given', { delivered: 'no' });
   if (options.signal.aborted) throw openingCancelled();
   return openShared(() => {

@@ -1,8 +1,8 @@
 // The in-process transport: the conformance suite over a function, then what only functions do.
 
 import * as assert from 'uvu/assert';
-import { inProcess } from '../../src/transports/in-process.ts';
-import type { InProcessHandler, Transport } from '../../src/transports/transport.ts';
+import { open as inProcess } from '../../../src/transports/in-process/in-process.ts';
+import type { InProcessHandler, Transport } from '../../../src/transports/transport.ts';
 import {
   callTool,
   instanceDefinition,
@@ -10,11 +10,11 @@ import {
   refusal,
   see,
   transportConformance,
-} from '../conformance/transport.ts';
-import { everyCapability } from '../conformance/upstream.ts';
-import { objectOr } from '../fixtures/wire.ts';
-import { fixtureHandler } from '../helpers/function-backend.ts';
-import { suite } from '../helpers/suite.ts';
+} from '../../conformance/transport.ts';
+import { everyCapability } from '../../conformance/upstream.ts';
+import { objectOr } from '../../fixtures/wire.ts';
+import { fixtureHandler } from '../../helpers/function-backend.ts';
+import { suite } from '../../helpers/suite.ts';
 
 const test = suite('in-process transport');
 

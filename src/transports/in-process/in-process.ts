@@ -4,19 +4,19 @@
 
 import { inspect } from 'node:util';
 import type { Unsubscribable } from 'rxjs';
-import { backendUnavailable, openingCancelled } from '../domain/error-catalogue.ts';
-import { messageOf } from '../domain/errors.ts';
-import type { ExchangeRequest, FinalEvent } from '../domain/exchange.ts';
-import type { InstanceDefinition } from '../domain/instance.ts';
-import { type JsonObject, JsonText } from '../domain/json.ts';
-import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
-import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../domain/mcp.ts';
-import { Channel, type ExchangeObserver, type PendingExchange } from './channel.ts';
-import { callerTokenOf, paramsForCaller, reportsProgress } from './handshake.ts';
-import type { InProcessHandler, OpenTransport, Transport } from './transport.ts';
+import { backendUnavailable, openingCancelled } from '../../domain/error-catalogue.ts';
+import { messageOf } from '../../domain/errors.ts';
+import type { ExchangeRequest, FinalEvent } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import { type JsonObject, JsonText } from '../../domain/json.ts';
+import { type JsonRpcError, RPC } from '../../domain/jsonrpc.ts';
+import { LEGACY_VERSIONS, LOG, type Peer, PROGRESS } from '../../domain/mcp.ts';
+import { Channel, type ExchangeObserver, type PendingExchange } from '../channel.ts';
+import { callerTokenOf, paramsForCaller, reportsProgress } from '../handshake.ts';
+import type { InProcessHandler, OpenTransport, Transport } from '../transport.ts';
 
-/** The in-process row of the table. The function is `options.handlers.get(definition.serverId)`. */
-export const inProcess: OpenTransport = async (definition, { handlers, signal }) => {
+/** The function is `options.handlers.get(definition.serverId)`. */
+export const open: OpenTransport = async (definition, { handlers, signal }) => {
   const handler = handlers.get(definition.serverId);
   if (signal.aborted) throw openingCancelled();
   if (handler === undefined) {

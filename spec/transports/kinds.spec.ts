@@ -1,0 +1,21 @@
+// A kind of transport takes two files: its row in domain/transport-kinds.ts, and the module with its name.
+
+import { readdir } from 'node:fs/promises';
+import * as assert from 'uvu/assert';
+import { TRANSPORT_KINDS } from '../../src/domain/transport-kinds.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('kinds of transport');
+const folder = new URL('../../src/transports/', import.meta.url);
+
+test('each kind has a folder with a module of its name, which exports `open`; no other folder is there', async () => {
+  const entries = await readdir(folder, { withFileTypes: true });
+  const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  assert.equal(folders.sort(), [...TRANSPORT_KINDS].sort());
+  for (const kind of TRANSPORT_KINDS) {
+    const { open } = await import(new URL(`${kind}/${kind}.ts`, folder).href);
+    assert.type(open, 'function', kind);
+  }
+});
+
+test.run();
