@@ -1,6 +1,12 @@
 // The address of the listener for other nodes, and when it is encrypted.
 
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
+import { openSocketFolder } from '../../src/cli/workers/socket-folder.ts';
 import type { Member } from '../../src/cluster/members.ts';
 import { ByteBudget } from '../../src/domain/held-bytes.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';
@@ -11,7 +17,7 @@ import { suite } from '../helpers/suite.ts';
 const test = suite('address of the peer channel');
 
 /** The advertised address, and the answer to plain HTTP there. */
-async function opened(cluster: { readonly listen?: string; readonly advertise?: string }) {
+async function opened(cluster: { readonly listen?: string; readonly advertise?: string }, socket?: string) {
   const auth = anonymousAuth();
   let address = '';
   const channel = await openPeerChannel({
@@ -27,7 +33,7 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
       requestHeaderBytes: 16_384,
     },
     ...{ nodeId: 'n', life: 'AAAAAAAA', secret: Buffer.alloc(32), database: undefined, audit: auth.audit },
-    log: { info: () => {}, warn: () => {} },
+    ...{ log: { info: () => {}, warn: () => {} }, socket },
     serve: (_request, response) => response.end(),
     host: {
       requestBytes: new ByteBudget({ totalBytes: 0, ownerBytes: 0 }),
@@ -41,7 +47,9 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
     },
   });
   try {
+    if (socket !== undefined) assert.match(await answerOn(socket), 'HTTP/1.1 401');
     const { protocol, port } = new URL(address);
+    if (protocol === 'unix:') return [address];
     return [protocol, (await sendRaw(Number(port), 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')).slice(0, 12)];
   } finally {
     await channel.close(0);
@@ -57,4 +65,37 @@ test('only a listener on loopback answers plain HTTP', async () => {
   assert.equal(await opened({ advertise: 'node.example', listen: '127.0.0.1' }), ['https:', '']);
 });
 
+const onPosix = test.needs(process.platform !== 'win32', 'Windows has no socket files');
+
+onPosix('a worker listens on a socket file, where other nodes may come on an address, too', async () => {
+  const folder = openSocketFolder();
+  assert.ok(folder);
+  const socket = join(folder.path, '1');
+  assert.is(statSync(folder.path).mode & 0o777, 0o700);
+  assert.equal(await opened({}, socket), [`unix:${socket}`]);
+  assert.not(existsSync(socket), 'removed at the end');
+  writeFileSync(socket, 'of a worker that was killed');
+  assert.equal(await opened({ advertise: '127.0.0.1' }, socket), ['http:', 'HTTP/1.1 401']);
+  folder.remove();
+  assert.not(existsSync(folder.path));
+});
+
+test('a path that is too long for a socket file is not used', () => {
+  const long = mkdtempSync(join(tmpdir(), 'x'.repeat(100)));
+  try {
+    assert.is(openSocketFolder([long]), undefined);
+    assert.is(openSocketFolder([join(tmpdir(), 'there is no such folder')]), undefined);
+  } finally {
+    rmSync(long, { recursive: true });
+  }
+});
+
 test.run();
+
+/** The first line of the answer to a request without a token. */
+async function answerOn(socket: string): Promise<string> {
+  const connection = connect(socket);
+  connection.end('GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+  const [first] = (await text(connection)).split('\r\n');
+  return first ?? '';
+}

@@ -39,6 +39,8 @@ export interface Known {
   readonly stored: StoredLife;
   readonly profile: Profile | undefined;
   readonly report: Report | undefined;
+  /** On which this node reaches it. */
+  readonly address: string;
   /** Its row is signed with the key of this node. */
   readonly isMember: boolean;
 }
@@ -52,6 +54,8 @@ export interface LifeRowsOptions {
   readonly secret: Uint8Array;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
+  /** Of a node that this one reaches by a shorter way than the address in its row. Default: there is none. */
+  readonly addressOf?: ((node: string) => string | undefined) | undefined;
 }
 
 export class LifeRows {
@@ -95,7 +99,8 @@ export class LifeRows {
       read !== undefined &&
       read.protocol === PROTOCOL &&
       isSame(read.mac, this.#macOf(stored.life, stored.node, read));
-    return { stored, profile: read, report: REPORT.accepts(report) ? report : undefined, isMember };
+    const address = this.#options.addressOf?.(stored.node) ?? read?.address ?? '';
+    return { stored, profile: read, report: REPORT.accepts(report) ? report : undefined, address, isMember };
   }
 
   #macOf(life: string, node: string, profile: Omit<Profile, 'mac'>): string {

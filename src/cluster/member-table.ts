@@ -23,6 +23,7 @@ import {
   KEY_SETTING,
   type Known,
   LifeRows,
+  type LifeRowsOptions,
   otherKey,
   REASONS,
   rowOf,
@@ -55,21 +56,15 @@ const KNOWN_MS = 3_000;
 /** Shortest time between two reads that a request causes, in ms. */
 const REFRESH_MS = 1_000;
 
-export interface MemberTableOptions {
+export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly nodes: NodeStore;
   readonly settings: SettingStore;
-  readonly own: Member;
-  readonly version: string;
-  /** The secret that all nodes share. */
-  readonly secret: Uint8Array;
   readonly clock: Clock;
   readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'askDatabase' | 'keep'>;
   /** Time without use after which a session ends, in ms: an ended life is deleted after it, with the sessions that no node continued. */
   readonly sessionIdleMs?: number | undefined;
   /** The programs that any node may run. Default: there are none. */
   readonly programs?: { readonly store: ProgramStore; readonly host: SharedPrograms } | undefined;
-  /** What this node does now. */
-  readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
   /** Other nodes ended the life of this one, and may continue its sessions: they end here. It goes on under this life. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
   /** Gets a line for the operator. */
@@ -102,10 +97,10 @@ export class MemberTable implements Members {
   readonly #doubt: LifeDoubt;
 
   constructor(options: MemberTableOptions) {
-    const { own, version, secret, report, clock } = options;
+    const { own, clock } = options;
     this.#options = options;
     this.#since = new Date(clock.wall()).toISOString();
-    this.#rows = new LifeRows({ own, version, since: this.#since, secret, report });
+    this.#rows = new LifeRows({ ...options, since: this.#since });
     this.#state = newNode(own.node, own.life, this.#now);
     this.#doubt = new LifeDoubt({
       ...{ node: own.node, clock },
@@ -189,7 +184,7 @@ export class MemberTable implements Members {
   find(life: string): Member | undefined {
     const known = this.#known.get(life);
     if (known === undefined || !known.isMember || known.stored.end !== undefined) return undefined;
-    return { node: known.stored.node, life, address: known.profile?.address ?? '' };
+    return { node: known.stored.node, life, address: known.address };
   }
 
   runsOn({ nodeId, serverId }: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): Member | undefined {

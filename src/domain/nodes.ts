@@ -36,6 +36,12 @@ export function gatewayOf(node: string): string {
   return node.split('/', 1)[0] ?? node;
 }
 
+/** The number of a worker of this gateway; undefined for any other node. */
+export function workerOf(gateway: string, node: string): number | undefined {
+  const [id, number] = node.split('/');
+  return id === gateway && number !== undefined ? Number(number) : undefined;
+}
+
 /** Whether `other` is this node, or the gateway that it is a worker of. */
 export function isOrHas(node: string, other: string): boolean {
   return other === node || other === gatewayOf(node);

@@ -1,4 +1,4 @@
-// The workers of one gateway: processes that share its ports, and ask each other. Source: ADR 174, 175.
+// The workers of one gateway: processes that share its ports, and ask each other. Source: ADR 174, 175, 191.
 
 /** The place of this process among the workers of its gateway. */
 export interface WorkerPlace {
@@ -7,6 +7,8 @@ export interface WorkerPlace {
   readonly count: number;
   /** The id of the gateway that this worker joins, which serves already; undefined for the first one of a start. */
   readonly gateway: string | undefined;
+  /** The folder of the socket files on which workers reach each other; undefined where there are none: by loopback. */
+  readonly sockets: string | undefined;
   /** Asks all others. Without those that do not answer within a second; never rejects. */
   ask(question: WorkerQuestion): Promise<readonly string[]>;
 }
@@ -18,3 +20,8 @@ export type WorkerQuestion =
   | { readonly kind: 'members' }
   /** The text of the metrics; with `templates`, only of these. */
   | { readonly kind: 'metrics'; readonly templates?: readonly string[] };
+
+/** The socket file of a worker. */
+export function workerSocket({ sockets }: Pick<WorkerPlace, 'sockets'>, number: number): string | undefined {
+  return sockets === undefined ? undefined : `${sockets}/${number}`;
+}

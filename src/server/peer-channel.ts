@@ -9,12 +9,13 @@ import { channelKeys } from '../cluster/channel/channel-keys.ts';
 import { serveInstances } from '../cluster/channel/instance-listener.ts';
 import {
   openPeerListener,
+  type PeerListener,
   type PeerListenerOptions,
   type PeerRefusal,
 } from '../cluster/channel/peer-listener.ts';
 import { TokenVerifier } from '../cluster/channel/peer-tokens.ts';
 import { Peers } from '../cluster/channel/peers.ts';
-import type { Member, Members } from '../cluster/members.ts';
+import { type Member, type Members, socketAddress } from '../cluster/members.ts';
 import { type Config, isLoopback } from '../config/config.ts';
 import { systemClock } from '../domain/clock.ts';
 import { hostAndPort } from '../domain/endpoint.ts';
@@ -48,6 +49,8 @@ export interface PeerChannelOptions {
   readonly database: DatabaseHost | undefined;
   readonly audit: Auth['audit'];
   readonly log: Pick<Logger, 'info' | 'warn'>;
+  /** The socket file for the other workers of this gateway. On a database file no other node comes, and this is the only listener. */
+  readonly socket?: string | undefined;
   readonly serve: PeerListenerOptions['serve'];
   /** The instances of this node. */
   readonly host: InstanceHost;
@@ -64,9 +67,11 @@ interface DatabaseHost {
 
 /** Rejects with OperatorError. */
 export async function openPeerChannel(options: PeerChannelOptions): Promise<PeerChannel> {
-  const { config, nodeId, life, secret, audit, log, serve, host, join } = options;
+  const { config, nodeId, life, secret, audit, log, serve, host, join, socket } = options;
   const keys = channelKeys(secret);
-  const { listen, advertise, isSecure } = await addressesOf(config.cluster, options.database);
+  const { listen, advertise } = config.cluster;
+  const isSocketOnly =
+    socket !== undefined && options.database === undefined && (listen ?? advertise) === undefined;
   // The members are known once the listener has a port. Before that, no other node knows this one.
   let members: Members | undefined;
   const tokens = new TokenVerifier(
@@ -76,25 +81,38 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     (from) => members?.find(from) !== undefined,
   );
   const onRefused = refusalRecorder(audit);
-  const listener = await openPeerListener({
-    ...listen,
-    transportKey: isSecure ? keys.transport : undefined,
+  const common = {
     tokens,
     headerBytes: config.requestHeaderBytes,
     certain: () => members?.certain?.(),
     // The sender has the key: it has just joined.
     refreshMembers: async () => members?.refresh(true),
-    isRefused: async (life) => (await members?.isRefused?.(life)) ?? false,
-    isDatabaseAway: async (life) => members?.isDatabaseAway?.(life),
+    isRefused: async (life: string) => (await members?.isRefused?.(life)) ?? false,
+    isDatabaseAway: async (life: string) => members?.isDatabaseAway?.(life),
     serve,
     serveInstance: serveInstances(host, onRefused),
     onRefused,
-  });
-  const address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
+  };
+  const listeners: PeerListener[] = [];
+  const close = async (timeoutMs: number): Promise<void> => {
+    await Promise.all(listeners.map((listener) => listener.close(timeoutMs)));
+  };
+  let address = socketAddress(socket ?? '');
   try {
+    if (socket !== undefined)
+      listeners.push(
+        await openPeerListener({ ...common, host: '', port: 0, path: socket, transportKey: undefined }),
+      );
+    if (!isSocketOnly) {
+      const { listen, advertise, isSecure } = await addressesOf(config.cluster, options.database);
+      const transportKey = isSecure ? keys.transport : undefined;
+      const listener = await openPeerListener({ ...common, ...listen, transportKey });
+      listeners.push(listener);
+      address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
+    }
     members = await join({ node: nodeId, life, address });
   } catch (thrown) {
-    await listener.close(0);
+    await close(0);
     throw thrown;
   }
   log.info(`other nodes reach this one at ${address}`);
@@ -105,7 +123,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     untilIdle: (timeoutMs) => peers.untilIdle(timeoutMs),
     close: (timeoutMs) => {
       peers.close();
-      return listener.close(timeoutMs);
+      return close(timeoutMs);
     },
   };
 }

@@ -19,7 +19,7 @@ import { memoryBounds } from '../domain/held-bytes.ts';
 import { newLife } from '../domain/life.ts';
 import { nodeOf, type SharedPrograms } from '../domain/nodes.ts';
 import { VERSION } from '../domain/version.ts';
-import type { WorkerPlace, WorkerQuestion } from '../domain/workers.ts';
+import { type WorkerPlace, type WorkerQuestion, workerSocket } from '../domain/workers.ts';
 import { Gateway } from '../gateway/gateway.ts';
 import { createApp, createStartingApp, type HttpApp } from '../http/app.ts';
 import { watchClockSkew } from '../persistence/clock-skew.ts';
@@ -35,9 +35,9 @@ import { Connections } from './connections.ts';
 import { logDatabase } from './database-log.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
+import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
 import type { PeerChannel } from './peer-channel.ts';
 import { openPortsWhenReady, openScrapes } from './ports.ts';
-import { readByWorkers } from './read-by-workers.ts';
 import { openServerAuth } from './server-auth.ts';
 import type { ServeQuestion } from './share-with-peers.ts';
 import { countsOf, foreignPrograms, linesOf } from './start-lines.ts';
@@ -265,7 +265,7 @@ async function start(
     });
     const members = new MemberTable({
       ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secret, prober, report },
-      clock: systemClock,
+      ...{ clock: systemClock, addressOf: worker && addressesOfWorkers(worker, gatewayId) },
       sessionIdleMs: config.sessions.idleMs,
       programs: config.cluster.programs && shared ? { store: store.programs, host: shared } : undefined,
       onNextLife: (next) =>
@@ -290,7 +290,7 @@ async function start(
       ? undefined
       : await (await import('./peer-channel.ts')).openPeerChannel({
           ...{ config, nodeId, life, log, secret, audit: auth.audit, host: gateway.host, join: joinMembers },
-          hasSession: gateway.hasSession,
+          ...{ hasSession: gateway.hasSession, socket: worker && workerSocket(worker, worker.number) },
           database: databaseHost(config.databaseUrl, config.folder),
           serve: (request, response, caller) => {
             if (serveQuestion?.(request, response, caller.principal)) return;

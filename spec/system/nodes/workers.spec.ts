@@ -1,6 +1,7 @@
 // A gateway with several workers: real processes that share one port, on PostgreSQL and on SQLite. Sessions are used at each of them, and go
 // on when a worker is killed.
 
+import { readdirSync } from 'node:fs';
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -51,6 +52,8 @@ for (const [name, open, isThere] of databases) {
   onDatabase(`${name}: each worker serves the sessions of all, on one port`, async () => {
     gateway = await start({ GATEWAY_DATABASE_URL: await open() });
     await becomes(() => gateway.states(), ['1 live', '2 live']);
+    for (const address of await gateway.addresses())
+      assert.match(address, name === 'SQLite' ? /^unix:.*\/stagedoor-workers-\w+\/[12]$/ : /^http:/);
     const clients = await gateway.clients(4);
     for (const { sessionId } of clients)
       for (let n = 0; n < 4; n += 1) assert.equal(await gateway.call(sessionId), [200, SIMPLE]);
@@ -121,6 +124,7 @@ for (const [name, open, isThere] of databases) {
     for (const [, durationMs] of stops)
       assert.ok(Number(durationMs) < 3_000, 'no wait for reads of the members');
     assert.equal(pids.filter(isRunning), []);
+    assert.equal(socketFolders(gateway.program), []);
   });
 }
 
@@ -129,8 +133,10 @@ const onLinux = test.needs(canFindProcesses, NO_PROCESSES);
 onLinux('the supervisor is killed: its workers end, with their programs', async () => {
   const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
   await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
+  assert.is(socketFolders(gateway.program).length, 1);
   gateway.program.signal('SIGKILL');
   assert.equal(await gateway.program.survivors(), []);
+  assert.equal(socketFolders(gateway.program), []);
 });
 
 onLinux('Ctrl-C in a terminal: all end in order, and none by the signal itself', async () => {
@@ -207,12 +213,19 @@ interface Workers extends McpHarness {
   pids(): [number, number];
   /** Number and state of each worker that has not ended, sorted. */
   states(): Promise<string[]>;
+  /** Of the peer channel of each. */
+  addresses(): Promise<string[]>;
   clients(count: number): Promise<LegacyClient[]>;
   /** Status and text of a call without a session, over a connection of its own. */
   callTool(template: string): Promise<readonly unknown[]>;
   metrics(): Promise<string>;
   /** Status and text of a call in this session, over a connection of its own. */
   call(sessionId: string): Promise<readonly unknown[]>;
+}
+
+/** The folders of socket files that are there. */
+function socketFolders({ home }: Program): string[] {
+  return readdirSync(home).filter((name) => name.startsWith('stagedoor-workers-'));
 }
 
 /** A gateway with two workers, which serves the template `legacy`. */
@@ -226,7 +239,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<Workers> {
   await program.complains(/worker 2 is ready/);
   const { headers } = await newKey(admin, 'clients');
   await register(admin, 'legacy', [{ id: 'one', endpoint: backend.url }]);
-  const nodes = async (): Promise<{ id: string; state: string }[]> => {
+  const nodes = async (): Promise<{ id: string; state: string; address: string }[]> => {
     const answer = await ask(url, 'GET', '/gateway/nodes', { ...headers });
     return Object(JSON.parse(answer.body)).nodes;
   };
@@ -242,6 +255,7 @@ async function start(env: Readonly<Record<string, string>>): Promise<Workers> {
         .filter(({ state }) => state !== 'ended')
         .map(({ id, state }) => `${id.split('/')[1]} ${state}`)
         .sort(),
+    addresses: async () => (await nodes()).map(({ address }) => address),
     clients: (count) => {
       const one = () => LegacyClient.open(wire, '/mcp/legacy', { capabilities, headers });
       return Promise.all(Array.from({ length: count }, one));

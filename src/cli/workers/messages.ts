@@ -11,6 +11,7 @@ export interface WorkerStart {
   readonly count: number;
   /** See `WorkerPlace`. */
   readonly gateway: string | undefined;
+  readonly sockets: string | undefined;
   /** Of the terminal of the supervisor. */
   readonly columns: number | undefined;
 }

@@ -4,6 +4,7 @@
 import cluster from 'node:cluster';
 import { randomUUID } from 'node:crypto';
 import { EventEmitter } from 'node:events';
+import { rmdir } from 'node:fs/promises';
 import type { Config } from '../../config/config.ts';
 import type { WorkerQuestion } from '../../domain/workers.ts';
 import type { RunningServer } from '../../server/server.ts';
@@ -17,7 +18,9 @@ import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from 
 const ANSWER_MS = 1_500;
 
 export async function runWorker(config: Config, terminal: Terminal): Promise<number> {
-  const { number, count, gateway, columns }: WorkerStart = JSON.parse(process.env[WORKER_MARK] ?? '');
+  const { number, count, gateway, sockets, columns }: WorkerStart = JSON.parse(
+    process.env[WORKER_MARK] ?? '',
+  );
   delete process.env[WORKER_MARK];
   // Otherwise node:cluster ends this process at once when its supervisor is gone.
   if (cluster.worker !== undefined) cluster.worker.exitedAfterDisconnect = true;
@@ -68,7 +71,7 @@ export async function runWorker(config: Config, terminal: Terminal): Promise<num
       ...{
         isDemo: false,
         log,
-        worker: { number, count, gateway, ask },
+        worker: { number, count, gateway, sockets, ask },
         terminal: { ...terminal, columns, print },
       },
       stop: { source: signals, hasTerminal: false },
@@ -84,6 +87,8 @@ export async function runWorker(config: Config, terminal: Terminal): Promise<num
     send({ kind: 'failed', text: error.message, isUsage });
     return 1;
   } finally {
+    // The last one to end without the supervisor removes it.
+    if (!process.connected && sockets !== undefined) await rmdir(sockets).catch(() => undefined);
     if (process.connected) process.disconnect();
   }
 }

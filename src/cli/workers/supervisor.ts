@@ -10,6 +10,7 @@ import { endProcess } from '../run-gateway.ts';
 import { listenForStop } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
 import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from './messages.ts';
+import { openSocketFolder } from './socket-folder.ts';
 
 export interface SupervisorOptions {
   readonly count: number;
@@ -88,6 +89,7 @@ interface Slot {
 class Workers {
   readonly #options: SupervisorOptions & { readonly log: Logger };
   readonly #slots: Slot[] = [];
+  readonly #sockets = openSocketFolder();
   readonly #ended = Promise.withResolvers<Error | undefined>();
   #isStopping = false;
   /** Its id, once the first worker is ready. */
@@ -108,7 +110,10 @@ class Workers {
     // The first one creates the database, the secret and the first admin, and applies the registry file; the others start after it.
     this.#open(1);
     this.#pings = setInterval(() => this.#ping(), PING_MS);
-    return this.#ended.promise.finally(() => clearInterval(this.#pings));
+    return this.#ended.promise.finally(() => {
+      clearInterval(this.#pings);
+      this.#sockets?.remove();
+    });
   }
 
   /** Passes a signal on to all. From the first one on none is started. */
@@ -140,7 +145,8 @@ class Workers {
   #fork(slot: Slot): void {
     const { count, terminal } = this.#options;
     const { number } = slot;
-    const start: WorkerStart = { number, count, gateway: this.#gateway, columns: terminal.columns };
+    const { path: sockets } = this.#sockets ?? {};
+    const start: WorkerStart = { number, count, gateway: this.#gateway, sockets, columns: terminal.columns };
     const worker = cluster.fork({ [WORKER_MARK]: JSON.stringify(start) });
     const connection = watchConnections(worker);
     slot.process = worker;

@@ -16,7 +16,7 @@ import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Member } from '../members.ts';
 import { waitForOwnerMs } from '../rules/session-claims.ts';
 import type { ChannelKeys } from './channel-keys.ts';
-import { peerConnector } from './peer-connector.ts';
+import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
 import { Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
@@ -69,7 +69,7 @@ export class PeerClient implements SessionOwner {
     const { keys, clock, life } = options;
     this.#member = member;
     this.#options = options;
-    this.#host = new URL(member.address).host;
+    this.#host = peerHost(member.address);
     this.#issuer = new TokenIssuer(keys.token, clock.now, life, member.life);
     const connector = peerConnector(member.address, keys.transport);
     this.#calls = new ConnectionPool(connector, { maxConnections: MAX_CALLS + PING_CONNECTIONS });

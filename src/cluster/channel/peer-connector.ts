@@ -1,9 +1,10 @@
-// Opens sockets to another node: TLS with the pre-shared key of the deployment, or plain TCP to loopback. The host needs no certificate:
-// only a node with the key completes the handshake.
+// Opens sockets to another node: TLS with the pre-shared key of the deployment, plain TCP to loopback, or the socket file of another worker.
+// The host needs no certificate: only a node with the key completes the handshake.
 
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Connector } from '../../transports/http/connector.ts';
+import { socketOf } from '../members.ts';
 import { PEER_TLS, PSK_IDENTITY } from './peer-protocol.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
@@ -11,6 +12,9 @@ const KEEP_ALIVE_DELAY_MS = 10_000;
 /** `address`: the URL of the other node's peer listener. */
 export function peerConnector(address: string, transportKey: Buffer): Connector {
   const { protocol, hostname, port } = new URL(address);
+  const path = socketOf(address);
+  if (path !== undefined)
+    return { connectedEvent: 'connect', connect: (onread) => connectTcp({ path, onread }) };
   const host = hostname.replace(/^\[|\]$/g, '');
   const isSecure = protocol === 'https:';
   const common = { host, port: Number(port) };
@@ -28,4 +32,9 @@ export function peerConnector(address: string, transportKey: Buffer): Connector 
       return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
     },
   };
+}
+
+/** For the header of this name, which HTTP/1.1 requires. */
+export function peerHost(address: string): string {
+  return new URL(address).host || 'localhost'; // a socket file
 }

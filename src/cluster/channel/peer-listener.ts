@@ -1,7 +1,9 @@
-// The listener for the other nodes of the deployment: never the public one. It answers every request without a valid token 401, before a
+// The listener for the other nodes of the deployment: never the public one; between workers of one gateway also on
+// a socket file (ADR 191). It answers every request without a valid token 401, before a
 // byte of the body is read, and gives the others to the application with the principal of the token. Off loopback it is TLS with a
 // pre-shared key: encrypted, mutual, without certificates. Sources: RFC 5489; ADR 148.
 
+import { rmSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Principal } from '../../domain/account.ts';
 import { systemClock } from '../../domain/clock.ts';
@@ -30,6 +32,8 @@ export interface PeerListenerOptions {
   readonly host: string | undefined;
   /** 0: a free one. */
   readonly port: number;
+  /** A socket file in place of host and port, which only this user can reach. One that is there is replaced. */
+  readonly path?: string;
   /** The key of TLS; undefined for plain HTTP, which is for loopback. */
   readonly transportKey: Buffer | undefined;
   readonly tokens: TokenVerifier;
@@ -63,6 +67,8 @@ const KEEP_ALIVE_MS = 65_000;
 /** Time for the handshake of TLS, and for the headers of a request. */
 const HEADERS_MS = 10_000;
 const REQUEST_MS = 60_000;
+/** Connections that wait to be accepted: a socket file refuses further ones at once. */
+const BACKLOG = 4_096;
 /** Connections of all members together: calls and streams of some peers. */
 const MAX_CONNECTIONS = 32_768;
 /** A token may name 1,000 templates. */
@@ -70,7 +76,7 @@ const TOKEN_BYTES = 128 * 1024;
 
 /** Opens the listener. Rejects with OperatorError. */
 export async function openPeerListener(options: PeerListenerOptions): Promise<PeerListener> {
-  const { host, port, transportKey, headerBytes, onRefused } = options;
+  const { host, port, path, transportKey, headerBytes, onRefused } = options;
   const limits = {
     maxHeaderSize: headerBytes + TOKEN_BYTES,
     headersTimeout: HEADERS_MS,
@@ -91,10 +97,12 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   await new Promise<void>((resolve, reject) => {
     server.on('error', (error) => {
       // While it listens, errors concern single connections that the system could not accept.
-      if (!server.listening) reject(cannotListen(host, port, error));
+      if (!server.listening) reject(cannotListen(path ?? `${host ?? 'all addresses'}, port ${port}`, error));
     });
+    const place = path === undefined ? { ...(host === undefined ? {} : { host }), port } : { path };
+    if (path !== undefined) rmSync(path, { force: true }); // of a worker that was killed
     // Exclusive: workers share their other ports.
-    server.listen({ ...(host === undefined ? {} : { host }), port, exclusive: true }, resolve);
+    server.listen({ ...place, backlog: BACKLOG, exclusive: true }, resolve);
   });
   const address = server.address();
   return {
@@ -223,9 +231,9 @@ async function closeServer(server: Server, timeoutMs: number): Promise<void> {
   cancel();
 }
 
-function cannotListen(host: string | undefined, port: number, error: Error): OperatorError {
+function cannotListen(place: string, error: Error): OperatorError {
   return new OperatorError(
-    `cannot listen for other nodes on ${host ?? 'all addresses'}, port ${port}: ${reasonOf(error)}; choose another address with cluster.listen`,
+    `cannot listen for other nodes on ${place}: ${reasonOf(error)}; choose another address with cluster.listen`,
     { cause: error },
   );
 }

@@ -7,7 +7,7 @@ import { jsonIn } from '../../domain/json.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Member } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
-import { peerConnector } from './peer-connector.ts';
+import { peerConnector, peerHost } from './peer-connector.ts';
 import { Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import { TokenIssuer } from './peer-tokens.ts';
@@ -72,7 +72,7 @@ export class PeerProber {
       over(typeof answer === 'string' && !answered(answer) ? undefined : answer);
     });
     pings.add(ping);
-    const { host } = new URL(member.address);
+    const host = peerHost(member.address);
     const head = `GET ${path} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${text}\r\n\r\n`;
     pool.dispatch({ text: head, answer: ping });
   }
@@ -104,5 +104,5 @@ export class PeerProber {
   }
 }
 
-/** The machine answers, and no process listens there, or it ended meanwhile. */
-const REFUSALS: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET']);
+/** The machine answers, and no process listens there, or it ended meanwhile; ENOENT: it removed its socket file. */
+const REFUSALS: ReadonlySet<string> = new Set(['ECONNREFUSED', 'ECONNRESET', 'ENOENT']);

@@ -1,0 +1,32 @@
+// The folder of the socket files on which the workers of a gateway reach each other: private to this user, and removed at the end. Source:
+// ADR 191.
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** Longest path of a socket file, in bytes: 107 on Linux, 103 on macOS. */
+const MAX_BYTES = 103;
+/** Of the name of a socket file, which is the number of a worker, with the slash before it. */
+const NAME_BYTES = 8;
+
+export interface SocketFolder {
+  readonly path: string;
+  remove(): void;
+}
+
+/** Undefined where there is none: on Windows, and without a folder for temporary files with a short enough path. */
+export function openSocketFolder(roots: readonly string[] = [tmpdir(), '/tmp']): SocketFolder | undefined {
+  if (process.platform === 'win32') return undefined;
+  for (const root of roots) {
+    const prefix = join(root, 'stagedoor-workers-');
+    if (Buffer.byteLength(`${prefix}XXXXXX`) + NAME_BYTES > MAX_BYTES) continue;
+    try {
+      const path = mkdtempSync(prefix); // mode 0700
+      return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+    } catch {
+      // The next one, or loopback.
+    }
+  }
+  return undefined;
+}

@@ -1,0 +1,29 @@
+// What a worker does in another way than a node on another machine: it reaches the others by their socket files (ADR 191), and one that stops
+// asks them to read the members, instead of waiting until they do (ADR 175).
+
+import { socketAddress } from '../cluster/members.ts';
+import { gatewayOf, type NodeView, workerOf } from '../domain/nodes.ts';
+import { type WorkerPlace, workerSocket } from '../domain/workers.ts';
+
+/** Resolves when the other workers have read the members. Undefined where nodes of other gateways must read them, too. */
+export function readByWorkers(
+  members: { list(): readonly NodeView[] },
+  gateway: string,
+  worker: WorkerPlace | undefined,
+): (() => Promise<unknown>) | undefined {
+  const isOther = ({ id, state }: NodeView) => state !== 'ended' && gatewayOf(id) !== gateway;
+  if (worker === undefined || members.list().some(isOther)) return undefined;
+  return () => worker.ask({ kind: 'members' });
+}
+
+/** The address of each other worker of this gateway. */
+export function addressesOfWorkers(
+  worker: WorkerPlace,
+  gateway: string,
+): (node: string) => string | undefined {
+  return (node) => {
+    const number = workerOf(gateway, node);
+    const socket = number === undefined ? undefined : workerSocket(worker, number);
+    return socket === undefined ? undefined : socketAddress(socket);
+  };
+}
