@@ -18,7 +18,7 @@ import { suite } from '../../helpers/suite.ts';
 import { capabilities } from './mcp-nodes.ts';
 
 const server = await postgresql();
-const test = suite('journey: workers of one gateway', { timeoutMs: 120_000 });
+const test = suite('journey: workers of one gateway', { timeoutMs: 240_000 });
 const opened: (() => unknown)[] = [];
 const SIMPLE = 'This is a simple text response for testing.';
 const SECRET = 'a secret of these workers, 32 bytes or more';
@@ -157,7 +157,7 @@ onLinux('a worker that hangs before its first sign of life is killed', async () 
   process.kill(second, 'SIGKILL');
   const next = await eventually(async () => gateway.program.descendants().find(isWorker), Boolean);
   process.kill(next ?? 0, 'SIGSTOP');
-  await gateway.program.complains(/worker 2 gave no sign of life for 20 s: it is killed/);
+  await gateway.program.complains(/worker 2 gave no sign of life for 60 s: it is killed/, 90_000);
   await becomes(() => gateway.states(), ['1 live', '2 live']);
   assert.is(gateway.pids()[0], first, 'the other one is still the same process');
 });

@@ -26,8 +26,8 @@ const ANSWER_MS = 1_000;
 const PING_MS = 1_000;
 /** A worker that did not answer for this time, in ms, is killed: before its row expires, which other nodes would see. */
 const SILENT_MS = 8_000;
-/** The same from the start of its process to its first message, before which it loads its code. */
-const FIRST_SIGN_MS = 20_000;
+/** The same from the start of its process to its first message, before which it loads its code: long on a busy machine. */
+const FIRST_SIGN_MS = 60_000;
 /** A gap between two pings, in ms, after which this process slept itself. */
 const SLEPT_MS = 3_000;
 /** A worker that ended earlier than this after it was ready, in ms, is started again with a growing delay. */
