@@ -129,6 +129,10 @@ export class MemberTable implements Members {
     return this.#state.own.life;
   }
 
+  get knowsPrograms(): boolean {
+    return this.#programs !== undefined;
+  }
+
   /** The life that continues a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
   async decideOwner({ key, node, life, generation }: StoredSession): Promise<SessionDecision> {
     const isReleased = life === RELEASED;

@@ -30,6 +30,8 @@ export interface Members {
   find(life: string): Member | undefined;
   /** The other node that runs this program or reaches its container; undefined while there is none. */
   runsOn(instance: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): Member | undefined;
+  /** Whether it knows who runs the programs of any node. */
+  readonly knowsPrograms?: boolean;
   /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
   refresh(isNeeded?: boolean): Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */

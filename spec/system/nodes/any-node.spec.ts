@@ -2,7 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import { stdioServerPath } from '../../fixtures/programs.ts';
-import { caller, field, newKey } from '../../helpers/caller.ts';
+import { caller, field, listed, newKey, toolText } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { folderOfEach } from '../../helpers/folder.ts';
 import { register, startHarness } from '../../helpers/mcp-program.ts';
@@ -22,6 +22,8 @@ const START_MS = 5_000;
 const RELEASED_MS = 4_000;
 /** A start waits 5 s for its programs, and 6 s for those of its killed process. */
 const READY_MS = 15_000;
+/** A node that joins others takes no program for 15 s. */
+const JOINED_MS = 30_000;
 let database: FreshDatabase;
 const opened: (() => unknown)[] = [];
 const folder = folderOfEach(test);
@@ -154,6 +156,27 @@ onPostgresql(
       const { status, body } = await client('POST /mcp/near/tools/call', { name: 'pid' });
       assert.is(status, 200, `after ${signal}: ${JSON.stringify(body)}`);
     }
+  },
+);
+
+onPostgresql(
+  'cluster.programs off: new programs belong to their node, and those of any node are only listed',
+  async () => {
+    const off = await startNode(database, { id: 'a', env: { GATEWAY_CLUSTER_PROGRAMS: 'false' } });
+    opened.unshift(off.remove);
+    const program = { command: process.execPath, args: [stdioServerPath] };
+    await register(off.admin, 'own', [{ id: 'own', ...program }]);
+    const ownPid = Number(toolText(await off.admin('POST /mcp/own/tools/call', { name: 'pid' })));
+    const shared = { template_name: 'near', instance: { id: 'one', node: 'any', ...program } };
+    assert.is((await off.admin('POST /gateway/register', shared)).status, 201);
+    assert.equal(off.program.descendants(), [ownPid]);
+    assert.equal((await listed(off.admin))['own/own']?.node_id, 'a');
+    const on = await start('b');
+    await becomes(async () => (await callAt(on)).status, 200, JOINED_MS);
+    const refused = await callAt(off);
+    assert.equal([refused.status, field(refused, 'error_code')], [503, 'NO_HEALTHY_INSTANCE']);
+    assert.equal(off.program.descendants(), [ownPid]);
+    assert.ok(on.program.descendants().includes(await pidAt(on)));
   },
 );
 

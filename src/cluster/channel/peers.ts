@@ -95,8 +95,8 @@ export class Peers implements SessionOwners {
 
   /** The node that takes a program of any node soon: meanwhile it is one that starts, so that its calls wait. */
   async #untilRun(definition: InstanceDefinition, signal: AbortSignal): Promise<Member | undefined> {
-    if (!isShared(definition)) return undefined;
     const { members, clock } = this.#options;
+    if (!isShared(definition) || members.knowsPrograms !== true) return undefined;
     const run = Promise.withResolvers<Member | undefined>();
     const look = (): void => {
       const member = members.runsOn(definition);
