@@ -37,6 +37,8 @@ export interface Instance {
   readonly weight: number;
   readonly source: string;
   readonly node_id: string | null;
+  /** Of a program that any node may run: the node that does. */
+  readonly running_on?: string | null;
   readonly healthy: boolean;
   readonly state: InstanceState;
   readonly in_flight: number;

@@ -4,10 +4,19 @@ import { firstValueFrom } from 'rxjs';
 import * as assert from 'uvu/assert';
 import { fixtureHandler } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { cellsOf, complaint, gatewayFor, HANDLER, openSession, printed } from './against-gateway.ts';
+import {
+  cellsOf,
+  complaint,
+  gatewayFor,
+  HANDLER,
+  openSession,
+  printed,
+  serverFor,
+} from './against-gateway.ts';
 
 const test = suite('gateway list, tools and sessions');
 const gateway = gatewayFor(test);
+const serve = serverFor(test);
 
 test('list names the register command when there is no instance', async () => {
   const line = 'No instance is registered; "npx stagedoor gateway register --help" shows how.';
@@ -34,6 +43,35 @@ test('list shows every instance in a line, and the registry as JSON', async () =
   // Templates that come with the program are known without an instance.
   const used = Object.keys(templates).filter((name) => templates[name].instances.length > 0);
   assert.equal(used, ['demo', 'far']);
+});
+
+test('list names the node that runs each program, where there are several', async () => {
+  const instances = [
+    { id: 'one', transport: 'stdio', node_id: 'any', running_on: 'b', state: 'healthy' },
+    { id: 'two', transport: 'stdio', node_id: 'any', running_on: null, state: 'starting' },
+    { id: 'three', transport: 'stdio', node_id: 'a', state: 'healthy' },
+    { id: 'four', transport: 'http', node_id: null, state: 'healthy' },
+  ];
+  let nodes: unknown[] = [
+    { id: 'a', state: 'live' },
+    { id: 'b', state: 'live' },
+  ];
+  const url = await serve((request, response) =>
+    response.end(
+      JSON.stringify(request.url === '/gateway/nodes' ? { nodes } : { templates: { demo: { instances } } }),
+    ),
+  );
+  const out = await printed(gateway.run('gateway list --url', url));
+  assert.match(out, /^TEMPLATE +INSTANCE +TRANSPORT +NODE +STATE /m);
+  assert.match(out, /^ +one +stdio +b +healthy/m);
+  assert.match(out, /^ +two +stdio +starting/m);
+  assert.match(out, /^ +three +stdio +a +healthy/m);
+  assert.match(out, /^ +four +http +healthy/m);
+  nodes = [
+    { id: 'a', state: 'live' },
+    { id: 'b', state: 'ended' },
+  ];
+  assert.not.match(await printed(gateway.run('gateway list --url', url)), 'NODE');
 });
 
 test('tools shows each tool with its arguments and its description', async () => {

@@ -26,11 +26,24 @@ export const list: Command = {
   run: async (input, terminal) => {
     const gateway = await gatewayOf(input, terminal);
     const registry = await gateway.request('/gateway/registry');
-    return printResult(input, terminal, registry, () => listing(input, terminal, registry));
+    const hasNodes = !input.has('json') && (await hasSeveralNodes(gateway, registry));
+    return printResult(input, terminal, registry, () => listing(input, terminal, registry, hasNodes));
   },
 };
 
-function listing(input: CommandInput, terminal: Terminal, registry: unknown): string {
+/** Whether it says something to name the node of each program. */
+async function hasSeveralNodes(gateway: Remote, registry: unknown): Promise<boolean> {
+  if (instancesOf(registry).every(({ node_id: node }) => typeof node !== 'string')) return false;
+  const answer = await gateway.request('/gateway/nodes').catch(() => undefined); // the list is shown without them
+  return listOf(fields(answer).nodes).filter(({ state }) => state !== 'ended').length > 1;
+}
+
+/** The node that runs the program of an instance; empty while none does, and for an endpoint. */
+function nodeOf({ node_id: node, running_on: runner }: Fields): unknown {
+  return runner === undefined ? (node ?? '') : (runner ?? '');
+}
+
+function listing(input: CommandInput, terminal: Terminal, registry: unknown, hasNodes: boolean): string {
   const records = instancesOf(registry);
   if (records.length === 0)
     return `No instance is registered; "${ownCommand('gateway register --help')}" shows how.`;
@@ -40,6 +53,7 @@ function listing(input: CommandInput, terminal: Terminal, registry: unknown): st
       TEMPLATE: 'template_name',
       INSTANCE: 'id',
       TRANSPORT: 'transport',
+      ...(hasNodes && { NODE: nodeOf }),
       STATE: (record) => stateWord(terminal, shownStateOf(record)),
       WEIGHT: 'weight',
       'IN FLIGHT': 'in_flight',

@@ -122,6 +122,7 @@ function InstanceDetails({ instance }: { readonly instance: Instance }) {
     era,
     pid,
     node_id,
+    running_on,
   } = instance;
   const sample = instanceSamples.value.get(server_id);
   const { requests, failures } = minuteOf({ server: server_id });
@@ -138,6 +139,7 @@ function InstanceDetails({ instance }: { readonly instance: Instance }) {
       {era !== undefined && <DetailRow name="Protocol era">{era}, as registered</DetailRow>}
       {pid !== null && <DetailRow name="Process">{pid}</DetailRow>}
       {node_id !== null && <DetailRow name="Node">{node_id}</DetailRow>}
+      {typeof running_on === 'string' && <DetailRow name="Runs on">{running_on}</DetailRow>}
       <DetailRow name="Calls">
         {requests} in the last minute, {failures} failed, {sample?.in_flight ?? instance.in_flight} in flight
       </DetailRow>
