@@ -82,6 +82,20 @@ test('the life of a node whose heartbeats end is ended after 10 s, and one that 
   assert.match(notices.join('\n'), 'the node "b" is gone: its address refuses connections');
 });
 
+test('a worker that its supervisor sees end is gone at once, whatever its pings said', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  await a.processes([a.life, b.life], undefined);
+  pings.set(b.life, 'refused');
+  await pass(15_000);
+  assert.is(a.list()[1]?.state, 'live');
+  b.halt();
+  void a.processes([a.life], b.life);
+  await pass(100);
+  assert.is((await store.nodes.list()).find(({ life }) => life === b.life)?.end?.cause, 'restarted');
+  assert.is(a.find(b.life), undefined);
+});
+
 test('a node that stops ends its life, and its row goes after half an hour', async () => {
   const [a, b] = [await joined('a'), await joined('b')];
   await pass(4_000);

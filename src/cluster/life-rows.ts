@@ -155,7 +155,7 @@ function isSame(a: string, b: string): boolean {
 export const REASONS = {
   refused: 'its address refuses connections',
   expired: 'it sent no heartbeat for 10 s',
-  restarted: 'it was started again',
+  restarted: 'its process has ended',
   stopped: 'it stopped',
 } as const;
 

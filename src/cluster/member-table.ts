@@ -208,6 +208,12 @@ export class MemberTable implements Members {
     else if (this.#options.clock.now() - this.#readAtMs >= REFRESH_MS) await this.#read();
   }
 
+  /** What the supervisor of this process sees of its other ones. Never rejects. */
+  async processes(running: readonly string[], gone: string | undefined): Promise<void> {
+    this.#handle({ type: 'processes', running, gone });
+    if (gone !== undefined) await this.#readAgain();
+  }
+
   async isRefused(life: string): Promise<boolean> {
     const { clock, prober } = this.#options;
     const member = this.find(life);

@@ -52,8 +52,8 @@ export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
   readonly gatewayId: string;
   /** Undefined without other nodes. */
   readonly members: Pick<MemberTable, 'life'> | undefined;
-  /** The process of this life of another worker is gone: others may continue its sessions. */
-  endGone(life: string): Promise<void>;
+  /** The lives of the workers that run, and of one whose process is gone: others may continue its sessions. */
+  seeProcesses(running: readonly string[], gone: string | undefined): void;
   /** Answers a question of another worker. */
   answer(question: WorkerQuestion): Promise<string>;
   /** Readiness fails from now on and connections are closed after their next answer; everything is served until `close`. */
@@ -390,10 +390,7 @@ async function start(
     auth,
     gatewayId,
     members: table,
-    endGone: async (life) => {
-      await store.nodes.end(life, undefined, { cause: 'restarted', frees: 'sessions' });
-      await table?.refresh(true);
-    },
+    seeProcesses: (running, gone) => void table?.processes(running, gone),
     answer: async (question) => {
       if (question.kind === 'metrics') return app.ownMetrics(question.templates);
       if (question.kind === 'members') return (await table?.refresh(true)) ?? '';

@@ -208,6 +208,60 @@ life('a start whose former process is elsewhere waits until its row expired', ()
 });
 life.run();
 
+const supervised = suite('cluster rules: processes of one supervisor');
+
+/** A node that has joined `b`, whose process its supervisor sees. */
+function beside(more: Partial<LifeRow> = {}): Driven {
+  const node = joined([row('b', more)], [program()]);
+  node.do({ type: 'processes', running: ['life-a', 'life-b'] });
+  node.beating.clear();
+  node.actions = [];
+  return node;
+}
+
+supervised('a process that runs gets no pings, and no silence or refusal ends its life', () => {
+  const node = beside();
+  for (let count = 0; count < 3; count += 1) {
+    node.do({ type: 'refused', life: 'life-b' });
+    assert.equal(endsOf(node.pass(20_000)), []);
+  }
+  assert.not.ok(typesOf(node.actions).includes('ping'));
+  assert.is(standings(node.state, node.atMs).get('life-b'), 'live');
+});
+
+supervised(
+  'the life of a process that is gone ends at the next read, its programs are free 10 s later',
+  () => {
+    const node = beside({ sees: [] });
+    node.do({ type: 'processes', running: ['life-a'], gone: 'life-b' });
+    const restarted: LifeEnd = { cause: 'restarted', frees: 'sessions' };
+    const [first] = endsOf(node.pass(2_500));
+    assert.equal(first, { type: 'end', life: 'life-b', counter: node.lives[0]?.counter, end: restarted });
+    node.lives = node.lives.map((read) => ({ ...read, end: restarted }));
+    assert.equal(endsOf(node.pass(5_000)), []);
+    const [second] = endsOf(node.pass(12_000));
+    assert.equal(second?.type === 'end' && second.end, { cause: 'restarted', frees: 'all' });
+  },
+);
+
+supervised('a life that the supervisor does not name is judged as any other one', () => {
+  const node = beside();
+  node.do({ type: 'processes', running: ['life-a'] });
+  assert.equal(endsOf(node.pass(16_000)).at(0)?.type, 'end');
+});
+
+supervised('while the database is away, a lease needs no word of a supervised process', () => {
+  const node = beside();
+  node.isAway = true;
+  assert.not.ok(typesOf(node.pass(60_000)).includes('killPrograms'));
+  const other = joined([row('b'), row('c')], [program()]);
+  other.do({ type: 'processes', running: ['life-b'] });
+  other.isAway = true;
+  const asked = other.pass(3_000).flatMap((action) => (action.type === 'ask' ? [action.life] : []));
+  assert.equal([...new Set(asked)], ['life-c']);
+});
+supervised.run();
+
 const away = suite('cluster rules: the database is away');
 
 away('a node alone keeps its programs', () => {

@@ -25,8 +25,8 @@ export type ToWorker =
   | { readonly kind: 'answers'; readonly id: string; readonly answers: readonly string[] }
   /** As if the process had got this signal. */
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
-  /** The process of this life of another worker is gone. */
-  | { readonly kind: 'gone'; readonly life: string };
+  /** The lives of the workers that run, and of one whose process is gone. */
+  | { readonly kind: 'processes'; readonly running: readonly string[]; readonly gone?: string | undefined };
 
 export type ToSupervisor =
   | { readonly kind: 'print'; readonly text: string }

@@ -58,7 +58,7 @@ export async function runWorker(config: Config, terminal: Terminal): Promise<num
       void answerTo(message.question).then((answer) => send({ kind: 'answer', id: message.id, answer }));
     else if (message.kind === 'ping') send({ kind: 'alive', life: server?.members?.life });
     else if (message.kind === 'signal') signals.emit(message.signal, message.signal);
-    else server?.endGone(message.life).catch(() => undefined); // its row expires
+    else server?.seeProcesses(message.running, message.gone);
   });
   process.on('disconnect', () => signals.emit('SIGTERM', 'SIGTERM'));
   // The terminal sends these to all processes, and the supervisor passes them on.

@@ -169,7 +169,7 @@ class Workers {
     slot.heardAtMs = performance.now();
     slot.hasSpoken = true;
     if (message.kind === 'print') terminal.print(message.text);
-    else if (message.kind === 'alive') slot.life = message.life;
+    else if (message.kind === 'alive') this.#hearLife(slot, message.life);
     else if (message.kind === 'failed') this.#hearFailure(slot, message);
     else if (message.kind === 'question') this.#askOthers(slot, message);
     else if (message.kind === 'answer') this.#questions.get(message.id)?.hear(slot, message.answer);
@@ -225,7 +225,8 @@ class Workers {
       this.#endIfOver();
       return;
     }
-    if (life !== undefined) for (const other of this.#slots) tell(other, { kind: 'gone', life });
+    slot.life = undefined;
+    if (life !== undefined) this.#tellProcesses(life);
     const isStable = wasReady && performance.now() - slot.readyAtMs >= STABLE_MS;
     slot.failures = isStable ? 0 : slot.failures + 1;
     // The first time at once.
@@ -234,6 +235,18 @@ class Workers {
     const when = delayMs === 0 ? 'at once' : `in ${delayMs / 1_000} s`;
     log.error(`worker ${number} has ended (${how}); it is started again ${when}`);
     slot.restart = setTimeout(() => this.#fork(slot), delayMs);
+  }
+
+  #hearLife(slot: Slot, life: string | undefined): void {
+    if (slot.life === life) return;
+    slot.life = life;
+    this.#tellProcesses();
+  }
+
+  /** Workers do not judge each other. */
+  #tellProcesses(gone?: string): void {
+    const running = this.#slots.flatMap(({ life }) => life ?? []);
+    for (const slot of this.#slots) tell(slot, { kind: 'processes', running, gone });
   }
 
   #endIfOver(): void {

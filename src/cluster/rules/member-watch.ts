@@ -42,10 +42,35 @@ export interface MemberWatch {
 export type Standing = 'live' | 'slow' | 'silent' | 'ended';
 
 /** Only a `live` one gets new sessions, programs, chunks of limits and optional forwards. */
-export function standingOf({ row, answeredAtMs, slowSinceMs }: MemberWatch, atMs: number): Standing {
+export function standingOf(
+  { row, answeredAtMs, slowSinceMs }: MemberWatch,
+  atMs: number,
+  process?: SeenProcess,
+): Standing {
   if (row.end !== undefined) return 'ended';
+  if (process === 'running') return 'live'; // it gets no pings
   if (atMs - answeredAtMs >= SILENT_MS) return 'silent';
   return slowSinceMs !== undefined && atMs - slowSinceMs >= SLOW_MS ? 'slow' : 'live';
+}
+
+/** What the supervisor of this process sees of another one, whose life it alone judges. Source: ADR 192. */
+export type SeenProcess = 'running' | 'gone';
+
+/** By life, after word of the supervisor. */
+export function seenProcesses(
+  {
+    watches,
+    supervised,
+  }: {
+    readonly watches: ReadonlyMap<string, MemberWatch>;
+    readonly supervised: ReadonlyMap<string, SeenProcess>;
+  },
+  { running, gone }: { readonly running: readonly string[]; readonly gone?: string | undefined },
+): ReadonlyMap<string, SeenProcess> {
+  const seen = new Map([...supervised].filter(([life, process]) => process === 'gone' && watches.has(life)));
+  for (const life of running) seen.set(life, 'running');
+  if (gone !== undefined) seen.set(gone, 'gone');
+  return seen;
 }
 
 /** A successful read of the row. */
@@ -107,19 +132,22 @@ export function isRefusing({ row, firstSeenMs, isRefused }: MemberWatch, atMs: n
 
 /**
  * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process. `unseenMs`: UNSEEN_MS,
- * or less in a simulation.
+ * or less in a simulation. `process`: what its supervisor sees of it; undefined for one of another supervisor, or without one.
  */
 export function dueEnd(
   watch: MemberWatch,
   ownLives: readonly string[],
   unseenMs: number,
+  process?: SeenProcess,
 ): LifeEnd | undefined {
   const { row, reads, lastReadMs, unchangedSinceMs } = watch;
   if (row.end?.frees === 'all') return undefined;
+  if (process !== undefined && row.end === undefined)
+    return process === 'gone' ? { cause: 'restarted', frees: 'sessions' } : undefined;
   const unchangedMs = lastReadMs - unchangedSinceMs;
   if (reads < MIN_READS || unchangedMs < EXPIRY_MS) return undefined;
-  // It needs the word of each life that it sees, and these give none: its lease has ended.
-  const isSeen = row.sees.some((life) => ownLives.includes(life));
+  // It needs the word of each life that it sees, and these give none: its lease has ended. So has that of a process that is gone.
+  const isSeen = process === 'gone' || row.sees.some((life) => ownLives.includes(life));
   const frees = isSeen || unchangedMs >= unseenMs ? 'all' : 'sessions';
   if (row.end !== undefined && frees === 'sessions') return undefined;
   return { cause: row.end?.cause ?? 'expired', frees };

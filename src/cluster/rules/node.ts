@@ -12,7 +12,9 @@ import {
   type MemberWatch,
   REFUSED_AGAIN_MS,
   readRow,
+  type SeenProcess,
   type Standing,
+  seenProcesses,
   standingOf,
   UNSEEN_MS,
   watchAgain,
@@ -66,6 +68,8 @@ export interface NodeState {
   readonly watches: ReadonlyMap<string, MemberWatch>;
   /** By program. */
   readonly programs: ProgramLeases;
+  /** Lives of other processes of this machine, which their supervisor alone judges. Source: ADR 192. */
+  readonly supervised: ReadonlyMap<string, SeenProcess>;
   readonly hasRead: boolean;
   readonly tickedAtMs: number;
   readonly pingedAtMs: number;
@@ -96,6 +100,8 @@ export type NodeEvent =
   /** What a third member says of it. */
   | { readonly type: 'third'; readonly life: string; readonly isRefused: boolean }
   | { readonly type: 'endMissed'; readonly life: string }
+  /** The lives of other processes that the supervisor of this one sees running, and one whose process it saw end. */
+  | { readonly type: 'processes'; readonly running: readonly string[]; readonly gone?: string | undefined }
   | { readonly type: 'word'; readonly life: string; readonly isAway: boolean; readonly sent: Moment }
   /** A member asks; `sent` is by its clocks and goes back with the answer. */
   | { readonly type: 'asked'; readonly from: string; readonly sent: Moment }
@@ -149,6 +155,7 @@ export function newNode(
     own: newOwnLife(node, life, now),
     watches: new Map(),
     programs: new Map(),
+    supervised: new Map(),
     hasRead: false,
     tickedAtMs: now.atMs,
     pingedAtMs: never,
@@ -157,8 +164,8 @@ export function newNode(
 }
 
 /** The standing of each other life that has a row. */
-export function standings({ watches }: NodeState, atMs: number): ReadonlyMap<string, Standing> {
-  return new Map([...watches].map(([life, watch]) => [life, standingOf(watch, atMs)]));
+export function standings({ watches, supervised }: NodeState, atMs: number): ReadonlyMap<string, Standing> {
+  return new Map([...watches].map(([life, watch]) => [life, standingOf(watch, atMs, supervised.get(life))]));
 }
 
 export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeStep {
@@ -182,6 +189,8 @@ export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeS
       return endRefusing(state, event.life, now.atMs);
     case 'endMissed':
       return ofWatch(state, event.life, forgetRefusals);
+    case 'processes':
+      return { state: { ...state, supervised: seenProcesses(state, event) }, actions: [] };
     case 'word':
       return ofLife(state, hearWord(state.own, event, now.atMs, surroundings(state)));
     case 'asked':
@@ -237,7 +246,8 @@ function tick(before: NodeState, now: Moment): NodeStep {
   if (now.atMs - state.pingedAtMs >= PING_MS) {
     state = { ...state, pingedAtMs: now.atMs };
     for (const [life, { row }] of state.watches)
-      if (row.end === undefined) actions.push({ type: 'ping', life, afterMs: 0 });
+      if (row.end === undefined && !state.supervised.has(life))
+        actions.push({ type: 'ping', life, afterMs: 0 });
   }
   if (state.own.stage === 'ended' && [...state.programs.values()].every(({ phase }) => isIdle(phase)))
     actions.push({ type: 'renew' });
@@ -261,7 +271,7 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeStep {
     watches.set(row.life, watch);
     const end = own.former.includes(row.life)
       ? clearedEnd(row)
-      : dueEnd(watch, livesOf(own), before.times.unseenMs);
+      : dueEnd(watch, livesOf(own), before.times.unseenMs, before.supervised.get(row.life));
     // A node that has not joined ends only earlier lives of its own.
     if (end && (own.stage === 'living' || row.node === own.node))
       actions.push({ type: 'end', life: row.life, counter: row.counter, end });
@@ -289,6 +299,7 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeStep {
 }
 
 function refused(state: NodeState, life: string, atMs: number): NodeStep {
+  if (state.supervised.has(life)) return { state, actions: [] };
   const { state: heard } = ofWatch(state, life, (watch) => hearRefusal(watch, atMs));
   const watch = heard.watches.get(life);
   if (watch === undefined) return { state: heard, actions: [] };
@@ -296,7 +307,7 @@ function refused(state: NodeState, life: string, atMs: number): NodeStep {
   if (!isRefusing(watch, atMs)) return { state: heard, actions: [] };
   const thirds = [...heard.watches]
     .filter(([other, { row }]) => other !== life && row.node !== watch.row.node)
-    .filter(([, other]) => standingOf(other, atMs) === 'live')
+    .filter(([other, its]) => standingOf(its, atMs, heard.supervised.get(other)) === 'live')
     .slice(0, MAX_THIRDS);
   if (thirds.length === 0) return endRefusing(heard, life, atMs);
   return { state: heard, actions: thirds.map(([third]) => ({ type: 'askThird', life, third })) };
@@ -360,12 +371,12 @@ function surroundings(state: NodeState): LifeSurroundings {
 
 /**
  * The lives whose word counts while the database is away: all that may run programs. Lives of this node are not among them, because their
- * programs are those that this node keeps or has ended.
+ * programs are those that this node keeps or has ended; nor supervised ones, which take none of a process that runs.
  */
-function seenBy({ own, watches }: NodeState): string[] {
+function seenBy({ own, watches, supervised }: NodeState): string[] {
   const lives: string[] = [];
   for (const [life, { row }] of watches)
-    if (row.end?.frees !== 'all' && row.node !== own.node) lives.push(life);
+    if (row.end?.frees !== 'all' && row.node !== own.node && !supervised.has(life)) lives.push(life);
   return lives;
 }
 
@@ -373,10 +384,11 @@ function livesOf({ life, former }: OwnLife): readonly string[] {
   return [life, ...former];
 }
 
-function viewOf({ own, watches }: NodeState, atMs: number): LeaseView {
+function viewOf({ own, watches, supervised }: NodeState, atMs: number): LeaseView {
   const ready = own.isDraining ? [] : [own.node];
-  for (const watch of watches.values())
-    if (standingOf(watch, atMs) === 'live' && !watch.row.isDraining) ready.push(watch.row.node);
+  for (const [life, watch] of watches)
+    if (standingOf(watch, atMs, supervised.get(life)) === 'live' && !watch.row.isDraining)
+      ready.push(watch.row.node);
   return {
     node: own.node,
     life: own.life,
