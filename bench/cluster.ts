@@ -11,7 +11,7 @@ import { CallingClient } from './cluster/clients.ts';
 import { startDeployment } from './cluster/deployment.ts';
 import { FAULTS, type Fault } from './cluster/faults.ts';
 import { Herd } from './cluster/herd.ts';
-import { countsOf, type History, judge, type NodeMemory, type Verdict } from './cluster/history.ts';
+import { countsOf, type History, judge, type NodeLoad, type Verdict } from './cluster/history.ts';
 import { whyNoNetworks } from './cluster/network.ts';
 import { seeded } from './seeded.ts';
 
@@ -97,7 +97,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
         random,
       })
     : undefined;
-  const memory: NodeMemory[] = [];
+  const load: NodeLoad[] = [];
   let isOver = false;
   let disturbances: History['disturbances'] = [];
   let running: Promise<unknown> = Promise.resolve();
@@ -106,7 +106,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
   try {
     await herd?.open();
     running = Promise.all(clients.map((client) => client.run(() => isOver)));
-    disturbances = await fault.disturb({ deployment, random, seconds, herd, memory });
+    disturbances = await fault.disturb({ deployment, random, seconds, herd, load });
     isOver = true;
     await running;
     carriedOut = await deployment.carriedOut();
@@ -123,7 +123,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
     failedOpenings: clients.flatMap(({ failedOpenings }) => failedOpenings),
     leftOver,
     herd: herd?.record,
-    memory,
+    load,
   };
   return {
     fault: fault.name,

@@ -118,13 +118,13 @@ test('finds two processes of one program, one that stays away, and slow first an
 
 test('finds sessions of a herd that are late, lost or unserved, and memory beyond the bar', () => {
   const session: HerdSession = { port: 1, isOfEnded: true, servedAfterMs: 2_000, isLost: false };
-  const memory = { node: 'b', beforeBytes: 100e6, mostBytes: 160e6 };
+  const load = { node: 'b', beforeBytes: 100e6, mostBytes: 160e6, cpuMs: 0 };
   const missed = (sessions: readonly Partial<HerdSession>[], mostBytes = 160e6) =>
     judge(
       {
         ...{ calls: [], carriedOut: [], disturbances: [], programs: [], failedOpenings: [], leftOver: 0 },
         herd: { sessions: sessions.map((one) => ({ ...session, ...one })), refusals: {} },
-        memory: [{ ...memory, mostBytes }],
+        load: [{ ...load, mostBytes }],
       },
       { herdServedMs: 30_000, herdBytes: [60e6, 1_000] },
     )

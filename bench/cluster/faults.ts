@@ -5,7 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Kind } from './clients.ts';
 import type { Deployment, DeploymentOptions, Node, Template } from './deployment.ts';
 import type { Herd } from './herd.ts';
-import { type Bars, type Disturbance, type NodeMemory, nowMs } from './history.ts';
+import { type Bars, type Disturbance, type NodeLoad, nowMs } from './history.ts';
 import { HOST } from './network.ts';
 
 export interface Fault extends DeploymentOptions {
@@ -38,7 +38,7 @@ interface Run {
   readonly seconds: number;
   /** Undefined without `hasHerd`. */
   readonly herd: Herd | undefined;
-  readonly memory: NodeMemory[];
+  readonly load: NodeLoad[];
 }
 
 /** Three clients each: the first only reads, see `UNSAFE_SHARES`. */
@@ -342,12 +342,12 @@ async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readon
 }
 
 /** Once: the node stays away until each of its sessions is served by the others. */
-async function herdOfOne({ deployment: { nodes }, herd, memory }: Run): Promise<readonly Disturbance[]> {
+async function herdOfOne({ deployment: { nodes }, herd, load }: Run): Promise<readonly Disturbance[]> {
   const [ended, ...others] = nodes;
   const node = present(ended);
   await delay(2_000);
-  const before = others.map(({ memoryBytes }) => memoryBytes);
-  const most = [...before];
+  const before = others.map(({ memoryBytes, cpuMs }) => ({ memoryBytes, cpuMs }));
+  const most = before.map(({ memoryBytes }) => memoryBytes);
   const sampling = setInterval(() => {
     for (const [index, { memoryBytes }] of others.entries())
       most[index] = Math.max(most[index] ?? 0, memoryBytes);
@@ -358,8 +358,10 @@ async function herdOfOne({ deployment: { nodes }, herd, memory }: Run): Promise<
   const untilMs = nowMs();
   await herd?.settled();
   clearInterval(sampling);
-  for (const [index, { id }] of others.entries())
-    memory.push({ node: id, beforeBytes: before[index] ?? 0, mostBytes: most[index] ?? 0 });
+  for (const [index, { id, cpuMs }] of others.entries()) {
+    const { memoryBytes: beforeBytes = 0, cpuMs: beforeMs = 0 } = before[index] ?? {};
+    load.push({ node: id, beforeBytes, mostBytes: most[index] ?? 0, cpuMs: cpuMs - beforeMs });
+  }
   return [{ what: `kill -9 of ${node.id}`, fromMs, untilMs, servedMs: untilMs, backMs: nowMs() }];
 }
 

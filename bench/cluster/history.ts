@@ -88,11 +88,12 @@ export interface HerdRecord {
   readonly refusals: Readonly<Record<string, number>>;
 }
 
-/** The memory of a node that went on, in bytes: before the fault, and the most after it. */
-export interface NodeMemory {
+/** A node that went on: its memory before the fault and the most after it, and its processor time since the fault. */
+export interface NodeLoad {
   readonly node: string;
   readonly beforeBytes: number;
   readonly mostBytes: number;
+  readonly cpuMs: number;
 }
 
 export interface History {
@@ -104,7 +105,7 @@ export interface History {
   /** Processes of programs that were left after the end. */
   readonly leftOver: number;
   readonly herd?: HerdRecord | undefined;
-  readonly memory?: readonly NodeMemory[] | undefined;
+  readonly load?: readonly NodeLoad[] | undefined;
 }
 
 export interface Verdict {
@@ -315,18 +316,19 @@ function exampleOf({ port, isOfEnded }: HerdSession): string {
   return `of the ${isOfEnded ? 'ended ' : ''}node at port ${port}`;
 }
 
-function memoryOf({ herd, memory = [] }: History, { herdBytes }: Bars): readonly Verdict[] {
+function memoryOf({ herd, load = [] }: History, { herdBytes }: Bars): readonly Verdict[] {
   if (herd === undefined || herdBytes === undefined) return [];
   const [base, each] = herdBytes;
   const mostBytes = base + each * herd.sessions.filter(({ isOfEnded }) => isOfEnded).length;
-  const found = memory.map(
-    (one) => `${one.node} from ${megabytes(one.beforeBytes)} to ${megabytes(one.mostBytes)}`,
+  const found = load.map(
+    ({ node, beforeBytes, mostBytes: most, cpuMs }) =>
+      `${node} from ${megabytes(beforeBytes)} to ${megabytes(most)}, with ${seconds(cpuMs)} of processor time`,
   );
   return [
     {
       bar: `memory of a node that goes on: at most ${megabytes(mostBytes)} more (${megabytes(base)} and ${each / 1_000} kB for each session)`,
       found: found.join(', '),
-      isMet: memory.length > 0 && memory.every((one) => one.mostBytes - one.beforeBytes <= mostBytes),
+      isMet: load.length > 0 && load.every((one) => one.mostBytes - one.beforeBytes <= mostBytes),
       examples: [],
     },
   ];
