@@ -46,7 +46,7 @@ test.after.each(async () => {
 function start(nodeId: string, life: string): Promise<Gateway> {
   const decideOwner: DecideOwner = async (row) => {
     if (row.life === RELEASED) return { do: 'claim' };
-    return row.life === life ? { do: 'restore' } : { do: 'forward', life: row.life };
+    return row.life === life ? { do: 'recover' } : { do: 'forward', life: row.life };
   };
   const successorOf = () => successor;
   return createGateway({ store, nodeId, life, decideOwner, successorOf, sessions: { recover: true } });

@@ -117,7 +117,7 @@ test('a node that is drained continues none, until it is resumed', async () => {
   assert.is((await post(next, session, READ)).status, 200);
 });
 
-test('requests of one session share one reading and one restore', async () => {
+test('requests of one session share one reading and one recovery', async () => {
   const first = await start();
   await registered(first);
   const session = await openSession(first, 't', ADA);

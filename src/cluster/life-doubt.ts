@@ -1,4 +1,4 @@
-// While it is in doubt whether the life of this node goes on, requests wait: others may have continued its sessions. A doubt that lasts
+// While it is in doubt whether the life of this node goes on, requests wait: others may have recovered its sessions. A doubt that lasts
 // refuses them, because a node that serves all the same could serve a session beside its owner. Source: ADR 162, 183.
 
 import { type Clock, settlesWithin } from '../domain/clock.ts';

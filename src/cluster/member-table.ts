@@ -61,11 +61,11 @@ export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly settings: SettingStore;
   readonly clock: Clock;
   readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'askDatabase' | 'keep'>;
-  /** Time without use after which a session ends, in ms: an ended life is deleted after it, with the sessions that no node continued. */
+  /** Time without use after which a session ends, in ms: an ended life is deleted after it, with the sessions that no node recovered. */
   readonly sessionIdleMs?: number | undefined;
   /** The programs that any node may run. Default: there are none. */
   readonly programs?: { readonly store: ProgramStore; readonly host: SharedPrograms } | undefined;
-  /** Other nodes ended the life of this one, and may continue its sessions: they end here. It goes on under this life. Never rejects. */
+  /** Other nodes ended the life of this one, and may recover its sessions: they end here. It goes on under this life. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
   /** Gets a line for the operator. */
   readonly onNotice: (line: string) => void;
@@ -133,7 +133,7 @@ export class MemberTable implements Members {
     return this.#programs !== undefined;
   }
 
-  /** The life that continues a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
+  /** The life that serves a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
   async decideOwner({ key, node, life, generation }: StoredSession): Promise<SessionDecision> {
     const isReleased = life === RELEASED;
     if (!isReleased && !this.#known.has(life) && life !== this.life) {
@@ -156,7 +156,7 @@ export class MemberTable implements Members {
           const known = this.#known.get(other);
           return known?.isMember === true ? rowOf(known) : undefined;
         },
-        mayMove: () => true, // its template decides, see prepareRestore
+        mayMove: () => true, // its template decides, see prepareRecovery
       },
     );
   }

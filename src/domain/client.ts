@@ -110,7 +110,7 @@ export interface SessionRecord {
   readonly isStreaming: boolean;
   readonly calls: number;
   /** Another node can continue it as it is now. Default false. */
-  readonly isContinuable?: boolean;
+  readonly isRecoverable?: boolean;
   /** In ms of the gateway's monotonic clock, as `usedAtMs`. */
   openedAtMs: number;
   usedAtMs: number;

@@ -17,7 +17,7 @@ export function sessionUnknown(fingerprint: string): GatewayError {
   );
 }
 
-/** The instance of the session is gone, and the session may not continue with another one; or another node continues it. */
+/** The instance of the session is gone, and the session may not continue with another one; or another node recovers it. */
 export function sessionLost(reason: string): GatewayError {
   const isElsewhere = reason === TAKEN_OVER || reason === ENDED_BY_DRAIN;
   if (isElsewhere) return nodeUnavailable('', reason, 'no'); // its client must not initialize again

@@ -12,11 +12,11 @@ import { compileShape } from './validation.ts';
 
 /** Version of the fields below. A change that an earlier release cannot read increases it. */
 export const SESSION_VERSION = 1;
-/** The reason of an end after which no other life continues the session, also while the gateway stops. */
+/** The reason of an end after which no other life recovers the session, also while the gateway stops. */
 export const ENDED_BY_CLIENT = 'its client ended it';
-/** The reason of an end here only: another life continues the session, or may do so. */
+/** The reason of an end here only: another life recovers the session, or may do so. */
 export const TAKEN_OVER = 'another life may continue it';
-/** The reason of an end after which another node continues the session. */
+/** The reason of an end after which another node recovers the session. */
 export const ENDED_BY_DRAIN = 'its node is drained, and another one continues it';
 /** Most bytes of a written session. */
 export const MAX_SESSION_BYTES = 16 * 1024;
@@ -99,7 +99,7 @@ export type AnySessionValue = SessionValue | AggregateSessionValue;
 /** What a session was in another life. */
 export interface RecoveredSession {
   readonly value: AnySessionValue;
-  /** Of the session that continues it: see FIRST_GENERATION. */
+  /** Of the session as recovered: see FIRST_GENERATION. */
   readonly generation: number;
 }
 

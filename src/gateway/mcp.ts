@@ -51,7 +51,7 @@ export interface McpDeps
   readonly bufferedBytes?: number | undefined;
   /** Counts what clients declared as long as it is kept. The owner is the principal. */
   readonly declarations: ByteBudget;
-  /** Stores the sessions of clients, so that another life can continue them. Default: they end with the gateway. */
+  /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
   /** Counts questions and results of parked calls. Default: they are not bounded. */
   readonly heldQuestions?: HeldBytes | undefined;

@@ -92,7 +92,7 @@ export class TemplateBackends implements Backends {
     const { sessions } = this.#deps;
     return sessions.recover(id, ownerId, async (value) =>
       value.kind === 'template' && value.template === this.#template
-        ? sessions.prepareRestore(id, value, this.#lists)
+        ? sessions.prepareRecovery(id, value, this.#lists)
         : undefined,
     );
   }

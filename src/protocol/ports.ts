@@ -42,7 +42,7 @@ export interface Backends {
    */
   session(id: string, owner: Owner): McpSession | undefined;
   /**
-   * Continues a session of a life that is over, of this owner at this path: when it resolves, `session` knows it, or it
+   * Recovers a session of a life that is over, of this owner at this path: when it resolves, `session` knows it, or it
    * does not exist. Undefined when that is certain without a query. DATABASE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
   recoverSession?(id: string, owner: Owner): Promise<void> | undefined;
@@ -147,11 +147,11 @@ export interface McpSession {
    * agrees with the session, its end included, after 250 ms at most; undefined when there is nothing to wait for.
    */
   keep?(): Promise<void> | undefined;
-  /** Of a session that continues one of another life. */
+  /** Of a recovered session. */
   readonly recovered?: RecoveredSession | undefined;
   /** Emits once when the session is over (closed, expired, lost), then completes; replayed. */
   readonly ended$: Observable<string>;
-  /** `reason`: a clause; with ENDED_BY_CLIENT of domain/session-value.ts no other life continues the session. */
+  /** `reason`: a clause; with ENDED_BY_CLIENT of domain/session-value.ts no other life recovers the session. */
   close(reason?: string): Promise<void>;
 }
 
@@ -168,7 +168,7 @@ export interface SessionTable {
   remove(session: SessionRecord, reason: string): void;
   /** A row for the session, so that it outlives the gateway; undefined where nothing does. `isStored`: it was read from its row. */
   keep(session: StorableSession, isStored?: boolean): SessionRow | undefined;
-  /** As Backends.recoverSession. `prepare` decides about what is stored: see PrepareRestore of actors/sessions/session-recovery.ts. */
+  /** As Backends.recoverSession. `prepare` decides about what is stored: see PrepareRecovery of actors/sessions/session-recovery.ts. */
   recover(
     id: string,
     ownerId: string,
@@ -182,7 +182,7 @@ interface StorableSession {
   readonly id: string;
   /** Another object after each change. */
   readonly value: AnySessionValue;
-  /** Another gateway continues the session. */
+  /** Another life has claimed the session. */
   takenOver(): void;
 }
 

@@ -359,7 +359,7 @@ test('a session that may wait long waits for the probe of another one, however l
   }
 });
 
-test('closes a new conversation in which the client state cannot be restored', async () => {
+test('closes a new conversation in which the client state cannot be repeated', async () => {
   await harness.add('a', { peer: FULL, fields: HTTP });
   const { binder } = harness.sessions;
   const { signal } = new AbortController();
@@ -368,7 +368,7 @@ test('closes a new conversation in which the client state cannot be restored', a
     ownerId: 'ann',
     profile: PLAIN,
     asksForLog: false,
-    restoreState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
+    repeatState: () => Promise.reject(backendUnavailable('it broke', { delivered: 'unknown' })),
   };
   const failure: unknown = await binder
     .findBinding(needs, { withinMs: 1_000 }, signal)

@@ -310,7 +310,7 @@ test('of many sessions that continue at once, none ends another one that was awa
   await harness.add('a');
   const away = await harness.openSession();
   for (const ms of [LIMITS.sessionParkMs, LIMITS.sessionAwayMs]) await pass(ms);
-  const prepared = ['one', 'two'].map((id) => harness.sessions.prepareRestore(id, away.value));
+  const prepared = ['one', 'two'].map((id) => harness.sessions.prepareRecovery(id, away.value));
   const [one, two] = await Promise.all(prepared);
   one?.(2);
   assert.throws(() => two?.(2), /oo many .*open/);

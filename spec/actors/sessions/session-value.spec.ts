@@ -51,7 +51,7 @@ function again(session: ClientSession): ClientSession {
   assert.is(text.includes(session.id), false, 'the id is a credential');
   const value = readSession(text);
   if (value.kind !== 'template') throw new Error('another kind was written');
-  return after.sessions.restore(session.id, value, 2);
+  return after.sessions.recoverFrom(session.id, value, 2);
 }
 
 /** Brings a session at the dedicated conversation of `a` into a state. */
@@ -83,18 +83,18 @@ for (const [state, enter] of Object.entries(STATES)) {
     await resultOf(ask(session, SUBSCRIBE));
     await enter(session);
     await after.add('a', DEDICATED);
-    const restored = again(session);
+    const recovered = again(session);
     assert.equal(after.upstreams('a'), [], 'nothing is opened before its first use');
     assert.equal(
-      [restored.id, restored.ownerId, restored.template, restored.profile, restored.instance.id],
+      [recovered.id, recovered.ownerId, recovered.template, recovered.profile, recovered.instance.id],
       [session.id, 'ann', 't', ASKABLE, 'a'],
     );
-    assert.equal([restored.peer.era, restored.peer.capabilities], ['legacy', FULL.capabilities]);
-    assert.is(await resultOf(ask(restored, 'read')), 'a');
+    assert.equal([recovered.peer.era, recovered.peer.capabilities], ['legacy', FULL.capabilities]);
+    assert.is(await resultOf(ask(recovered, 'read')), 'a');
     const [upstream] = after.upstreams('a');
     assert.equal(upstream?.asked, ['logging/setLevel', 'resources/subscribe', 'tools/call']);
     assert.equal(after.backend('a').profiles, [ASKABLE]);
-    const { messages } = listenTo(restored);
+    const { messages } = listenTo(recovered);
     upstream?.sendNotification('notifications/resources/updated', { uri: URI });
     assert.equal(messages.length, 1);
     assert.equal(after.sessions.list().length, 1);
@@ -119,20 +119,20 @@ test('a session that finishes, since it may not move, is over at its next reques
   before.ref('a').drain();
   assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
   await after.add('b', DEDICATED);
-  const restored = again(session);
-  assert.is(codeOf(await ask(restored, 'read').end), 'SESSION_NOT_FOUND');
+  const recovered = again(session);
+  assert.is(codeOf(await ask(recovered, 'read').end), 'SESSION_NOT_FOUND');
   assert.equal([after.sessions.size, after.upstreams('b')], [0, []]);
 });
 
 test('a session that is open is not made again', async () => {
   await Promise.all([before.add('a', DEDICATED), after.add('a', DEDICATED)]);
   const session = await before.openSession();
-  const restored = again(session);
+  const recovered = again(session);
   assert.throws(
     () => again(session),
     (error: { readonly code: string }) => error.code === 'SESSION_NOT_FOUND',
   );
-  assert.equal([after.sessions.size, await resultOf(ask(restored, 'read'))], [1, 'a']);
+  assert.equal([after.sessions.size, await resultOf(ask(recovered, 'read'))], [1, 'a']);
 });
 
 for (const [name, how, goesOn] of [
@@ -172,17 +172,17 @@ test('a shared session keeps level and subscriptions, which the gateway answers'
   await resultOf(ask(session, SET_LEVEL));
   await resultOf(ask(session, SUBSCRIBE));
   await after.add('a', shared);
-  const restored = again(session);
-  assert.equal([restored.logLevel, restored.value.uris, restored.peer.era], ['info', [URI], 'modern']);
-  assert.is(await resultOf(ask(restored, 'read')), 'a');
+  const recovered = again(session);
+  assert.equal([recovered.logLevel, recovered.value.uris, recovered.peer.era], ['info', [URI], 'modern']);
+  assert.is(await resultOf(ask(recovered, 'read')), 'a');
 });
 
 test('moves to another instance when its own is not there, and says so', async () => {
   await before.add('a', DEDICATED);
   const session = await before.openSession();
   await after.add('b', DEDICATED);
-  const restored = again(session);
-  assert.is(await resultOf(ask(restored, 'read')), 'b');
+  const recovered = again(session);
+  assert.is(await resultOf(ask(recovered, 'read')), 'b');
   const moves = after
     .eventsOf('session.moved')
     .map(({ fromInstanceId, instanceId }) => [fromInstanceId, instanceId]);
@@ -193,11 +193,11 @@ test('a client that only listens opens nothing before its next request', async (
   await before.add('a', DEDICATED);
   const session = await before.openSession();
   await after.add('a', DEDICATED);
-  const restored = again(session);
-  const { subscription, messages } = listenTo(restored);
+  const recovered = again(session);
+  const { subscription, messages } = listenTo(recovered);
   await pass(10_000);
   assert.is(after.upstreams('a').length, 0);
-  assert.is(await resultOf(ask(restored, 'read')), 'a');
+  assert.is(await resultOf(ask(recovered, 'read')), 'a');
   after.upstreams('a')[0]?.sendNotification('notifications/message', { data: 'x' });
   assert.equal([after.upstreams('a').length, messages.length], [1, 1]);
   subscription.unsubscribe();

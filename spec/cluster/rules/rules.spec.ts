@@ -654,7 +654,7 @@ for (const [name, read, decision] of [
   [
     'it is ours, because the answer to a claim was lost',
     session({ life: 'life-a' }),
-    { do: 'restore', generation: 3 },
+    { do: 'recover', generation: 3 },
   ],
   ['its owner lives', session(), { do: 'forward', life: 'life-b' }],
   ['the life of its owner has ended', ofEnded, { do: 'claim', read: ofEnded }],

@@ -499,7 +499,7 @@ export class SimulatedNode {
       return;
     }
     const { session } = row;
-    if (decision.do === 'restore') {
+    if (decision.do === 'recover') {
       this.sessions.set(session, { generation: decision.generation, isUnsafe: row.isUnsafe });
       this.request(session, isUnsafe, reply, hops + 1);
       return;

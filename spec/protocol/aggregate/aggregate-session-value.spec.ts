@@ -70,7 +70,7 @@ class Gateway {
     assert.is(text.includes(session.id), false, 'the id is a credential');
     const value = readSession(text);
     if (value.kind !== 'all') throw new Error('another kind was written');
-    return this.backends.restore(session.id, value, owner, 2);
+    return this.backends.recoverFrom(session.id, value, owner, 2);
   }
 }
 
@@ -100,16 +100,16 @@ for (const [state, enter] of Object.entries(STATES)) {
     const session = await before.open();
     await enter(session, before);
     after.a.peer = { ...after.a.peer, capabilities: { tools: {}, logging: {} } };
-    const restored = after.again(session);
+    const recovered = after.again(session);
     assert.equal(after.a.sessions.length, 0, 'nothing is opened before its first use');
     const facts = ({ id, ownerId, profile, logLevel, value }: AggregateSession) => ({
       ...{ id, ownerId, profile, logLevel, value },
     });
-    assert.equal(facts(restored), facts(session));
-    assert.equal(restored.peer.capabilities, session.peer.capabilities, 'as its client was told');
-    assert.is(after.backends.session(session.id, ADA), restored);
-    assert.equal(await ask(restored, callOf('a__x')), { called: { name: 'x' } });
-    assert.equal(await ask(restored, callOf('b__y')), { called: { name: 'y' } });
+    assert.equal(facts(recovered), facts(session));
+    assert.equal(recovered.peer.capabilities, session.peer.capabilities, 'as its client was told');
+    assert.is(after.backends.session(session.id, ADA), recovered);
+    assert.equal(await ask(recovered, callOf('a__x')), { called: { name: 'x' } });
+    assert.equal(await ask(recovered, callOf('b__y')), { called: { name: 'y' } });
     assert.equal([after.a.sessions.length, after.b.sessions.length], [1, 1]);
     const waitsForItsTurn = ({ a }: Gateway) => a.openings.map(({ isRecovered }) => isRecovered);
     assert.equal([waitsForItsTurn(before).includes(true), waitsForItsTurn(after)], [false, [true]]);
@@ -124,9 +124,9 @@ test('a client that listens gets updates of what it has subscribed to, as soon a
   const [before, after] = [new Gateway(), new Gateway()];
   const session = await before.open();
   await ask(session, SUBSCRIBE);
-  const restored = after.again(session);
+  const recovered = after.again(session);
   const received: ServerMessage[] = [];
-  const listening = restored.messages$.subscribe((message) => received.push(message));
+  const listening = recovered.messages$.subscribe((message) => received.push(message));
   await settled();
   assert.equal(
     after.a.asked.map(({ method }) => method),
@@ -171,19 +171,19 @@ test('a session whose owner may use other templates is over; one with the same, 
   assert.equal(session.value.templates, ['a', 'b']);
   for (const owner of [ADA, { ...both, templates: new Set(['a']) }, { ...both, id: 'user:eve' }])
     assert.throws(() => after.again(session, owner), isLost);
-  const restored = after.again(session, { ...both, templates: new Set(['b', 'a']) });
-  assert.is(after.backends.session(session.id, both), restored);
+  const recovered = after.again(session, { ...both, templates: new Set(['b', 'a']) });
+  assert.is(after.backends.session(session.id, both), recovered);
   assert.is(after.backends.session(session.id, ADA), undefined);
-  assert.is(restored.value.endReason, 'the templates that its owner may use have changed');
+  assert.is(recovered.value.endReason, 'the templates that its owner may use have changed');
 });
 
 test('a session that is over, or open, is not made again', async () => {
   const [before, after] = [new Gateway(), new Gateway()];
   const session = await before.open();
-  const restored = after.again(session);
+  const recovered = after.again(session);
   assert.throws(() => after.again(session), isLost);
-  await restored.close('its client closed it');
-  assert.throws(() => after.again(restored), /its client closed it/);
+  await recovered.close('its client closed it');
+  assert.throws(() => after.again(recovered), /its client closed it/);
   assert.is(after.table.size, 0);
 });
 

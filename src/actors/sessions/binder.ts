@@ -51,7 +51,7 @@ export interface SessionNeeds {
   /** The session has set a log level, or is about to: log messages name no client. */
   readonly asksForLog: boolean;
   /** Repeats the state of the client in a new conversation, before it is used. */
-  readonly restoreState?: ((upstream: Upstream, signal: AbortSignal) => Promise<void>) | undefined;
+  readonly repeatState?: ((upstream: Upstream, signal: AbortSignal) => Promise<void>) | undefined;
 }
 
 export interface SearchOptions {
@@ -143,7 +143,7 @@ export class Binder {
     }
     const binding = new Binding(ref, upstream.peer, leased);
     try {
-      if (!binding.isShared) await needs.restoreState?.(upstream, signal);
+      if (!binding.isShared) await needs.repeatState?.(upstream, signal);
       signal.throwIfAborted();
       if (!binding.isIntact) throw notConnected();
     } catch (thrown) {

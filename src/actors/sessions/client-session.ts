@@ -97,12 +97,12 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   }
 
   /** For a session that was read again, and is kept with that value. */
-  restore(generation: number): void {
+  recoverAs(generation: number): void {
     this.recovered = { value: this.value, generation };
-    this.#sessionBinding.restore();
+    this.#sessionBinding.recover();
   }
 
-  /** What the session is, in every state: it can be written, and made again from it (ClientSessions.restore). */
+  /** What the session is, in every state: it can be written, and made again from it (ClientSessions.recoverFrom). */
   get value(): SessionValue {
     return this.#sessionBinding.value;
   }
@@ -139,8 +139,8 @@ export class ClientSession implements BoundSession, SessionSubscriber {
   isAt(instanceId: string): boolean {
     return this.instanceId === instanceId;
   }
-  get isContinuable(): boolean {
-    return this.#sessionBinding.isContinuable;
+  get isRecoverable(): boolean {
+    return this.#sessionBinding.isRecoverable;
   }
   get isShared(): boolean {
     return this.value.binding?.isShared === true;

@@ -25,7 +25,7 @@ import { SessionDrain } from './session-drain.ts';
 import { sessionFingerprint } from './session-fingerprint.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 import { longestAway, type PlaceKind, SessionPlaces } from './session-places.ts';
-import { outlivesNode, type PrepareRestore, SessionRecovery, untilKnown } from './session-recovery.ts';
+import { outlivesNode, type PrepareRecovery, SessionRecovery, untilKnown } from './session-recovery.ts';
 
 export interface ClientSessionsOptions extends SessionDeps {
   /** Most sessions with one template, and most with all templates. */
@@ -37,7 +37,7 @@ export interface ClientSessionsOptions extends SessionDeps {
   readonly declarations: ByteBudget;
   /** The present life of this node, with which new ids begin. Default: a new one. */
   readonly life?: string | undefined;
-  /** Stores the sessions of clients, so that another life can continue them. Default: they end with the gateway. */
+  /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
 }
 
@@ -145,7 +145,7 @@ export class ClientSessions implements SessionSupervisor {
    * as after the loss of a conversation. No other session ends for it. SESSION_NOT_FOUND when it is over or open, SESSION_LIMIT,
    * SHUTTING_DOWN, TEMPLATE_NOT_FOUND.
    */
-  restore(id: string, value: SessionValue, generation: number, lists?: SessionLists): ClientSession {
+  recoverFrom(id: string, value: SessionValue, generation: number, lists?: SessionLists): ClientSession {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
     if (this.#open.has(id)) throw sessionLost('it is open already');
     const { endReason, greeted } = value;
@@ -154,13 +154,13 @@ export class ClientSessions implements SessionSupervisor {
     // A call that was under way may have arrived.
     const session = this.#create(id, { ...value, unsafe: value.unsafe === 'no' ? 'no' : 'yes' }, { lists });
     this.#begin(session);
-    session.restore(generation);
+    session.recoverAs(generation);
     this.deps.emit({ type: 'session.opened', ...eventFields(this.deps, session) });
     return session;
   }
 
   /**
-   * Other nodes ended the former life, and may continue its open sessions, which end here. Those in opening have no row yet. Resolves when
+   * Other nodes ended the former life, and may recover its open sessions, which end here. Those in opening have no row yet. Resolves when
    * none of them takes another call.
    */
   async beginLife(life: string): Promise<void> {
@@ -177,29 +177,29 @@ export class ClientSessions implements SessionSupervisor {
     return this.keeper?.keep(session, isStored);
   }
 
-  /** Continues a session of a life that is over, for this caller: see SessionRecovery.recover. */
-  recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
+  /** Recovers a session of a life that is over, for this caller: see SessionRecovery.recover. */
+  recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
     if (this.#recovery === undefined || lifeOf(id) === undefined) return undefined;
-    if (this.isClosing) throw shuttingDown(); // the next life may continue it
+    if (this.isClosing) throw shuttingDown(); // the next life may recover it
     return this.#recovery.recover(id, ownerId, prepare);
   }
 
   /**
    * Waits until it is known whether the instance of the session can be used, 5 s at most, and returns what makes the session again.
-   * SESSION_NOT_FOUND when it cannot be continued; SESSION_LIMIT: no other session ends for it; TEMPLATE_NOT_FOUND.
+   * SESSION_NOT_FOUND when it cannot be recovered; SESSION_LIMIT: no other session ends for it; TEMPLATE_NOT_FOUND.
    */
-  async prepareRestore(id: string, value: SessionValue, lists?: SessionLists) {
+  async prepareRecovery(id: string, value: SessionValue, lists?: SessionLists) {
     const group = this.deps.fleet.group(value.template);
     await untilKnown(group.members.get(value.binding?.instanceId ?? ''), this.deps);
     if (!outlivesNode(value, group)) throw sessionLost('its backend does not know it any more');
     this.#places.check(value.ownerId, 'template');
-    return (generation: number): void => void this.restore(id, value, generation, lists);
+    return (generation: number): void => void this.recoverFrom(id, value, generation, lists);
   }
 
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN, NODE_UNAVAILABLE. It ends with `remove`. */
   add(session: SessionRecord, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    if (mayEndOthers && this.deps.isDraining?.()) throw nodeDraining(); // a session that continues is claimed already
+    if (mayEndOthers && this.deps.isDraining?.()) throw nodeDraining(); // one that is recovered is claimed already
     if (mayEndOthers) this.#makeRoom(session.ownerId, 'all');
     else this.#places.check(session.ownerId, 'all');
     this.#places.take(session, 'all');
@@ -241,7 +241,7 @@ export class ClientSessions implements SessionSupervisor {
     await this.deps.scheduler.each(theirs, (session) => this.#end(session, 'its owner may no longer use it'));
   }
 
-  /** Releases the sessions that other nodes can continue. */
+  /** Releases the sessions that other nodes can recover. */
   drain(): void {
     const { keeper, deps } = this;
     if (keeper === undefined || this.isClosing) return;
@@ -307,7 +307,7 @@ export class ClientSessions implements SessionSupervisor {
     this.#drop(session, 'template');
   }
 
-  /** It is not continued here, unless the next life may do so, or another one has it. */
+  /** It is not recovered here, unless the next life may do so, or another one has it. */
   #forget({ id }: SessionRecord, reason: string): void {
     if (!this.leavesRow(reason) && reason !== TAKEN_OVER) this.#recovery?.forget(id);
   }

@@ -16,7 +16,7 @@ export interface KeepableSession {
   readonly id: string;
   /** Another object after each change. */
   readonly value: AnySessionValue;
-  /** Another node continues the session. */
+  /** Another life has claimed the session. */
   takenOver(): void;
 }
 

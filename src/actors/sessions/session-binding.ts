@@ -59,7 +59,7 @@ export interface TableOfSessions {
   readonly binder: Binder;
   /** Undefined where nothing outlives the gateway. */
   readonly keeper: SessionKeeper | undefined;
-  /** The row of a session that ends for this reason stays, if it can be continued. */
+  /** The row of a session that ends for this reason stays, if it can be recovered. */
   leavesRow(reason: string): boolean;
 }
 
@@ -154,7 +154,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
    * Prepares a session that was read: it prefers the instance that it had. Where it shared a conversation it has lost nothing and
    * is bound again; elsewhere its next request decides, as after the loss of a conversation.
    */
-  restore(): void {
+  recover(): void {
     this.#isRecovered = true;
     this.#row = this.#table.keeper?.keep(this, true);
     const { instanceId = '', serverId, isShared } = this.value.binding ?? {};
@@ -206,7 +206,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const isOwnProcess = at.upstream !== undefined && !isNetworked(at.ref.definition);
     if (isOwnProcess || !this.mayMove || this.isEjected(at)) return undefined;
     if (this.group.pool.candidates.every(({ id }) => without.has(id))) return undefined;
-    const needs = { ...this.#needs, asksForLog: false, restoreState: undefined };
+    const needs = { ...this.#needs, asksForLog: false, repeatState: undefined };
     const options = { without, last: at.ref, withinMs: timeoutFor(this.group.policy) };
     return new Observable((subscriber) => {
       const over = new AbortController();
@@ -251,7 +251,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   }
 
   /** See SessionRecord. */
-  get isContinuable(): boolean {
+  get isRecoverable(): boolean {
     return this.#row?.isStored === true && outlivesNode(this.value, this.group);
   }
 
@@ -431,8 +431,8 @@ export class SessionBinding implements SessionHost, KeepableSession {
     const { ownerId, profile, logLevel, uris } = this.value;
     const asksForLog = logLevel !== undefined || this.#needsDedicated;
     const client = logLevel === undefined && uris.length === 0 ? undefined : this.#client;
-    const restoreState = client?.repeat.bind(client);
-    return { group: this.group, ownerId, profile, holder: this.#owner, asksForLog, restoreState };
+    const repeatState = client?.repeat.bind(client);
+    return { group: this.group, ownerId, profile, holder: this.#owner, asksForLog, repeatState };
   }
 
   /** Callers are answered first. */

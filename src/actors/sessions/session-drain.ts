@@ -1,4 +1,4 @@
-// Releases the sessions of a node that is drained, so that other nodes continue them: spread over some seconds, each of them while it has no
+// Releases the sessions of a node that is drained, so that other nodes recover them: spread over some seconds, each of them while it has no
 // call. Nothing is released while no other node takes sessions. Source: ADR 166.
 
 import type { SessionRecord } from '../../domain/client.ts';
@@ -32,7 +32,7 @@ export class SessionDrain {
     this.#stop = deps.clock.background.every(PART_MS, () => this.#releasePart());
   }
 
-  /** A session that was opened, or is continued, meanwhile. */
+  /** A session that was opened, or recovered, meanwhile. */
   add(session: SessionRecord): void {
     this.#waiting.add(session);
   }
@@ -63,7 +63,7 @@ export class SessionDrain {
   }
 
   #releaseDue(session: SessionRecord): void {
-    if (session.calls > 0 || session.isContinuable !== true || !this.#due.delete(session)) return;
+    if (session.calls > 0 || session.isRecoverable !== true || !this.#due.delete(session)) return;
     if (this.#deps.hasOthers()) this.#deps.release(session);
     else this.#waiting.add(session);
   }

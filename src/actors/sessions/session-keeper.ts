@@ -1,4 +1,4 @@
-// Keeps a row for each session of a client, so that another life can continue it. Three writes are awaited, 250 ms at
+// Keeps a row for each session of a client, so that another life can recover it. Three writes are awaited, 250 ms at
 // most each: the row of a new session, its deletion, and the mark `unsafe`. All others are written behind. Writes are grouped, and
 // there is none per call. Source: ADR 143. How a session is read again: session-recovery.ts.
 
@@ -31,22 +31,22 @@ export interface KeeperOptions {
   readonly idleMs?: number | undefined;
   /** Most sessions of a life. */
   readonly maxSessions?: number | undefined;
-  /** Default: the sessions of earlier lives of this node, and of workers that it had, continue here. */
+  /** Default: the sessions of earlier lives of this node, and of workers that it had, are recovered here. */
   readonly decideOwner?: DecideOwner | undefined;
   readonly successorOf?: SuccessorOf | undefined;
 }
 
-/** The life that continues a stored session: this one, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
+/** The life that serves a stored session: this one, which has it or may claim it; another life; or none. Rejects with DATABASE_UNAVAILABLE. */
 export type DecideOwner = (row: StoredSession) => Promise<OwnerDecision>;
 
 /**
- * The life that continues the session with this key in the place of this node, which is drained; undefined when no other node takes
+ * The life that recovers the session with this key in the place of this node, which is drained; undefined when no other node takes
  * sessions. `key`: see keyOf.
  */
 export type SuccessorOf = (key: string) => string | undefined;
 
 type OwnerDecision =
-  | { readonly do: 'restore' | 'claim' }
+  | { readonly do: 'recover' | 'claim' }
   /** `unknown life`: its row in the table of lives may come later. */
   | { readonly do: 'end'; readonly reason?: 'no session' | 'may not move' | 'unknown life' }
   | { readonly do: 'forward'; readonly life: string };
@@ -57,7 +57,7 @@ export interface KeeperCounts {
   late: number;
   /** Sessions that were not stored, because they were too large or too many changes waited. */
   dropped: number;
-  /** Sessions of lives that are over, continued here. */
+  /** Sessions of lives that are over, recovered here. */
   recovered: number;
 }
 
@@ -97,7 +97,7 @@ export class SessionKeeper implements RowWriter {
   }
 
   /**
-   * Bounds the rows of earlier lives: those of the latest life all fit, and what is not continued within the idle time of a session
+   * Bounds the rows of earlier lives: those of the latest life all fit, and what is not recovered within the idle time of a session
    * from now on is deleted.
    */
   begin(): void {

@@ -1,4 +1,4 @@
-// Continues sessions of lives that are over, of this node and of others: the first request with the id of such a session reads its row, claims it, and
+// Recovers sessions of lives that are over, of this node and of others: the first request with the id of such a session reads its row, claims it, and
 // makes the session again. Reads and claims of many sessions are grouped: after a restart all clients come at once. Source: ADR 143.
 
 import { filter, firstValueFrom, race } from 'rxjs';
@@ -25,7 +25,7 @@ import type { SessionDeps } from './binder.ts';
 import { keyOf } from './kept-session.ts';
 import type { SessionKeeper } from './session-keeper.ts';
 
-/** Ids that cannot be continued and are remembered: they cost no further query. */
+/** Ids that cannot be recovered and are remembered: they cost no further query. */
 const MAX_MISSING = 10_000;
 /** Most sessions that are being read. An owner has a share of them: see LIMITS.ownerShare. */
 const MAX_UNDER_WAY = 25_000;
@@ -34,9 +34,9 @@ const MAX_READS = 4;
 
 /**
  * Decides about a session of this caller: undefined when it belongs to another path; otherwise what makes it again once its row is
- * claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when it cannot be continued: then its row is deleted.
+ * claimed. Rejects with SESSION_NOT_FOUND or TEMPLATE_NOT_FOUND when it cannot be recovered: then its row is deleted.
  */
-export type PrepareRestore = (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>;
+export type PrepareRecovery = (value: AnySessionValue) => Promise<((generation: number) => void) | undefined>;
 
 export class SessionRecovery {
   readonly #keeper: SessionKeeper;
@@ -66,7 +66,7 @@ export class SessionRecovery {
    * query, for text that is no session id, for ids of this life unless it has released sessions, and for what was not there. SessionElsewhere when another life has it;
    * DATABASE_UNAVAILABLE, NODE_UNAVAILABLE, SESSION_LIMIT, QUEUE_FULL, SHUTTING_DOWN.
    */
-  recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> | undefined {
+  recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> | undefined {
     const life = lifeOf(id);
     if (life === undefined || !this.#mayBeStored(life) || this.#missing.has(id)) return undefined;
     const attempt = `${id} ${ownerId}`; // another caller learns nothing, and takes nothing from the owner
@@ -83,7 +83,7 @@ export class SessionRecovery {
     return recovering;
   }
 
-  /** A session that has ended is not continued. */
+  /** A session that has ended is not recovered. */
   forget(id: string): void {
     if (this.#mayBeStored(lifeOf(id))) this.#missing.set(id, true);
   }
@@ -93,7 +93,7 @@ export class SessionRecovery {
     return life !== this.#keeper.owner.life || this.#keeper.hasReleased;
   }
 
-  async #recover(id: string, ownerId: string, prepare: PrepareRestore): Promise<void> {
+  async #recover(id: string, ownerId: string, prepare: PrepareRecovery): Promise<void> {
     for (let reads = 0; reads < MAX_READS; reads += 1) {
       await this.#keeper.released;
       const row = await this.#rows.add(keyOf(id));
@@ -111,11 +111,11 @@ export class SessionRecovery {
         const successor = this.#keeper.successorOf(row.key);
         throw successor === undefined ? nodeDraining() : new SessionElsewhere(successor);
       }
-      const restore = await this.#prepared(id, row, value, prepare);
-      if (restore === undefined) return; // it is over, or belongs to another path
+      const recoverAs = await this.#prepared(id, row, value, prepare);
+      if (recoverAs === undefined) return; // it is over, or belongs to another path
       const generation = await this.#ownGeneration(row);
       if (generation !== undefined) {
-        restore(generation);
+        recoverAs(generation);
         this.#keeper.counts.recovered += 1;
         return;
       }
@@ -132,7 +132,7 @@ export class SessionRecovery {
     return claimed?.life === life && claimed.value === row.value ? claimed.generation : undefined;
   }
 
-  async #prepared(id: string, row: StoredSession, value: AnySessionValue, prepare: PrepareRestore) {
+  async #prepared(id: string, row: StoredSession, value: AnySessionValue, prepare: PrepareRecovery) {
     try {
       return await prepare(value);
     } catch (thrown) {
@@ -152,7 +152,7 @@ export async function untilKnown(member: Member | undefined, clock: Pick<Clock, 
 }
 
 /**
- * True when the session can be continued after the end of its node, and of the programs that the node ran: where it shared a
+ * True when the session can be recovered after the end of its node, and of the programs that the node ran: where it shared a
  * backend that is still there it has lost nothing; elsewhere it has to open another conversation, as if it moved.
  */
 export function outlivesNode({ binding, unsafe }: SessionValue, { policy, members }: Group): boolean {

@@ -23,7 +23,7 @@ const TAKEN_MS = 15_000;
 /** Lives that no member has are remembered, for this time. */
 const MAX_ABSENT = 10_000;
 const ABSENT_MS = 1_000;
-/** Sessions that other lives continue, with the life that has each. */
+/** Sessions that other lives claimed, with the life that has each. */
 const MAX_MOVED = 10_000;
 
 export interface PeersOptions {
@@ -37,7 +37,7 @@ export interface PeersOptions {
 export class Peers implements SessionOwners {
   readonly #options: PeersOptions;
   readonly #clients = new Map<string, PeerClient>();
-  /** Lives that no member had, and when: sessions of earlier lives continue here, and their requests need no promise. */
+  /** Lives that no member had, and when: sessions of earlier lives are recovered here, and their requests need no promise. */
   readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
   readonly #moved = new LruMap<string>(MAX_MOVED);
   /** Called after each change of the members. */

@@ -10,7 +10,7 @@ const MAX_WAITING = 1_000;
 
 export type SessionDecision =
   /** This life owns it, though it is not in memory: the answer to its claim was lost. */
-  | { readonly do: 'restore'; readonly generation: number }
+  | { readonly do: 'recover'; readonly generation: number }
   | { readonly do: 'forward'; readonly life: string }
   /** Claim it by a conditional update that names all that was read; the new generation is one more. */
   | { readonly do: 'claim'; readonly read: SessionRow }
@@ -29,7 +29,7 @@ export interface SessionReader {
 /** For a session that is not in memory here. */
 export function decideSession(row: SessionRow | undefined, reader: SessionReader): SessionDecision {
   if (row === undefined) return { do: 'end', reason: 'no session' };
-  if (row.life === reader.life) return { do: 'restore', generation: row.generation };
+  if (row.life === reader.life) return { do: 'recover', generation: row.generation };
   if (row.life !== undefined) {
     const owner = reader.lifeOf(row.life);
     if (owner === undefined) return { do: 'end', reason: 'unknown life' };

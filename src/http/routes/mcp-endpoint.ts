@@ -310,7 +310,7 @@ function serveHere(
   };
 }
 
-/** Sends the request to the node that has the session now, or serves it here once this node may continue the session. */
+/** Sends the request to the node that has the session now, or serves it here once this node may claim it. */
 async function follow(
   first: SessionElsewhere,
   sessionId: string,

@@ -41,7 +41,7 @@ import { AggregateLists, type AggregateListsOptions } from './aggregate-lists.ts
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange } from './aggregate-requests.ts';
 import { AggregateSession, type AggregateSessionDeps } from './aggregate-session.ts';
-import { checkRestorable, newAggregateSession, RIGHTS_CHANGED } from './aggregate-value.ts';
+import { checkRecoverable, newAggregateSession, RIGHTS_CHANGED } from './aggregate-value.ts';
 
 /** Greetings that sessions share; callers with equal permissions have the same. */
 const PEERS_REMEMBERED = 100;
@@ -90,12 +90,12 @@ export class AggregateBackends implements Backends {
    * with its current permissions. Nothing is opened before its first use. SESSION_NOT_FOUND when it is over or open, may not
    * move (`session_failover`), or its owner may use other templates than before; SESSION_LIMIT, SHUTTING_DOWN.
    */
-  restore(id: string, value: AggregateSessionValue, owner: Owner, generation: number): AggregateSession {
+  recoverFrom(id: string, value: AggregateSessionValue, owner: Owner, generation: number): AggregateSession {
     if (this.#options.sessions.findAny(id) !== undefined) throw sessionLost('it is open already');
-    const peer = { ...checkRestorable(value, owner, this.#options.movesUnsafe), greeting: {} };
+    const peer = { ...checkRecoverable(value, owner, this.#options.movesUnsafe), greeting: {} };
     const session = new AggregateSession(value, owner, peer, this.#sessionDeps, id);
     this.#options.sessions.add(session, false);
-    session.restored(generation);
+    session.recoverAs(generation);
     return session;
   }
 
@@ -114,8 +114,8 @@ export class AggregateBackends implements Backends {
   recoverSession(id: string, owner: Owner): Promise<void> | undefined {
     return this.#options.sessions.recover(id, owner.id, async (value) => {
       if (value.kind !== 'all') return undefined;
-      checkRestorable(value, owner, this.#options.movesUnsafe);
-      return (generation) => void this.restore(id, value, owner, generation);
+      checkRecoverable(value, owner, this.#options.movesUnsafe);
+      return (generation) => void this.recoverFrom(id, value, owner, generation);
     });
   }
 

@@ -42,7 +42,7 @@ import type { AggregateDirectory } from './aggregate-directory.ts';
 import { AggregateMarks } from './aggregate-marks.ts';
 import { splitInstance, withAggregateInstance } from './aggregate-names.ts';
 import { aggregateExchange, localAnswer, rpcErrorAnswer } from './aggregate-requests.ts';
-import { isAllowedFor, type MovesUnsafe, mayContinue } from './aggregate-value.ts';
+import { isAllowedFor, type MovesUnsafe, mayRecover } from './aggregate-value.ts';
 
 /** Most subscriptions that are repeated at the same time in a new session with a template. */
 const CONCURRENT_REPEATS = 16;
@@ -105,7 +105,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     this.id = id;
   }
 
-  /** What the session is: it can be written, and made again from it (AggregateBackends.restore). */
+  /** What the session is: it can be written, and made again from it (AggregateBackends.recoverFrom). */
   get value(): AggregateSessionValue {
     return this.#value;
   }
@@ -117,7 +117,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   /** It was read from its row. */
-  restored(generation: number): void {
+  recoverAs(generation: number): void {
     this.recovered = { value: this.#value, generation };
     this.#row = this.#deps.sessions.keep(this, true);
   }
@@ -157,8 +157,8 @@ export class AggregateSession implements McpSession, SessionRecord {
     return this.#holds > this.calls;
   }
 
-  get isContinuable(): boolean {
-    return this.#row?.isStored === true && mayContinue(this.#value, this.#deps.movesUnsafe);
+  get isRecoverable(): boolean {
+    return this.#row?.isStored === true && mayRecover(this.#value, this.#deps.movesUnsafe);
   }
 
   /** A session that is held does not expire; there is no other state to park. */
@@ -238,7 +238,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     if (this.#isOver) return;
     this.#change({ ...this.#value, endReason: reason });
     const { sessions, movesUnsafe } = this.#deps;
-    this.#row?.end(reason, sessions.leavesRow(reason) && mayContinue(this.#value, movesUnsafe));
+    this.#row?.end(reason, sessions.leavesRow(reason) && mayRecover(this.#value, movesUnsafe));
     this.ended$.next(reason);
     this.ended$.complete();
     this.#opened.complete();
@@ -339,7 +339,7 @@ export class AggregateSession implements McpSession, SessionRecord {
     }
     this.#open.set(template, session);
     session.ended$.subscribe(() => this.#forget(template, session));
-    this.#restore(template, session);
+    this.#repeatState(template, session);
     this.#opened.next(session);
     return session;
   }
@@ -415,7 +415,7 @@ export class AggregateSession implements McpSession, SessionRecord {
   }
 
   /** Repeats what the client expects its server to remember. Refusals are ignored. */
-  #restore(template: string, session: McpSession): void {
+  #repeatState(template: string, session: McpSession): void {
     const level = session.peer.capabilities.logging === undefined ? undefined : this.logLevel;
     if (level !== undefined) this.#send(session, { method: 'logging/setLevel', params: { level } });
     const subscribe = (uri: string): Observable<unknown> => {

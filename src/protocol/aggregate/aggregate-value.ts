@@ -10,7 +10,7 @@ import type { Owner } from '../ports.ts';
 export const RIGHTS_CHANGED = 'the templates that its owner may use have changed';
 const NO_URIS: AggregateSessionValue['uris'] = Object.freeze({});
 
-/** True where sessions with this template may continue elsewhere whatever they called. */
+/** True where sessions with this template may be recovered elsewhere whatever they called. */
 export type MovesUnsafe = (template: string) => boolean;
 
 /** The value of a new session. `peer`: what its client is told. */
@@ -27,15 +27,15 @@ export function isAllowedFor({ templates }: AggregateSessionValue, owner: Owner)
 }
 
 /** False when a session with one of its templates made a call that may not be repeated, or may not move at all. */
-export function mayContinue({ unsafeIn = [] }: AggregateSessionValue, movesUnsafe: MovesUnsafe): boolean {
+export function mayRecover({ unsafeIn = [] }: AggregateSessionValue, movesUnsafe: MovesUnsafe): boolean {
   return unsafeIn.every(movesUnsafe);
 }
 
 /** What its client was told. SESSION_NOT_FOUND. */
-export function checkRestorable(value: AggregateSessionValue, owner: Owner, movesUnsafe: MovesUnsafe) {
+export function checkRecoverable(value: AggregateSessionValue, owner: Owner, movesUnsafe: MovesUnsafe) {
   const { endReason, greeted } = value;
   if (endReason !== undefined || greeted === undefined) throw sessionLost(endReason ?? 'it was never open');
   if (value.ownerId !== owner.id || !isAllowedFor(value, owner)) throw sessionLost(RIGHTS_CHANGED);
-  if (!mayContinue(value, movesUnsafe)) throw sessionLost('a backend does not know it any more');
+  if (!mayRecover(value, movesUnsafe)) throw sessionLost('a backend does not know it any more');
   return greeted;
 }

@@ -14,7 +14,7 @@ const PROTOCOL_VERSION = 'mcp-protocol-version';
 
 /**
  * The session of a request. One that is unknown, over, or of another owner is refused with 404: then clients initialize again. A
- * promise only for one that is not open here, but may be continued.
+ * promise only for one that is not open here, but may be recovered.
  */
 export function sessionOf(request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
   const { headers, principal } = request;

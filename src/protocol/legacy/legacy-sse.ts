@@ -149,7 +149,7 @@ export class LegacySse {
     this.#resumed.next(id);
   }
 
-  /** A session that is open, or can be continued. Throws, or rejects with, RpcFailure (404). */
+  /** A session that is open, or can be recovered. Throws, or rejects with, RpcFailure (404). */
   #sessionOf(id: string, request: McpRequest, backends: Backends): McpSession | Promise<McpSession> {
     if (id === '') throw unknownSession();
     return sessionOf({ ...request, headers: { 'mcp-session-id': id } }, backends);
