@@ -45,7 +45,7 @@ export interface ForwardedAnswer {
   /** NODE_UNAVAILABLE; called once, instead of `end`. */
   failed(error: GatewayError): void;
   /** The node certainly did not carry it out, and has the session no more. Called once, instead of the head. */
-  moved(): void;
+  elsewhere(): void;
 }
 
 /** A forwarded request that is under way. */
@@ -69,16 +69,17 @@ export interface SessionOwners {
   /** Undefined for a session that is served here, or by no node. Returns a promise only for a life that is not known yet. */
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined>;
   /** Remembers the life that has the session now. The node of that life; undefined when it has ended meanwhile. */
-  moved(sessionId: string, life: string): SessionOwner | undefined;
+  elsewhere(sessionId: string, life: string): SessionOwner | undefined;
   /** The member with this life. */
   ofLife(life: string): SessionOwner | undefined;
 }
 
-/** The session of the request belongs to another life: the request has to be sent there. */
+/** The session of the request belongs to another life. The request was not carried out, and has to be sent there. */
 export class SessionElsewhere extends Error {
-  readonly life: string;
+  /** Undefined where only the row of the session says it: see ForwardedAnswer.elsewhere. */
+  readonly life: string | undefined;
 
-  constructor(life: string) {
+  constructor(life?: string) {
     super('another node has the session');
     this.life = life;
   }
@@ -86,7 +87,4 @@ export class SessionElsewhere extends Error {
 
 /** Header of an answer to a forwarded request, and its value where the node carried nothing out and has the session no more. */
 export const REFUSED_HEADER = 'peer-refused';
-export const MOVED = 'moved';
-
-/** See ForwardedAnswer.moved. */
-export class SessionMoved extends Error {}
+export const ELSEWHERE = 'moved';

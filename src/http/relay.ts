@@ -3,7 +3,7 @@
 // cancelled.
 
 import type { GatewayError } from '../domain/errors.ts';
-import { type ForwardedAnswer, type ForwardedHeaders, SessionMoved } from '../domain/forwarding.ts';
+import { type ForwardedAnswer, type ForwardedHeaders, SessionElsewhere } from '../domain/forwarding.ts';
 import type { ForwardReply } from './reply.ts';
 import { ClientGone, type HttpContext } from './request.ts';
 import { commonHeaders, latin1Of, SMALL_BYTES } from './respond.ts';
@@ -21,7 +21,7 @@ const PASSED = [
   'allow',
 ] as const;
 
-/** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun, or SessionMoved. */
+/** Resolves when the answer is written, or its client has left. Rejects with the error of an answer that has not begun, or SessionElsewhere. */
 export function relay(context: HttpContext, reply: ForwardReply, streams: EventStreams): Promise<void> {
   const { res: response, state } = context;
   state.forwardedTo = reply.node;
@@ -69,7 +69,7 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
         settle();
       },
       failed: (error) => stop(reply.failure(error), false),
-      moved: () => stop(new SessionMoved(), false),
+      elsewhere: () => stop(new SessionElsewhere(), false),
     };
     const forwarding = reply.forward(answer);
     const revoke = (reason: GatewayError): void => {

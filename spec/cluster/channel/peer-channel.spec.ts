@@ -352,7 +352,7 @@ test('another secret, and plain HTTP, are refused by the handshake of TLS', asyn
   const waiting = await forward(stranger, B);
   await becomes(() => b.refusals.length, 1);
   deployment.end(B);
-  assert.is(waiting.hasMoved, true);
+  assert.is(waiting.isElsewhere, true);
   assert.is(await sendRaw(b.listener.port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'), '');
   const socket = connectTls({ port: b.listener.port, host: '127.0.0.1', rejectUnauthorized: false });
   const [error] = await once(socket, 'error');
@@ -369,10 +369,10 @@ test('a request for a node that is gone waits until its life has ended', async (
   await b.listener.close(0);
   const waiting = await forward(a, B);
   await becomes(() => deployment.suspected.includes(B), true);
-  assert.equal([waiting.error, waiting.hasMoved], [undefined, false]);
+  assert.equal([waiting.error, waiting.isElsewhere], [undefined, false]);
   deployment.end(B);
   await waiting.over.promise;
-  assert.equal([waiting.error, waiting.hasMoved], [undefined, true]);
+  assert.equal([waiting.error, waiting.isElsewhere], [undefined, true]);
 });
 
 test('when a life ends, what may be carried out twice moves, and the rest gets its answer, or fails with its connection', async () => {
@@ -384,8 +384,8 @@ test('when a life ends, what may be carried out twice moves, and the rest gets i
   await becomes(() => open.length, 3);
   deployment.end(B);
   await second.over.promise;
-  assert.equal([second.error, second.hasMoved], [undefined, true]);
-  assert.equal([first.error, first.hasMoved], [undefined, false]);
+  assert.equal([second.error, second.isElsewhere], [undefined, true]);
+  assert.equal([first.error, first.isElsewhere], [undefined, false]);
   open[0]?.end('its last answer');
   await first.over.promise;
   assert.equal([first.error, first.text], [undefined, 'its last answer']);
@@ -412,7 +412,7 @@ test('another program at the address of a node gets no token', async () => {
   const waiting = await forward(a, B, { principal: ADA });
   await becomes(() => got.length, 1);
   deployment.end(B);
-  assert.equal([waiting.hasMoved, got.join().includes(ADA.id)], [true, false]);
+  assert.equal([waiting.isElsewhere, got.join().includes(ADA.id)], [true, false]);
   a.peers.close();
   program.close();
 });
@@ -521,7 +521,7 @@ test('a session that a live node released leads where it went on, and to this no
   for (const life of [B, C]) await deployment.node(life);
   const nodeOf = (id: string) => Object(a.peers.ownerOf(id)).node;
   for (const id of [newSessionId(B), newSessionId(A)]) {
-    a.peers.moved(id, C);
+    a.peers.elsewhere(id, C);
     assert.is(nodeOf(id), `node ${C}`);
     open.add(id);
     assert.is(nodeOf(id), undefined);

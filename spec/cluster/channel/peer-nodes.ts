@@ -139,7 +139,7 @@ export class Received {
   text = '';
   bytes = 0;
   error: GatewayError | undefined;
-  hasMoved = false;
+  isElsewhere = false;
   readonly head = Promise.withResolvers<void>();
   readonly over = Promise.withResolvers<void>();
   forwarding: Forwarding | undefined;
@@ -175,8 +175,8 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
         received.head.resolve();
         received.over.resolve();
       },
-      moved: () => {
-        received.hasMoved = true;
+      elsewhere: () => {
+        received.isElsewhere = true;
         received.head.resolve();
         received.over.resolve();
       },

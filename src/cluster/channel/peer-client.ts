@@ -5,10 +5,10 @@
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, codeOf } from '../../domain/errors.ts';
 import {
+  ELSEWHERE,
   type ForwardedAnswer,
   type ForwardedRequest,
   type Forwarding,
-  MOVED,
   type SessionOwner,
 } from '../../domain/forwarding.ts';
 import { nodeUnavailable } from '../../domain/session-errors.ts';
@@ -111,7 +111,7 @@ export class PeerClient implements SessionOwner {
   end(): void {
     this.#hasEnded = true;
     for (const exchange of [...this.#exchanges]) {
-      if (!exchange.isSent || exchange.retract()) exchange.moved();
+      if (!exchange.isSent || exchange.retract()) exchange.elsewhere();
       else if (exchange.request.isStream) exchange.fail(this.#unavailable('it has left', true));
     }
     if (this.#exchanges.size === 0) this.close();
@@ -128,7 +128,7 @@ export class PeerClient implements SessionOwner {
 
   #begin(exchange: PeerExchange): void {
     if (this.#hasEnded) {
-      exchange.moved();
+      exchange.elsewhere();
       return;
     }
     this.#stopPings ??= this.#options.clock.background.every(PING_MS, () => this.#tick());
@@ -174,8 +174,8 @@ export class PeerClient implements SessionOwner {
 
   /** The node refused the token of a request, before it read more of it. If another token may be accepted, the request is sent again, once. */
   #refused(exchange: PeerExchange, reason: string): void {
-    if (reason === MOVED) {
-      exchange.moved();
+    if (reason === ELSEWHERE) {
+      exchange.elsewhere();
       return;
     }
     if (reason === 'token for another node') {

@@ -49,11 +49,11 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
     this.#answer.failed(error);
   }
 
-  /** See ForwardedAnswer.moved. */
-  moved(): void {
+  /** See ForwardedAnswer.elsewhere. */
+  elsewhere(): void {
     if (!this.#end()) return;
     this.#connection?.abort(this);
-    this.#answer.moved();
+    this.#answer.elsewhere();
   }
 
   /** It is sent again: nothing of an answer came, and it may be carried out twice. */

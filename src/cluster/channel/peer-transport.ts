@@ -161,7 +161,7 @@ class FrameAnswer implements ForwardedAnswer {
     this.#end(lost(`its node: ${facts.reason ?? 'no answer'}`, delivered));
   }
 
-  moved(): void {
+  elsewhere(): void {
     this.#end(lost('its node has left', 'no'));
   }
 

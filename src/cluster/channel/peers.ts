@@ -24,7 +24,7 @@ const TAKEN_MS = 15_000;
 const MAX_ABSENT = 10_000;
 const ABSENT_MS = 1_000;
 /** Sessions that other lives claimed, with the life that has each. */
-const MAX_MOVED = 10_000;
+const MAX_ELSEWHERE = 10_000;
 
 export interface PeersOptions {
   readonly members: Members;
@@ -39,7 +39,7 @@ export class Peers implements SessionOwners {
   readonly #clients = new Map<string, PeerClient>();
   /** Lives that no member had, and when: sessions of earlier lives are recovered here, and their requests need no promise. */
   readonly #absentAtMs = new LruMap<number>(MAX_ABSENT);
-  readonly #moved = new LruMap<string>(MAX_MOVED);
+  readonly #elsewhere = new LruMap<string>(MAX_ELSEWHERE);
   /** Called after each change of the members. */
   readonly #waiting = new Set<() => void>();
 
@@ -58,11 +58,11 @@ export class Peers implements SessionOwners {
   ownerOf(sessionId: string): SessionOwner | undefined | Promise<SessionOwner | undefined> {
     const { members, clock, hasSession } = this.#options;
     const isOfThis = sessionId.startsWith(members.life);
-    if (isOfThis && this.#moved.size === 0) return undefined; // nearly always
+    if (isOfThis && this.#elsewhere.size === 0) return undefined; // nearly always
     const life = lifeOf(sessionId);
     if (life === undefined || hasSession(sessionId)) return undefined;
-    const moved = this.#clientOf(this.#moved.get(sessionId) ?? '');
-    if (isOfThis || moved !== undefined) return moved;
+    const elsewhere = this.#clientOf(this.#elsewhere.get(sessionId) ?? '');
+    if (isOfThis || elsewhere !== undefined) return elsewhere;
     const client = this.#clientOf(life);
     if (client !== undefined || this.#isAbsent(life)) return client;
     return members.refresh().then(() => {
@@ -72,8 +72,8 @@ export class Peers implements SessionOwners {
     });
   }
 
-  moved(sessionId: string, life: string): SessionOwner | undefined {
-    this.#moved.set(sessionId, life);
+  elsewhere(sessionId: string, life: string): SessionOwner | undefined {
+    this.#elsewhere.set(sessionId, life);
     return this.#clientOf(life);
   }
 

@@ -38,7 +38,7 @@ export function answerOf(
         if (length <= maxBytes) resolve({ status, body: Buffer.concat(parts) });
         else reject(cannotBeAsked(owner.node, 'its answer is too long'));
       },
-      moved: () => reject(cannotBeAsked(owner.node, 'it has ended')),
+      elsewhere: () => reject(cannotBeAsked(owner.node, 'it has ended')),
       failed: ({ facts: { reason = 'it does not answer' } }) => reject(cannotBeAsked(owner.node, reason)),
     });
     onLost((reason) => {

@@ -162,7 +162,7 @@ export class PeerEvents {
       },
       end: lose,
       failed: lose,
-      moved: lose,
+      elsewhere: lose,
     };
     const forwarding = owner.forward(
       {

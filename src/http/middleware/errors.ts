@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
 import { asGatewayError, GatewayError } from '../../domain/errors.ts';
-import { MOVED, REFUSED_HEADER } from '../../domain/forwarding.ts';
+import { ELSEWHERE, REFUSED_HEADER } from '../../domain/forwarding.ts';
 import { noteError } from '../../protocol/endpoint-types.ts';
 import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
@@ -76,7 +76,7 @@ function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void
 }
 
 /** No request is sent on this connection any more, which a node that stops would break. */
-const LEAVING = [REFUSED_HEADER, MOVED, 'Connection', 'close'];
+const LEAVING = [REFUSED_HEADER, ELSEWHERE, 'Connection', 'close'];
 
 /** This node stops, or another one has the session: the node that forwarded the request goes on. */
 function isElsewhere(cause: unknown): boolean {

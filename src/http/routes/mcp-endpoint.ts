@@ -2,15 +2,9 @@
 // the schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
 
 import Type, { type TObject } from 'typebox';
-import { sleep, systemClock } from '../../domain/clock.ts';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
-import {
-  SessionElsewhere,
-  SessionMoved,
-  type SessionOwner,
-  type SessionOwners,
-} from '../../domain/forwarding.ts';
+import { SessionElsewhere, type SessionOwner, type SessionOwners } from '../../domain/forwarding.ts';
 import { isRepeatableMethod } from '../../domain/mcp.ts';
 import { nodeUnavailable } from '../../domain/session-errors.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
@@ -30,6 +24,7 @@ import {
   TemplateParams,
 } from '../route.ts';
 import { AnyObject, anyObject, named, text } from '../schemas.ts';
+import { serveElsewhere } from '../serve-elsewhere.ts';
 
 const VERSION = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);
@@ -211,11 +206,6 @@ export const mcpEndpointRoutes: readonly Route[] = [...sseRoutes, ...streamableR
 type McpInput = RouteInput<unknown, unknown, unknown>;
 type McpMethod = Extract<Method, McpRequest['method']>;
 
-/** Longest time in which a request follows its session from one node to another, in ms. */
-const FOLLOW_MS = 15_000;
-/** Pause before a request is tried again, in ms: a node that stops still has the session. */
-const AGAIN_MS = 100;
-
 /** The answer of this node, or that of the node that owns the session. After a freeze it waits until this node knows its own sessions. */
 function serve(...request: Parameters<typeof serveCertain>): Reply | Promise<Reply> {
   const [, , { owners }] = request;
@@ -244,7 +234,7 @@ function serveCertain(
         try {
           await forward(found, method, input, services.auth, relay);
         } catch (thrown) {
-          if (!(thrown instanceof SessionMoved)) throw thrown;
+          if (!(thrown instanceof SessionElsewhere)) throw thrown;
           await here(reply, relay);
         }
       },
@@ -302,41 +292,14 @@ function serveHere(
     return served?.catch((thrown: unknown) => {
       if (!(thrown instanceof SessionElsewhere)) throw thrown;
       if (owners === undefined || sessionId === undefined)
-        throw nodeUnavailable('', 'another one continues the session', 'no');
-      return follow(thrown, sessionId, owners, counted, (owner) =>
-        forward(owner, method, input, auth, relay),
-      );
+        throw nodeUnavailable('', 'another one has the session', 'no');
+      return serveElsewhere(thrown, {
+        ownerIn: (life) => owners.elsewhere(sessionId, life),
+        forwardTo: (owner) => forward(owner, method, input, auth, relay),
+        serveHere: counted,
+      });
     });
   };
-}
-
-/** Sends the request to the node that has the session now, or serves it here once this node may claim it. */
-async function follow(
-  first: SessionElsewhere,
-  sessionId: string,
-  owners: SessionOwners,
-  serveIt: () => void | Promise<void>,
-  forwardTo: (owner: SessionOwner) => void | Promise<void>,
-): Promise<void> {
-  const untilMs = systemClock.now() + FOLLOW_MS;
-  let elsewhere = first;
-  for (;;) {
-    const owner = owners.moved(sessionId, elsewhere.life);
-    try {
-      if (owner !== undefined) return await forwardTo(owner);
-    } catch (thrown) {
-      if (!(thrown instanceof SessionMoved)) throw thrown;
-    }
-    try {
-      return await serveIt();
-    } catch (thrown) {
-      if (!(thrown instanceof SessionElsewhere)) throw thrown;
-      elsewhere = thrown;
-      if (systemClock.now() > untilMs)
-        throw nodeUnavailable(owner?.node ?? '', 'it does not continue the session', 'no');
-    }
-    await sleep(systemClock, AGAIN_MS);
-  }
 }
 
 /** See McpRequest.forward. The request is counted before. */
@@ -352,7 +315,7 @@ function forwarder(
     try {
       await relay(forwardReply(owner, method, input, auth));
     } catch (thrown) {
-      if (!(thrown instanceof SessionMoved)) throw thrown;
+      if (!(thrown instanceof SessionElsewhere)) throw thrown;
       return false; // calls that waited at that node are lost
     }
     return true;

@@ -1,0 +1,44 @@
+// A request whose session another life owns: it is sent there, and served here once this node may claim the session. Both can change meanwhile:
+// a node that stops releases its sessions one after the other, and a claim can be lost to a third node.
+
+import { type Clock, sleep, systemClock } from '../domain/clock.ts';
+import { SessionElsewhere, type SessionOwner } from '../domain/forwarding.ts';
+import { nodeUnavailable } from '../domain/session-errors.ts';
+
+/** Longest time in which it is tried, in ms. */
+const ELSEWHERE_MS = 15_000;
+/** Pause before it is tried again, in ms. */
+const AGAIN_MS = 100;
+
+export interface ElsewhereOptions {
+  /** The node of this life; undefined when it has ended. */
+  readonly ownerIn: (life: string) => SessionOwner | undefined;
+  /** Both reject with SessionElsewhere when the request was certainly not carried out, because the session is not there. */
+  readonly forwardTo: (owner: SessionOwner) => void | Promise<void>;
+  readonly serveHere: () => void | Promise<void>;
+  readonly clock?: Pick<Clock, 'now' | 'alarm'>;
+}
+
+/** Rejects with NODE_UNAVAILABLE after 15 s, and with every other error of the two. */
+export async function serveElsewhere(first: SessionElsewhere, options: ElsewhereOptions): Promise<void> {
+  const { ownerIn, forwardTo, serveHere, clock = systemClock } = options;
+  const untilMs = clock.now() + ELSEWHERE_MS;
+  let { life } = first;
+  for (;;) {
+    const owner = life === undefined ? undefined : ownerIn(life);
+    try {
+      if (owner !== undefined) return await forwardTo(owner);
+    } catch (thrown) {
+      if (!(thrown instanceof SessionElsewhere)) throw thrown;
+    }
+    try {
+      return await serveHere();
+    } catch (thrown) {
+      if (!(thrown instanceof SessionElsewhere)) throw thrown;
+      life = thrown.life;
+      if (clock.now() > untilMs)
+        throw nodeUnavailable(owner?.node ?? '', 'it does not recover the session', 'no');
+    }
+    await sleep(clock, AGAIN_MS);
+  }
+}
