@@ -202,7 +202,7 @@ export const FAULTS: readonly Fault[] = [
     isDirect: true,
     clients: [STEADY.legacy],
     hasHerd: true,
-    bars: { herdServedMs: 30_000, herdBytes: [64e6, 50_000] },
+    bars: { herdServedMs: 30_000, herdBytes: [128e6, 50_000] },
     isQuick: false,
     disturb: herdOfOne,
   },
