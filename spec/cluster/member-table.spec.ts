@@ -7,8 +7,10 @@ import * as assert from 'uvu/assert';
 import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
 import { loneNode } from '../../src/cluster/lone-node.ts';
 import { MemberTable } from '../../src/cluster/member-table.ts';
+import { RELEASED } from '../../src/domain/life.ts';
 import type { NodeView, SharedPrograms } from '../../src/domain/nodes.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
 import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -17,6 +19,10 @@ const SECRET = 'a secret of these nodes, 32 bytes or more';
 let store: MemoryStore;
 /** What pings of each life meet. */
 const pings = new Map<string, PingResult>();
+/** What the members that are asked about another one say, by their life. Default: they reach it. */
+const opinions = new Map<string, 'reached' | 'refused' | 'silent'>();
+/** `<third> about <life>` */
+const questions: string[] = [];
 const notices: string[] = [];
 /** What happened to the program: its life, and whether it was started, stopped or killed. */
 const programs: (readonly [life: string, what: string])[] = [];
@@ -25,6 +31,8 @@ let doing: Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
 simulateTime(test, () => {
   store = new MemoryStore();
   pings.clear();
+  opinions.clear();
+  questions.length = 0;
   notices.length = 0;
   programs.length = 0;
   doing = { programs: 0, calls: 0, isDraining: false };
@@ -227,6 +235,87 @@ test('a node that another one does not know reads its life again', async () => {
   assert.is(a.certain(), undefined);
 });
 
+test('who serves a session: decided from its row and from what the members are known to be', async () => {
+  const [a, b] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  const decided = (life: string, node = 'b') => a.decideOwner(rowOf(life, node));
+  const claim = (life: string | undefined) => ({ do: 'claim', read: readOf(life) });
+  assert.equal(await decided(a.life, 'a'), { do: 'recover', generation: 3 });
+  assert.equal(await decided(RELEASED), claim(undefined));
+  assert.equal(await decided(b.life), { do: 'forward', life: b.life });
+  assert.equal(await decided('never-was'), { do: 'end', reason: 'unknown life' });
+  assert.equal(await decided('never-was', 'a'), claim(undefined), 'an earlier life of this node is over');
+  // Silence is no end: nobody claims, whatever time passes, while the row of the node changes.
+  pings.set(b.life, 'failed');
+  await pass(30_000);
+  assert.is(a.list()[1]?.state, 'silent');
+  assert.equal(await decided(b.life), { do: 'forward', life: b.life });
+  await b.close();
+  await pass(4_000);
+  assert.equal(await decided(b.life), claim(b.life));
+});
+
+test('in every order of ends, releases, silences and failures of the database, no session of a live node is claimed', async () => {
+  const seed = chosenSeed();
+  const dice = new Dice(seed);
+  for (let runs = 0; runs < 12; runs += 1) {
+    store = new MemoryStore();
+    pings.clear();
+    const a = await joined('a');
+    const others = [await joined('b'), await joined('c'), await joined('d')];
+    await pass(4_000);
+    const closed = new Set<string>();
+    const { list } = store.nodes;
+    const log: string[] = [];
+    for (let steps = 0; steps < 12; steps += 1) {
+      const one = dice.pick(others);
+      const event = dice.pick(['close', 'silence', 'answer', 'database away', 'database back', 'join']);
+      log.push(`${event} ${one.life}`);
+      if (event === 'close' && closed.size < others.length - 1) {
+        closed.add(one.life);
+        await one.close();
+      } else if (event === 'silence') pings.set(one.life, 'failed');
+      else if (event === 'answer') pings.delete(one.life);
+      else if (event === 'database away')
+        Object.assign(store.nodes, { list: () => Promise.reject(new Error('away')) });
+      else if (event === 'database back') Object.assign(store.nodes, { list });
+      else if (event === 'join' && store.nodes.list === list && others.length < 6)
+        others.push(await joined(dice.pick(['e', 'f', 'g'])));
+      await pass(dice.pick([500, 2_000, 5_000]));
+      for (const { life } of others) {
+        const decision = await a.decideOwner(rowOf(life)).catch(({ code }) => ({ do: String(code) }));
+        const hint = `${life}: ${JSON.stringify(decision)} after ${log.join(', ')}; ${againWith(seed)}`;
+        const mayClaim = closed.has(life) || (await isEnded(list, life));
+        if (!mayClaim) assert.ok(decision.do === 'forward' || decision.do === 'DATABASE_UNAVAILABLE', hint);
+        else assert.ok(['claim', 'forward', 'DATABASE_UNAVAILABLE'].includes(decision.do), hint);
+      }
+    }
+    Object.assign(store.nodes, { list });
+    await pass(8_000);
+    for (const life of closed) assert.is((await a.decideOwner(rowOf(life))).do, 'claim');
+    await Promise.all([a, ...others].map((table) => table.close()));
+  }
+});
+
+for (const [opinion, wanted] of [
+  ['refused', 'ended'],
+  ['reached', 'live'],
+  ['silent', 'live'],
+] as const)
+  test(`a node that refuses this one, and a third member to which it is ${opinion}: ${wanted}`, async () => {
+    const [a, b, c] = [await joined('a'), await joined('b'), await joined('c')];
+    await pass(4_000);
+    opinions.set(c.life, opinion);
+    pings.set(b.life, 'refused');
+    await pass(1_500);
+    const asked = [...new Set(questions)];
+    assert.ok(asked.includes(`${c.life} about ${b.life}`), String(asked));
+    const end = (await store.nodes.list()).find(({ life }) => life === b.life)?.end;
+    assert.is(end?.cause, wanted === 'ended' ? 'refused' : undefined);
+    const { do: decision } = await a.decideOwner(rowOf(b.life));
+    assert.is(decision, wanted === 'ended' ? 'claim' : 'forward');
+  });
+
 test('the owner of a session is not decided while the members cannot be read', async () => {
   const a = await joined('a');
   const row = { key: 'k', node: 'b', life: 'unknown-', generation: 1, value: '', usedAt: '' };
@@ -403,7 +492,11 @@ async function joined(
     secret: Buffer.from(secret),
     clock: { ...simulatedClock, wall: () => Date.now(), background: { ...background, every } },
     prober: {
-      askThird: () => {},
+      askThird: (third, life, report) => {
+        questions.push(`${third.life} about ${life}`);
+        const opinion = opinions.get(third.life) ?? 'reached';
+        if (opinion !== 'silent') report(opinion === 'refused');
+      },
       askDatabase: (member, report) =>
         void tablesByLife
           .get(member.life)
@@ -467,4 +560,19 @@ async function pass(ms: number, stepMs = 500): Promise<void> {
     mock.timers.tick(stepMs);
     for (let left = 4; left > 0; left -= 1) await turn();
   }
+}
+
+/** The row of a session of this life, as it is stored. */
+function rowOf(life: string, node = 'b') {
+  return { key: 'k', node, life, generation: 3, value: '', usedAt: '' };
+}
+
+/** The same, as a claim names it. */
+function readOf(life: string | undefined) {
+  return { session: 'k', life, generation: 3, isUnsafe: false };
+}
+
+async function isEnded(list: MemoryStore['nodes']['list'], life: string): Promise<boolean> {
+  const row = (await list()).find((stored) => stored.life === life);
+  return row === undefined || row.end !== undefined;
 }

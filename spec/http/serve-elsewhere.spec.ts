@@ -1,0 +1,151 @@
+// A request whose session another life owns, in simulated time and many orders: what the owner answers, whether its life has ended, and what
+// this node finds in the row meanwhile.
+
+import { mock } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import * as assert from 'uvu/assert';
+import { codeOf } from '../../src/domain/errors.ts';
+import { SessionElsewhere, type SessionOwner } from '../../src/domain/forwarding.ts';
+import { sessionNotFound } from '../../src/domain/session-errors.ts';
+import { serveElsewhere } from '../../src/http/serve-elsewhere.ts';
+import { againWith, chosenSeed, Dice } from '../helpers/dice.ts';
+import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('a request of a session elsewhere');
+simulateTime(test);
+
+/** `elsewhere`: not carried out, because the session is not there. */
+type Outcome = 'answered' | 'elsewhere' | 'failed';
+/** One round: the life that the row names, whether it has ended, how its node answers, and what this node finds next. */
+interface Round {
+  readonly life: string;
+  readonly hasEnded: boolean;
+  readonly there: Outcome;
+  readonly here: Outcome;
+}
+
+interface Run {
+  readonly steps: readonly string[];
+  readonly outcome: string;
+  readonly tookMs: number;
+}
+
+/** Plays the rounds, the last one again and again. */
+async function play(rounds: readonly Round[]): Promise<Run> {
+  const steps: string[] = [];
+  let round = 0;
+  const present = (): Round => rounds[Math.min(round, rounds.length - 1)] ?? SILENT;
+  const next = (): string => rounds[Math.min(round + 1, rounds.length - 1)]?.life ?? '';
+  const come = (place: string, outcome: Outcome, life: string | undefined): void => {
+    steps.push(`${outcome} ${place}`);
+    if (outcome === 'elsewhere') throw new SessionElsewhere(life);
+    if (outcome === 'failed') throw sessionNotFound();
+  };
+  const startedAtMs = simulatedClock.now();
+  let outcome: string | undefined;
+  void serveElsewhere(new SessionElsewhere(present().life), {
+    ownerIn: (life) => {
+      const forward = (): never => {
+        throw new Error('`forwardTo` does it');
+      };
+      const owner: SessionOwner = { node: life, forward };
+      return present().hasEnded ? undefined : owner;
+    },
+    forwardTo: async ({ node }) => come(`at ${node}`, present().there, undefined),
+    serveHere: async () => {
+      const { here } = present();
+      const life = next();
+      round += 1;
+      come('here', here, life);
+    },
+    clock: simulatedClock,
+  }).then(
+    () => {
+      outcome = 'answered';
+    },
+    (thrown) => {
+      outcome = codeOf(thrown) ?? String(thrown);
+    },
+  );
+  while (outcome === undefined && simulatedClock.now() - startedAtMs < 60_000) {
+    for (let left = 3; left > 0; left -= 1) await turn();
+    if (outcome === undefined) mock.timers.tick(50);
+  }
+  return { steps, outcome: outcome ?? 'none', tookMs: simulatedClock.now() - startedAtMs };
+}
+
+const LIVE: Round = { life: 'b', hasEnded: false, there: 'answered', here: 'elsewhere' };
+const SILENT: Round = { ...LIVE, there: 'elsewhere' };
+
+for (const [name, rounds, steps, outcome] of [
+  ['its owner is live', [LIVE], ['answered at b'], 'answered'],
+  [
+    'its owner does not have it any more, and this node may claim it',
+    [{ ...SILENT, here: 'answered' }],
+    ['elsewhere at b', 'answered here'],
+    'answered',
+  ],
+  [
+    'the life of its owner has ended, and this node may claim it',
+    [{ ...LIVE, hasEnded: true, here: 'answered' }],
+    ['answered here'],
+    'answered',
+  ],
+  [
+    'a third node was first',
+    [{ ...SILENT }, { ...LIVE, life: 'c' }],
+    ['elsewhere at b', 'elsewhere here', 'answered at c'],
+    'answered',
+  ],
+  ['its owner refuses it', [{ ...LIVE, there: 'failed' }], ['failed at b'], 'SESSION_NOT_FOUND'],
+  [
+    'no node may continue it',
+    [{ ...SILENT, here: 'failed' }],
+    ['elsewhere at b', 'failed here'],
+    'SESSION_NOT_FOUND',
+  ],
+] as const satisfies readonly (readonly [string, readonly Round[], readonly string[], string])[])
+  test(name, async () => {
+    const run = await play(rounds);
+    assert.equal([run.steps, run.outcome], [steps, outcome]);
+  });
+
+test('an owner that never has it, and a row that always names it: NODE_UNAVAILABLE after 15 s', async () => {
+  for (const round of [SILENT, { ...SILENT, hasEnded: true }]) {
+    const { outcome, tookMs, steps } = await play([round]);
+    assert.is(outcome, 'NODE_UNAVAILABLE');
+    assert.ok(tookMs >= 15_000 && tookMs <= 15_200, `${tookMs} ms`);
+    assert.ok(steps.length <= 2 * 152, `${steps.length} steps`);
+  }
+});
+
+test('in every order it is carried out once at most, its first answer counts, and it ends', async () => {
+  const seed = chosenSeed();
+  const dice = new Dice(seed);
+  for (let runs = 0; runs < 300; runs += 1) {
+    const rounds = Array.from(
+      { length: 1 + dice.below(6) },
+      (): Round => ({
+        life: dice.pick(['b', 'c', 'd']),
+        hasEnded: dice.below(3) === 0,
+        there: dice.pick(['elsewhere', 'elsewhere', 'answered', 'failed']),
+        here: dice.pick(['elsewhere', 'elsewhere', 'elsewhere', 'answered', 'failed']),
+      }),
+    );
+    const { steps, outcome, tookMs } = await play(rounds);
+    const hint = `${JSON.stringify(rounds)}: ${steps.slice(0, 20)}, ${outcome}; ${againWith(seed)}`;
+    const decisive = steps.findIndex((step) => !step.startsWith('elsewhere'));
+    assert.is(decisive === -1 ? steps.length - 1 : decisive, steps.length - 1, hint);
+    const wanted =
+      decisive === -1
+        ? 'NODE_UNAVAILABLE'
+        : steps[decisive]?.startsWith('answered')
+          ? 'answered'
+          : 'SESSION_NOT_FOUND';
+    assert.is(outcome, wanted, hint);
+    assert.ok(tookMs <= 15_200, hint);
+  }
+});
+
+test.run();
