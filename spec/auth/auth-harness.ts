@@ -91,11 +91,11 @@ export function authHarness({ enabled = true, hasAnswered = true, reports$ }: Ha
   const storeChanges$ = new Subject<{ readonly kind: StoreChange }>();
   const warnings: unknown[] = [];
   const adminChanges: number[] = [];
-  const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, wall: clock.wall });
+  const tokens = new Tokens({ secrets: [SECRET], lifetimeMs: LIFETIME_MS, wall: clock.wall });
   const options: AuthOptions = {
     authEnabled: enabled,
     store: { accounts: watch.accounts, audit: store.audit, serverTimeMs: async () => undefined },
-    secret: SECRET,
+    secrets: [SECRET],
     tokenLifetimeMs: LIFETIME_MS,
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
     storeChanges$: reports$ ?? storeChanges$,

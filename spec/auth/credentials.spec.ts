@@ -6,6 +6,7 @@ import { SignJWT } from 'jose';
 import * as assert from 'uvu/assert';
 import { newUser } from '../../src/auth/accounts.ts';
 import { isSecretOf, KeyUse, newKey, parseKey } from '../../src/auth/api-keys.ts';
+import { GatewayProofs } from '../../src/auth/gateway-proof.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { keyPrincipal, statusOf } from '../../src/auth/permissions.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
@@ -17,6 +18,7 @@ import {
   type Scope,
   type User,
 } from '../../src/domain/account.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { suite } from '../helpers/suite.ts';
 import { passTurns } from '../helpers/turns.ts';
 import { CountedPasswords, codeOf, LIFETIME_MS, SECRET, START_MS } from './auth-harness.ts';
@@ -160,13 +162,13 @@ const user = newUser({ username: 'ada', email: 'ada@localhost', role: 'user' }, 
 const seconds = Math.floor(START_MS / 1000);
 
 const tokenSuite = suite('tokens');
-const tokens = new Tokens({ secret: SECRET, lifetimeMs: LIFETIME_MS, wall: () => START_MS });
+const tokens = new Tokens({ secrets: [SECRET], lifetimeMs: LIFETIME_MS, wall: () => START_MS });
 
 tokenSuite('carry the documented claims, and are read back', async () => {
   const { accessToken, expiresInSeconds } = await tokens.issue(user);
   assert.is(expiresInSeconds, 3_600);
   const { jti, ...claims } = claimsOf(accessToken);
-  assert.match(String(jti), /^[0-9a-f-]{36}$/);
+  assert.match(String(jti), /^[0-9a-f]{16}-[0-9a-f-]{36}$/);
   assert.equal(claims, {
     sub: user.id,
     role: 'user',
@@ -238,7 +240,7 @@ tokenSuite('are refused in any other form', async () => {
 
 tokenSuite('with another size of HMAC are refused, even with the right secret', async () => {
   const secret = Buffer.alloc(128, 'long enough for every HMAC');
-  const tokens = new Tokens({ secret, lifetimeMs: LIFETIME_MS, wall: () => START_MS });
+  const tokens = new Tokens({ secrets: [secret], lifetimeMs: LIFETIME_MS, wall: () => START_MS });
   const { accessToken } = await tokens.issue(user);
   for (const alg of ['HS256', 'HS384', 'HS512']) {
     const token = await new SignJWT(claimsOf(accessToken)).setProtectedHeader({ alg }).sign(secret);
@@ -246,10 +248,39 @@ tokenSuite('with another size of HMAC are refused, even with the right secret', 
   }
 });
 
+tokenSuite('are signed with the first secret and verified with all, each with its proof', async () => {
+  const [first, next] = [SECRET, new TextEncoder().encode('the next secret, long enough as well')] as const;
+  const options = { lifetimeMs: LIFETIME_MS, wall: () => START_MS };
+  const stages = [[first], [first, next], [next, first], [next]] as const;
+  const nodes = stages.map((secrets) => new Tokens({ ...options, secrets }));
+  const { accounts } = new MemoryStore();
+  const proofs = stages.map((secrets) => new GatewayProofs(secrets, accounts));
+  const outcomes: string[][] = [];
+  for (const [at, node] of nodes.entries()) {
+    const { accessToken, id } = await node.issue(user);
+    outcomes.push(await Promise.all(nodes.map((other) => codeOf(() => other.read(accessToken)))));
+    const same = proofs.map((other) => other.secretOf(id) === proofs[at]?.secretOf(id));
+    assert.equal(
+      same,
+      outcomes[at]?.map((code) => code === 'none'),
+    );
+  }
+  const refused = 'INVALID_CREDENTIALS';
+  assert.equal(outcomes, [
+    ['none', 'none', 'none', refused],
+    ['none', 'none', 'none', refused],
+    [refused, 'none', 'none', 'none'],
+    [refused, 'none', 'none', 'none'],
+  ]);
+});
+
 tokenSuite('need a secret of at least 32 bytes', () => {
   const options = { lifetimeMs: LIFETIME_MS, wall: Date.now };
-  assert.throws(() => new Tokens({ ...options, secret: new Uint8Array(31) }), /fewer than 32 bytes/);
-  assert.not.throws(() => new Tokens({ ...options, secret: new Uint8Array(32) }));
+  assert.throws(
+    () => new Tokens({ ...options, secrets: [new Uint8Array(32), new Uint8Array(31)] }),
+    /fewer than 32 bytes/,
+  );
+  assert.not.throws(() => new Tokens({ ...options, secrets: [new Uint8Array(32)] }));
 });
 
 function claimsOf(token: string): Record<string, unknown> {

@@ -359,12 +359,37 @@ test('a start ends the former life of its node', async () => {
 });
 
 test('a node with another secret is foreign to the others, and is named', async () => {
-  const [a, b] = [await joined('a'), await joined('b', { secret: `another ${SECRET}` })];
+  const [a, b] = [await joined('a'), await joined('b', { secrets: [`another ${SECRET}`] })];
   await pass(4_000);
   assert.is(a.find(b.life), undefined);
   assert.is(a.list()[1]?.state, 'foreign');
   assert.is(b.find(a.life), undefined);
   assert.match(notices.join('\n'), 'the node "b" has another secret than the other nodes of its database');
+});
+
+test('nodes are members in each step of a rotation, and a node without the new key is foreign after it', async () => {
+  const next = `next ${SECRET}`;
+  const [a, b] = [
+    await joined('a', { secrets: [SECRET, next] }),
+    await joined('b', { secrets: [next, SECRET] }),
+  ];
+  await pass(4_000);
+  assert.equal([a.find(b.life)?.node, b.find(a.life)?.node], ['b', 'a']);
+  await a.close();
+  const [again, c] = [await joined('a', { secrets: [next, SECRET] }), await joined('c', { secrets: [next] })];
+  await pass(4_000);
+  for (const [from, to] of [
+    [again, b],
+    [again, c],
+    [b, c],
+    [c, again],
+  ] as const)
+    assert.ok(from.find(to.life));
+  assert.equal(notices, []);
+  const late = await joined('late');
+  await pass(4_000);
+  assert.equal([late.find(c.life), c.find(late.life)], [undefined, undefined]);
+  assert.match(notices.join('\n'), 'the node "late" has another secret');
 });
 
 test('a row that was changed in the database redirects nothing', async () => {
@@ -460,7 +485,7 @@ test('a gateway without others lists itself', () => {
 test.run();
 
 interface Options {
-  readonly secret?: string;
+  readonly secrets?: readonly [string, ...string[]];
   /** Sends no heartbeat after its start. */
   readonly isDead?: boolean;
   readonly onNextLife?: () => Promise<void>;
@@ -470,7 +495,7 @@ interface Options {
 
 async function joined(
   node: string,
-  { secret = SECRET, isDead = false, onNextLife = async () => {}, away }: Options = {},
+  { secrets: [first, ...others] = [SECRET], isDead = false, onNextLife = async () => {}, away }: Options = {},
 ): Promise<MemberTable & { halt(): void }> {
   const life = `life-${node}-${tables}`;
   tables += 1;
@@ -489,7 +514,7 @@ async function joined(
     },
     own: { node, life, address: `http://${node}:1` },
     version: '1.0.0',
-    secret: Buffer.from(secret),
+    secrets: [Buffer.from(first), ...others.map((secret) => Buffer.from(secret))],
     clock: { ...simulatedClock, wall: () => Date.now(), background: { ...background, every } },
     prober: {
       askThird: (third, life, report) => {

@@ -51,7 +51,7 @@ test('reads the environment variables MCP_GATEWAY_* and GATEWAY_*', () => {
   ]);
   assert.is(config.portsDefaulted, false);
   assert.equal([config.authEnabled, config.databaseUrl], [false, 'memory://']);
-  assert.equal([config.secretKey, config.adminPassword], ['s'.repeat(32), 'hunter22']);
+  assert.equal([config.secretKeys, config.adminPassword], [['s'.repeat(32)], 'hunter22']);
   assert.is(config.nodeId, 'spec-host:8081');
   assert.is(config.registryFile, resolve(cwd, 'registry.json'));
   const { strategy, healthIntervalMs, probeTimeoutMs, maxRetries, callTimeoutMs } = config.defaultPolicy;
@@ -69,10 +69,10 @@ test('reads the keys and sections of gateway.yaml', () => {
     'load_balancer: { strategy: Health_Based, health_check_interval: 1.5 }',
     'sessions: { max: 500, idle_seconds: 90, max_processes: 7, share: 100 }',
   ].join('\n');
-  const { listeners, secretKey, tokenLifetimeMs, authEnabled, defaultPolicy, ...config } = load({ yaml });
+  const { listeners, secretKeys, tokenLifetimeMs, authEnabled, defaultPolicy, ...config } = load({ yaml });
   const portSource = 'gateway.yaml:2, port';
   assert.equal(listeners, [{ host: '0.0.0.0', port: 9000, label: 'gateway', portSource }]);
-  assert.equal([secretKey, tokenLifetimeMs, authEnabled], ['k'.repeat(32), 300_000, false]);
+  assert.equal([secretKeys, tokenLifetimeMs, authEnabled], [['k'.repeat(32)], 300_000, false]);
   const { strategy, healthIntervalMs } = defaultPolicy;
   assert.equal([strategy, healthIntervalMs], ['health_based', 1_500]);
   assert.equal(config.sessions, { max: 500, idleMs: 90_000, processes: 7, share: 1 });

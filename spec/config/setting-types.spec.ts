@@ -14,6 +14,7 @@ import {
   originOrAll,
   type SettingType,
   seconds,
+  secretKeys,
   secretText,
   url,
 } from '../../src/config/setting-types.ts';
@@ -49,6 +50,17 @@ const KINDS: [SettingType<unknown>, good: [unknown, unknown][], bad: unknown[]][
     secretText(3, 5),
     same('abc', 'äb1', '12345'),
     ['', 'ab', '123456', 'äää', 'a\0bc', 7, null, true, ['abc']],
+  ],
+  [
+    secretKeys(3),
+    [
+      ...as({ abc: ['abc'], 'a,b': ['a,b'], 'abc,defg': ['abc', 'defg'], ' abc , def ': ['abc', 'def'] }),
+      [
+        ['a,bc', 'def'],
+        ['a,bc', 'def'],
+      ],
+    ],
+    ['', 'ab', ',', 'abc,de', 'abc,', ['abc', 'de'], ['abc', 7], [], Array(9).fill('abc').join()],
   ],
   [
     redisUrl,

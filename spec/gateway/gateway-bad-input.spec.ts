@@ -189,7 +189,7 @@ const GATEWAYS: readonly (readonly [options: unknown, issue: string])[] = [
   [{ policy: { maxRetries: Number.NaN } }, 'policy.maxRetries: '],
   [{ graceMs: Number.POSITIVE_INFINITY }, 'graceMs: '],
   [{ sessions: { share: 0 } }, 'sessions.share: Input should be greater than 0'],
-  [{ stateKey: Buffer.alloc(8) }, 'stateKey: expected at least 32 bytes'],
+  [{ stateKeys: [Buffer.alloc(32), Buffer.alloc(8)] }, 'stateKeys: expected at least 32 bytes each'],
   [{ protectedPaths: [{ path: 'keys', what: 'the keys' }] }, 'protectedPaths.0: expected an absolute path'],
 ];
 

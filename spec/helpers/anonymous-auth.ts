@@ -17,7 +17,7 @@ export function anonymousAuth(): Auth {
   return authOf({
     authEnabled: false,
     store: new MemoryStore(),
-    secret: randomBytes(32),
+    secrets: [randomBytes(32)],
     tokenLifetimeMs: 3_600_000,
     ...{ userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000, audit: CHANGES_ONLY },
     storeChanges$: NEVER,

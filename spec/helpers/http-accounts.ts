@@ -69,13 +69,13 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   } = options;
   const secret = randomBytes(32);
   const auth = authOf({
-    ...{ authEnabled: true, store, secret, tokenLifetimeMs: HOUR_MS, ...limits, passwords },
+    ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: HOUR_MS, ...limits, passwords },
     clock,
     audit: auditSettings,
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },
   });
-  const past = new Tokens({ secret, lifetimeMs: HOUR_MS, wall: () => Date.now() - 2 * HOUR_MS });
+  const past = new Tokens({ secrets: [secret], lifetimeMs: HOUR_MS, wall: () => Date.now() - 2 * HOUR_MS });
   const createUser = (username: string, role: Role = 'user', templates?: readonly string[]) =>
     auth.accounts.createUser({
       username,

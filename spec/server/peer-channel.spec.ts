@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
 import { openSocketFolder } from '../../src/cli/workers/socket-folder.ts';
+import { channelKeys } from '../../src/cluster/channel/channel-keys.ts';
 import type { Member } from '../../src/cluster/members.ts';
 import { ByteBudget } from '../../src/domain/held-bytes.ts';
 import { openPeerChannel } from '../../src/server/peer-channel.ts';
@@ -32,7 +33,13 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
       },
       requestHeaderBytes: 16_384,
     },
-    ...{ nodeId: 'n', life: 'AAAAAAAA', secret: Buffer.alloc(32), database: undefined, audit: auth.audit },
+    ...{
+      nodeId: 'n',
+      life: 'AAAAAAAA',
+      keys: channelKeys([Buffer.alloc(32)]),
+      database: undefined,
+      audit: auth.audit,
+    },
     ...{ log: { info: () => {}, warn: () => {} }, socket },
     serve: (_request, response) => response.end(),
     host: {

@@ -5,7 +5,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { pino } from 'pino';
 import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
-import type { SigningSecret } from '../../src/auth/signing-secret.ts';
+import type { SigningSecrets } from '../../src/auth/signing-secret.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { openServerAuth } from '../../src/server/server-auth.ts';
@@ -61,7 +61,7 @@ test('uses the configured password for a new admin', async () => {
 
 test('warns when read access to the database allows signing tokens', async () => {
   const env = { GATEWAY_ADMIN_PASSWORD: 'configured' };
-  const harness = await open(env, true, { secret: new Uint8Array(32), isInDatabase: true });
+  const harness = await open(env, true, { secrets: [new Uint8Array(32)], isInDatabase: true });
   const { warnings } = await harness.ensureAdmin();
   assert.is(warnings.length, 1);
   assert.match(warnings[0] ?? '', 'set GATEWAY_SECRET_KEY');
@@ -88,7 +88,7 @@ test.run();
 async function open(
   env: Readonly<Record<string, string>>,
   isTerminal: boolean,
-  signing: SigningSecret = { secret: new Uint8Array(32), isInDatabase: false },
+  signing: SigningSecrets = { secrets: [new Uint8Array(32)], isInDatabase: false },
 ) {
   const logged: Json[] = [];
   const config = loadConfig({ env, cwd: folder() });
@@ -96,7 +96,7 @@ async function open(
     store: new MemoryStore(),
     initialPasswordFile: folder('initial-admin-password'),
     protectedPaths: [],
-    signingSecret: async () => signing,
+    signingSecrets: async () => signing,
   };
   const log = pino({ level: 'trace' }, lineSink(logged));
   const opened = await openServerAuth(config, storage, { storeChanges$: NEVER, log, isTerminal });

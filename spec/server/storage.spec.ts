@@ -24,7 +24,7 @@ test('makes a database with its secret beside it, and finds both again', async (
   assert.is(first.initialPasswordFile, folder('initial-admin-password'));
 
   const second = await open({}, 'require');
-  assert.equal(await second.signingSecret(), await first.signingSecret());
+  assert.equal(await second.signingSecrets(), await first.signingSecrets());
   assert.equal(await second.store.listInstances(), [definition]);
   await second.store.close();
   for (const name of await readdir(folder()))
@@ -35,8 +35,8 @@ test('signs with the configured secret, and decrypts data of the old encryption 
   const [one, other] = ['1'.repeat(32), '2'.repeat(32)];
   const env = { GATEWAY_SECRET_KEY: 's'.repeat(40) };
   const first = await open({ ...env, GATEWAY_ENCRYPTION_KEY: one }, 'apply');
-  const { secret } = await first.signingSecret();
-  assert.is(Buffer.from(secret).toString(), 's'.repeat(40));
+  const { secrets } = await first.signingSecrets();
+  assert.is(Buffer.from(secrets[0]).toString(), 's'.repeat(40));
   await first.store.saveInstance(definition);
   await first.store.close();
   assert.not.ok((await readdir(folder())).includes('gateway.key'));
@@ -74,7 +74,7 @@ test('each database has a separate file for the first password, in the configure
     folder('initial-admin-password-other.db'),
     join(homedir(), '.local', 'state', 'stagedoor', name),
   ]);
-  assert.not.equal(await memory.signingSecret(), await plain.signingSecret());
+  assert.not.equal(await memory.signingSecrets(), await plain.signingSecrets());
   await other.store.close();
 });
 

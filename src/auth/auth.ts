@@ -17,6 +17,7 @@ import { type IssuedToken, type LoginAttempt, LoginThrottle, login } from './log
 import { Passwords } from './passwords.ts';
 import type { Endpoint } from './proof.ts';
 import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
+import type { Secrets } from './secrets.ts';
 import { SessionRevalidator } from './session-revalidator.ts';
 import { Tokens } from './tokens.ts';
 
@@ -25,7 +26,7 @@ type AuthSettings = 'authEnabled' | 'tokenLifetimeMs' | 'userHourlyLimit' | 'api
 export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly store: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Signs tokens; at least 32 bytes. */
-  readonly secret: Uint8Array;
+  readonly secrets: Secrets;
   /** Never errors; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
   readonly log: Pick<Logger, 'info' | 'warn'>;
@@ -57,14 +58,14 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const { now, wall, background } = clock;
   const { authEnabled: isEnabled } = options;
   const { accounts } = store;
-  const tokens = new Tokens({ secret: options.secret, lifetimeMs: options.tokenLifetimeMs, wall });
+  const tokens = new Tokens({ secrets: options.secrets, lifetimeMs: options.tokenLifetimeMs, wall });
   const keyUse = new KeyUse(accounts);
   const revalidator = new SessionRevalidator({ accounts, wall, every: background.every, log });
   const authenticator = new Authenticator({
     ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator },
   });
   const throttle = new LoginThrottle(now);
-  const proofs = new GatewayProofs(options.secret, accounts, now);
+  const proofs = new GatewayProofs(options.secrets, accounts, now);
   const serverTimeMs = () => store.serverTimeMs();
   const audit = new AuditLog({
     ...{ store: store.audit, log, now, wall, serverTimeMs, settings: options.audit },

@@ -8,6 +8,7 @@ import type { AccountStore } from '../persistence/store.ts';
 import { networkOf } from './network-of.ts';
 import { type Endpoint, proofOf } from './proof.ts';
 import { WindowCounter } from './rate-limiter.ts';
+import { type Secrets, secretId } from './secrets.ts';
 
 /** What a client asks with: the id of its key or token, and a random text. */
 export interface ProofRequest {
@@ -23,7 +24,9 @@ const MAX_QUERIES = 8;
 const KEPT_SECRETS = 1_000;
 
 export class GatewayProofs {
-  readonly #secret: Uint8Array;
+  /** By id; the first for other ids. */
+  readonly #secrets: ReadonlyMap<string, Uint8Array>;
+  readonly #first: Uint8Array;
   readonly #now: Clock['now'];
   readonly #accounts: Pick<AccountStore, 'findApiKeys'>;
   readonly #attempts = new WindowCounter({ windowSeconds: 60, keys: COUNTED_ADDRESSES });
@@ -31,20 +34,24 @@ export class GatewayProofs {
   readonly #known = new LruMap<string>(KEPT_SECRETS);
   #queries = 0;
 
-  /** `secret` signs tokens. */
+  /** `secrets`: of tokens. */
   constructor(
-    secret: Uint8Array,
+    secrets: Secrets,
     accounts: Pick<AccountStore, 'findApiKeys'>,
     now: Clock['now'] = systemClock.now,
   ) {
     this.#now = now;
-    this.#secret = secret;
+    this.#first = secrets[0];
+    this.#secrets = new Map(secrets.map((secret) => [secretId(secret), secret]));
     this.#accounts = accounts;
   }
 
-  /** The proof secret of the token with this id. */
+  /** The proof secret of the token with this id, which begins with the id of the secret that signed the token. */
   secretOf(tokenId: string): string {
-    return createHmac('sha256', this.#secret).update(`proof of ${tokenId}`).digest('hex');
+    const [id = ''] = tokenId.split('-', 1);
+    return createHmac('sha256', this.#secrets.get(id) ?? this.#first)
+      .update(`proof of ${tokenId}`)
+      .digest('hex');
   }
 
   /**

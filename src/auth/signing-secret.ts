@@ -1,4 +1,4 @@
-// Reads or creates the secret that signs tokens: a setting of the operator, a file beside a SQLite database, or a value in a
+// Reads or creates the secrets that sign tokens: a setting of the operator, a file beside a SQLite database, or a value in a
 // server database. Encryption keys are derived only from a secret outside the database, since a key in the same database
 // would protect nothing; hence the two steps. Also reads and writes files with one secret line, such as the first password.
 
@@ -10,11 +10,12 @@ import { codeOf } from '../domain/errors.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { encryptionKeyFrom } from '../persistence/cipher.ts';
 import type { Store } from '../persistence/store.ts';
+import type { Secrets } from './secrets.ts';
 
 const SETTING_NAME = 'signing_secret';
 
-export interface SigningSecret {
-  readonly secret: Uint8Array;
+export interface SigningSecrets {
+  readonly secrets: Secrets;
   /** Read access to the database is enough to sign tokens. */
   readonly isInDatabase: boolean;
 }
@@ -23,21 +24,22 @@ const HINT =
   'set GATEWAY_SECRET_KEY instead; a database there also needs a folder that this user may write to';
 
 /**
- * The secret outside the database: the configured one, else the one in `keyFile`, which is created when it is
+ * The secrets outside the database: the configured ones, else the one in `keyFile`, which is created when it is
  * missing. Undefined without both: then sharedSecret applies. ConfigError for a secret that is too short, and
  * for a file that cannot be created or read or that others can read.
  */
-export async function localSecret(sources: {
-  /** Text of GATEWAY_SECRET_KEY. */
-  readonly configured?: string | undefined;
+export async function localSecrets(sources: {
+  /** Texts of GATEWAY_SECRET_KEY. */
+  readonly configured?: readonly string[] | undefined;
   /** `gateway.key` beside a SQLite file. */
   readonly keyFile?: string | undefined;
-}): Promise<Uint8Array | undefined> {
-  const { configured, keyFile } = sources;
-  if (configured !== undefined) return checkedSecret(configured, 'GATEWAY_SECRET_KEY');
+}): Promise<Secrets | undefined> {
+  const { configured = [], keyFile } = sources;
+  const [first, ...others] = configured.map((text) => checkedSecret(text, 'GATEWAY_SECRET_KEY'));
+  if (first !== undefined) return [first, ...others];
   if (keyFile === undefined) return undefined;
   const file = { path: keyFile, what: 'the signing secret', hint: HINT };
-  return checkedSecret(await ensureSecretFile(file, newSecret()), keyFile);
+  return [checkedSecret(await ensureSecretFile(file, newSecret()), keyFile)];
 }
 
 /**
@@ -47,12 +49,13 @@ export async function localSecret(sources: {
 export async function sharedSecret({
   kind,
   settings,
-}: Pick<Store, 'kind' | 'settings'>): Promise<SigningSecret> {
-  if (kind === 'memory') return { secret: Buffer.from(newSecret()), isInDatabase: false };
+}: Pick<Store, 'kind' | 'settings'>): Promise<SigningSecrets> {
+  if (kind === 'memory') return { secrets: [Buffer.from(newSecret())], isInDatabase: false };
   const before = await settings.read(SETTING_NAME);
   if (before === undefined) await settings.exchange(SETTING_NAME, undefined, newSecret());
   const kept = before ?? (await settings.read(SETTING_NAME)) ?? ''; // another gateway may have written it first
-  return { secret: checkedSecret(kept, `the setting ${SETTING_NAME} of the database`), isInDatabase: true };
+  const secret = checkedSecret(kept, `the setting ${SETTING_NAME} of the database`);
+  return { secrets: [secret], isInDatabase: true };
 }
 
 /** 256 random bits, as text for a file or a setting. */
@@ -71,12 +74,11 @@ const LABEL = 'stagedoor encryption at rest';
 
 /**
  * The keys for a cipher: the first encrypts, all of them decrypt. From the texts of GATEWAY_ENCRYPTION_KEY (several during a rotation),
- * then from the signing secret outside the database, if there is one, so that the values it encrypted stay readable. With no keys,
+ * then from the signing secrets outside the database, so that the values they encrypted stay readable. With no keys,
  * nothing sensitive can be stored.
  */
-export function encryptionKeys(configured: readonly string[], local: Uint8Array | undefined): Uint8Array[] {
-  const secrets = [...configured, ...(local === undefined ? [] : [local])];
-  return secrets.map((secret) => encryptionKeyFrom(secret, LABEL));
+export function encryptionKeys(configured: readonly string[], local: readonly Uint8Array[]): Uint8Array[] {
+  return [...configured, ...local].map((secret) => encryptionKeyFrom(secret, LABEL));
 }
 
 /** Most bytes of a file with one line. */

@@ -2,13 +2,14 @@
 // credentials.
 
 import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
-import { JWTExpired } from 'jose/errors';
+import { JWSSignatureVerificationFailed, JWTExpired } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
-import { jwtVerify } from 'jose/jwt/verify';
+import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify';
 import { ROLE_SCOPES, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
+import { type Secrets, secretId } from './secrets.ts';
 
 const ALGORITHM = 'HS256';
 const ISSUER = 'stagedoor';
@@ -29,27 +30,31 @@ interface TokenClaims {
 }
 
 export interface TokenOptions {
-  /** At least LIMITS.secretBytes. */
-  readonly secret: Uint8Array;
+  /** The first signs, all verify. */
+  readonly secrets: Secrets;
   readonly lifetimeMs: number;
   readonly wall: Clock['wall'];
 }
 
 export class Tokens {
-  readonly #key: KeyObject;
+  readonly #keys: readonly [KeyObject, ...KeyObject[]];
+  /** Of the key that signs. */
+  readonly #keyId: string;
   readonly #lifetimeSeconds: number;
   readonly #wall: Clock['wall'];
 
-  constructor({ secret, lifetimeMs, wall }: TokenOptions) {
-    if (secret.byteLength < LIMITS.secretBytes)
+  constructor({ secrets, lifetimeMs, wall }: TokenOptions) {
+    if (secrets.some(({ byteLength }) => byteLength < LIMITS.secretBytes))
       throw new RangeError(`The signing secret has fewer than ${LIMITS.secretBytes} bytes.`);
-    this.#key = createSecretKey(secret);
+    const [first, ...others] = secrets;
+    this.#keys = [createSecretKey(first), ...others.map((secret) => createSecretKey(secret))];
+    this.#keyId = secretId(first);
     this.#lifetimeSeconds = Math.floor(lifetimeMs / 1000);
     this.#wall = wall;
   }
 
   async issue(user: User): Promise<{ id: string; accessToken: string; expiresInSeconds: number }> {
-    const id = randomUUID();
+    const id = `${this.#keyId}-${randomUUID()}`;
     const issuedAt = Math.floor(this.#wall() / 1000);
     const accessToken = await new SignJWT({
       role: user.role,
@@ -62,7 +67,7 @@ export class Tokens {
       .setJti(id)
       .setIssuedAt(issuedAt)
       .setExpirationTime(issuedAt + this.#lifetimeSeconds)
-      .sign(this.#key);
+      .sign(this.#keys[0]);
     return { id, accessToken, expiresInSeconds: this.#lifetimeSeconds };
   }
 
@@ -74,7 +79,7 @@ export class Tokens {
       requiredClaims: ['sub', 'iat', 'exp', 'jti'],
       currentDate: new Date(this.#wall()),
     };
-    const { payload } = await jwtVerify(token, this.#key, options).catch((thrown: unknown) => {
+    const { payload } = await this.#verified(token, options).catch((thrown: unknown) => {
       // No cause: some errors of the library contain the claims.
       throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
     });
@@ -83,5 +88,17 @@ export class Tokens {
     const areIds = [sub, jti].every((id) => typeof id === 'string' && ID.test(id));
     if (!areIds || typeof credentialsAtMs !== 'number') throw invalidCredentials();
     return { userId: sub, id: jti, credentialsAtMs, expiresAtMs: exp * 1000 };
+  }
+
+  /** By the first key that signed it. */
+  async #verified(token: string, options: JWTVerifyOptions) {
+    for (const key of this.#keys.slice(0, -1)) {
+      try {
+        return await jwtVerify(token, key, options);
+      } catch (thrown) {
+        if (!(thrown instanceof JWSSignatureVerificationFailed)) throw thrown;
+      }
+    }
+    return jwtVerify(token, this.#keys.at(-1) ?? this.#keys[0], options);
   }
 }

@@ -3,10 +3,11 @@
 
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
+import type { Secrets } from '../auth/secrets.ts';
 import { jsonIn } from '../domain/json.ts';
 import type { NodeView } from '../domain/nodes.ts';
 import { compileShape } from '../domain/validation.ts';
-import type { SettingStore, StoredLife } from '../persistence/store.ts';
+import type { StoredLife } from '../persistence/store.ts';
 import type { Member } from './members.ts';
 import type { Standing } from './rules/member-watch.ts';
 import type { LifeRow } from './rules/rows.ts';
@@ -41,7 +42,7 @@ export interface Known {
   readonly report: Report | undefined;
   /** On which this node reaches it. */
   readonly address: string;
-  /** Its row is signed with the key of this node. */
+  /** Its row is signed with a key of this node. */
   readonly isMember: boolean;
 }
 
@@ -50,8 +51,8 @@ export interface LifeRowsOptions {
   readonly version: string;
   /** When this node started, as an ISO date. */
   readonly since: string;
-  /** The secret that all nodes share. */
-  readonly secret: Uint8Array;
+  /** Of the deployment: the first signs, all verify. */
+  readonly secrets: Secrets;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
   /** Of a node that this one reaches by a shorter way than the address in its row. Default: there is none. */
@@ -60,11 +61,12 @@ export interface LifeRowsOptions {
 
 export class LifeRows {
   readonly #options: LifeRowsOptions;
-  readonly #key: Buffer;
+  readonly #keys: readonly [Buffer, ...Buffer[]];
 
   constructor(options: LifeRowsOptions) {
     this.#options = options;
-    this.#key = Buffer.from(hkdfSync('sha256', options.secret, '', 'stagedoor members: rows', 32));
+    const [first, ...others] = options.secrets;
+    this.#keys = [rowKeyOf(first), ...others.map(rowKeyOf)];
   }
 
   storedOf({ life, node, counter, sees, followsRefusal }: LifeRow): StoredLife {
@@ -73,7 +75,7 @@ export class LifeRows {
       ...{ protocol: PROTOCOL, address: own.address, version, since },
       follows_refusal: followsRefusal,
     };
-    const profile: Profile = { ...fields, mac: this.#macOf(life, node, fields) };
+    const profile: Profile = { ...fields, mac: macOf(this.#keys[0], life, node, fields) };
     return {
       life,
       node,
@@ -98,16 +100,20 @@ export class LifeRows {
     const isMember =
       read !== undefined &&
       read.protocol === PROTOCOL &&
-      isSame(read.mac, this.#macOf(stored.life, stored.node, read));
+      this.#keys.some((key) => isSame(read.mac, macOf(key, stored.life, stored.node, read)));
     const address = this.#options.addressOf?.(stored.node) ?? read?.address ?? '';
     return { stored, profile: read, report: REPORT.accepts(report) ? report : undefined, address, isMember };
   }
+}
 
-  #macOf(life: string, node: string, profile: Omit<Profile, 'mac'>): string {
-    const { protocol, address, version, since, follows_refusal: follows } = profile;
-    const text = JSON.stringify([life, node, protocol, address, version, since, follows]);
-    return createHmac('sha256', this.#key).update(text).digest('base64url');
-  }
+function rowKeyOf(secret: Uint8Array): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: rows', 32));
+}
+
+function macOf(key: Buffer, life: string, node: string, profile: Omit<Profile, 'mac'>): string {
+  const { protocol, address, version, since, follows_refusal: follows } = profile;
+  const text = JSON.stringify([life, node, protocol, address, version, since, follows]);
+  return createHmac('sha256', key).update(text).digest('base64url');
 }
 
 /** The row as the rules see it. */
@@ -126,24 +132,6 @@ export function viewOf({ stored, profile, report, isMember }: Known, standing: S
     isDraining: report?.is_draining ?? false,
     state: stored.end ? 'ended' : isMember ? standing : 'foreign',
   };
-}
-
-/** Id of the key of the deployment, without the key. */
-function keyIdOf(secret: Uint8Array): string {
-  return Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor members: key id', 8)).toString('hex');
-}
-
-/** The setting with the id of the key of the first node. */
-export const KEY_SETTING = 'cluster.key';
-
-/** Whether the secret is another one than that of the first node. */
-export async function hasOtherKey(settings: SettingStore, secret: Uint8Array): Promise<boolean> {
-  const id = keyIdOf(secret);
-  return !(await settings.exchange(KEY_SETTING, undefined, id)) && (await settings.read(KEY_SETTING)) !== id;
-}
-
-export function otherKey(node: string): string {
-  return `the node "${node}" has another secret than the other nodes of its database, and is no member: set the same GATEWAY_SECRET_KEY`;
 }
 
 function isSame(a: string, b: string): boolean {

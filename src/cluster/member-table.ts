@@ -17,14 +17,12 @@ import type {
 } from '../persistence/store.ts';
 import type { PeerProber } from './channel/peer-prober.ts';
 import { DatabaseWords } from './database-words.ts';
+import { KEY_SETTING, knowsDeploymentKey, otherKey } from './deployment-key.ts';
 import { LifeDoubt } from './life-doubt.ts';
 import {
-  hasOtherKey,
-  KEY_SETTING,
   type Known,
   LifeRows,
   type LifeRowsOptions,
-  otherKey,
   REASONS,
   rowOf,
   successorIn,
@@ -248,8 +246,8 @@ export class MemberTable implements Members {
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
   async join(): Promise<void> {
     const { clock } = this.#options;
-    const { settings, secret, own, onNotice } = this.#options;
-    if (await hasOtherKey(settings, secret)) onNotice(otherKey(own.node));
+    const { settings, secrets, own, onNotice } = this.#options;
+    if (!(await knowsDeploymentKey(settings, secrets))) onNotice(otherKey(own.node));
     const joined = new Promise<void>((resolve) => {
       this.#onJoined = resolve;
     });

@@ -99,6 +99,31 @@ export function secretText(leastBytes: number, mostBytes = 4096): SettingType<st
   };
 }
 
+/** Most keys at a time. */
+const MOST_KEYS = 8;
+
+/**
+ * A key, or several, separated by commas. A single key may contain commas, unless one of its parts could be a key: then all parts have to be
+ * keys. In a YAML list any key may contain commas.
+ */
+export function secretKeys(leastBytes: number): SettingType<readonly string[]> {
+  const one = secretText(leastBytes);
+  const list = (parts: readonly unknown[], folder: string): readonly string[] | undefined => {
+    const keys = parts.map((part) => one.read(part, folder)).filter((key) => key !== undefined);
+    return keys.length === parts.length && keys.length > 0 && keys.length <= MOST_KEYS ? keys : undefined;
+  };
+  return {
+    type: `${one.type}, or up to ${MOST_KEYS} of them, separated by commas`,
+    read: (raw, folder) => {
+      if (Array.isArray(raw)) return list(raw, folder);
+      const parts = typeof raw === 'string' ? raw.split(',').map((part) => part.trim()) : [];
+      const areKeys = parts.length > 1 && parts.some((part) => one.read(part, folder) !== undefined);
+      return list(areKeys ? parts : [raw], folder);
+    },
+    show: (keys) => keys.join(', '),
+  };
+}
+
 /** A URL, kept as written; a password in it is masked for display. `schemes`: the accepted ones. */
 export function url(type: string, schemes?: readonly string[]): SettingType<string> {
   // Up to the last @: a user name and an unencoded password may contain one, too.

@@ -228,15 +228,15 @@ export const SETTINGS = {
     default: 60 * 60_000,
     doc: 'Lifetime of a login token.',
   }),
-  /** At least 32 bytes; undefined: the gateway creates one. */
-  secretKey: setting<string | undefined>({
+  /** The first signs, all verify; undefined: the gateway creates one. */
+  secretKeys: setting<readonly string[] | undefined>({
     key: 'auth.secret_key',
     variable: 'SECRET_KEY',
     secret: true,
-    kind: types.secretText(LIMITS.secretBytes),
+    kind: types.secretKeys(LIMITS.secretBytes),
     default: undefined,
     defaultText: 'generated at the first start',
-    doc: 'Secret that signs tokens. All gateways on one database need the same value.',
+    doc: 'Secret that signs tokens. All gateways on one database need the same value. To replace it, several: the first signs, all verify. See docs/guides/key-rotation.md.',
   }),
   adminPassword: setting<string | undefined>({
     key: 'auth.admin_password',

@@ -49,12 +49,12 @@ const shape = compileShape(
 );
 
 /** Options that would weaken a protection without an error. */
-function unsafeOptions({ stateKey, protectedPaths = [] }: GatewayOptions): ValidationItem[] {
+function unsafeOptions({ stateKeys, protectedPaths = [] }: GatewayOptions): ValidationItem[] {
   const items = protectedPaths.flatMap(({ path }, index) =>
     isAbsolute(path) ? [] : issue(['options', 'protectedPaths', index], 'expected an absolute path'),
   );
-  if (stateKey !== undefined && stateKey.length < LIMITS.secretBytes)
-    items.push(issue(['options', 'stateKey'], `expected at least ${LIMITS.secretBytes} bytes`));
+  if (stateKeys?.some(({ length }) => length < LIMITS.secretBytes))
+    items.push(issue(['options', 'stateKeys'], `expected at least ${LIMITS.secretBytes} bytes each`));
   return items;
 }
 

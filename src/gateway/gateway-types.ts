@@ -72,9 +72,9 @@ export interface GatewayOptions {
     readonly idleMs?: number;
     readonly recover?: boolean;
   } & DedicatedBounds;
-  /** At least 32 bytes. Encrypts the state that MCP clients carry from one request to the next; nodes with the same key
-   *  decrypt each other's. Default: random. */
-  readonly stateKey?: Buffer;
+  /** Each at least 32 bytes. The first encrypts the state that MCP clients carry from one request to the next, all decrypt it; nodes
+   *  with the same keys decrypt each other's. Default: one, random. */
+  readonly stateKeys?: readonly [Buffer, ...Buffer[]];
   /** The life of this node, with which the ids of its sessions begin: other nodes find their owner by it. Default: a new one. */
   readonly life?: string | undefined;
   /** Decides which life continues a stored session, where several nodes share the store. Default: this node those of its earlier lives. */

@@ -34,7 +34,7 @@ export interface McpDeps
   extends Clock,
     Pick<
       GatewayOptions,
-      'changedCallers$' | 'life' | 'maxCallMs' | 'stateKey' | 'sessions' | 'onFault' | 'random'
+      'changedCallers$' | 'life' | 'maxCallMs' | 'stateKeys' | 'sessions' | 'onFault' | 'random'
     > {
   readonly fleet: Fleet;
   readonly dispatcher: Dispatcher;
@@ -82,7 +82,7 @@ export class Mcp {
       declarations,
       changedCallers$ = NEVER,
     } = deps;
-    const { sessions = {}, random = Math.random, stateKey = randomBytes(32) } = deps;
+    const { sessions = {}, random = Math.random, stateKeys = [randomBytes(32)] } = deps;
     const clock: Clock = { now, wall, alarm, every, background };
     const onFault = nonThrowing(deps.onFault);
     const { max: maxSessions, idleMs, share } = sessions;
@@ -123,7 +123,7 @@ export class Mcp {
       },
       parked: this.#parked,
       newSessionId: () => this.sessions.newId(),
-      stateKey,
+      stateKeys,
       onFault,
       scheduler,
       clock,

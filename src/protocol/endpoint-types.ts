@@ -9,6 +9,7 @@ import type { ByteBudget } from '../domain/held-bytes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
 import type { RequestHeaders } from './headers.ts';
+import type { StateKeys } from './modern/state-cipher.ts';
 import type { Backends, CallParking } from './ports.ts';
 import type { TaskLog } from './task-log.ts';
 
@@ -113,8 +114,8 @@ export interface EndpointOptions {
   readonly parked: CallParking;
   /** The id of a new session. */
   readonly newSessionId: () => string;
-  /** At least 32 random bytes; nodes that share the key decrypt each other's texts. */
-  readonly stateKey: Buffer;
+  /** Each at least 32 random bytes; nodes that share them decrypt each other's texts. The first encrypts. */
+  readonly stateKeys: StateKeys;
   /**
    * Receives internal errors that end a request under way, or prevent the writing of a message, since no answer shows them.
    * Earlier errors are thrown. It must not throw: see nonThrowing.

@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/rate-limiter.ts';
-import { channelKeys } from '../cluster/channel/channel-keys.ts';
+import type { KeyRing } from '../cluster/channel/channel-keys.ts';
 import { serveInstances } from '../cluster/channel/instance-listener.ts';
 import {
   openPeerListener,
@@ -43,8 +43,8 @@ export interface PeerChannelOptions {
   readonly nodeId: string;
   /** Of this start. */
   readonly life: string;
-  /** The secret that signs tokens, which all nodes share. */
-  readonly secret: Uint8Array;
+  /** Of all nodes; those that sign tokens. */
+  readonly keys: KeyRing;
   /** Host and port of the database; undefined for one without. */
   readonly database: DatabaseHost | undefined;
   readonly audit: Auth['audit'];
@@ -67,15 +67,14 @@ interface DatabaseHost {
 
 /** Rejects with OperatorError. */
 export async function openPeerChannel(options: PeerChannelOptions): Promise<PeerChannel> {
-  const { config, nodeId, life, secret, audit, log, serve, host, join, socket } = options;
-  const keys = channelKeys(secret);
+  const { config, nodeId, life, keys, audit, log, serve, host, join, socket } = options;
   const { listen, advertise } = config.cluster;
   const isSocketOnly =
     socket !== undefined && options.database === undefined && (listen ?? advertise) === undefined;
   // The members are known once the listener has a port. Before that, no other node knows this one.
   let members: Members | undefined;
   const tokens = new TokenVerifier(
-    keys.token,
+    keys.map(({ token }) => token),
     systemClock.now,
     () => members?.life ?? life,
     (from) => members?.find(from) !== undefined,
@@ -100,13 +99,10 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   let address = socketAddress(socket ?? '');
   try {
     if (socket !== undefined)
-      listeners.push(
-        await openPeerListener({ ...common, host: '', port: 0, path: socket, transportKey: undefined }),
-      );
+      listeners.push(await openPeerListener({ ...common, host: '', port: 0, path: socket, keys: undefined }));
     if (!isSocketOnly) {
       const { listen, advertise, isSecure } = await addressesOf(config.cluster, options.database);
-      const transportKey = isSecure ? keys.transport : undefined;
-      const listener = await openPeerListener({ ...common, ...listen, transportKey });
+      const listener = await openPeerListener({ ...common, ...listen, keys: isSecure ? keys : undefined });
       listeners.push(listener);
       address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
     }
@@ -116,7 +112,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     throw thrown;
   }
   log.info(`other nodes reach this one at ${address}`);
-  const peers = new Peers({ members, keys, clock: systemClock, hasSession: options.hasSession });
+  const peers = new Peers({ members, keys: keys[0], clock: systemClock, hasSession: options.hasSession });
   return {
     owners: config.cluster.forward ? peers : undefined,
     openInstance: (...instance) => peers.openInstance(...instance),

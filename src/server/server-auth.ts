@@ -15,7 +15,7 @@ const OPEN_SECRET =
 
 export async function openServerAuth(
   config: Config,
-  { store, initialPasswordFile: passwordFile, signingSecret }: Storage,
+  { store, initialPasswordFile: passwordFile, signingSecrets }: Storage,
   options: {
     readonly storeChanges$: Observable<RevisionChange>;
     readonly log: Logger;
@@ -24,11 +24,11 @@ export async function openServerAuth(
 ) {
   const { storeChanges$, log, isTerminal } = options;
   const passwords = new Passwords();
-  const signing = await signingSecret();
+  const signing = await signingSecrets();
   const auth = await createAuth({
     ...config,
     store,
-    secret: signing.secret,
+    secrets: signing.secrets,
     storeChanges$,
     log,
     passwords,

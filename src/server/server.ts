@@ -186,7 +186,8 @@ async function start(
   const largestBody = config.requestBodyBytes;
   const { totalBytes, ownerBytes } = bounds.requests;
   const life = newLife();
-  const secret = Buffer.from((await storage.signingSecret()).secret);
+  const { secrets } = await storage.signingSecrets();
+  const keys = channelKeys(secrets);
   let table: MemberTable | undefined;
   let channel: PeerChannel | undefined;
   let shared: SharedPrograms | undefined;
@@ -207,7 +208,7 @@ async function start(
     policy: config.defaultPolicy,
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,
-    stateKey: secret,
+    stateKeys: [Buffer.from(secrets[0]), ...secrets.slice(1).map((secret) => Buffer.from(secret))],
     // Nothing is served before this node has joined the members.
     decideOwner:
       hasOthers && options.joinMembers === undefined
@@ -258,13 +259,9 @@ async function start(
   const join = async (own: Member): Promise<MemberTable> => {
     const { PeerProber } = await import('../cluster/channel/peer-prober.ts');
     const { MemberTable } = await import('../cluster/member-table.ts');
-    const prober = new PeerProber({
-      keys: channelKeys(secret),
-      clock: systemClock,
-      life: () => members.life,
-    });
+    const prober = new PeerProber({ keys: keys[0], clock: systemClock, life: () => members.life });
     const members = new MemberTable({
-      ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secret, prober, report },
+      ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secrets, prober, report },
       ...{ clock: systemClock, addressOf: worker && addressesOfWorkers(worker, gatewayId) },
       sessionIdleMs: config.sessions.idleMs,
       programs: config.cluster.programs && shared ? { store: store.programs, host: shared } : undefined,
@@ -289,7 +286,7 @@ async function start(
     joinMembers === undefined
       ? undefined
       : await (await import('./peer-channel.ts')).openPeerChannel({
-          ...{ config, nodeId, life, log, secret, audit: auth.audit, host: gateway.host, join: joinMembers },
+          ...{ config, nodeId, life, log, keys, audit: auth.audit, host: gateway.host, join: joinMembers },
           ...{ hasSession: gateway.hasSession, socket: worker && workerSocket(worker, worker.number) },
           database: databaseHost(config.databaseUrl, config.folder),
           serve: (request, response, caller) => {

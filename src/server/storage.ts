@@ -5,7 +5,7 @@ import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { encryptionKeys, localSecret, type SigningSecret, sharedSecret } from '../auth/signing-secret.ts';
+import { encryptionKeys, localSecrets, type SigningSecrets, sharedSecret } from '../auth/signing-secret.ts';
 import type { Config } from '../config/config.ts';
 import { createCipher } from '../persistence/cipher.ts';
 import { type DatabaseDescription, describeDatabase } from '../persistence/database-url.ts';
@@ -16,8 +16,8 @@ import { fileOfNode } from './node-claim.ts';
 
 export interface Storage {
   readonly store: Store;
-  /** The secret that signs tokens; created in the database if there is none. Not called by commands, which sign nothing. */
-  signingSecret(): Promise<SigningSecret>;
+  /** The secrets that sign tokens; one is created in the database if there is none. Not called by commands, which sign nothing. */
+  signingSecrets(): Promise<SigningSecrets>;
   /** File for the password of the first admin of this database, for starts without a terminal. */
   readonly initialPasswordFile: string;
   /** Paths that no command may get as an argument, in addition to the database and its files. */
@@ -37,11 +37,11 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const keyFile = file === undefined ? undefined : join(dirname(file), 'gateway.key');
   // Without a database, no secret is created.
   const mayMakeKey = keyFile !== undefined && existsSync(migrations === 'apply' ? dirname(keyFile) : keyFile);
-  const local = await localSecret({
-    configured: config.secretKey,
+  const local = await localSecrets({
+    configured: config.secretKeys,
     keyFile: mayMakeKey ? keyFile : undefined,
   });
-  const keys = encryptionKeys(config.encryptionKeys, local);
+  const keys = encryptionKeys(config.encryptionKeys, local ?? []);
   const store = await openStore(config.databaseUrl, {
     ...options,
     cwd: config.folder,
@@ -60,8 +60,8 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
       { path: join(dirname(tokens), 'environments.json'), what: 'the keys of named gateways' },
       ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
     ],
-    signingSecret: async () =>
-      local === undefined ? sharedSecret(store) : { secret: local, isInDatabase: false },
+    signingSecrets: async () =>
+      local === undefined ? sharedSecret(store) : { secrets: local, isInDatabase: false },
   };
 }
 

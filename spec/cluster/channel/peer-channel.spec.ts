@@ -204,13 +204,13 @@ test('a token that the owner takes for expired is made again, once', async () =>
 test('every request without a valid token is refused with 401, and reported', async () => {
   const [a, b] = await pair((_request, response) => response.end('served'));
   await deployment.node('CCCCCCCC');
-  const { token: key } = channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more'));
-  const other = channelKeys(Buffer.from('another secret, which has 32 bytes or more'));
+  const [{ token: key }] = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
+  const [other] = channelKeys([Buffer.from('another secret, which has 32 bytes or more')]);
   const issued = (from: string, to: string, aheadMs = 0, signing = key): string => {
     const now = () => systemClock.now() + aheadMs;
     const issuer = new TokenIssuer(signing, systemClock.now, () => from, to);
     const verifier = new TokenVerifier(
-      signing,
+      [signing],
       now,
       () => to,
       () => true,
@@ -292,10 +292,10 @@ test('a node that does not know whether its life goes on serves nothing, and sen
 test('a request that took a hop to an owner is not taken on by another one', async () => {
   const b = await deployment.node(B, { serve: (_request, response) => response.end('served') });
   await deployment.node(A);
-  const { token: key } = channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more'));
+  const [{ token: key }] = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
   const issuer = new TokenIssuer(key, systemClock.now, () => A, B);
   const verifier = new TokenVerifier(
-    key,
+    [key],
     systemClock.now,
     () => B,
     () => true,
@@ -315,7 +315,7 @@ test('a request that took a hop to an owner is not taken on by another one', asy
 
 test('a member says whether the database is away, to members only', async () => {
   await deployment.node(A);
-  const keys = channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more'));
+  const keys = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')])[0];
   const answers: Record<string, boolean> = {};
   for (const [life, word] of [
     [B, { isDatabaseAway: true }],
@@ -343,11 +343,34 @@ test('a member says whether the database is away, to members only', async () => 
   await becomes(() => answers, { [B]: true, [C]: false });
 });
 
+for (const isSecure of [false, true])
+  test(`nodes in the steps of a rotation reach each other (${isSecure ? 'TLS' : 'plain'})`, async () => {
+    const [old, next] = ['the old secret, 32 bytes or more', 'the next secret, 32 bytes or more'] as const;
+    const serve = (_request: IncomingMessage, response: ServerResponse) => response.end('served');
+    const lives = [A, B, 'CCCCCCCC'];
+    const all: readonly (readonly [string, ...string[]])[] = [[old, next], [next, old], [next]];
+    const nodes = await Promise.all(
+      all.map((secrets, at) => deployment.node(lives[at] ?? '', { secrets, isSecure, serve })),
+    );
+    const [a, b, c] = nodes;
+    assert.ok(a && b && c);
+    for (const [from, to] of [
+      [a, b],
+      [b, a],
+      [b, c],
+      [c, b],
+      [c, a],
+    ] as const)
+      assert.equal([(await ask(from, to.life)).text, to.refusals], ['served', []]);
+    await forward(a, c.life); // which has the old secret no more
+    await becomes(() => c.refusals[0]?.reason, isSecure ? 'failed handshake' : 'forged token');
+  });
+
 test('another secret, and plain HTTP, are refused by the handshake of TLS', async () => {
   const b = await deployment.node(B, { isSecure: true });
   const stranger = await deployment.node(A, {
     isSecure: true,
-    secret: 'another secret, which has 32 bytes or more',
+    secrets: ['another secret, which has 32 bytes or more'],
   });
   const waiting = await forward(stranger, B);
   await becomes(() => b.refusals.length, 1);
@@ -443,7 +466,7 @@ test('requests wait for a silent node, 15 s at most, and go on when it answers',
       });
     });
     const verifier = new TokenVerifier(
-      channelKeys(Buffer.from('a secret of these nodes, 32 bytes or more')).token,
+      channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]).map(({ token }) => token),
       () => 0,
       () => B,
       () => true,

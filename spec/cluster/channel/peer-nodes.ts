@@ -20,7 +20,8 @@ import { newSessionId } from '../../../src/domain/life.ts';
 type Serve = (request: IncomingMessage, response: ServerResponse, caller: ForwardedCaller) => void;
 
 export interface NodeOptions {
-  readonly secret?: string;
+  /** Default: the same for all. */
+  readonly secrets?: readonly [string, ...string[]];
   /** Default: false, plain HTTP. */
   readonly isSecure?: boolean;
   readonly clock?: Clock;
@@ -50,14 +51,14 @@ export class Deployment {
     for (const listener of this.#listeners) listener();
   }
 
-  async node(first: string, options: NodeOptions = {}): Promise<PeerNode> {
-    let life = first;
+  async node(firstLife: string, options: NodeOptions = {}): Promise<PeerNode> {
+    let life = firstLife;
     const {
-      secret = 'a secret of these nodes, 32 bytes or more',
+      secrets: [first, ...others] = ['a secret of these nodes, 32 bytes or more'],
       isSecure = false,
       clock = systemClock,
     } = options;
-    const keys = channelKeys(Buffer.from(secret));
+    const keys = channelKeys([Buffer.from(first), ...others.map((secret) => Buffer.from(secret))]);
     const refusals: PeerRefusal[] = [];
     const members: Members = {
       get life() {
@@ -76,7 +77,7 @@ export class Deployment {
       onChanged: (listener) => this.#listeners.push(listener),
     };
     const tokens = new TokenVerifier(
-      keys.token,
+      keys.map(({ token }) => token),
       clock.now,
       () => life,
       (from) => this.rows.has(from),
@@ -84,7 +85,7 @@ export class Deployment {
     const listener = await openPeerListener({
       host: '127.0.0.1',
       port: 0,
-      transportKey: isSecure ? keys.transport : undefined,
+      keys: isSecure ? keys : undefined,
       tokens,
       headerBytes: 16 * 1024,
       certain: options.certain ?? (() => undefined),
@@ -95,7 +96,12 @@ export class Deployment {
       ...(options.serveInstance === undefined ? {} : { serveInstance: options.serveInstance }),
       onRefused: (refusal) => refusals.push(refusal),
     });
-    const peers = new Peers({ members, keys, clock, hasSession: options.hasSession ?? (() => false) });
+    const peers = new Peers({
+      members,
+      keys: keys[0],
+      clock,
+      hasSession: options.hasSession ?? (() => false),
+    });
     this.#opened.push(
       () => peers.close(),
       () => listener.close(0),

@@ -56,7 +56,7 @@ export function modernHarness(stateKey: Buffer = Buffer.alloc(32, 1)) {
     backends: () => backends,
     parked,
     newSessionId: () => newSessionId('life-one'),
-    stateKey,
+    stateKeys: [stateKey],
     onFault: (error) => faults.push(error),
     scheduler,
     clock: simulatedClock,

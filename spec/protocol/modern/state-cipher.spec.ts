@@ -14,7 +14,7 @@ function encryptedText(cipher: StateCipher, content = { i: 'a', s: 'state' }, bo
 }
 
 test('encrypts equal content differently each time, and shows nothing of it', () => {
-  const cipher = new StateCipher(KEY, systemClock);
+  const cipher = new StateCipher([KEY], systemClock);
   const content = { i: 'secret-instance', s: 'x' };
   const [one, two] = [encryptedText(cipher, content), encryptedText(cipher, content)];
   assert.is.not(one, two);
@@ -22,7 +22,7 @@ test('encrypts equal content differently each time, and shows nothing of it', ()
 });
 
 test('does not decrypt a text in which one character was changed, added or removed', () => {
-  const cipher = new StateCipher(KEY, systemClock);
+  const cipher = new StateCipher([KEY], systemClock);
   const text = encryptedText(cipher);
   for (let at = 0; at < text.length; at += 1) {
     const other = text[at] === 'A' ? 'B' : 'A';
@@ -37,7 +37,7 @@ test('does not decrypt a text in which one character was changed, added or remov
 });
 
 test('does not decrypt texts of another format, or that are too short', () => {
-  const cipher = new StateCipher(KEY, systemClock);
+  const cipher = new StateCipher([KEY], systemClock);
   for (const text of [
     '',
     'sd2.',
@@ -50,8 +50,19 @@ test('does not decrypt texts of another format, or that are too short', () => {
   }
 });
 
+test('encrypts with the first key and decrypts with all', () => {
+  const [old, next] = [KEY, Buffer.alloc(32, 8)];
+  const rotating = new StateCipher([next, old], systemClock);
+  const content = { i: 'a', s: 'state' };
+  const before = new StateCipher([old], systemClock);
+  for (const text of [encryptedText(before), encryptedText(rotating)])
+    assert.equal(rotating.decrypt(text, 'ada call-1'), content);
+  assert.equal(new StateCipher([next], systemClock).decrypt(encryptedText(rotating), 'ada call-1'), content);
+  assert.is(before.decrypt(encryptedText(rotating), 'ada call-1'), undefined);
+});
+
 test('neither encrypts nor decrypts more than 64 kB', () => {
-  const cipher = new StateCipher(KEY, systemClock);
+  const cipher = new StateCipher([KEY], systemClock);
   assert.ok(cipher.encrypt({ s: 'x'.repeat(48_000) }, 'b'));
   assert.is(cipher.encrypt({ s: 'x'.repeat(50_000) }, 'b'), undefined);
   assert.is(cipher.decrypt(`sd2.${'A'.repeat(64 * 1024)}`, 'b'), undefined);

@@ -71,7 +71,7 @@ export class PeerClient implements SessionOwner {
     this.#options = options;
     this.#host = peerHost(member.address);
     this.#issuer = new TokenIssuer(keys.token, clock.now, life, member.life);
-    const connector = peerConnector(member.address, keys.transport);
+    const connector = peerConnector(member.address, keys);
     this.#calls = new ConnectionPool(connector, { maxConnections: MAX_CALLS + PING_CONNECTIONS });
     this.#streams = new ConnectionPool(connector, { maxConnections: MAX_STREAMS, isKept: false });
   }

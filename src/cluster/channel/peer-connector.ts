@@ -5,12 +5,13 @@ import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Connector } from '../../transports/http/connector.ts';
 import { socketOf } from '../members.ts';
+import type { ChannelKeys } from './channel-keys.ts';
 import { PEER_TLS, PSK_IDENTITY } from './peer-protocol.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /** `address`: the URL of the other node's peer listener. */
-export function peerConnector(address: string, transportKey: Buffer): Connector {
+export function peerConnector(address: string, { id, transport: psk }: ChannelKeys): Connector {
   const { protocol, hostname, port } = new URL(address);
   const path = socketOf(address);
   if (path !== undefined)
@@ -20,7 +21,7 @@ export function peerConnector(address: string, transportKey: Buffer): Connector 
   const common = { host, port: Number(port) };
   const secure = {
     ...PEER_TLS,
-    pskCallback: () => ({ psk: transportKey, identity: PSK_IDENTITY }),
+    pskCallback: () => ({ psk, identity: PSK_IDENTITY + id }),
     checkServerIdentity: () => undefined,
   };
   return {

@@ -10,7 +10,8 @@ import { systemClock } from '../../domain/clock.ts';
 import { OperatorError, reasonOf } from '../../domain/errors.ts';
 import type { ForwardedCaller, Hop } from '../../domain/forwarding.ts';
 import { jsonIn } from '../../domain/json.ts';
-import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS, PEER_TLS } from './peer-protocol.ts';
+import type { ChannelKeys } from './channel-keys.ts';
+import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS, PEER_TLS, PSK_IDENTITY } from './peer-protocol.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
 
 /** A request that the listener refused. */
@@ -34,8 +35,8 @@ export interface PeerListenerOptions {
   readonly port: number;
   /** A socket file in place of host and port, which only this user can reach. One that is there is replaced. */
   readonly path?: string;
-  /** The key of TLS; undefined for plain HTTP, which is for loopback. */
-  readonly transportKey: Buffer | undefined;
+  /** The keys of TLS; undefined for plain HTTP, which is for loopback. */
+  readonly keys: readonly ChannelKeys[] | undefined;
   readonly tokens: TokenVerifier;
   /** Largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
@@ -76,7 +77,7 @@ const TOKEN_BYTES = 128 * 1024;
 
 /** Opens the listener. Rejects with OperatorError. */
 export async function openPeerListener(options: PeerListenerOptions): Promise<PeerListener> {
-  const { host, port, path, transportKey, headerBytes, onRefused } = options;
+  const { host, port, path, keys, headerBytes, onRefused } = options;
   const limits = {
     maxHeaderSize: headerBytes + TOKEN_BYTES,
     headersTimeout: HEADERS_MS,
@@ -85,8 +86,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     noDelay: true,
   };
   const serve = listenerOf(options);
-  const server =
-    transportKey === undefined ? plainServer(limits, serve) : await secureServer(limits, transportKey, serve);
+  const server = keys === undefined ? plainServer(limits, serve) : await secureServer(limits, keys, serve);
   server.maxConnections = MAX_CONNECTIONS;
   server.on('tlsClientError', (_error, socket) =>
     onRefused({
@@ -124,9 +124,11 @@ function plainServer(limits: ServerLimits, serve: RequestListener): Server {
   return process.getBuiltinModule('node:http').createServer(limits, serve);
 }
 
-async function secureServer(limits: ServerLimits, key: Buffer, serve: RequestListener) {
+async function secureServer(limits: ServerLimits, keys: readonly ChannelKeys[], serve: RequestListener) {
   const { createServer } = process.getBuiltinModule('node:https');
-  const secure = { ...PEER_TLS, handshakeTimeout: HEADERS_MS, pskCallback: () => key };
+  const byIdentity = new Map(keys.map(({ id, transport }) => [PSK_IDENTITY + id, transport]));
+  const pskCallback = (_socket: unknown, identity: string) => byIdentity.get(identity) ?? null;
+  const secure = { ...PEER_TLS, handshakeTimeout: HEADERS_MS, pskCallback };
   return createServer({ ...limits, ...secure }, serve);
 }
 

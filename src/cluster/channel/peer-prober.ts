@@ -95,7 +95,7 @@ export class PeerProber {
     if (known) return known;
     const { keys, clock, life } = this.#options;
     const target: Target = {
-      pool: new ConnectionPool(peerConnector(member.address, keys.transport), { maxConnections: MAX_PINGS }),
+      pool: new ConnectionPool(peerConnector(member.address, keys), { maxConnections: MAX_PINGS }),
       issuer: new TokenIssuer(keys.token, clock.now, life, member.life),
       pings: new Set(),
     };

@@ -39,8 +39,8 @@ export const PEER_TLS = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
 } as const;
 
-/** The identity of the pre-shared key; there is one. */
-export const PSK_IDENTITY = 'stagedoor';
+/** The identity of a pre-shared key begins with this; the id of its secret follows. */
+export const PSK_IDENTITY = 'stagedoor ';
 
 /** Questions of one conversation that its client has not answered. */
 export const MAX_QUESTIONS = 1_000;

@@ -31,7 +31,7 @@ interface Claims {
 
 /** Verifies the tokens that reach one node. */
 export class TokenVerifier {
-  readonly #key: Buffer;
+  readonly #keys: readonly Buffer[];
   readonly #now: () => number;
   readonly #life: () => string;
   readonly #isMember: (life: string) => boolean;
@@ -39,9 +39,14 @@ export class TokenVerifier {
   /** When it began to remember. */
   #sinceMs = Number.NEGATIVE_INFINITY;
 
-  /** `life`: of this node, now. `isMember`: whether a life is that of a member. */
-  constructor(key: Buffer, now: () => number, life: () => string, isMember: (life: string) => boolean) {
-    this.#key = key;
+  /** `keys`: of which the sender has one. `life`: of this node, now. `isMember`: whether a life is that of a member. */
+  constructor(
+    keys: readonly Buffer[],
+    now: () => number,
+    life: () => string,
+    isMember: (life: string) => boolean,
+  ) {
+    this.#keys = keys;
     this.#now = now;
     this.#life = life;
     this.#isMember = isMember;
@@ -62,17 +67,23 @@ export class TokenVerifier {
   greet(greeting: string | undefined): string | undefined {
     const [, from = '', to = '', nonce = '', signature = ''] = GREETING.exec(greeting ?? '') ?? [];
     if (from === '' || to !== this.#life()) return undefined;
-    if (!isSame(signature, signatureOf(this.#key, `greeting ${from} ${to} ${nonce}`))) return undefined;
+    const key = this.#signer(signature, `greeting ${from} ${to} ${nonce}`);
+    if (key === undefined) return undefined;
     const nowMs = this.#now();
-    return JSON.stringify({ now_ms: nowMs, proof: proofOfTime(this.#key, nonce, nowMs) });
+    return JSON.stringify({ now_ms: nowMs, proof: proofOfTime(key, nonce, nowMs) });
   }
 
   #read(token: string): Claims | undefined {
     const [, payload = '', signature = ''] = TOKEN.exec(token) ?? [];
-    if (payload === '' || !isSame(signature, signatureOf(this.#key, `token ${payload}`))) return undefined;
+    if (payload === '' || this.#signer(signature, `token ${payload}`) === undefined) return undefined;
     const claims = claimsIn(Buffer.from(payload, 'base64url').toString());
     if (claims !== undefined) this.#remember(token, claims);
     return claims;
+  }
+
+  /** The key that signed the text. */
+  #signer(signature: string, text: string): Buffer | undefined {
+    return this.#keys.find((key) => isSame(signature, signatureOf(key, text)));
   }
 
   #remember(token: string, claims: Claims): void {

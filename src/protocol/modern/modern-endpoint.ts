@@ -28,7 +28,9 @@ import { badField, checkVersion, invalidParams, type ModernRequest, readEnvelope
 import { ModernRouting } from './modern-routing.ts';
 import { ListedHeaders, paramHeadersIn } from './param-headers.ts';
 
-interface ModernOptions extends CommonOptions, Pick<EndpointOptions, 'parked' | 'stateKey' | 'declarations'> {
+interface ModernOptions
+  extends CommonOptions,
+    Pick<EndpointOptions, 'parked' | 'stateKeys' | 'declarations'> {
   readonly tasks: TaskLog;
 }
 
@@ -38,10 +40,10 @@ export class ModernEndpoint {
   readonly #listens: ListenStreams;
   readonly #deps: ModernCallDeps;
 
-  constructor({ parked, stateKey, onFault, scheduler, tasks, declarations, clock }: ModernOptions) {
+  constructor({ parked, stateKeys, onFault, scheduler, tasks, declarations, clock }: ModernOptions) {
     this.#listens = new ListenStreams({ onFault, scheduler, declarations, clock });
     this.#deps = {
-      routing: new ModernRouting(stateKey, tasks, clock),
+      routing: new ModernRouting(stateKeys, tasks, clock),
       alarm: clock.alarm,
       onFault,
       parked,

@@ -14,7 +14,7 @@ import type { InputRequests } from '../input-requests.ts';
 import { RpcFailure } from '../rpc.ts';
 import { isTaskId, isTaskMethod, type TaskLog } from '../task-log.ts';
 import { callKey, invalidParams, type ModernRequest, pathKey } from './modern-request.ts';
-import { StateCipher } from './state-cipher.ts';
+import { StateCipher, type StateKeys } from './state-cipher.ts';
 
 /** A retry that continues a parked call, or a request for one instance with the params that it understands. */
 export type ModernRoute =
@@ -26,8 +26,8 @@ export class ModernRouting {
   readonly #cipher: StateCipher;
   readonly #tasks: TaskLog;
 
-  constructor(stateKey: Buffer, tasks: TaskLog, clock: Pick<Clock, 'wall'>) {
-    this.#cipher = new StateCipher(stateKey, clock);
+  constructor(stateKeys: StateKeys, tasks: TaskLog, clock: Pick<Clock, 'wall'>) {
+    this.#cipher = new StateCipher(stateKeys, clock);
     this.#tasks = tasks;
   }
 

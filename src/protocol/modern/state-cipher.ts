@@ -15,18 +15,20 @@ const VALID_MS = 60 * 60_000;
 const VERSION = 'sd2.';
 const SALT_BYTES = 16;
 
-/** Encrypts and decrypts with one key. */
+export type StateKeys = readonly [Buffer, ...Buffer[]];
+
+/** The first key encrypts, all decrypt. */
 export class StateCipher {
-  readonly #key: Buffer;
+  readonly #keys: StateKeys;
   readonly #wall: Clock['wall'];
 
   /**
-   * `key` has at least 32 random bytes; every holder of the key can decrypt the texts. Their end is a time of day, because another
+   * Each key has at least 32 random bytes; every holder of a key can decrypt its texts. Their end is a time of day, because another
    * node may read it, or this one after a restart.
    */
-  constructor(key: Buffer, { wall }: Pick<Clock, 'wall'>) {
+  constructor(keys: StateKeys, { wall }: Pick<Clock, 'wall'>) {
     this.#wall = wall;
-    this.#key = key;
+    this.#keys = keys;
   }
 
   /** The encrypted text. It is decrypted only with the same `bound`, for one hour. Undefined when the content is too long. */
@@ -37,14 +39,19 @@ export class StateCipher {
   /** Like `encrypt`, but the same text for the same content, so that its holder can compare texts; without an end. */
   encryptEqually(content: JsonObject, bound: string): string | undefined {
     // The salt, and with it the key and the iv, follows from the content: no key and iv are used for two contents (RFC 5297).
-    const mac = createHmac('sha256', this.#key)
+    const mac = createHmac('sha256', this.#keys[0])
       .update(JSON.stringify([VERSION, bound, content]))
       .digest();
     return this.#encrypted({ content }, bound, mac.subarray(0, SALT_BYTES), mac.subarray(SALT_BYTES));
   }
 
   #encrypted(plain: JsonObject, bound: string, salt: Buffer, iv?: Buffer): string | undefined {
-    const encrypted = encryptBytes(this.#derivedKey(salt), JSON.stringify(plain), VERSION + bound, iv);
+    const encrypted = encryptBytes(
+      derivedKey(this.#keys[0], salt),
+      JSON.stringify(plain),
+      VERSION + bound,
+      iv,
+    );
     const text = VERSION + Buffer.concat([salt, encrypted]).toString('base64url');
     return text.length <= LONGEST_TEXT ? text : undefined;
   }
@@ -56,18 +63,21 @@ export class StateCipher {
     const bytes = Buffer.from(encoded, 'base64url');
     // The decoder skips unknown characters: many texts would have the same bytes.
     if (bytes.toString('base64url') !== encoded) return undefined;
-    const key = this.#derivedKey(bytes.subarray(0, SALT_BYTES));
-    try {
-      const plain = decryptBytes(key, bytes.subarray(SALT_BYTES), VERSION + bound);
-      const { content, until = Number.POSITIVE_INFINITY } = Object(JSON.parse(plain));
-      return until > this.#wall() && isJsonObject(content) ? content : undefined;
-    } catch {
-      return undefined; // too short, changed, encrypted with another key, or bound to something else
+    for (const key of this.#keys) {
+      try {
+        const derived = derivedKey(key, bytes.subarray(0, SALT_BYTES));
+        const plain = decryptBytes(derived, bytes.subarray(SALT_BYTES), VERSION + bound);
+        const { content, until = Number.POSITIVE_INFINITY } = Object(JSON.parse(plain));
+        return until > this.#wall() && isJsonObject(content) ? content : undefined;
+      } catch {
+        // Too short, changed, encrypted with another key, or bound to something else.
+      }
     }
+    return undefined;
   }
+}
 
-  /** A key for each text: one key with random nonces would bound the number of texts. */
-  #derivedKey(salt: Buffer): Buffer {
-    return Buffer.from(hkdfSync('sha256', this.#key, salt, 'sealed state of MCP clients', 32));
-  }
+/** A key for each text: one key with random nonces would bound the number of texts. */
+function derivedKey(key: Buffer, salt: Buffer): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, salt, 'sealed state of MCP clients', 32));
 }

@@ -1,0 +1,24 @@
+// The id of the deployment's key in its database: a node without this key is named at its start. Source: ADR 147, 189.
+
+import { type Secrets, secretId } from '../auth/secrets.ts';
+import type { Store } from '../persistence/store.ts';
+
+export const KEY_SETTING = 'cluster.key';
+
+/**
+ * True if one of these secrets is the key of the deployment, which the first node stores. A node that signs with another of its own replaces
+ * it: a rotation has gone on.
+ */
+export async function knowsDeploymentKey(settings: Store['settings'], secrets: Secrets): Promise<boolean> {
+  const [first, ...others] = secrets.map(secretId);
+  if (await settings.exchange(KEY_SETTING, undefined, first)) return true;
+  const stored = await settings.read(KEY_SETTING);
+  if (stored === first) return true;
+  if (stored === undefined || !others.includes(stored)) return false;
+  await settings.exchange(KEY_SETTING, stored, first); // fails only if another node has replaced it meanwhile
+  return true;
+}
+
+export function otherKey(node: string): string {
+  return `the node "${node}" has another secret than the other nodes of its database, and is no member: set the same GATEWAY_SECRET_KEY`;
+}
