@@ -103,6 +103,17 @@ function joined(lives: LifeRow[] = [], programs: ProgramRow[] = [], waitMs = 20_
   return node;
 }
 
+/** A node whose former life ended so goes on beside a member that beats no more. */
+function renewedBeside(member: LifeRow, end: LifeEnd): Driven {
+  const node = joined([member]);
+  node.do({ type: 'missed', life: 'life-a' });
+  node.do({ type: 'renewed', life: 'life-a2' });
+  node.lives = [row('a', { end }), ...node.lives];
+  node.beating.clear();
+  node.pass(16_000);
+  return node;
+}
+
 const life = suite('cluster rules: the own life');
 
 life('a node reads, inserts its row once, and then sends a heartbeat every 3 s', () => {
@@ -387,6 +398,15 @@ watch('of a member that has not seen this life only the sessions are free, its p
   assert.equal(last, { type: 'end', life: 'life-b', counter: node.lives[0]?.counter, end: EXPIRED });
 });
 
+watch('a member that has seen only a former life, whose programs are free, may have forgotten it', () => {
+  const firstEndOf = ({ actions }: Driven) =>
+    actions.flatMap((action) => (action.type === 'end' && action.life === 'life-b' ? [action.end] : []))[0];
+  const sessions: LifeEnd = { cause: 'expired', frees: 'sessions' };
+  assert.equal(firstEndOf(renewedBeside(row('b'), EXPIRED)), sessions);
+  // While they are not free, the member needs the word of that life.
+  assert.equal(firstEndOf(renewedBeside(row('b'), REFUSED)), EXPIRED);
+});
+
 watch(
   'two refused connections, 200 ms apart, end the life at once, and its programs when the row expired',
   () => {
@@ -543,6 +563,23 @@ programs('a program whose lease went to another is killed', () => {
   node.programs = [program({ life: 'life-b', generation: 9 })];
   assert.equal(node.pass(3_000), [{ type: 'killProgram', program: 'p' }]);
 });
+
+programs(
+  'after a release without an answer, which may still come, a program starts only with a new lease',
+  () => {
+    const node = joined([row('b')], [program()]);
+    node.do({ type: 'taken', program: 'p', generation: 7, isOurs: true });
+    node.programs = [program({ life: 'life-a', generation: 8 })];
+    node.do({ type: 'gone', program: 'p', start: 1, isRefused: true });
+    assert.equal(typesOf(node.actions).at(-1), 'release');
+    node.do({ type: 'released', program: 'p', isReleased: false });
+    node.lives = []; // no other node can take it
+    const again = { type: 'take', program: 'p', generation: 8, life: 'life-a' };
+    assert.equal(node.do({ type: 'read', rows: { lives: [], programs: node.programs } }), [again]);
+    const start = node.do({ type: 'taken', program: 'p', generation: 8, isOurs: true });
+    assert.equal(start, [{ type: 'start', program: 'p', start: 2 }]);
+  },
+);
 
 programs('a row that was read before the lease was taken kills nothing', () => {
   const node = running();

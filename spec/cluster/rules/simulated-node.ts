@@ -392,7 +392,8 @@ export class SimulatedNode {
     const before = programs.get(program);
     const row = taken(before, generation, life);
     if (row === undefined) return false;
-    if (before?.life !== undefined && lives.get(before.life)?.end?.frees !== 'all')
+    const isHeld = before?.life !== undefined && before.life !== life;
+    if (isHeld && lives.get(before.life)?.end?.frees !== 'all')
       throw new Violation(`${this.name} takes ${program} from ${before.life}, which has not ended`);
     programs.set(program, row);
     return true;

@@ -131,8 +131,9 @@ export function isRefusing({ row, firstSeenMs, isRefused }: MemberWatch, atMs: n
 }
 
 /**
- * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process. `unseenMs`: UNSEEN_MS,
- * or less in a simulation. `process`: what its supervisor sees of it; undefined for one of another supervisor, or without one.
+ * The end that a read just showed to be due; undefined while there is none. `ownLives`: the lives of this process that the member needs, if it
+ * sees them. `unseenMs`: UNSEEN_MS, or less in a simulation. `process`: what its supervisor sees of it; undefined for one of another supervisor,
+ * or without one.
  */
 export function dueEnd(
   watch: MemberWatch,

@@ -265,13 +265,14 @@ function read(before: NodeState, rows: SharedRows, now: Moment): NodeStep {
   const { own } = before;
   const actions: NodeAction[] = [];
   const watches = new Map<string, MemberWatch>();
+  const needed = neededOf(own, rows.lives);
   for (const row of rows.lives) {
     if (row.life === own.life) continue;
     const watch = readRow(before.watches.get(row.life), row, now.atMs);
     watches.set(row.life, watch);
     const end = own.former.includes(row.life)
       ? clearedEnd(row)
-      : dueEnd(watch, livesOf(own), before.times.unseenMs, before.supervised.get(row.life));
+      : dueEnd(watch, needed, before.times.unseenMs, before.supervised.get(row.life));
     // A node that has not joined ends only earlier lives of its own.
     if (end && (own.stage === 'living' || row.node === own.node))
       actions.push({ type: 'end', life: row.life, counter: row.counter, end });
@@ -380,8 +381,14 @@ function seenBy({ own, watches, supervised }: NodeState): string[] {
   return lives;
 }
 
-function livesOf({ life, former }: OwnLife): readonly string[] {
-  return [life, ...former];
+/**
+ * The lives of this process whose word a member needs that sees them. A former one whose programs are free is none of them any more: the member may
+ * have read that, though its own row does not say so yet.
+ */
+function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): readonly string[] {
+  const isFreed = (one: string) => rows.some((row) => row.life === one && row.end?.frees === 'all');
+  const isThere = (one: string) => rows.some((row) => row.life === one);
+  return [life, ...former.filter(isThere)].filter((one) => !isFreed(one));
 }
 
 function viewOf({ own, watches, supervised }: NodeState, atMs: number): LeaseView {

@@ -24,6 +24,8 @@ export interface ProgramLease {
   readonly start: number;
   /** In a row. */
   readonly failedStarts: number;
+  /** The generation whose release had no answer: it may still come. */
+  readonly doubtfulGeneration: number | undefined;
 }
 
 export type ProgramLeases = ReadonlyMap<string, ProgramLease>;
@@ -79,6 +81,7 @@ export function readProgram(
     phase: 'none',
     start: 0,
     failedStarts: 0,
+    doubtfulGeneration: undefined,
   };
   if (row.generation < before.row.generation) return step(before); // read before an update that was answered already
   const isFree = row.life === undefined || view.isFree(row.life) !== 'no';
@@ -101,14 +104,12 @@ export function tickProgram(lease: ProgramLease, view: LeaseView, atMs: number):
   if (phase !== 'none') return step(lease);
   if (isHeld) {
     if (view.isDraining || mayGiveUp(lease, view)) return release(lease, view);
+    if (lease.doubtfulGeneration === row.generation) return take(lease, view);
     const start = lease.start + 1;
     return step({ ...lease, phase: 'starting', start }, { type: 'start', program, start });
   }
   if (view.isDraining || !mayTake(lease, view, atMs)) return step(lease);
-  return step(
-    { ...lease, phase: 'taking', failedStarts: 0 },
-    { type: 'take', program, generation: row.generation, life: view.life },
-  );
+  return take({ ...lease, failedStarts: 0 }, view);
 }
 
 /** The answer to `take`. `isOurs` is undefined when there was none in time: the next read tells. */
@@ -126,11 +127,12 @@ export function hearTaken(
   return tickProgram({ ...idle, row }, view, atMs);
 }
 
-/** The answer to `release`, also when there was none in time: the next read tells. */
+/** The answer to `release`, also when there was none in time: then only a new lease is certain. */
 export function hearReleased(lease: ProgramLease, isReleased: boolean): ProgramLease {
   if (lease.phase !== 'releasing') return lease;
   const row = isReleased ? { ...lease.row, life: undefined } : lease.row;
-  return { ...lease, row, phase: 'none', freeSinceMs: undefined };
+  const doubtfulGeneration = isReleased ? undefined : row.generation;
+  return { ...lease, row, phase: 'none', freeSinceMs: undefined, doubtfulGeneration };
 }
 
 /** The program answers. */
@@ -191,6 +193,11 @@ function mayTake({ row, freeSinceMs }: ProgramLease, view: LeaseView, atMs: numb
   if (view.ready.length > 1 && atMs - view.joinedAtMs < JOINED_MS) return false;
   const rank = rendezvousOrder(row.program, able).indexOf(view.node);
   return atMs - freeSinceMs >= rank * RANK_MS;
+}
+
+function take(lease: ProgramLease, { life }: LeaseView): LeaseStep {
+  const { program, generation } = lease.row;
+  return step({ ...lease, phase: 'taking' }, { type: 'take', program, generation, life });
 }
 
 function release(lease: ProgramLease, view: LeaseView): LeaseStep {
