@@ -29,6 +29,7 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
         forward: true,
         recover: true,
         programs: true,
+        tls: { cert: undefined, key: undefined, ca: undefined },
         ...cluster,
       },
       requestHeaderBytes: 16_384,
@@ -48,6 +49,7 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
       open: async () => undefined,
     },
     hasSession: () => false,
+    hasCertificates: false,
     join: (own: Member) => {
       address = own.address;
       return { life: own.life, find: () => undefined, runsOn: () => undefined, refresh: async () => {} };

@@ -377,6 +377,28 @@ export const SETTINGS = {
       defaultText: '`POD_IP`, else the address from which this gateway reaches its database',
       doc: 'Address at which the other gateways reach that listener: a name or an IP address, with a port if that differs. On loopback it serves plain HTTP, else TLS with a key derived from the secret.',
     }),
+    /** Absolute paths; all or none. */
+    tls: {
+      cert: setting({
+        key: 'cluster.tls.cert',
+        kind: types.path,
+        default: undefined,
+        defaultText: 'TLS with a key derived from the secret',
+        doc: 'File with the certificate of this gateway for the others on the same database, in PEM; for servers and clients. With it TLS is used on loopback, too. See docs/guides/key-rotation.md.',
+      }),
+      key: setting({
+        key: 'cluster.tls.key',
+        kind: types.path,
+        default: undefined,
+        doc: 'File with the private key of that certificate, in PEM.',
+      }),
+      ca: setting({
+        key: 'cluster.tls.ca',
+        kind: types.path,
+        default: undefined,
+        doc: 'File with the certificates of the authorities that issue those of all these gateways, in PEM. Others are refused.',
+      }),
+    },
   },
   /** Absolute; undefined: the templates of the package. */
   templatesFolder: setting({

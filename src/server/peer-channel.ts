@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import type { Logger } from 'pino';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/rate-limiter.ts';
-import type { KeyRing } from '../cluster/channel/channel-keys.ts';
+import type { ChannelKeys } from '../cluster/channel/channel-keys.ts';
 import { serveInstances } from '../cluster/channel/instance-listener.ts';
 import {
   openPeerListener,
@@ -43,8 +43,10 @@ export interface PeerChannelOptions {
   readonly nodeId: string;
   /** Of this start. */
   readonly life: string;
-  /** Of all nodes; those that sign tokens. */
-  readonly keys: KeyRing;
+  /** Of all nodes. */
+  readonly keys: ChannelKeys;
+  /** The operator's certificates are used, on loopback too. */
+  readonly hasCertificates: boolean;
   /** Host and port of the database; undefined for one without. */
   readonly database: DatabaseHost | undefined;
   readonly audit: Auth['audit'];
@@ -74,7 +76,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   // The members are known once the listener has a port. Before that, no other node knows this one.
   let members: Members | undefined;
   const tokens = new TokenVerifier(
-    keys.map(({ token }) => token),
+    keys.tokens,
     systemClock.now,
     () => members?.life ?? life,
     (from) => members?.find(from) !== undefined,
@@ -99,10 +101,11 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
   let address = socketAddress(socket ?? '');
   try {
     if (socket !== undefined)
-      listeners.push(await openPeerListener({ ...common, host: '', port: 0, path: socket, keys: undefined }));
+      listeners.push(await openPeerListener({ ...common, host: '', port: 0, path: socket, tls: undefined }));
     if (!isSocketOnly) {
-      const { listen, advertise, isSecure } = await addressesOf(config.cluster, options.database);
-      const listener = await openPeerListener({ ...common, ...listen, keys: isSecure ? keys : undefined });
+      const { listen, advertise, isLocal } = await addressesOf(config.cluster, options.database);
+      const isSecure = options.hasCertificates || !isLocal;
+      const listener = await openPeerListener({ ...common, ...listen, tls: isSecure ? keys.tls : undefined });
       listeners.push(listener);
       address = `${isSecure ? 'https' : 'http'}://${hostAndPort(advertise.host, advertise.port ?? listener.port)}`;
     }
@@ -112,7 +115,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     throw thrown;
   }
   log.info(`other nodes reach this one at ${address}`);
-  const peers = new Peers({ members, keys: keys[0], clock: systemClock, hasSession: options.hasSession });
+  const peers = new Peers({ members, keys, clock: systemClock, hasSession: options.hasSession });
   return {
     owners: config.cluster.forward ? peers : undefined,
     openInstance: (...instance) => peers.openInstance(...instance),
@@ -127,8 +130,8 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
 interface Addresses {
   readonly listen: { readonly host: string | undefined; readonly port: number };
   readonly advertise: { readonly host: string; readonly port: number | undefined };
-  /** False when both are loopback. */
-  readonly isSecure: boolean;
+  /** Both are loopback. */
+  readonly isLocal: boolean;
 }
 
 /** The address to listen on, and the one that the others are told. */
@@ -144,7 +147,7 @@ async function addressesOf(
   return {
     listen: { host, port: listening.port ?? 0 },
     advertise: advertised,
-    isSecure: !(isLoopback(advertised.host) && isLoopback(host ?? '')),
+    isLocal: isLoopback(advertised.host) && isLoopback(host ?? ''),
   };
 }
 

@@ -36,6 +36,7 @@ import { logDatabase } from './database-log.ts';
 import { type Listeners, openListeners } from './listeners.ts';
 import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
+import { certificatesOf } from './peer-certificates.ts';
 import type { PeerChannel } from './peer-channel.ts';
 import { openPortsWhenReady, openScrapes } from './ports.ts';
 import { openServerAuth } from './server-auth.ts';
@@ -187,7 +188,9 @@ async function start(
   const { totalBytes, ownerBytes } = bounds.requests;
   const life = newLife();
   const { secrets } = await storage.signingSecrets();
-  const keys = channelKeys(secrets);
+  const certificates = hasOthers ? await certificatesOf(config.cluster.tls, log) : undefined;
+  onUndo(async () => certificates?.close());
+  const keys = channelKeys(secrets, certificates);
   let table: MemberTable | undefined;
   let channel: PeerChannel | undefined;
   let shared: SharedPrograms | undefined;
@@ -259,7 +262,7 @@ async function start(
   const join = async (own: Member): Promise<MemberTable> => {
     const { PeerProber } = await import('../cluster/channel/peer-prober.ts');
     const { MemberTable } = await import('../cluster/member-table.ts');
-    const prober = new PeerProber({ keys: keys[0], clock: systemClock, life: () => members.life });
+    const prober = new PeerProber({ keys, clock: systemClock, life: () => members.life });
     const members = new MemberTable({
       ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secrets, prober, report },
       ...{ clock: systemClock, addressOf: worker && addressesOfWorkers(worker, gatewayId) },
@@ -288,6 +291,7 @@ async function start(
       : await (await import('./peer-channel.ts')).openPeerChannel({
           ...{ config, nodeId, life, log, keys, audit: auth.audit, host: gateway.host, join: joinMembers },
           ...{ hasSession: gateway.hasSession, socket: worker && workerSocket(worker, worker.number) },
+          hasCertificates: certificates !== undefined,
           database: databaseHost(config.databaseUrl, config.folder),
           serve: (request, response, caller) => {
             if (serveQuestion?.(request, response, caller.principal)) return;

@@ -204,8 +204,12 @@ test('a token that the owner takes for expired is made again, once', async () =>
 test('every request without a valid token is refused with 401, and reported', async () => {
   const [a, b] = await pair((_request, response) => response.end('served'));
   await deployment.node('CCCCCCCC');
-  const [{ token: key }] = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
-  const [other] = channelKeys([Buffer.from('another secret, which has 32 bytes or more')]);
+  const {
+    tokens: [key],
+  } = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
+  const {
+    tokens: [other],
+  } = channelKeys([Buffer.from('another secret, which has 32 bytes or more')]);
   const issued = (from: string, to: string, aheadMs = 0, signing = key): string => {
     const now = () => systemClock.now() + aheadMs;
     const issuer = new TokenIssuer(signing, systemClock.now, () => from, to);
@@ -226,7 +230,7 @@ test('every request without a valid token is refused with 401, and reported', as
     ['no token', ''],
     ['no token', 'Authorization: Bearer x\r\nPeer-Hops: session\r\n'],
     ['forged token', 'Peer-Token: x.y\r\n'],
-    ['forged token', `Peer-Token: ${issued(A, B, 0, other.token)}\r\n`],
+    ['forged token', `Peer-Token: ${issued(A, B, 0, other)}\r\n`],
     ['forged token', `Peer-Token: ${Buffer.from(richer).toString('base64url')}.${signature}\r\n`],
     ['expired token', `Peer-Token: ${issued(A, B, -31_000)}\r\n`],
     ['expired token', `Peer-Token: ${issued(A, B, 31_000)}\r\n`],
@@ -292,7 +296,9 @@ test('a node that does not know whether its life goes on serves nothing, and sen
 test('a request that took a hop to an owner is not taken on by another one', async () => {
   const b = await deployment.node(B, { serve: (_request, response) => response.end('served') });
   await deployment.node(A);
-  const [{ token: key }] = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
+  const {
+    tokens: [key],
+  } = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
   const issuer = new TokenIssuer(key, systemClock.now, () => A, B);
   const verifier = new TokenVerifier(
     [key],
@@ -315,7 +321,7 @@ test('a request that took a hop to an owner is not taken on by another one', asy
 
 test('a member says whether the database is away, to members only', async () => {
   await deployment.node(A);
-  const keys = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')])[0];
+  const keys = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
   const answers: Record<string, boolean> = {};
   for (const [life, word] of [
     [B, { isDatabaseAway: true }],
@@ -466,7 +472,7 @@ test('requests wait for a silent node, 15 s at most, and go on when it answers',
       });
     });
     const verifier = new TokenVerifier(
-      channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]).map(({ token }) => token),
+      channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]).tokens,
       () => 0,
       () => B,
       () => true,

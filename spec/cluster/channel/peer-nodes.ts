@@ -8,6 +8,7 @@ import {
   type PeerListener,
   type PeerRefusal,
 } from '../../../src/cluster/channel/peer-listener.ts';
+import type { PeerTls } from '../../../src/cluster/channel/peer-tls.ts';
 import { TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import { Peers } from '../../../src/cluster/channel/peers.ts';
 import type { Member, Members } from '../../../src/cluster/members.ts';
@@ -24,6 +25,8 @@ export interface NodeOptions {
   readonly secrets?: readonly [string, ...string[]];
   /** Default: false, plain HTTP. */
   readonly isSecure?: boolean;
+  /** Default: by the secrets. */
+  readonly tls?: PeerTls;
   readonly clock?: Clock;
   readonly serve?: Serve;
   readonly serveInstance?: Serve;
@@ -58,7 +61,10 @@ export class Deployment {
       isSecure = false,
       clock = systemClock,
     } = options;
-    const keys = channelKeys([Buffer.from(first), ...others.map((secret) => Buffer.from(secret))]);
+    const keys = channelKeys(
+      [Buffer.from(first), ...others.map((secret) => Buffer.from(secret))],
+      options.tls,
+    );
     const refusals: PeerRefusal[] = [];
     const members: Members = {
       get life() {
@@ -77,7 +83,7 @@ export class Deployment {
       onChanged: (listener) => this.#listeners.push(listener),
     };
     const tokens = new TokenVerifier(
-      keys.map(({ token }) => token),
+      keys.tokens,
       clock.now,
       () => life,
       (from) => this.rows.has(from),
@@ -85,7 +91,7 @@ export class Deployment {
     const listener = await openPeerListener({
       host: '127.0.0.1',
       port: 0,
-      keys: isSecure ? keys : undefined,
+      tls: isSecure ? keys.tls : undefined,
       tokens,
       headerBytes: 16 * 1024,
       certain: options.certain ?? (() => undefined),
@@ -98,7 +104,7 @@ export class Deployment {
     });
     const peers = new Peers({
       members,
-      keys: keys[0],
+      keys,
       clock,
       hasSession: options.hasSession ?? (() => false),
     });

@@ -1,30 +1,22 @@
-// The keys of the peer channel, derived from the secret of the deployment: nodes with the same secret need no certificates.
+// The keys of the peer channel, derived from the secrets of the deployment: nodes with the same secret need no certificates.
 // Source: RFC 5869; ADR 148.
 
 import { hkdfSync } from 'node:crypto';
-import { type Secrets, secretId } from '../../auth/secrets.ts';
+import type { Secrets } from '../../auth/secrets.ts';
+import { type PeerTls, pskTls } from './peer-tls.ts';
 
 export interface ChannelKeys {
-  /** Of the secret. */
-  readonly id: string;
-  /** Pre-shared key of TLS. */
-  readonly transport: Buffer;
-  /** Signs tokens. */
-  readonly token: Buffer;
+  /** The first signs tokens, all verify them. */
+  readonly tokens: readonly [Buffer, ...Buffer[]];
+  readonly tls: PeerTls;
 }
 
-/** The first signs and encrypts, all verify. */
-export type KeyRing = readonly [ChannelKeys, ...ChannelKeys[]];
-
-const KEY_BYTES = 32;
-
-/** `secrets`: those that sign the tokens of clients. */
-export function channelKeys([first, ...others]: Secrets): KeyRing {
-  return [keysOf(first), ...others.map(keysOf)];
+/** `secrets`: those that sign the tokens of clients. `tls`: default: with keys derived from them. */
+export function channelKeys(secrets: Secrets, tls: PeerTls = pskTls(secrets)): ChannelKeys {
+  const [first, ...others] = secrets;
+  return { tokens: [tokenKeyOf(first), ...others.map(tokenKeyOf)], tls };
 }
 
-function keysOf(secret: Uint8Array): ChannelKeys {
-  const derived = (purpose: string) =>
-    Buffer.from(hkdfSync('sha256', secret, '', `stagedoor peer channel: ${purpose}`, KEY_BYTES));
-  return { id: secretId(secret), transport: derived('transport'), token: derived('token') };
+function tokenKeyOf(secret: Uint8Array): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret, '', 'stagedoor peer channel: token', 32));
 }

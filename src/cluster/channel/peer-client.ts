@@ -70,8 +70,8 @@ export class PeerClient implements SessionOwner {
     this.#member = member;
     this.#options = options;
     this.#host = peerHost(member.address);
-    this.#issuer = new TokenIssuer(keys.token, clock.now, life, member.life);
-    const connector = peerConnector(member.address, keys);
+    this.#issuer = new TokenIssuer(keys.tokens[0], clock.now, life, member.life);
+    const connector = peerConnector(member.address, keys.tls);
     this.#calls = new ConnectionPool(connector, { maxConnections: MAX_CALLS + PING_CONNECTIONS });
     this.#streams = new ConnectionPool(connector, { maxConnections: MAX_STREAMS, isKept: false });
   }

@@ -1,17 +1,15 @@
-// Opens sockets to another node: TLS with the pre-shared key of the deployment, plain TCP to loopback, or the socket file of another worker.
-// The host needs no certificate: only a node with the key completes the handshake.
+// Opens sockets to another node: TLS, plain TCP to loopback, or the socket file of another worker.
 
 import { connect as connectTcp } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import type { Connector } from '../../transports/http/connector.ts';
 import { socketOf } from '../members.ts';
-import type { ChannelKeys } from './channel-keys.ts';
-import { PEER_TLS, PSK_IDENTITY } from './peer-protocol.ts';
+import type { PeerTls } from './peer-tls.ts';
 
 const KEEP_ALIVE_DELAY_MS = 10_000;
 
 /** `address`: the URL of the other node's peer listener. */
-export function peerConnector(address: string, { id, transport: psk }: ChannelKeys): Connector {
+export function peerConnector(address: string, tls: PeerTls): Connector {
   const { protocol, hostname, port } = new URL(address);
   const path = socketOf(address);
   if (path !== undefined)
@@ -19,16 +17,11 @@ export function peerConnector(address: string, { id, transport: psk }: ChannelKe
   const host = hostname.replace(/^\[|\]$/g, '');
   const isSecure = protocol === 'https:';
   const common = { host, port: Number(port) };
-  const secure = {
-    ...PEER_TLS,
-    pskCallback: () => ({ psk, identity: PSK_IDENTITY + id }),
-    checkServerIdentity: () => undefined,
-  };
   return {
     connectedEvent: isSecure ? 'secureConnect' : 'connect',
     connect: (onread) => {
       const socket = isSecure
-        ? connectTls({ ...common, ...secure, ...{ onread } })
+        ? connectTls({ ...common, ...tls.connection(host), ...{ onread } })
         : connectTcp({ ...common, onread });
       return socket.setNoDelay(true).setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
     },

@@ -1,7 +1,7 @@
 // The listener for the other nodes of the deployment: never the public one; between workers of one gateway also on
 // a socket file (ADR 191). It answers every request without a valid token 401, before a
-// byte of the body is read, and gives the others to the application with the principal of the token. Off loopback it is TLS with a
-// pre-shared key: encrypted, mutual, without certificates. Sources: RFC 5489; ADR 148.
+// byte of the body is read, and gives the others to the application with the principal of the token. Off loopback it is TLS, which is
+// mutual. Source: ADR 148.
 
 import { rmSync } from 'node:fs';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
@@ -10,8 +10,8 @@ import { systemClock } from '../../domain/clock.ts';
 import { OperatorError, reasonOf } from '../../domain/errors.ts';
 import type { ForwardedCaller, Hop } from '../../domain/forwarding.ts';
 import { jsonIn } from '../../domain/json.ts';
-import type { ChannelKeys } from './channel-keys.ts';
-import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS, PEER_TLS, PSK_IDENTITY } from './peer-protocol.ts';
+import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
+import type { PeerTls } from './peer-tls.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
 
 /** A request that the listener refused. */
@@ -35,8 +35,8 @@ export interface PeerListenerOptions {
   readonly port: number;
   /** A socket file in place of host and port, which only this user can reach. One that is there is replaced. */
   readonly path?: string;
-  /** The keys of TLS; undefined for plain HTTP, which is for loopback. */
-  readonly keys: readonly ChannelKeys[] | undefined;
+  /** Undefined for plain HTTP, which is for loopback. */
+  readonly tls: PeerTls | undefined;
   readonly tokens: TokenVerifier;
   /** Largest sum of the headers of a client's request, in bytes. */
   readonly headerBytes: number;
@@ -77,7 +77,7 @@ const TOKEN_BYTES = 128 * 1024;
 
 /** Opens the listener. Rejects with OperatorError. */
 export async function openPeerListener(options: PeerListenerOptions): Promise<PeerListener> {
-  const { host, port, path, keys, headerBytes, onRefused } = options;
+  const { host, port, path, tls, headerBytes, onRefused } = options;
   const limits = {
     maxHeaderSize: headerBytes + TOKEN_BYTES,
     headersTimeout: HEADERS_MS,
@@ -86,7 +86,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
     noDelay: true,
   };
   const serve = listenerOf(options);
-  const server = keys === undefined ? plainServer(limits, serve) : await secureServer(limits, keys, serve);
+  const server = tls === undefined ? plainServer(limits, serve) : secureServer(limits, tls, serve);
   server.maxConnections = MAX_CONNECTIONS;
   server.on('tlsClientError', (_error, socket) =>
     onRefused({
@@ -124,12 +124,11 @@ function plainServer(limits: ServerLimits, serve: RequestListener): Server {
   return process.getBuiltinModule('node:http').createServer(limits, serve);
 }
 
-async function secureServer(limits: ServerLimits, keys: readonly ChannelKeys[], serve: RequestListener) {
+function secureServer(limits: ServerLimits, tls: PeerTls, serve: RequestListener): Server {
   const { createServer } = process.getBuiltinModule('node:https');
-  const byIdentity = new Map(keys.map(({ id, transport }) => [PSK_IDENTITY + id, transport]));
-  const pskCallback = (_socket: unknown, identity: string) => byIdentity.get(identity) ?? null;
-  const secure = { ...PEER_TLS, handshakeTimeout: HEADERS_MS, pskCallback };
-  return createServer({ ...limits, ...secure }, serve);
+  const server = createServer({ ...limits, ...tls.listener(), handshakeTimeout: HEADERS_MS }, serve);
+  tls.onRenewed?.(() => server.setSecureContext(tls.listener()));
+  return server;
 }
 
 function listenerOf(options: PeerListenerOptions): RequestListener {

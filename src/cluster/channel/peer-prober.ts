@@ -43,8 +43,12 @@ export class PeerProber {
   ping(member: Member, report: (result: PingResult) => void): void {
     this.#ask(member, PEER_PATHS.greeting, (answer) => {
       if (!(answer instanceof Error)) report(answer === undefined ? 'failed' : 'answered');
-      else report(REFUSALS.has(codeOf(answer) ?? '') ? 'refused' : 'failed');
+      else report(this.#isRefusal(codeOf(answer)) ? 'refused' : 'failed');
     });
+  }
+
+  #isRefusal(code = ''): boolean {
+    return REFUSALS.has(code) && !(code === 'ECONNRESET' && this.#options.keys.tls.mayReset);
   }
 
   /** Asks a third member whether this life refuses its connections, too. As `ping`; silence says nothing. */
@@ -95,8 +99,8 @@ export class PeerProber {
     if (known) return known;
     const { keys, clock, life } = this.#options;
     const target: Target = {
-      pool: new ConnectionPool(peerConnector(member.address, keys), { maxConnections: MAX_PINGS }),
-      issuer: new TokenIssuer(keys.token, clock.now, life, member.life),
+      pool: new ConnectionPool(peerConnector(member.address, keys.tls), { maxConnections: MAX_PINGS }),
+      issuer: new TokenIssuer(keys.tokens[0], clock.now, life, member.life),
       pings: new Set(),
     };
     this.#targets.set(member.life, target);

@@ -1,5 +1,4 @@
-// What both ends of the peer channel must agree on: names of headers and paths, and the parameters of TLS.
-// Source: RFC 5489 (ECDHE_PSK), RFC 7905 (ChaCha20-Poly1305); ADR 148.
+// What both ends of the peer channel must agree on: names of headers and paths. Source: ADR 148.
 
 import { REFUSED_HEADER } from '../../domain/forwarding.ts';
 
@@ -31,16 +30,6 @@ export const INSTANCE_PATHS = {
   /** The answer of a client to a question of the backend. */
   reply: '/peer/reply',
 } as const;
-
-/** TLS 1.3 has no external pre-shared keys in Node. */
-export const PEER_TLS = {
-  minVersion: 'TLSv1.2',
-  maxVersion: 'TLSv1.2',
-  ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
-} as const;
-
-/** The identity of a pre-shared key begins with this; the id of its secret follows. */
-export const PSK_IDENTITY = 'stagedoor ';
 
 /** Questions of one conversation that its client has not answered. */
 export const MAX_QUESTIONS = 1_000;

@@ -28,7 +28,6 @@ const MAX_ELSEWHERE = 10_000;
 
 export interface PeersOptions {
   readonly members: Members;
-  /** With which this node signs. */
   readonly keys: ChannelKeys;
   readonly clock: Pick<Clock, 'now' | 'alarm' | 'background'>;
   /** The session with this id is open on this node. */

@@ -1,0 +1,93 @@
+// TLS of the peer channel with certificates of the operator, which are mutual: both ends have one that the authority of the deployment has
+// issued. The files are read again every minute, because certificates are renewed. Source: ADR 190.
+
+import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { checkServerIdentity, createSecureContext } from 'node:tls';
+import type { Clock } from '../../domain/clock.ts';
+import { OperatorError, reasonOf } from '../../domain/errors.ts';
+import type { PeerTls } from './peer-tls.ts';
+
+const READ_AGAIN_MS = 60_000;
+
+/** Paths of files in PEM. */
+export interface CertificateFiles {
+  /** The certificate of this node, then intermediate ones. */
+  readonly cert: string;
+  readonly key: string;
+  /** The authorities that issue the certificates of the nodes. */
+  readonly ca: string;
+}
+
+export interface PeerCertificates extends PeerTls {
+  /** Reads no more. */
+  close(): void;
+}
+
+export interface PeerCertificatesOptions {
+  readonly clock: Pick<Clock, 'background'>;
+  /** Gets one line when renewed files cannot be used; those of before stay in use. */
+  readonly onWarning: (line: string) => void;
+}
+
+/** Rejects with OperatorError for files that cannot be used. */
+export async function readCertificates(
+  files: CertificateFiles,
+  { clock, onWarning }: PeerCertificatesOptions,
+): Promise<PeerCertificates> {
+  let present = await read(files);
+  const listeners: (() => void)[] = [];
+  let lastWarning = '';
+  const readAgain = async (): Promise<void> => {
+    try {
+      const next = await read(files);
+      lastWarning = '';
+      if (next.cert === present.cert && next.key === present.key && next.ca === present.ca) return;
+      present = next;
+      for (const listener of listeners) listener();
+    } catch (thrown) {
+      const warning = reasonOf(thrown);
+      if (warning !== lastWarning) onWarning(`${warning}; the certificate of before stays in use`);
+      lastWarning = warning;
+    }
+  };
+  const close = clock.background.every(READ_AGAIN_MS, () => void readAgain());
+  return {
+    listener: () => ({ ...present, minVersion: 'TLSv1.2', requestCert: true, rejectUnauthorized: true }),
+    connection: (host) => ({
+      ...{ ...present, minVersion: 'TLSv1.2', rejectUnauthorized: true },
+      // An address of a pod is not known when its certificate is issued; the authority vouches for it.
+      ...(isIP(host) === 0
+        ? { servername: host, checkServerIdentity }
+        : { servername: '', checkServerIdentity: () => undefined }),
+    }),
+    mayReset: true,
+    onRenewed: (listener) => listeners.push(listener),
+    close,
+  };
+}
+
+async function read(files: CertificateFiles) {
+  const [cert, key, ca] = await Promise.all([text('cert'), text('key'), text('ca')]);
+  try {
+    createSecureContext({ cert, key, ca });
+  } catch (cause) {
+    throw new OperatorError(
+      `cluster.tls: the certificate, its key and the authority cannot be used (${reasonOf(cause)})`,
+      {
+        cause,
+      },
+    );
+  }
+  return { cert, key, ca };
+
+  async function text(name: keyof CertificateFiles): Promise<string> {
+    try {
+      return await readFile(files[name], 'utf8');
+    } catch (cause) {
+      throw new OperatorError(`cluster.tls.${name}: ${files[name]} cannot be read (${reasonOf(cause)})`, {
+        cause,
+      });
+    }
+  }
+}
