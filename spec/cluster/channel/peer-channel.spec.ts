@@ -392,6 +392,19 @@ test('another secret, and plain HTTP, are refused by the handshake of TLS', asyn
   );
 });
 
+test('a node that refuses the handshake is not taken for one that is gone', async () => {
+  const b = await deployment.node(B, { isSecure: true });
+  const keys = channelKeys([Buffer.from('another secret, which has 32 bytes or more')]);
+  const prober = new PeerProber({ keys, clock: systemClock, life: () => A });
+  const results: string[] = [];
+  const ping = () => prober.ping(b.member, (result) => results.push(result));
+  ping();
+  await becomes(() => results, ['failed']);
+  await b.listener.close(0);
+  ping();
+  await becomes(() => results, ['failed', 'refused']);
+});
+
 test('a request for a node that is gone waits until its life has ended', async () => {
   const [a, b] = await pair((_request, response) => response.end());
   assert.is((await ask(a, B)).status, 200);
