@@ -140,7 +140,7 @@ onLinux('the supervisor is killed: its workers end, with their programs', async 
 });
 
 onLinux('Ctrl-C in a terminal: all end in order, and none by the signal itself', async () => {
-  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' }, true);
   await register(gateway.admin, 'programs', [{ id: 'one', ...everythingProgram() }]);
   gateway.program.signalGroup('SIGINT');
   assert.equal(await gateway.program.end(), { code: 0, signal: null });
@@ -229,10 +229,10 @@ function socketFolders({ home }: Program): string[] {
 }
 
 /** A gateway with two workers, which serves the template `legacy`. */
-async function start(env: Readonly<Record<string, string>>): Promise<Workers> {
+async function start(env: Readonly<Record<string, string>>, isGroup = false): Promise<Workers> {
   const harness = await startGuarded({
     env: { ...GUARDED, GATEWAY_SECRET_KEY: SECRET, GATEWAY_WORKERS: '2', ...env },
-    isGroup: true,
+    isGroup,
   });
   opened.unshift(harness.remove);
   const { program, url, wire, admin } = harness;
