@@ -46,9 +46,8 @@ onPostgresql(
     const [a, b] = [await start('a', 'ca'), await start('b', 'ca')];
     const addresses = async () => {
       const { body } = await a.admin('GET /gateway/nodes');
-      return Object(body).nodes.map(
-        ({ state, address }: Json) => `${state} ${String(address).split(':')[0]}`,
-      );
+      const nodes: Json[] = Object(body).nodes; // the others in any order
+      return nodes.map(({ state, address }) => `${state} ${String(address).split(':')[0]}`).sort();
     };
     await becomes(addresses, ['live https', 'live https'], heardWithinMs);
     const { headers } = await newKey(a.admin, 'clients');
