@@ -100,6 +100,38 @@ test('a program that is registered again at its node stays there', () => {
   assert.is(nodeOf('any'), 'any');
 });
 
+test('a program of one node is refused where names of nodes do not return', () => {
+  const context = { nodeId: 'pod-1', isAnyDefault: true, hasEphemeralNodes: true };
+  const refusal = (input: InstanceInput, changes: Partial<RegistrationContext> = context) => {
+    try {
+      return define(input, changes);
+    } catch (thrown) {
+      assert.instance(thrown, GatewayError);
+      const { items } = thrown instanceof GatewayError ? thrown.facts : {};
+      return items?.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`);
+    }
+  };
+  const program = { id: 'one', command: 'x' };
+  const at = (field: string) => [
+    `body.instance.${field}: A program must not belong to one node: its name does not return after it ends. Set "node" to "any"`,
+  ];
+  assert.equal(refusal({ ...program, node: 'pod-1' }), at('node'));
+  assert.equal(refusal({ ...program, working_dir: '/srv' }), at('working_dir'));
+  assert.equal(refusal(program, { ...context, isAnyDefault: false }), at('node'));
+  assert.equal(refusal({ ...program, endpoint: 'http://127.0.0.1:1' }), [
+    'body.instance.endpoint: A program that serves an endpoint belongs to one node, whose name does not return after it ends. Run it as a service, and register its endpoint alone',
+  ]);
+  const nodeOf = (input: InstanceInput, changes: Partial<RegistrationContext> = {}) =>
+    define(input, { ...context, ...changes }).nodeId;
+  assert.is(nodeOf(program), 'any');
+  assert.is(nodeOf({ ...program, working_dir: '/srv', node: 'any' }), 'any');
+  assert.is(nodeOf({ endpoint: 'http://h' }), undefined);
+  const existing = { ...define(program), nodeId: 'pod-1' };
+  assert.is(nodeOf(program, { find: () => existing }), 'any', 'a stored program of this node');
+  const container = { engine: 'unix:///run/engine.sock', id: 'c' };
+  assert.is(nodeOf(program, { container }), 'pod-1', 'the next sync finds it again');
+});
+
 test('normalizes metadata to what JSON can hold', () => {
   const metadata = { gone: undefined, at: new Date(0), list: [undefined], '': { deep: [-0] } };
   const kept = { at: '1970-01-01T00:00:00.000Z', list: [null], '': { deep: [0] } };

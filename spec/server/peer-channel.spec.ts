@@ -29,6 +29,7 @@ async function opened(cluster: { readonly listen?: string; readonly advertise?: 
         forward: true,
         recover: true,
         programs: true,
+        ephemeralNodes: false,
         tls: { cert: undefined, key: undefined, ca: undefined },
         ...cluster,
       },

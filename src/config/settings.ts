@@ -363,6 +363,13 @@ export const SETTINGS = {
       default: true,
       doc: 'Whether this gateway runs programs that any node may run, with a database server. Off: it lists them, and new programs belong to it.',
     }),
+    ephemeralNodes: setting({
+      key: 'cluster.ephemeral_nodes',
+      mustAgree: true,
+      kind: types.boolean,
+      default: false,
+      doc: 'Whether names of gateways do not return, as those of pods in Kubernetes: a program that would belong to one gateway is refused.',
+    }),
     listen: setting({
       key: 'cluster.listen',
       kind: types.listenAddress,

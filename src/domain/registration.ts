@@ -51,6 +51,8 @@ export interface RegistrationContext extends RegistrationOrigin {
   readonly nodeId?: string | undefined;
   /** New programs without a working directory may run on any node, unless they name one. Default false: they belong to this node. */
   readonly isAnyDefault?: boolean | undefined;
+  /** The name of a node does not return after it ends: a program that would belong to one is refused. Default false. Source: ADR 198. */
+  readonly hasEphemeralNodes?: boolean | undefined;
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */
   readonly isInProcess?: boolean;
   /** `loc` of errors. Default `['body', 'instance']`. */
@@ -68,7 +70,8 @@ export interface RegistrationContext extends RegistrationOrigin {
  * - `command` is split into words only when `args` is absent.
  * - `weight` may be in `metadata.weight`; default 1.
  * - A program on standard input and output belongs to no single node if that is the default, it has no working directory, and it replaces
- *   none of this node. Any other program, and a container, belongs to the node of the context, any other endpoint to no node.
+ *   none of this node. Any other program, and a container, belongs to the node of the context, any other endpoint to no node. Where names
+ *   of nodes do not return, a program of one node is refused.
  *
  * Throws CONFIG_INCOMPLETE (nothing to reach a server by), VALIDATION_ERROR (a field is wrong by itself or contradicts another) and
  * ENDPOINT_NOT_ALLOWED (credentials in the URL).
@@ -158,17 +161,34 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
 
 /** The node of a program or a container. A server at an endpoint, and a container, are at one node. */
 function nodeOf(
-  { node, working_dir }: InstanceInput,
+  input: InstanceInput,
   transport: TransportKind,
-  { nodeId, isAnyDefault = false, container, loc = ['body', 'instance'] }: RegistrationContext,
+  context: RegistrationContext,
   existing: InstanceDefinition | undefined,
 ): string | undefined {
+  const { node, working_dir } = input;
+  const { nodeId, isAnyDefault = false, container, loc = ['body', 'instance'] } = context;
   const isMovable = TRANSPORT_TRAITS[transport].reachedBy === 'command' && container === undefined;
   if (node === ANY_NODE && !isMovable)
     throw invalid([...loc, 'node'], 'Only a program on standard input and output runs on any node');
-  if (node !== undefined) return node;
-  const stays = existing !== undefined && existing.nodeId === nodeId;
-  return isAnyDefault && isMovable && working_dir === undefined && !stays ? ANY_NODE : nodeId;
+  const isEphemeral = context.hasEphemeralNodes === true && container === undefined;
+  const stays = existing !== undefined && existing.nodeId === nodeId && !isEphemeral;
+  const isAny = isAnyDefault && isMovable && working_dir === undefined && !stays;
+  const wanted = node ?? (isAny ? ANY_NODE : nodeId);
+  if (isEphemeral && wanted !== ANY_NODE) throw ephemeralNode(input, isMovable, loc);
+  return wanted;
+}
+
+function ephemeralNode({ node, working_dir }: InstanceInput, isMovable: boolean, loc: Location) {
+  if (!isMovable)
+    return invalid(
+      [...loc, 'endpoint'],
+      'A program that serves an endpoint belongs to one node, whose name does not return after it ends. Run it as a service, and register its endpoint alone',
+    );
+  return invalid(
+    [...loc, node === undefined && working_dir !== undefined ? 'working_dir' : 'node'],
+    'A program must not belong to one node: its name does not return after it ends. Set "node" to "any"',
+  );
 }
 
 function refuseEra(era: InstanceInput['era'], transport: TransportKind | undefined, loc: Location): void {

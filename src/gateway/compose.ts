@@ -45,7 +45,7 @@ export function composeGateway(
   readiness: Readiness,
 ) {
   const { deniedNetworks = DENIED_NETWORKS, random = Math.random, nodeId, worker, storeChanges$ } = options;
-  const { openElsewhere, isAnyDefault } = options;
+  const { openElsewhere, isAnyDefault, hasEphemeralNodes } = options;
   const inspect = options.inspect && safeInspector(options.inspect);
   const { events$ } = events;
   const scheduler = new TaskScheduler();
@@ -100,7 +100,9 @@ export function composeGateway(
   const registryDeps = {
     ...{ clock, store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId, worker },
   };
-  const registry = new Registry({ ...registryDeps, storeChanges$, protectedPaths, shared, isAnyDefault });
+  const registry = new Registry({
+    ...{ ...registryDeps, storeChanges$, protectedPaths, shared, isAnyDefault, hasEphemeralNodes },
+  });
   const tracing = new Tracing();
   const isAccepting = () => readiness.phase === 'running';
   const trace = () => tracing.spans?.embeddedTrace();

@@ -38,6 +38,8 @@ export interface GatewayOptions {
   readonly sharePrograms?: ((programs: SharedPrograms) => void) | undefined;
   /** New programs without a working folder may run on any node of the store, unless they name one. Default false: they belong to this node. */
   readonly isAnyDefault?: boolean | undefined;
+  /** Names of nodes do not return, as those of pods: programs that would belong to one node are refused. Default false. */
+  readonly hasEphemeralNodes?: boolean | undefined;
   /** The number of this process among those that are the node together; they share its programs. Default: this process is the node. */
   readonly worker?: number | undefined;
   /** Changes of a store that other nodes write, too, as watchRevision emits them. `changed`: a node changed it, perhaps this

@@ -50,6 +50,7 @@ interface RegistryDeps extends ActiveRegistryDeps {
   readonly protectedPaths?: readonly ProtectedPath[];
   /** See RegistrationContext. */
   readonly isAnyDefault?: boolean | undefined;
+  readonly hasEphemeralNodes?: boolean | undefined;
   /** Changes of a store that other nodes write, too. Default: none. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
 }
@@ -324,7 +325,7 @@ export class Registry {
     options: RegisterOptions,
     taken?: ReadonlySet<string>,
   ): InstanceDefinition {
-    const { nodeId, isAnyDefault, fleet } = this.#deps;
+    const { nodeId, isAnyDefault, hasEphemeralNodes, fleet } = this.#deps;
     // Operators set weight and metadata of a deployment, which has none; perhaps while the sync runs.
     const before = options.source === 'sync' ? this.#active.find(template, input.id ?? '') : undefined;
     const { weight, metadata } = before ?? {};
@@ -333,7 +334,7 @@ export class Registry {
       ...options,
       now: new Date(this.#deps.clock.wall()).toISOString(),
       isInProcess: options.handler !== undefined,
-      ...{ nodeId, isAnyDefault },
+      ...{ nodeId, isAnyDefault, hasEphemeralNodes },
       find: (id) => this.#active.find(template, id),
       isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId) || taken?.has(serverId) === true,
       randomHex: () => randomBytes(4).toString('hex'),

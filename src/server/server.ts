@@ -208,6 +208,7 @@ async function start(
       : undefined,
     // Elsewhere nodes have no leases, must not run such programs, or cannot use those of each other.
     isAnyDefault: isOnServer && config.cluster.programs && config.cluster.forward && ownsGroup,
+    hasEphemeralNodes: config.cluster.ephemeralNodes,
     policy: config.defaultPolicy,
     maxCallMs: config.maxCallMs,
     graceMs: config.graceMs,

@@ -119,6 +119,15 @@ test('an import keeps programs of any node, and makes new ones such where that i
   assert.equal(await nodes(other), expected);
 });
 
+test('an import refuses programs of one node where names of nodes do not return, each by itself', async () => {
+  const servers = { one: { command: 'npx' }, two: { command: 'npx', cwd: '/srv' } };
+  const where = { ...context, isAnyDefault: true, hasEphemeralNodes: true };
+  const { added, problems } = await take(new MemoryStore(), { servers }, where);
+  assert.equal(added, ['one/one']);
+  assert.is(problems.length, 1);
+  assert.match(String(problems), /^two\/two: .*Set "node" to "any"/);
+});
+
 test.run();
 
 async function take(store: MemoryStore, written: object, where = context) {

@@ -15,7 +15,7 @@ import { ROUTES } from '../../../src/http/routes/index.ts';
 import { METRICS } from '../../../src/metrics/metric-table.ts';
 import { startHttpServer } from '../../fixtures/http-server.ts';
 import { type Json, objectOr } from '../../fixtures/wire.ts';
-import { caller, tokenOf, toolText } from '../../helpers/caller.ts';
+import { caller, field, tokenOf, toolText } from '../../helpers/caller.ts';
 import { untilStatus } from '../../helpers/eventually.ts';
 import { folderOfAll } from '../../helpers/folder.ts';
 import { AS_IT_COMES, Program } from '../../helpers/program.ts';
@@ -209,7 +209,7 @@ serves('describe gateways that start at once on an empty database, and serve a c
   const backend = await startHttpServer({ name: 'far' });
   const secrets = {
     'database-url': fresh.url,
-    'secret-key': 'a signing key that is long enough, 32 bytes',
+    'secret-key': 'a signing key that is long enough: 32 bytes',
     'admin-password': 'correct horse battery',
   };
   await mkdir(folder('secrets'));
@@ -244,6 +244,23 @@ serves('describe gateways that start at once on an empty database, and serve a c
     const other = await admin(second);
     const answer = await untilStatus(200, () => other('POST /mcp/far/tools/call', { name: 'name' }));
     assert.is(toolText(answer), 'far');
+    const program = { template_name: 'near', id: 'one', command: 'true' };
+    for (const [field, value] of [
+      ['node', 'stagedoor-1'],
+      ['working_dir', '/usr'],
+    ] as const) {
+      const refused = await other('POST /gateway/register', { ...program, [field]: value });
+      assert.is(refused.status, 422);
+      assert.match(JSON.stringify(refused.body), `"loc":["body","${field}"]`);
+      assert.match(JSON.stringify(refused.body), 'its name does not return after it ends');
+    }
+    assert.is(
+      field(
+        await other('POST /gateway/register', { ...program, working_dir: '/usr', node: 'any' }),
+        'node_id',
+      ),
+      'any',
+    );
     for (const program of programs) program.signal('SIGTERM');
     assert.equal(await Promise.all(programs.map(async (program) => (await program.end()).code)), [0, 0, 0]);
   } finally {

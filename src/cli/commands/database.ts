@@ -120,7 +120,8 @@ export const dbImport: Command = {
     const { name, contents, done } = await withDatabase(config, terminal, async (database) => {
       const { name, store, protectedPaths } = database;
       const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)));
-      const own = { nodeId: config.nodeId, isAnyDefault, protectedPaths };
+      const { ephemeralNodes: hasEphemeralNodes } = config.cluster;
+      const own = { nodeId: config.nodeId, isAnyDefault, hasEphemeralNodes, protectedPaths };
       const context = { ...own, now: new Date().toISOString(), folder: terminal.folder };
       return { name, contents, done: await importDocument(store, contents, context) };
     });

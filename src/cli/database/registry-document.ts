@@ -91,6 +91,7 @@ interface ImportContext {
   readonly nodeId: string;
   /** See RegistrationContext. */
   readonly isAnyDefault?: boolean;
+  readonly hasEphemeralNodes?: boolean;
   /** ISO 8601. */
   readonly now: string;
   /** The folder in which the gateway is probably started: relative paths of commands start there. */
