@@ -109,6 +109,27 @@ openssl('files that are missing or do not fit are named at the start', async () 
   assert.match(missing, /^cluster\.tls\.key: .*none cannot be read/);
   const mixed = await messageOf(read({ ...good, key: files('ca', 'b').key }), OperatorError);
   assert.match(mixed, /^cluster\.tls: the certificate, its key and the authority cannot be used/);
+  // With an empty list of authorities Node would trust those of the public.
+  for (const [name, text] of [
+    ['ca', ''],
+    ['ca', 'no certificate'],
+    ['cert', ''],
+    ['key', ''],
+  ] as const) {
+    await writeFile(folder('unusable'), text);
+    const message = await messageOf(read({ ...good, [name]: folder('unusable') }), OperatorError);
+    assert.match(message, /^cluster\.tls: the certificate, its key and the authority cannot be used/, name);
+  }
+});
+
+openssl('a file of authorities that is empty while it is written anew is not used', async () => {
+  authority('ca');
+  const tls = await certificates('ca', 'b');
+  const { ca } = tls.listener();
+  await writeFile(folder('ca.crt'), '');
+  for (const ring of minute) ring();
+  await becomes(() => warnings.length, 1);
+  assert.is(tls.listener().ca, ca);
 });
 
 test.run();

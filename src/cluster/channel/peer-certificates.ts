@@ -1,6 +1,7 @@
 // TLS of the peer channel with certificates of the operator, which are mutual: both ends have one that the authority of the deployment has
 // issued. The files are read again every minute, because certificates are renewed. Source: ADR 190.
 
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';
 import { checkServerIdentity, createSecureContext } from 'node:tls';
@@ -70,6 +71,9 @@ export async function readCertificates(
 async function read(files: CertificateFiles) {
   const [cert, key, ca] = await Promise.all([text('cert'), text('key'), text('ca')]);
   try {
+    // Node accepts text that is none of these, and with an empty `ca` it trusts the public authorities.
+    for (const each of [cert, ca]) new X509Certificate(each);
+    createPrivateKey(key);
     createSecureContext({ cert, key, ca });
   } catch (cause) {
     throw new OperatorError(
