@@ -3,9 +3,12 @@
 
 import { firstValueFrom, lastValueFrom, NEVER, Subject, toArray } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import { serveInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import { exchangeBody } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from '../../../src/cluster/channel/peer-protocol.ts';
+import { Peers } from '../../../src/cluster/channel/peers.ts';
+import type { Members } from '../../../src/cluster/members.ts';
 import { ANONYMOUS, type Principal } from '../../../src/domain/account.ts';
 import {
   type ClientReply,
@@ -13,6 +16,8 @@ import {
   type ServerRequest,
   serverRequest,
 } from '../../../src/domain/client.ts';
+import { systemClock } from '../../../src/domain/clock.ts';
+import { GatewayError } from '../../../src/domain/errors.ts';
 import { JsonText } from '../../../src/domain/json.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import type { Peer } from '../../../src/domain/mcp.ts';
@@ -22,6 +27,7 @@ import type { InstanceHost } from '../../../src/transports/instance-host.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
+import { messageOf } from '../../helpers/outcome.ts';
 import { suite } from '../../helpers/suite.ts';
 import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 
@@ -236,6 +242,28 @@ test('a request with the hop of another kind is refused', async () => {
     b.refusals.map(({ reason }) => reason),
     ['loop', 'loop'],
   );
+});
+
+test('an opening that is cancelled while the members are read waits for no node', async () => {
+  const cancelled = new AbortController();
+  const members: Members = {
+    ...{ life: A, knowsPrograms: true, find: () => undefined, runsOn: () => undefined },
+    refresh: async () => cancelled.abort(),
+  };
+  const alarms: number[] = [];
+  const alarm = (ms: number) => {
+    alarms.push(ms);
+    return () => {};
+  };
+  const background = { ...systemClock.background, alarm };
+  const keys = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
+  const peers = new Peers({
+    ...{ members, keys, hasSession: () => false, clock: { ...systemClock, background } },
+  });
+  const { definition } = gateway.instance('demo', 'one');
+  const opening = peers.openInstance({ ...definition, nodeId: 'any' })(cancelled.signal);
+  assert.match(await messageOf(opening, GatewayError), 'no node runs it now');
+  assert.equal(alarms, []);
 });
 
 test.run();

@@ -96,7 +96,7 @@ export class Peers implements SessionOwners {
   /** The node that takes a program of any node soon: meanwhile it is one that starts, so that its calls wait. */
   async #untilRun(definition: InstanceDefinition, signal: AbortSignal): Promise<Member | undefined> {
     const { members, clock } = this.#options;
-    if (!isShared(definition) || members.knowsPrograms !== true) return undefined;
+    if (!isShared(definition) || members.knowsPrograms !== true || signal.aborted) return undefined;
     const run = Promise.withResolvers<Member | undefined>();
     const look = (): void => {
       const member = members.runsOn(definition);
