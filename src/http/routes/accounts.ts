@@ -184,7 +184,7 @@ export const accountRoutes: readonly Route[] = [
 
 /** A user without its password hash. `templates`: null for all. */
 const UserRecord = named('UserRecord', {
-  id: text('0f1e2d3c4b5a6978-3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  id: text('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
   username: text('ada'),
   email: text('ada@localhost'),
   role: Type.Enum([...ROLES], { examples: ['user'] }),
