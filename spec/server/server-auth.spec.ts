@@ -96,6 +96,7 @@ async function open(
     store: new MemoryStore(),
     initialPasswordFile: folder('initial-admin-password'),
     protectedPaths: [],
+    isAnyDefault: false,
     signingSecrets: async () => signing,
   };
   const log = pino({ level: 'trace' }, lineSink(logged));

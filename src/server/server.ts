@@ -30,7 +30,6 @@ import { type RevisionChange, watchRevision } from '../persistence/revision-watc
 import { FULL } from '../persistence/store-errors.ts';
 import { readCatalogue } from '../templates/catalogue.ts';
 import { namesCollector } from '../tracing/tracing.ts';
-import { ownsGroup } from '../transports/stdio/process-group.ts';
 import { Connections } from './connections.ts';
 import { logDatabase } from './database-log.ts';
 import { type Listeners, openListeners } from './listeners.ts';
@@ -206,8 +205,7 @@ async function start(
           shared = programs;
         }
       : undefined,
-    // Elsewhere nodes have no leases, must not run such programs, or cannot use those of each other.
-    isAnyDefault: isOnServer && config.cluster.programs && config.cluster.forward && ownsGroup,
+    isAnyDefault: storage.isAnyDefault,
     hasEphemeralNodes: config.cluster.ephemeralNodes,
     policy: config.defaultPolicy,
     maxCallMs: config.maxCallMs,

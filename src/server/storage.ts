@@ -12,6 +12,7 @@ import { type DatabaseDescription, describeDatabase } from '../persistence/datab
 import { type OpenStoreOptions, openStore } from '../persistence/open.ts';
 import type { Store } from '../persistence/store.ts';
 import { credentialsPath, homeFolder, type ProtectedPath } from '../templates/command-exposure.ts';
+import { ownsGroup } from '../transports/stdio/process-group.ts';
 import { fileOfNode } from './node-claim.ts';
 
 export interface Storage {
@@ -22,6 +23,8 @@ export interface Storage {
   readonly initialPasswordFile: string;
   /** Paths that no command may get as an argument, in addition to the database and its files. */
   readonly protectedPaths: readonly ProtectedPath[];
+  /** See RegistrationContext. Elsewhere nodes have no leases, must not run such programs, or cannot use those of each other. Source: ADR 185. */
+  readonly isAnyDefault: boolean;
 }
 
 export interface StorageOptions
@@ -50,8 +53,11 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const stateFolder = stateFolderOf(config, env);
   const initialPasswordFile = join(stateFolder, passwordFileName(description));
   const tokens = credentialsPath(env ?? process.env);
+  const { programs, forward } = config.cluster;
+  const isOnServer = description.kind !== 'memory' && description.kind !== 'sqlite';
   return {
     store,
+    isAnyDefault: isOnServer && programs && forward && ownsGroup,
     initialPasswordFile,
     protectedPaths: [
       { path: initialPasswordFile, what: 'the file of the first password of `admin`' },

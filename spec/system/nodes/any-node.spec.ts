@@ -1,6 +1,8 @@
 // Programs that any node may run: real gateway processes on one PostgreSQL, and programs as real processes.
 
+import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';
+import { runCommand } from '../../cli/commands/against-gateway.ts';
 import { stdioServerPath } from '../../fixtures/programs.ts';
 import { caller, field, listed, newKey, toolText } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
@@ -171,6 +173,12 @@ onPostgresql(
     assert.is((await off.admin('POST /gateway/register', shared)).status, 201);
     assert.equal(off.program.descendants(), [ownPid]);
     assert.equal((await listed(off.admin))['own/own']?.node_id, 'a');
+    // Nobody might run an imported one either.
+    await writeFile(folder('mcp.json'), JSON.stringify({ mcpServers: { imported: { command: 'true' } } }));
+    const env = { ...nodeEnv(database), GATEWAY_NODE_ID: 'b', GATEWAY_CLUSTER_PROGRAMS: 'false' };
+    const { out } = await runCommand(['db', 'import', 'mcp.json'], env, folder());
+    assert.match(out, 'b runs the programs');
+    await becomes(async () => (await listed(off.admin))['imported/imported']?.node_id, 'b', heardWithinMs);
     const on = await start('b');
     await becomes(async () => (await callAt(on)).status, 200, JOINED_MS);
     const refused = await callAt(off);

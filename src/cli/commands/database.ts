@@ -2,7 +2,6 @@
 
 import { resolve } from 'node:path';
 import { counted } from '../../domain/text.ts';
-import { describeDatabase } from '../../persistence/database-url.ts';
 import type { Command } from '../command.ts';
 import type { DatabaseReport } from '../database/open-database.ts';
 import { CommandFailure } from '../failures.ts';
@@ -115,15 +114,14 @@ export const dbImport: Command = {
       import('../database/registry-document.ts'),
       import('../../persistence/registry-file.ts'),
     ]);
-    const { kind } = describeDatabase(config.databaseUrl, config.folder);
-    const isAnyDefault = input.text('node-id') === undefined && kind !== 'memory' && kind !== 'sqlite';
-    const { name, contents, done } = await withDatabase(config, terminal, async (database) => {
+    const { name, contents, done, isAnyDefault } = await withDatabase(config, terminal, async (database) => {
       const { name, store, protectedPaths } = database;
+      const isAnyDefault = database.isAnyDefault && input.text('node-id') === undefined;
       const contents = await readRegistryFile(resolve(terminal.folder, input.positional(0)));
       const { ephemeralNodes: hasEphemeralNodes } = config.cluster;
       const own = { nodeId: config.nodeId, isAnyDefault, hasEphemeralNodes, protectedPaths };
       const context = { ...own, now: new Date().toISOString(), folder: terminal.folder };
-      return { name, contents, done: await importDocument(store, contents, context) };
+      return { name, contents, done: await importDocument(store, contents, context), isAnyDefault };
     });
 
     const programs = contents.entries.some(({ input: { command } }) => command !== undefined);
