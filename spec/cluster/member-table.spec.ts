@@ -4,6 +4,7 @@
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
+import { ClusterCounts } from '../../src/actors/cluster-counts.ts';
 import type { PingResult } from '../../src/cluster/channel/peer-prober.ts';
 import { loneNode } from '../../src/cluster/lone-node.ts';
 import { MemberTable } from '../../src/cluster/member-table.ts';
@@ -88,6 +89,8 @@ test('the life of a node whose heartbeats end is ended after 10 s, and one that 
   await pass(5_000);
   assert.is((await store.nodes.list()).find(({ life }) => life === b.life)?.end?.cause, 'refused');
   assert.match(notices.join('\n'), 'the node "b" is gone: its address refuses connections');
+  await pass(20_000); // its programs are freed, too
+  assert.equal(a.counts.livesEnded, { refused: 1, expired: 1 - b.counts.livesEnded.expired, restarted: 0 });
 });
 
 test('a worker that its supervisor sees end is gone at once, whatever its pings said', async () => {
@@ -137,6 +140,7 @@ test('a node that others ended goes on under a new life', async () => {
   await store.nodes.end(life, undefined, { cause: 'refused', frees: 'sessions' });
   await pass(8_000);
   assert.is.not(a.life, life);
+  assert.equal([a.counts.livesLost, a.counts.livesEnded.refused], [1, 0]);
   assert.equal(
     (await store.nodes.list()).filter(({ end }) => end === undefined).map((row) => row.life),
     [a.life],
@@ -465,6 +469,8 @@ test('a program ends within the time of its lease when its node alone has lost t
     ],
   );
   assert.ok(lost);
+  const taken = nodes.map(({ counts }) => counts.leases.taken);
+  assert.equal([lost.counts.leases, taken.toSorted()], [{ taken: 1, released: 0 }, [0, 1, 1]]);
   assert.match(notices.join(), `the node "${lost.list()[0]?.id}" is gone: it sent no heartbeat for 10 s`);
 });
 
@@ -496,7 +502,7 @@ interface Options {
 async function joined(
   node: string,
   { secrets: [first, ...others] = [SECRET], isDead = false, onNextLife = async () => {}, away }: Options = {},
-): Promise<MemberTable & { halt(): void }> {
+): Promise<MemberTable & { readonly counts: ClusterCounts; halt(): void }> {
   const life = `life-${node}-${tables}`;
   tables += 1;
   let cancel = (): void => {};
@@ -505,6 +511,7 @@ async function joined(
     cancel = isDead ? () => {} : background.every(everyMs, callback);
     return cancel;
   };
+  const counts = new ClusterCounts();
   const table = new MemberTable({
     nodes: unlessAway(store.nodes, () => away?.has(life)),
     settings: unlessAway(store.settings, () => away?.has(life)),
@@ -536,10 +543,11 @@ async function joined(
     report: () => doing,
     onNextLife,
     onNotice: (line) => notices.push(line),
+    counts,
   });
   tablesByLife.set(life, table);
   await table.join();
-  return Object.assign(table, { halt: () => cancel() });
+  return Object.assign(table, { counts, halt: () => cancel() });
 }
 
 /** What it is asked while the database is away has no answer. */

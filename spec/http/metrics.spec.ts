@@ -2,6 +2,7 @@
 
 import { connect, type Socket } from 'node:net';
 import * as assert from 'uvu/assert';
+import { ClusterCounts } from '../../src/actors/cluster-counts.ts';
 import { createGateway } from '../../src/gateway/gateway.ts';
 import { createMetricsApp } from '../../src/http/app.ts';
 import { METRICS } from '../../src/metrics/metric-table.ts';
@@ -171,6 +172,44 @@ test('omits instances of other nodes', async () => {
   assert.not.match(text, 'theirs');
   assert.is(metricValue(parseMetrics(text), 'stagedoor_instances', { state: 'stopped' }), 0);
   await here.close();
+});
+
+test('counts what happens between nodes, from 0 on, where there may be other nodes', async () => {
+  const clusterCounts = new ClusterCounts();
+  const [alone, node] = [await startApp(), await startApp({ clusterCounts })];
+  const scrapeOf = async (one: typeof node) => parseMetrics((await one.ask('GET', '/metrics')).text);
+  const names = [
+    ...['stagedoor_lives_ended_total', 'stagedoor_fences_total', 'stagedoor_program_leases_total'],
+    ...['stagedoor_hops_total', 'stagedoor_hop_duration_seconds'],
+  ];
+  const samplesOf = async (one: typeof node) => {
+    const families = await scrapeOf(one);
+    return names.map((name) => families.get(name)?.samples.length ?? 0);
+  };
+  assert.equal(
+    (await samplesOf(alone)).filter((count, index) => index !== 1 && count > 0),
+    [],
+  );
+  assert.ok((await samplesOf(node)).every((count) => count > 0));
+  clusterCounts.endedLife('expired');
+  clusterCounts.livesLost += 1;
+  clusterCounts.leases.taken += 1;
+  clusterCounts.ended('session', 'answered', 20);
+  clusterCounts.ended('instance', 'failed', 20);
+  const families = await scrapeOf(node);
+  const value = (name: string, labels: Record<string, string>) =>
+    metricValue(families, `stagedoor_${name}`, labels);
+  assert.is(value('lives_ended_total', { cause: 'expired' }), 1);
+  assert.is(value('lives_ended_total', { cause: 'refused' }), 0);
+  assert.is(value('fences_total', { what: 'life' }), 1);
+  assert.is(value('program_leases_total', { change: 'taken' }), 1);
+  assert.is(value('hops_total', { hop: 'session', outcome: 'answered' }), 1);
+  assert.is(value('hops_total', { hop: 'instance', outcome: 'failed' }), 1);
+  assert.is(value('hop_duration_seconds_count', { hop: 'session' }), 1);
+  assert.is(value('hop_duration_seconds_count', { hop: 'instance' }), 0);
+  assert.is(value('hop_duration_seconds_bucket', { hop: 'session', le: '0.025' }), 1);
+  await alone.close();
+  await node.close();
 });
 
 test('counts calls that are made before the first scrape', async () => {

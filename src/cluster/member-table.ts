@@ -1,6 +1,7 @@
 // The members of the deployment from the table of lives: carries out the actions of the rules for this node, and knows the others. It sends
 // the heartbeats of this node, reads the rows, pings the others, and ends lives that are over. Source: ADR 146, 147.
 
+import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import { type Clock, settlesWithin, sleep } from '../domain/clock.ts';
 import { databaseUnavailable, OperatorError } from '../domain/errors.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
@@ -65,6 +66,7 @@ export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly programs?: { readonly store: ProgramStore; readonly host: SharedPrograms } | undefined;
   /** Other nodes ended the life of this one, and may recover its sessions: they end here. It goes on under this life. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
+  readonly counts?: ClusterCounts | undefined;
   /** Gets a line for the operator. */
   readonly onNotice: (line: string) => void;
 }
@@ -95,7 +97,7 @@ export class MemberTable implements Members {
   readonly #doubt: LifeDoubt;
 
   constructor(options: MemberTableOptions) {
-    const { own, clock } = options;
+    const { own, clock, programs, counts } = options;
     this.#options = options;
     this.#since = new Date(clock.wall()).toISOString();
     this.#rows = new LifeRows({ ...options, since: this.#since });
@@ -105,11 +107,10 @@ export class MemberTable implements Members {
       isInDoubt: () => this.#isInDoubt,
       ask: () => this.#handle({ type: 'tick' }), // a heartbeat is due
     });
-    const { programs } = options;
     this.#programs =
       programs &&
       new ProgramRunner({
-        ...{ node: own.node, store: programs.store, programs: programs.host, clock },
+        ...{ node: own.node, store: programs.store, programs: programs.host, clock, counts },
         operate: (operation, onAnswer, onFailure) => this.#operate(operation, onAnswer, onFailure),
         handle: (event) => this.#handle(event),
         find: (life) => (life === this.life ? { ...own, life } : this.find(life)),
@@ -245,8 +246,7 @@ export class MemberTable implements Members {
 
   /** Rejects with OperatorError when the row of this life cannot be written within 10 s. */
   async join(): Promise<void> {
-    const { clock } = this.#options;
-    const { settings, secrets, own, onNotice } = this.#options;
+    const { clock, settings, secrets, own, onNotice } = this.#options;
     if (!(await knowsDeploymentKey(settings, secrets))) onNotice(otherKey(own.node));
     const joined = new Promise<void>((resolve) => {
       this.#onJoined = resolve;
@@ -296,7 +296,7 @@ export class MemberTable implements Members {
   }
 
   #act(action: NodeAction): void {
-    const { nodes, clock, prober, onNotice } = this.#options;
+    const { nodes, clock, prober, onNotice, counts } = this.#options;
     if (action.type === 'join') {
       const { row, sent } = action;
       this.#operate(nodes.insert(this.#rows.storedOf(row)), () => {
@@ -312,8 +312,10 @@ export class MemberTable implements Members {
       void (this.#state.own.stage === 'joining' ? this.#readAgain() : this.#read());
     else if (action.type === 'end') {
       const { life, counter, end } = action;
+      const isFirst = this.#known.get(life)?.stored.end === undefined; // its programs may be freed later
       this.#operate(nodes.end(life, counter, end), (isEnded) => {
         void this.#readAgain();
+        if (isEnded && isFirst) counts?.endedLife(end.cause);
         if (!isEnded) this.#handle({ type: 'endMissed', life });
         else if (end.frees === 'sessions' || end.cause === 'expired')
           onNotice(`the node "${this.#known.get(life)?.stored.node}" is gone: ${REASONS[end.cause]}`);
@@ -333,6 +335,7 @@ export class MemberTable implements Members {
     } else if (action.type === 'dropSessions') {
       this.#nextLife = newLife();
       this.#isDropping = true;
+      if (counts) counts.livesLost += 1;
       void this.#options.onNextLife(this.#nextLife).then(() => {
         this.#isDropping = false;
         this.#doubt.settle();

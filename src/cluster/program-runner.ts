@@ -2,6 +2,7 @@
 // start and to end. The rules decide (rules/program-leases.ts). Source: ADR 146, 168.
 
 import Type, { type Static } from 'typebox';
+import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { Clock } from '../domain/clock.ts';
 import { jsonIn } from '../domain/json.ts';
 import type { NodeLife, SharedPrograms } from '../domain/nodes.ts';
@@ -33,6 +34,7 @@ export interface ProgramRunnerOptions {
   readonly store: ProgramStore;
   readonly programs: SharedPrograms;
   readonly clock: Pick<Clock, 'now'>;
+  readonly counts?: ClusterCounts | undefined;
   /** Calls back with the answer of an operation, or with undefined if it fails or takes too long, which the rules know then. */
   readonly operate: <Result>(
     operation: Promise<Result>,
@@ -80,17 +82,22 @@ export class ProgramRunner {
   }
 
   act(action: ProgramAction): void {
-    const { store, programs, operate, handle } = this.#options;
+    const { store, programs, operate, handle, counts } = this.#options;
     const { program } = action;
     if (action.type === 'take') {
       const { generation, life } = action;
-      const answer = (isOurs: boolean | undefined): void =>
+      const answer = (isOurs: boolean | undefined): void => {
+        if (isOurs && counts) counts.leases.taken += 1;
         handle({ type: 'taken', program, generation, isOurs });
+      };
       operate(store.take(program, generation, life), answer, () => answer(undefined));
     } else if (action.type === 'release') {
       const { generation, life, failedOn } = action;
       const lease = { program, life, generation, marks: this.#markedBy(program, failedOn) };
-      const answer = (isReleased: boolean): void => handle({ type: 'released', program, isReleased });
+      const answer = (isReleased: boolean): void => {
+        if (isReleased && counts) counts.leases.released += 1;
+        handle({ type: 'released', program, isReleased });
+      };
       // It may be waiting for its next attempt.
       void programs.stop(program).then(() => operate(store.release(lease), answer, () => answer(false)));
     } else if (action.type === 'start') this.#start(program, action.start);

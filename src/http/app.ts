@@ -6,6 +6,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { createRequire } from 'node:module';
 import Koa from 'koa';
 import type { Logger } from 'pino';
+import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import { isLoopback } from '../config/config.ts';
 import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
@@ -62,6 +63,8 @@ export interface AppOptions
     Omit<HostOriginCheckOptions, 'proxies'>,
     Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners' | 'nodes'> {
   readonly log: Logger;
+  /** Undefined without other nodes. */
+  readonly clusterCounts?: ClusterCounts | undefined;
   /** Undefined: this process is the whole gateway. */
   readonly worker?: WorkerPlace | undefined;
   /** Template definitions, for `POST /servers` and for the variables that a command may get. */
@@ -130,7 +133,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     auditCall(report, context);
   };
   const { worker } = options;
-  const own = new Prometheus(gateway, worker?.number);
+  const own = new Prometheus(gateway, worker?.number, options.clusterCounts);
   const metrics = worker === undefined ? own : metricsOfAll(own, worker);
   const publicRoutes = worker === undefined ? ROUTES : ROUTES.map((route) => tellingOthers(route, worker));
   const deployment = new Deployment(options);

@@ -1,7 +1,8 @@
-// TABLE of all metrics of the gateway itself: name, kind, labels, and the source of the numbers. docs/guides/observability.md is
+// TABLE of all metrics of the gateway itself: name, kind, labels, and the source of the numbers. docs/reference/metrics.md is
 // generated from it. Names and units follow the conventions of Prometheus and OpenMetrics. The registry and catalogues bound the
 // labels, which never name a principal or an argument. `instance_id`, because Prometheus uses `instance` for the gateway.
 
+import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { BucketCounts } from '../actors/durations.ts';
 import type { InstanceCounts, Metrics, TemplateCounts } from '../actors/metrics.ts';
 import type { KeeperCounts } from '../actors/sessions/session-keeper.ts';
@@ -17,6 +18,8 @@ export interface MetricsReading {
   readonly isDatabaseConnected: boolean;
   /** Of sessions that outlive the gateway; undefined where none do. */
   readonly kept: KeeperCounts | undefined;
+  /** Undefined without other nodes. */
+  readonly cluster: ClusterCounts | undefined;
 }
 
 type Labels = Readonly<Record<string, string>>;
@@ -166,6 +169,52 @@ export const METRICS: readonly Metric[] = [
         : labelled('reason', [['late', kept.late] as const, ['dropped', kept.dropped] as const]),
   },
   {
+    kind: 'counter',
+    name: 'stagedoor_session_claims_total',
+    help: 'Attempts to claim a session of an ended or released life, by result: won, lost',
+    labels: ['result'],
+    read: ({ kept }) => (kept === undefined ? [] : labelled('result', Object.entries(kept.claims))),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_fences_total',
+    help: 'How often this node found that others had taken over: its life, or one session at a write',
+    labels: ['what'],
+    read: ({ kept, cluster }) => [
+      ...(cluster === undefined ? [] : labelled('what', [['life', cluster.livesLost] as const])),
+      ...(kept === undefined ? [] : labelled('what', [['session', kept.fenced] as const])),
+    ],
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_lives_ended_total',
+    help: 'Lives that this node ended, by cause: refused (connections), expired (no heartbeat), restarted',
+    ...ofCluster('cause', ({ livesEnded }) => Object.entries(livesEnded)),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_program_leases_total',
+    help: 'Changes of leases of programs that any node may run, at this node: taken, released',
+    ...ofCluster('change', ({ leases }) => Object.entries(leases)),
+  },
+  {
+    kind: 'counter',
+    name: 'stagedoor_hops_total',
+    help: 'Requests sent to another node: to the owner of a session or to an instance, by outcome: answered, failed, moved, cancelled',
+    labels: ['hop', 'outcome'],
+    read: ({ cluster }) =>
+      Object.entries(cluster?.hops ?? {}).flatMap(([hop, outcomes]) =>
+        labelled('outcome', Object.entries(outcomes)).map(([labels, value]) => [{ hop, ...labels }, value]),
+      ),
+  },
+  {
+    kind: 'histogram',
+    name: 'stagedoor_hop_duration_seconds',
+    help: 'Time from such a request to the end of its answer, with the work of the other node; without streams',
+    labels: ['hop'],
+    read: ({ cluster }) => Object.entries(cluster?.times ?? {}).map(([hop, times]) => [{ hop }, times]),
+  },
+  {
     kind: 'gauge',
     name: 'stagedoor_client_processes',
     help: 'Programs that run for a single client',
@@ -217,6 +266,14 @@ export const METRICS: readonly Metric[] = [
 
 function labelled(name: string, counts: Iterable<readonly [string | number, number]>): Series<number>[] {
   return Array.from(counts, ([key, count]) => [{ [name]: String(key) }, count]);
+}
+
+function ofCluster(
+  label: string,
+  of: (counts: ClusterCounts) => Iterable<readonly [string, number]>,
+): Source<number> {
+  const read = ({ cluster }: MetricsReading) => (cluster === undefined ? [] : labelled(label, of(cluster)));
+  return { labels: [label], read };
 }
 
 /** The labels and the numbers of a metric. */

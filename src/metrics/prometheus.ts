@@ -5,6 +5,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
+import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import { BUCKET_SECONDS } from '../actors/durations.ts';
 import { increment } from '../actors/metrics.ts';
 import { mayUse, type Principal } from '../domain/account.ts';
@@ -46,15 +47,17 @@ export class Prometheus {
   readonly #gateway: Gateway;
   /** Of every series. */
   readonly #labels: Readonly<Record<string, string>>;
+  readonly #cluster: ClusterCounts | undefined;
   /** The text that is being made; concurrent scrapes share it. */
   #all: Promise<string> | undefined;
   /** Metrics of the process. Its collectors observe the garbage collector after the first scrape. */
   #process: Registry | undefined;
   readonly #lag = monitorEventLoopDelay({ resolution: LAG_RESOLUTION_MS });
 
-  /** `worker`: its number, which becomes a label of every series. */
-  constructor(gateway: Gateway, worker?: number) {
+  /** `worker`: its number, which becomes a label of every series. `cluster`: undefined without other nodes. */
+  constructor(gateway: Gateway, worker?: number, cluster?: ClusterCounts) {
     this.#gateway = gateway;
+    this.#cluster = cluster;
     this.#labels = worker === undefined ? {} : { worker: String(worker) };
     this.#lag.enable();
   }
@@ -79,7 +82,8 @@ export class Prometheus {
     const isDatabaseConnected = (await this.#gateway.databaseStatus()) === 'connected';
     const templates = this.#gateway.snapshot().filter(({ template }) => mayUse(viewer, template));
     const { keptSessions: kept } = this.#gateway;
-    const reading = { templates, traffic, http: this.#http, isDatabaseConnected, kept };
+    const cluster = this.#cluster;
+    const reading = { templates, traffic, http: this.#http, isDatabaseConnected, kept, cluster };
     const seesAll = viewer.templates === undefined;
     const texts: string[] = [];
     for (const metric of METRICS) {

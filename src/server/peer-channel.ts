@@ -3,6 +3,7 @@
 
 import { connect } from 'node:net';
 import type { Logger } from 'pino';
+import type { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { Auth } from '../auth/auth.ts';
 import { WindowCounter } from '../auth/rate-limiter.ts';
 import type { ChannelKeys } from '../cluster/channel/channel-keys.ts';
@@ -58,6 +59,7 @@ export interface PeerChannelOptions {
   readonly host: InstanceHost;
   /** The session with this id is open on this node. */
   readonly hasSession: (sessionId: string) => boolean;
+  readonly counts?: ClusterCounts | undefined;
   /** Tells the others of this node. */
   readonly join: (own: Member) => Members | Promise<Members>;
 }
@@ -115,7 +117,8 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     throw thrown;
   }
   log.info(`other nodes reach this one at ${address}`);
-  const peers = new Peers({ members, keys, clock: systemClock, hasSession: options.hasSession });
+  const { hasSession, counts } = options;
+  const peers = new Peers({ members, keys, clock: systemClock, hasSession, counts });
   return {
     owners: config.cluster.forward ? peers : undefined,
     openInstance: (...instance) => peers.openInstance(...instance),

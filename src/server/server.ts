@@ -6,6 +6,7 @@ import type { RequestListener } from 'node:http';
 import { dirname } from 'node:path';
 import { type Logger, pino } from 'pino';
 import { merge, NEVER, Subject, share } from 'rxjs';
+import { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { Auth } from '../auth/auth.ts';
 import { channelKeys } from '../cluster/channel/channel-keys.ts';
 import { loneNode } from '../cluster/lone-node.ts';
@@ -191,6 +192,7 @@ async function start(
   onUndo(async () => certificates?.close());
   const keys = channelKeys(secrets, certificates);
   let table: MemberTable | undefined;
+  const clusterCounts = hasOthers ? new ClusterCounts() : undefined;
   let channel: PeerChannel | undefined;
   let shared: SharedPrograms | undefined;
   const reaperPipe = await reaperPipeOf(config, claimId);
@@ -264,7 +266,11 @@ async function start(
     const prober = new PeerProber({ keys, clock: systemClock, life: () => members.life });
     const members = new MemberTable({
       ...{ nodes: store.nodes, settings: store.settings, own, version: VERSION, secrets, prober, report },
-      ...{ clock: systemClock, addressOf: worker && addressesOfWorkers(worker, gatewayId) },
+      ...{
+        clock: systemClock,
+        counts: clusterCounts,
+        addressOf: worker && addressesOfWorkers(worker, gatewayId),
+      },
       sessionIdleMs: config.sessions.idleMs,
       programs: config.cluster.programs && shared ? { store: store.programs, host: shared } : undefined,
       onNextLife: (next) =>
@@ -289,6 +295,7 @@ async function start(
       ? undefined
       : await (await import('./peer-channel.ts')).openPeerChannel({
           ...{ config, nodeId, life, log, keys, audit: auth.audit, host: gateway.host, join: joinMembers },
+          counts: clusterCounts,
           ...{ hasSession: gateway.hasSession, socket: worker && workerSocket(worker, worker.number) },
           hasCertificates: certificates !== undefined,
           database: databaseHost(config.databaseUrl, config.folder),
@@ -311,6 +318,7 @@ async function start(
   app = createApp(gateway, {
     ...config,
     owners: channel?.owners,
+    clusterCounts,
     worker,
     nodes: () => nodes(),
     auth,

@@ -13,7 +13,7 @@ import { metricsReference } from './metrics.ts';
 
 const GENERATORS: Readonly<Record<string, () => string>> = {
   'docs/adr/README.md': adrIndex,
-  'docs/guides/observability.md': metricsReference,
+  'docs/reference/metrics.md': metricsReference,
   'docs/reference/cli.md': cliReference,
   'docs/reference/clients.md': clientSnippets,
   'docs/reference/configuration.md': settingsReference,

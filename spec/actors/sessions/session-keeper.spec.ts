@@ -216,6 +216,7 @@ test('a session whose row another life took over is told so, and changes nothing
   mock.timers.tick(10);
   await kept.mark();
   assert.is(session.isTakenOver, true);
+  assert.is(keeper.counts.fenced, 1);
   assert.equal(await storedOf(session), NEW);
   kept.end('it was closed', false);
   await pass(100);

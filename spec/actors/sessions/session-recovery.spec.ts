@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { newSession } from '../../../src/actors/sessions/client-session.machine.ts';
 import { keyOf } from '../../../src/actors/sessions/kept-session.ts';
-import { SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
+import { type DecideOwner, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
 import { newLife, newSessionId } from '../../../src/domain/life.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
@@ -64,9 +64,37 @@ test('the rows of many sessions are read and claimed a hundred at a time', async
   await Promise.all(ids.map((id) => recovery.recover(id, 'user:ann', prepare)));
   assert.equal(new Set(generations), new Set([2]));
   assert.is(generations.length, 250);
+  assert.equal(keeper.counts.claims, { won: 250, lost: 0 });
   for (const sizes of Object.values(groups)) assert.ok(Math.max(...sizes) === 100, String(sizes));
   assert.ok(groups.claim.length <= 5, String(groups.claim));
   assert.ok(groups.read.length <= 10, String(groups.read));
+});
+
+test('claims that another life has made first are counted as lost', async () => {
+  const { sessions } = new MemoryStore();
+  const [before, life] = [newLife(), newLife()];
+  const id = newSessionId(before);
+  const value = writeSession(newSession('t', 'user:ann', PLAIN));
+  const row = { node: 'n', life: before, generation: 1, value, usedAt: new Date(0).toISOString() };
+  await sessions.insert([{ ...row, key: keyOf(id) }]);
+  const store: SessionStore = {
+    ...sessions,
+    claim: async (rows, next) => {
+      await sessions.claim(rows, { node: 'm', life: 'life-2--' });
+      return sessions.claim(rows, next);
+    },
+  };
+  const decideOwner: DecideOwner = async ({ life: owner }) =>
+    owner === before ? { do: 'claim' } : { do: 'forward', life: owner };
+  const keeper = new SessionKeeper({ store, node: 'n', life, clock: simulatedClock, decideOwner });
+  const prepare = async () => () => assert.unreachable();
+  const recovered = new SessionRecovery(keeper, {}).recover(id, 'user:ann', prepare);
+  const outcome = await Promise.resolve(recovered).then(
+    () => '',
+    (thrown: Error) => thrown.message,
+  );
+  assert.is(outcome, 'another node has the session');
+  assert.equal([keeper.counts.claims, keeper.counts.recovered], [{ won: 0, lost: 1 }, 0]);
 });
 
 test.run();

@@ -436,6 +436,33 @@ test('when a life ends, what may be carried out twice moves, and the rest gets i
   assert.equal([third.error?.code, third.error?.delivered], ['NODE_UNAVAILABLE', 'unknown']);
 });
 
+test('hops are counted once each by their outcome, and the time of those that were answered, without streams', async () => {
+  const open: ServerResponse[] = [];
+  const [a, b] = await pair((request, response) => {
+    if (request.url === '/open') open.push(response);
+    else response.end();
+  });
+  await ask(a, B);
+  await ask(a, B, { method: 'GET' });
+  await ask(a, B, { hop: 'instance' });
+  const [left, broken, moved] = [
+    await forward(a, B, { target: '/open' }),
+    await forward(a, B, { target: '/open' }),
+    await forward(a, B, { target: '/open', isRepeatable: true }),
+  ];
+  await becomes(() => open.length, 3);
+  left.forwarding?.cancel();
+  deployment.end(B);
+  for (const response of open) response.destroy();
+  await Promise.all([broken.over.promise, moved.over.promise]);
+  assert.equal(a.counts.hops, {
+    session: { answered: 2, failed: 1, moved: 1, cancelled: 1 },
+    instance: { answered: 0, failed: 1, moved: 0, cancelled: 0 }, // B serves no instance
+  });
+  assert.is(a.counts.times.session.count, 1);
+  assert.is(b.counts.hops.session.answered, 0);
+});
+
 test('another program at the address of a node gets no token', async () => {
   const got: string[] = [];
   const program = createServer((socket) => {

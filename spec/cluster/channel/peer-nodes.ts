@@ -2,6 +2,7 @@
 // members are a map that the spec changes.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { ClusterCounts } from '../../../src/actors/cluster-counts.ts';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import {
   openPeerListener,
@@ -102,11 +103,13 @@ export class Deployment {
       ...(options.serveInstance === undefined ? {} : { serveInstance: options.serveInstance }),
       onRefused: (refusal) => refusals.push(refusal),
     });
+    const counts = new ClusterCounts();
     const peers = new Peers({
       members,
       keys,
       clock,
       hasSession: options.hasSession ?? (() => false),
+      counts,
     });
     this.#opened.push(
       () => peers.close(),
@@ -115,7 +118,7 @@ export class Deployment {
     const address = `${isSecure ? 'https' : 'http'}://127.0.0.1:${listener.port}`;
     const member = { node: `node ${life}`, life, address };
     this.rows.set(life, member);
-    return { life, member, peers, listener, refusals };
+    return { life, member, peers, listener, refusals, counts };
   }
 
   async close(): Promise<void> {
@@ -129,6 +132,7 @@ export interface PeerNode {
   readonly peers: Peers;
   readonly listener: PeerListener;
   readonly refusals: PeerRefusal[];
+  readonly counts: ClusterCounts;
 }
 
 export interface Sent {

@@ -59,6 +59,10 @@ export interface KeeperCounts {
   dropped: number;
   /** Sessions of lives that are over, recovered here. */
   recovered: number;
+  /** Attempts to claim a session of a life that is over, or that released it. `lost`: another life was first, or its owner changed it meanwhile. */
+  readonly claims: { won: number; lost: number };
+  /** Writes that found that another life has the session. */
+  fenced: number;
 }
 
 export class SessionKeeper implements RowWriter {
@@ -67,7 +71,10 @@ export class SessionKeeper implements RowWriter {
   owner: Pick<StoredSession, 'node' | 'life'>;
   readonly decideOwner: DecideOwner;
   readonly successorOf: SuccessorOf;
-  readonly counts: KeeperCounts = { late: 0, dropped: 0, recovered: 0 };
+  readonly counts: KeeperCounts = {
+    ...{ late: 0, dropped: 0, recovered: 0, fenced: 0 },
+    claims: { won: 0, lost: 0 },
+  };
   readonly #clock: Clock;
   readonly #idleMs: number;
   readonly #maxSessions: number;
@@ -229,8 +236,10 @@ export class SessionKeeper implements RowWriter {
       if (deletes.length > 0) await store.delete(life, deletes);
       for (const { kept, key, update, written } of writes) {
         if (update === undefined || owners?.get(key) === life) kept.wrote(written);
-        else if (owners?.has(key)) kept.takenOver();
-        else {
+        else if (owners?.has(key)) {
+          this.counts.fenced += 1;
+          kept.takenOver();
+        } else {
           kept.wrote(undefined); // its row was deleted
           this.#pending.add(kept);
         }

@@ -127,9 +127,10 @@ export class SessionRecovery {
   async #ownGeneration(row: StoredSession): Promise<number | undefined> {
     const { life } = this.#keeper.owner;
     if (row.life === life) return row.generation;
-    if (!(await this.#claims.add(row))) return undefined;
-    const claimed = await this.#rows.add(row.key);
-    return claimed?.life === life && claimed.value === row.value ? claimed.generation : undefined;
+    const claimed = (await this.#claims.add(row)) ? await this.#rows.add(row.key) : undefined;
+    const isWon = claimed?.life === life && claimed.value === row.value;
+    this.#keeper.counts.claims[isWon ? 'won' : 'lost'] += 1;
+    return isWon ? claimed.generation : undefined;
   }
 
   async #prepared(id: string, row: StoredSession, value: AnySessionValue, prepare: PrepareRecovery) {

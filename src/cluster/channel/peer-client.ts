@@ -2,6 +2,7 @@
 // connection. While requests are under way it pings the node every second. A node that does not answer for 3 s is silent: requests wait
 // for it, 15 s at most. Source: ADR 148.
 
+import type { ClusterCounts, HopOutcome } from '../../actors/cluster-counts.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, codeOf } from '../../domain/errors.ts';
 import {
@@ -45,6 +46,7 @@ export interface PeerClientOptions {
   readonly suspect: () => void;
   /** The node does not know the life of this one. Resolves when the present life is certain. NODE_UNAVAILABLE. */
   readonly recheck: () => Promise<void>;
+  readonly counts?: ClusterCounts | undefined;
 }
 
 export class PeerClient implements SessionOwner {
@@ -93,7 +95,7 @@ export class PeerClient implements SessionOwner {
       heard: () => this.#heard(),
       refused: (reason) => this.#refused(exchange, reason),
       lost: (error) => this.#lost(exchange, error),
-      ended: () => this.#ended(exchange),
+      ended: (outcome) => this.#ended(exchange, outcome),
     });
     const isFull = isStream ? this.#openStreams >= MAX_STREAMS : this.calls >= MAX_CALLS;
     this.#exchanges.add(exchange);
@@ -161,8 +163,11 @@ export class PeerClient implements SessionOwner {
     pool.dispatch({ text, answer: exchange });
   }
 
-  #ended(exchange: PeerExchange): void {
+  #ended(exchange: PeerExchange, outcome: HopOutcome): void {
     if (!this.#exchanges.delete(exchange)) return;
+    const { counts, clock } = this.#options;
+    const { hop = 'session', isStream } = exchange.request;
+    counts?.ended(hop, outcome, isStream ? undefined : clock.now() - exchange.startedAtMs);
     this.#waiting.delete(exchange);
     if (exchange.request.isStream) this.#openStreams -= 1;
     if (this.#exchanges.size > 0) return;

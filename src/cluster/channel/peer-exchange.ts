@@ -1,6 +1,7 @@
 // One forwarded request: passes the parts of the answer on as they come, lets the owner wait while the client does not read, and ends the
 // connection when the client has left.
 
+import type { HopOutcome } from '../../actors/cluster-counts.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/forwarding.ts';
 import type { AnswerReceiver, Http1Connection } from '../../transports/http/http1-connection.ts';
@@ -16,7 +17,7 @@ export interface ExchangeEvents {
   refused(reason: string): void;
   /** The connection failed. */
   lost(error: Error): void;
-  ended(): void;
+  ended(outcome: HopOutcome): void;
 }
 
 export class PeerExchange implements AnswerReceiver, Forwarding {
@@ -44,14 +45,14 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
   }
 
   fail(error: GatewayError): void {
-    if (!this.#end()) return;
+    if (!this.#end('failed')) return;
     this.#connection?.abort(this);
     this.#answer.failed(error);
   }
 
   /** See ForwardedAnswer.elsewhere. */
   elsewhere(): void {
-    if (!this.#end()) return;
+    if (!this.#end('moved')) return;
     this.#connection?.abort(this);
     this.#answer.elsewhere();
   }
@@ -65,7 +66,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
   }
 
   cancel(): void {
-    if (this.#end()) this.#connection?.abort(this);
+    if (this.#end('cancelled')) this.#connection?.abort(this);
   }
 
   resume(): void {
@@ -98,7 +99,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
     if (refusal !== undefined) {
       this.#connection = undefined; // it was not carried out
       this.#events.refused(refusal);
-    } else if (this.#end()) this.#answer.end();
+    } else if (this.#end('answered')) this.#answer.end();
   }
 
   onResponseError(error: Error): void {
@@ -106,10 +107,10 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
   }
 
   /** False when it is over already. */
-  #end(): boolean {
+  #end(outcome: HopOutcome): boolean {
     if (this.#isOver) return false;
     this.#isOver = true;
-    this.#events.ended();
+    this.#events.ended(outcome);
     return true;
   }
 }

@@ -1,6 +1,7 @@
 // The other nodes that this one forwards requests to: a client for each life that was needed. The first characters of a session id are
 // the life that opened it, so the owner is found without a query.
 
+import type { ClusterCounts } from '../../actors/cluster-counts.ts';
 import { type Clock, sleep } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
@@ -32,6 +33,8 @@ export interface PeersOptions {
   readonly clock: Pick<Clock, 'now' | 'alarm' | 'background'>;
   /** The session with this id is open on this node. */
   readonly hasSession: (sessionId: string) => boolean;
+  /** Default: nothing is counted. */
+  readonly counts?: ClusterCounts | undefined;
 }
 
 export class Peers implements SessionOwners {
@@ -134,13 +137,14 @@ export class Peers implements SessionOwners {
   }
 
   #clientOf(life: string): PeerClient | undefined {
-    const { members, keys, clock } = this.#options;
+    const { members, keys, clock, counts } = this.#options;
     const known = this.#clients.get(life);
     const member = members.find(life);
     if (member === undefined || known !== undefined) return member && known;
     const client = new PeerClient(member, {
       keys,
       clock,
+      counts,
       life: () => members.life,
       suspect: () => members.suspect?.(life),
       recheck: async () => members.recheck?.(),
