@@ -90,6 +90,8 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     }),
     audit,
     limiter: new RateLimiter(clock, shared),
+    /** Of failed logins: the other nodes are connected with it. */
+    throttle,
     /**
      * Hot: the id of a principal that lost permissions, or may have lost some, because a key was revoked or a
      * user was changed or deleted. Immediate for changes on this node; changes on other nodes and expired keys

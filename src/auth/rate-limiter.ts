@@ -141,7 +141,8 @@ export interface Window {
 
 interface OpenWindow {
   count: number;
-  readonly endsAtMs: number;
+  readonly beganAtMs: number;
+  endsAtMs: number;
 }
 
 /**
@@ -165,17 +166,28 @@ export class WindowCounter {
     const sum = (open?.count ?? 0) + count;
     const endsInMs = open === undefined ? this.#windowMs : open.endsAtMs - nowMs;
     if (sum > limit || count === 0) return { count: sum, endsInMs };
-    if (open === undefined) this.#windows.set(key, { count, endsAtMs: nowMs + endsInMs });
+    if (open === undefined) this.#windows.set(key, { count, beganAtMs: nowMs, endsAtMs: nowMs + endsInMs });
     else open.count = sum;
     return { count: sum, endsInMs };
   }
 
-  /** Subtracts one from the window that ends at this time, unless it is over. An empty window leaves its place to others. */
-  giveBack(key: string, endsAtMs: number): void {
-    const window = this.#windows.peek(key);
-    if (window?.endsAtMs !== endsAtMs) return;
+  /** Subtracts one that was counted at this time, unless its window was followed by another. An empty window leaves its place to others. */
+  giveBack(key: string, countedAtMs: number): void {
+    const window = this.#windowOf(key, countedAtMs);
+    if (window === undefined) return;
     window.count -= 1;
     if (window.count <= 0) this.#windows.delete(key);
+  }
+
+  /** Ends the window of a count at this time sooner. */
+  shorten(key: string, countedAtMs: number, endsAtMs: number): void {
+    const window = this.#windowOf(key, countedAtMs);
+    if (window !== undefined) window.endsAtMs = Math.min(window.endsAtMs, endsAtMs);
+  }
+
+  #windowOf(key: string, countedAtMs: number): OpenWindow | undefined {
+    const window = this.#windows.peek(key);
+    return window === undefined || window.beganAtMs > countedAtMs ? undefined : window;
   }
 
   #open(key: string, nowMs: number): OpenWindow | undefined {

@@ -310,7 +310,8 @@ async function start(
   if (channel?.owners !== undefined) {
     const { shareWithPeers } = await import('./share-with-peers.ts');
     serveQuestion = shareWithPeers({
-      ...{ limiter: config.authEnabled ? auth.limiter : undefined, tasks: gateway.mcp.tasks, process: life },
+      ...{ limiter: config.authEnabled ? auth.limiter : undefined, logins: auth.throttle, process: life },
+      tasks: gateway.mcp.tasks,
       owners: channel.owners,
       nodes: () => nodes(),
     });

@@ -1,16 +1,19 @@
-// What the members share by small questions to each other: rate limits (ADR 173) and tasks (ADR 188).
+// What the members share by small questions to each other: rate limits (ADR 173), tasks (ADR 188) and failed logins (ADR 193).
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { LoginThrottle } from '../auth/login.ts';
 import type { RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
 import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import { type AnswerPeer, type PeerQuestionsOptions, peerQuestions } from './peer-questions.ts';
 import { shareLimits } from './shared-limits.ts';
+import { shareLogins } from './shared-logins.ts';
 import { shareTasks } from './shared-tasks.ts';
 
 export interface SharedOptions extends PeerQuestionsOptions {
   /** Undefined: nothing is counted. */
   readonly limiter: Pick<RateLimiter, 'shareIn'> | undefined;
+  readonly logins: Pick<LoginThrottle, 'shareIn' | 'countsOf'>;
   readonly tasks: McpEndpoint['tasks'];
   /** Any id that no other process has. */
   readonly process: string;
@@ -23,10 +26,16 @@ export type ServeQuestion = (
   principal: Principal,
 ) => boolean;
 
-/** Connects the rate limits and the tasks of this node with those of the others. */
-export function shareWithPeers({ limiter, tasks, process, ...options }: SharedOptions): ServeQuestion {
+/** Connects the limits and the tasks of this node with those of the others. */
+export function shareWithPeers({
+  limiter,
+  logins,
+  tasks,
+  process,
+  ...options
+}: SharedOptions): ServeQuestion {
   const peers = peerQuestions(options);
-  const answers = new Map<string, AnswerPeer>([shareTasks(tasks, peers)]);
+  const answers = new Map<string, AnswerPeer>([shareTasks(tasks, peers), shareLogins(logins, peers)]);
   if (limiter !== undefined) answers.set(...shareLimits({ limiter, process, peers }));
   return ({ url = '' }, response, { id }) => {
     const [path = '', query = ''] = url.split('?');

@@ -21,7 +21,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Accounts and security': [12, 16, 17, 92, 189, 100, 20, 22, 73, 77, 99, 78, 82, 88, 95, 124, 154],
   'Databases and several gateways': [
     18, 19, 46, 47, 97, 146, 147, 53, 157, 123, 148, 190, 170, 158, 159, 168, 185, 198, 169, 186, 162, 161,
-    166, 167, 172, 173, 174, 175, 182, 188, 183, 194, 191, 192,
+    166, 167, 172, 173, 193, 174, 175, 182, 188, 183, 194, 191, 192,
   ],
   'Events, metrics and traces': [55, 141, 74, 199, 75, 126, 76, 80],
   'Command line, clients and deployment': [54, 56, 61, 62, 64, 156, 96],
