@@ -15,7 +15,8 @@ import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 const server = await postgresql();
 const test = suite('journey: nodes without their database', { timeoutMs: 300_000 });
 const onPostgresql = test.needs(server.url, server.skip);
-const AWAY_MS = 60_000;
+/** Longer than each time of the rules: a lease 7 s, an expiry 10 to 14 s, a joining node 15 s. 60 s were seen, too. */
+const AWAY_MS = 30_000;
 /** In which a life would end that others take for gone. */
 const AFTER_MS = 15_000;
 /** The lease of a node that is cut off alone, and the time of the reaper. */
@@ -33,7 +34,7 @@ test.after.each(async () => {
 });
 
 for (const how of ['it refuses connections', 'nothing passes any more'] as const)
-  onPostgresql(`${how} for 60 s: no call fails, no program stops, no life ends`, async () => {
+  onPostgresql(`${how} for 30 s: no call fails, no program stops, no life ends`, async () => {
     const nodes = [await start('a'), await start('b'), await start('c')];
     const [first] = nodes as [Started, ...Started[]];
     const mark = await registerAny(first.node);
@@ -59,7 +60,7 @@ for (const how of ['it refuses connections', 'nothing passes any more'] as const
       }
       await delay(100);
     }
-    assert.ok(calls > 100, `${calls} calls`);
+    assert.ok(calls > 50, `${calls} calls`);
     for (const { line } of nodes) await line.mend();
     await delay(AFTER_MS);
 
