@@ -1,11 +1,13 @@
-// TABLE of the pages with a generated part between two marks; the text around it is hand-written and kept.
+// TABLE of the pages with a generated part between two marks; the text around it is hand-written and kept. The templates of the Helm chart
+// are generated as a whole.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { adrIndex } from './adr-index.ts';
 import { cliReference } from './cli.ts';
 import { clientSnippets } from './clients.ts';
 import { settingsReference } from './configuration.ts';
 import { errorsReference } from './errors.ts';
+import { helmTemplates } from './helm-chart.ts';
 import { routesReference } from './http-api.ts';
 import { limitsReference } from './limits.ts';
 import { loadBalancingReference } from './load-balancing.ts';
@@ -36,11 +38,21 @@ export interface GeneratedPage {
 }
 
 export function generatedPages(): readonly GeneratedPage[] {
-  return Object.entries(GENERATORS).map(([file, generate]) => {
+  const pages = Object.entries(GENERATORS).map(([file, generate]) => {
     const url = new URL(`../../${file}`, import.meta.url);
     const before = readFileSync(url, 'utf8').replaceAll('\r\n', '\n');
     const [head, , tail] = splitAtMarks(before, file);
     return { file, url, before, after: `${head}${BEGIN}\n\n${generate()}\n\n${END}${tail}` };
+  });
+  return [...pages, ...helmPages()];
+}
+
+function helmPages(): GeneratedPage[] {
+  return Array.from(helmTemplates(), ([name, after]) => {
+    const file = `deploy/helm/templates/${name}`;
+    const url = new URL(`../../${file}`, import.meta.url);
+    const before = existsSync(url) ? readFileSync(url, 'utf8').replaceAll('\r\n', '\n') : '';
+    return { file, url, before, after };
   });
 }
 
