@@ -3,7 +3,9 @@
 
 import * as assert from 'uvu/assert';
 import { type JsonObject, JsonText } from '../../src/domain/json.ts';
+import { LIMITS } from '../../src/domain/limits.ts';
 import { isTaskId, MAX_ASKING, TaskLog, type TaskPlaces, taskIdIn } from '../../src/protocol/task-log.ts';
+import { codeOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 
 const test = suite('task memory');
@@ -77,10 +79,16 @@ test('asks again about an unknown task after a minute, and at once where a node 
   assert.equal([asked.length, log.isOthers(ANN, '1')], [3, false]);
 });
 
-test('asks about 64 tasks at a time at most', async () => {
+test('asks about 64 tasks at a time at most, of one owner about a share of them, and refuses others', async () => {
   const { log, asked, answer } = asking();
-  const all = Array.from({ length: MAX_ASKING + 1 }, (_, id) => log.whenKnown(ANN, `${id}`));
-  assert.equal([asked.length, all.at(-1)], [MAX_ASKING, undefined]);
+  const share = MAX_ASKING * LIMITS.ownerShare;
+  const ask = (owner: string, id: number) => log.whenKnown({ owner: { id: owner }, template: 't' }, `${id}`);
+  const all = Array.from({ length: share }, (_, id) => ask('ann', id));
+  // Without an answer it would be unknown, and might be a task of another owner.
+  assert.is(await codeOf(() => ask('ann', share)), 'QUEUE_FULL');
+  for (let owner = 1; owner * share < MAX_ASKING; owner += 1)
+    for (let id = 0; id < share; id += 1) all.push(ask(`owner ${owner}`, id));
+  assert.equal([asked.length, await codeOf(() => ask('eve', 0))], [MAX_ASKING, 'QUEUE_FULL']);
   answer(NOWHERE);
   await Promise.all(all);
   assert.ok(log.whenKnown(ANN, 'later'));

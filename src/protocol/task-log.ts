@@ -3,6 +3,8 @@
 // other nodes, once.
 
 import type { Clock } from '../domain/clock.ts';
+import { queueFull } from '../domain/error-catalogue.ts';
+import { OwnerShares } from '../domain/held-bytes.ts';
 import { isJsonObject, type JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { LruMap } from '../domain/lru-map.ts';
@@ -40,7 +42,7 @@ export interface TaskPeers {
 /** Questions to the other nodes that are remembered, and for how long: an instance may give an id again. */
 const MAX_ASKED = 4_096;
 const ASKED_MS = 60_000;
-/** Tasks that are asked about at a time. Over it a task is unknown. */
+/** Tasks that are asked about at a time; an owner has a share of them: see LIMITS.ownerShare. Over it a request is refused. */
 export const MAX_ASKING = 64;
 
 interface Asked {
@@ -56,7 +58,7 @@ export class TaskLog {
   /** By owner, then by id: the instances as `{template}/{instance}`, the latest last, because two may give the same id. */
   readonly #owners = new LruMap<LruMap<readonly string[]>>(OWNERS);
   readonly #asked = new LruMap<Asked>(MAX_ASKED);
-  #asking = 0;
+  readonly #asking = new OwnerShares(MAX_ASKING);
   #peers: TaskPeers | undefined;
 
   constructor({ now }: Pick<Clock, 'now'>) {
@@ -68,18 +70,24 @@ export class TaskLog {
     this.#peers = peers;
   }
 
-  /** Resolves when the other nodes have told where the task is. Undefined where that is known, or cannot be. */
+  /**
+   * Resolves when the other nodes have told where the task is. Undefined where that is known, or cannot be. Rejects with QUEUE_FULL: a task
+   * that nobody was asked about may be of another owner.
+   */
   whenKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
     if (this.#peers === undefined || this.instancesOf(scope, taskId).length > 0) return undefined;
     const key = keyOf(scope, taskId);
     const before = this.#asked.get(key);
     if (before !== undefined && this.#now() - before.atMs < ASKED_MS) return before.asking;
-    const answers = this.#asking < MAX_ASKING ? this.#peers.ask(scope, taskId) : undefined;
+    const { id } = scope.owner;
+    if (this.#asking.isFull || this.#asking.isShareFull(id))
+      return Promise.reject(queueFull('the tasks of other nodes'));
+    const answers = this.#peers.ask(scope, taskId);
     if (answers === undefined) return undefined;
     const asked: Asked = { atMs: this.#now(), asking: undefined, isOthers: false };
-    this.#asking += 1;
+    this.#asking.take(id);
     asked.asking = answers.then((places) => {
-      this.#asking -= 1;
+      this.#asking.release(id);
       asked.asking = undefined;
       for (const { instances } of places.filter((each) => each !== undefined))
         for (const instance of instances) this.begun(scope, taskId, instance);
