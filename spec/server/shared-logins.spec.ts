@@ -23,7 +23,7 @@ async function attemptWith(body: string) {
       receiver.head(200, {});
       receiver.data(Buffer.from(body));
       receiver.end();
-      return { cancel: () => {}, resume: () => {} };
+      return { cancel: () => {}, isSent: true, resume: () => {} };
     },
   };
   const throttle = new LoginThrottle(() => 0);

@@ -50,6 +50,8 @@ export interface ForwardedAnswer {
 
 /** A forwarded request that is under way. */
 export interface Forwarding {
+  /** The node may have got it. */
+  readonly isSent: boolean;
   resume(): void;
   /** The client is disconnected: closes the connection to the owner, which cancels the request there. The answer gets nothing more. */
   cancel(): void;

@@ -3,7 +3,7 @@
 
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createServer } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -556,6 +556,80 @@ test('requests wait for a silent node, 15 s at most, and go on when it answers',
     mock.timers.reset();
   }
 });
+
+for (const hop of ['session', 'instance'] as const)
+  test(`after a cut nothing waits for the connections from before it (hop ${hop})`, async () => {
+    mock.timers.enable({ apis: ['setInterval'] });
+    try {
+      let nowMs = 0;
+      const clock = { ...systemClock, now: () => nowMs };
+      const a = await deployment.node(A, { clock });
+      const b = await cutNode();
+      deployment.rows.set(B, b.member);
+      const prober = new PeerProber({ keys: KEYS, clock, life: () => A });
+      const heard: number[] = [];
+      const pass = async (seconds: number): Promise<void> => {
+        for (let second = 0; second < seconds; second += 1) {
+          nowMs += 1_000;
+          mock.timers.tick(1_000);
+          prober.ping(b.member, () => heard.push(nowMs));
+          for (let turns = 0; turns < 20; turns += 1) await turn();
+        }
+      };
+      const sent = await forward(a, B, { hop });
+      await pass(10);
+      assert.is(sent.error?.code, hop === 'instance' ? 'NODE_UNAVAILABLE' : undefined);
+      assert.equal(heard, []);
+      b.heal();
+      const later = hop === 'instance' ? await forward(a, B, { hop }) : sent;
+      await pass(5);
+      await later.over.promise;
+      assert.equal([later.error, later.text], [undefined, 'served']);
+      assert.ok(heard.length > 0 && heard[0] !== undefined && heard[0] <= 15_000, `${heard}`);
+      prober.close();
+      a.peers.close();
+      b.close();
+    } finally {
+      mock.timers.reset();
+    }
+  });
+
+const KEYS = channelKeys([Buffer.from('a secret of these nodes, 32 bytes or more')]);
+
+/** A node that gets nothing over connections from before `heal`, as TCP after a long cut, and answers over others. */
+async function cutNode() {
+  let isHealed = false;
+  const sockets: Socket[] = [];
+  const verifier = new TokenVerifier(
+    KEYS.tokens,
+    () => 0,
+    () => B,
+    () => true,
+  );
+  const server = createServer((socket) => {
+    sockets.push(socket.on('error', () => socket.destroy()));
+    if (isHealed)
+      socket.on('data', (part) => {
+        const greeting = verifier.greet(/peer-token: (\S+)/.exec(part.toString())?.[1]);
+        const body = part.toString().startsWith('GET /peer/greeting') ? (greeting ?? '') : 'served';
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
+      });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  const port = typeof address === 'object' ? address?.port : 0;
+  return {
+    member: { node: 'b', life: B, address: `http://127.0.0.1:${port}` },
+    heal: () => {
+      isHealed = true;
+    },
+    close: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
 
 test('calls beyond the bound of one node are refused with 503', async () => {
   const open: ServerResponse[] = [];

@@ -108,6 +108,18 @@ test('when the node goes, its conversation is closed and a call under way has an
   assert.is(Object(late).delivered, 'no');
 });
 
+test('a call that still waits for a ping when its conversation ends was not delivered', async () => {
+  let aheadMs = 0;
+  const clock = { ...systemClock, now: () => systemClock.now() + aheadMs };
+  const d = await deployment.node('DDDDDDDD', { clock });
+  const transport = await open('one', `node ${B}`, d);
+  aheadMs = 1_000; // the node was not heard just now
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const failed = lastValueFrom(transport.exchange(request)).catch((error: unknown) => error);
+  await transport.close();
+  assert.is(Object(await failed).delivered, 'no');
+});
+
 test('an instance that its node does not have, or a node that is away, is an opening that failed', async () => {
   for (const [id, nodeId] of [
     ['two', `node ${B}`],
@@ -285,7 +297,7 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
   };
 }
 
-function open(id = 'one', nodeId = `node ${B}`): Promise<Transport> {
+function open(id = 'one', nodeId = `node ${B}`, from = a): Promise<Transport> {
   const { definition } = gateway.instance('demo', 'one');
-  return a.peers.openInstance({ ...definition, id, nodeId })(new AbortController().signal);
+  return from.peers.openInstance({ ...definition, id, nodeId })(new AbortController().signal);
 }

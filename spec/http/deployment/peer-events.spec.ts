@@ -190,7 +190,7 @@ function deployment(...ids: string[]) {
       const cancel = (): void => {
         stream.isCancelled = true;
       };
-      return { resume: () => {}, cancel };
+      return { isSent: true, resume: () => {}, cancel };
     },
   });
   const owners = { ofLife: (life: string) => (life === 'unreachable' ? undefined : ownerOf(life)) };

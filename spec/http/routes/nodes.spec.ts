@@ -33,7 +33,7 @@ const far: SessionOwner = {
   node: 'far',
   forward: (request, answer) => {
     setImmediate(() => answerOfFar(request, answer));
-    return { resume: () => {}, cancel: () => {} };
+    return { isSent: true, resume: () => {}, cancel: () => {} };
   },
 };
 /** Whether the life of this node goes on. */

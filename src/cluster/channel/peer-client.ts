@@ -19,7 +19,7 @@ import { waitForOwnerMs } from '../rules/session-claims.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
 import { PeerExchange } from './peer-exchange.ts';
-import { Ping } from './peer-ping.ts';
+import { LOST_PING_MS, Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import { requestText } from './peer-request.ts';
 import { TokenIssuer } from './peer-tokens.ts';
@@ -28,10 +28,6 @@ import { TokenIssuer } from './peer-tokens.ts';
 export const MAX_CALLS = 1_024;
 const MAX_STREAMS = 8_192;
 const PING_MS = 1_000;
-/** A ping without an answer for this time makes the node silent. */
-const SILENT_MS = 3_000;
-/** A ping without an answer for this time is given up: its connection may be dead, though the node is not. */
-const LOST_PING_MS = 15_000;
 /** A request that must not be carried out twice is sent to a node that was heard in this time, in ms, or after a ping. */
 const FRESH_MS = 20;
 /** Connections for pings beside the calls. */
@@ -173,6 +169,7 @@ export class PeerClient implements SessionOwner {
     if (this.#exchanges.size > 0) return;
     this.#stopPings?.();
     this.#stopPings = undefined;
+    if (this.#silentSinceMs !== undefined) this.#giveUpPing(); // the next request asks anew
     this.#silentSinceMs = undefined;
     if (this.#hasEnded) queueMicrotask(() => this.close()); // after the answer
   }
@@ -227,21 +224,23 @@ export class PeerClient implements SessionOwner {
 
   #tick(): void {
     const nowMs = this.#options.clock.now();
-    const ping = this.#ping;
-    if (ping === undefined) this.#sendPing();
-    else if (nowMs - ping.sentAtMs >= SILENT_MS) {
-      this.#silentSinceMs ??= ping.sentAtMs;
-      if (nowMs - ping.sentAtMs >= LOST_PING_MS) {
-        ping.abort();
-        this.#sendPing();
-      }
+    const { sentAtMs = nowMs } = this.#ping ?? {};
+    if (nowMs - sentAtMs >= LOST_PING_MS) {
+      this.#silentSinceMs ??= sentAtMs;
+      this.#giveUpPing();
     }
     const sinceMs = this.#silentSinceMs;
-    if (sinceMs === undefined) return;
-    for (const exchange of [...this.#exchanges]) {
-      if (nowMs - Math.max(sinceMs, exchange.startedAtMs) < this.#patienceMs(exchange)) continue;
-      exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
-    }
+    if (sinceMs !== undefined)
+      for (const exchange of [...this.#exchanges]) {
+        if (nowMs - Math.max(sinceMs, exchange.startedAtMs) < this.#patienceMs(exchange)) continue;
+        exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
+      }
+    if (this.#ping === undefined && this.#exchanges.size > 0) this.#sendPing();
+  }
+
+  #giveUpPing(): void {
+    this.#ping?.abort();
+    this.#ping = undefined;
   }
 
   #sendPing(): void {

@@ -39,7 +39,6 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
     this.#events = events;
   }
 
-  /** The node may have got it. */
   get isSent(): boolean {
     return this.#connection !== undefined;
   }

@@ -8,11 +8,11 @@ import { ConnectionPool } from '../../transports/http/connection-pool.ts';
 import type { Member } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { peerConnector, peerHost } from './peer-connector.ts';
-import { Ping } from './peer-ping.ts';
+import { LOST_PING_MS, Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import { TokenIssuer } from './peer-tokens.ts';
 
-/** Pings of one node that have no answer yet: further ones are not sent. */
+/** Pings of one node that have no answer yet: further ones are not sent, or take the place of one that is lost. */
 const MAX_PINGS = 4;
 
 export type PingResult = 'answered' | 'refused' | 'failed';
@@ -69,9 +69,15 @@ export class PeerProber {
   /** `over` gets the text of a valid answer; undefined: another program answered. */
   #ask(member: Member, path: string, over: (answer: string | undefined | Error) => void): void {
     const { pool, issuer, pings } = this.#targetOf(member);
-    if (pings.size >= MAX_PINGS) return;
+    const nowMs = this.#options.clock.now();
+    const [oldest] = pings;
+    if (oldest !== undefined && pings.size >= MAX_PINGS) {
+      if (nowMs - oldest.sentAtMs < LOST_PING_MS) return;
+      oldest.abort();
+      pings.delete(oldest);
+    }
     const { text, answered } = issuer.greeting();
-    const ping = new Ping(this.#options.clock.now(), (answer) => {
+    const ping = new Ping(nowMs, (answer) => {
       pings.delete(ping);
       over(typeof answer === 'string' && !answered(answer) ? undefined : answer);
     });

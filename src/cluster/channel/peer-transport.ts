@@ -324,8 +324,9 @@ class PeerConversation implements Upstream {
     this.#isClosed = true;
     if (endsExchanges)
       for (const [forwarding, subscriber] of [...this.#exchanges]) {
+        const delivered = forwarding.isSent ? 'unknown' : 'no';
         forwarding.cancel();
-        subscriber.error(lost(closed.reason, 'unknown'));
+        subscriber.error(lost(closed.reason, delivered));
       }
     this.#messages.complete();
     this.#closed.next(closed);
