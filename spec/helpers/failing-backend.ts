@@ -106,6 +106,8 @@ export interface BackendOptions {
   readonly own?: Partial<Peer> | null;
   /** With the transport stdio, dedicated conversations outlive the shared one. */
   readonly fields?: Partial<InstanceDefinition>;
+  /** Another node runs it. */
+  readonly isElsewhere?: boolean;
 }
 
 /** The owner of a call without a session, and its instance. */
@@ -174,6 +176,7 @@ export class Harness {
       random: () => this.random(),
       dedicatedBounds: own,
       openTransport: (definition) => (signal) => this.open(definition, signal),
+      openElsewhere: (definition) => (signal) => this.open(definition, signal),
     });
     const { fleet, pool } = this;
     this.budget = new RetryBudget(now);
@@ -206,7 +209,10 @@ export class Harness {
   async add(id: string, how: Script | BackendOptions = {}): Promise<InstanceRef> {
     const options = { script: answers(id), ...(typeof how === 'function' ? { script: how } : how) };
     this.#options.set(id, options);
-    const ref = this.fleet.add(definition(id, options.fields));
+    const wanted = definition(id, options.fields);
+    if (options.isElsewhere) this.fleet.addElsewhere(wanted);
+    else this.fleet.add(wanted);
+    const ref = this.fleet.get('t', id);
     await firstValueFrom(ref.state$.pipe(filter((state) => state === 'healthy')));
     await settled();
     return ref;

@@ -89,6 +89,31 @@ test('continues with the new process after its instance was restarted', async ()
   assert.is(await resultOf(ask(session, 'read')), 'a');
 });
 
+for (const isSame of [true, false])
+  test(`bound to ${isSame ? 'an instance' : 'a former backend'} of another node after a call that must not be repeated, it ${isSame ? 'waits for the way there' : 'ends'}`, async () => {
+    const ref = await harness.add('a', { isElsewhere: true });
+    const session = await harness.openSession();
+    assert.is(await resultOf(ask(session, 'write')), 'a');
+    const before = harness.backend('a');
+    const open = harness.open;
+    harness.open = async (...opening) => {
+      if (isAway) throw backendUnavailable('its node does not answer', { delivered: 'no' });
+      return Object.assign(await open(...opening), isSame ? { peer: before.peer } : {});
+    };
+    let isAway = true;
+    before.disconnect();
+    await settled();
+    for (const seconds of [0, 5, 15]) {
+      await pass(seconds * 1_000);
+      assert.is(codeOf(await ask(session, 'read').end), 'NO_HEALTHY_INSTANCE');
+    }
+    isAway = false;
+    await pass(2_000);
+    assert.is(ref.state, 'healthy');
+    if (isSame) assert.is(await resultOf(ask(session, 'read')), 'a');
+    else assert.is(codeOf(await ask(session, 'read').end), 'SESSION_NOT_FOUND');
+  });
+
 test('with failover never, survives a drain of its only instance, and ends when that is removed', async () => {
   harness.setPolicy({ sessionFailover: 'never' });
   await harness.add('a');

@@ -120,6 +120,20 @@ test('a call that still waits for a ping when its conversation ends was not deli
   assert.is(Object(await failed).delivered, 'no');
 });
 
+test('the same backend is recognized when the way to it is opened again', async () => {
+  const { definition } = gateway.instance('demo', 'one');
+  const way = a.peers.openInstance({ ...definition, nodeId: `node ${B}` });
+  const peers: Peer[] = [];
+  for (const restarts of [false, false, true]) {
+    if (restarts) gateway.restart('demo', 'one');
+    if (restarts) await becomes(() => gateway.instance('demo', 'one').snapshot.restarts, 1);
+    const transport = await way(new AbortController().signal);
+    peers.push(transport.peer);
+    await transport.close();
+  }
+  assert.equal([peers[0] === peers[1], peers[1] === peers[2]], [true, false]);
+});
+
 test('an instance that its node does not have, or a node that is away, is an opening that failed', async () => {
   for (const [id, nodeId] of [
     ['two', `node ${B}`],

@@ -63,7 +63,14 @@ export class Binding {
 
   /** False once the conversation is over: the backend's state of the session is lost. */
   get isIntact(): boolean {
-    return this.#lease === undefined ? this.ref.peer === this.peer : !this.#lease.conversation.isOver;
+    if (this.#lease !== undefined) return !this.#lease.conversation.isOver;
+    return this.ref.peer === this.peer && this.ref.feed === this.feed;
+  }
+
+  /** Only the way to the node of the instance was lost: the backend may have the state of the session still. Source: ADR 200. */
+  get mayContinue(): boolean {
+    const { ref, peer } = this;
+    return this.#lease === undefined && ref.isElsewhere && (ref.peer ?? ref.lastPeer) === peer;
   }
 
   /** Delivers until the returned function is called. */

@@ -6,7 +6,7 @@
 //             └─ new ─────────────────────────► binding
 //
 //   lost:      the conversation is over, or the instance may not be used: the session moves, or is unbound for a while if it has just
-//              moved; or, when it may not move, keeps its binding if no other instance could serve its client, or begins anew if it is a
+//              moved; or, when it may not move, is bound again where only the way to the instance was lost, or keeps its binding if no other instance could serve its client, or begins anew if it is a
 //              part of a session with all templates, or is finishing while calls are under way there, or ends
 //   upgrade:   a dedicated conversation is needed
 //   failed:    a binding that is still usable is kept; a session without a first binding ends
@@ -145,6 +145,13 @@ export function isServed({ binding, isAbandoned }: ClientSessionContext): boolea
   return binding?.isIntact === true && !isAbandoned && binding.ref.acceptsCalls(binding.upstream);
 }
 
+/** It may not move, and the way to the node of its instance is there again: it is bound again there. */
+export function isReturning(context: ClientSessionContext): boolean {
+  const { binding } = context;
+  const isBack = binding?.isIntact === false && binding.mayContinue && binding.ref.peer !== undefined;
+  return isBack && !mayMove(context);
+}
+
 /** Another instance could serve its client. */
 export function hasOthers(
   { host: { group } }: Pick<ClientSessionContext, 'host'>,
@@ -169,6 +176,7 @@ const FAILED = [
 /** The binding cannot be used. */
 const LOST = [
   { guard: 'mayMove', target: 'binding' },
+  { guard: 'isReturning', target: 'binding' },
   { guard: 'mayWait', actions: ['refuse', 'forgetFailure'] },
   { guard: 'mayBeginAnew', target: 'binding', actions: 'beginAnew' },
   { guard: 'mayFinish', target: 'finishing' },
@@ -210,6 +218,7 @@ export const clientSessionMachine = setup({
     isServed: ({ context }) => isServed(context),
     isListened: ({ context }) => context.host.isListened,
     mayMove: ({ context }) => mayMove(context),
+    isReturning: ({ context }) => isReturning(context),
     mayBeginAnew: ({ context }) => mayBeginAnew(context),
     /** It has just moved, and no request waits: a backend that always fails is not opened again without a pause. */
     mayPause: ({ context }) => {
@@ -221,7 +230,11 @@ export const clientSessionMachine = setup({
       );
     },
     /** Ending the session would not help: no other instance could serve its client. */
-    mayWait: ({ context }) => context.binding?.isIntact === true && !hasOthers(context, context.binding.ref),
+    mayWait: ({ context }) => {
+      const { binding } = context;
+      if (binding === undefined || hasOthers(context, binding.ref)) return false;
+      return binding.isIntact || binding.mayContinue;
+    },
     /** The conversation is intact, and calls are under way there. */
     mayFinish: ({ context }) => context.binding?.isIntact === true && context.host.isCalling,
   },

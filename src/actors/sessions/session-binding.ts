@@ -31,6 +31,7 @@ import {
   clientSessionMachine,
   endedBy,
   hasOthers,
+  isReturning,
   isServed,
   mayMove,
   type RestingSession,
@@ -326,7 +327,7 @@ export class SessionBinding implements SessionHost, KeepableSession {
   find(signal: AbortSignal): Promise<Binding> {
     const context = this.#context;
     const from = context.binding?.ref;
-    const only = this.#needsDedicated && isServed(context) ? from : undefined;
+    const only = (this.#needsDedicated && isServed(context)) || isReturning(context) ? from : undefined;
     const [withinMs, isRecovered] = [bindTimeoutMs(context), this.#isRecovered];
     const options = { first: this.#first, only, last: from, withinMs, isRecovered };
     return this.#table.binder.findBinding(this.#needs, options, signal);

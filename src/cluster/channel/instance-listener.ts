@@ -37,6 +37,8 @@ interface Held {
 export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefusal) => void): ServePeer {
   const conversations = new Map<string, Held>();
   let questions = 0;
+  /** Of those that clients share. */
+  const backends = new WeakMap<HostedConversation['upstream'], string>();
 
   /** The number of the question; undefined for one that is refused, because too many are open. */
   const ask = (held: Held, question: ServerRequest, response: ServerResponse): number | undefined => {
@@ -84,7 +86,10 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
     conversations.set(name, held);
     const { upstream, duty$, closed$ } = hosted;
     const { peer, pid, isIndependent, endsAfterCall } = upstream;
-    response.write(frameOf({ kind: 'opened', conversation: name, peer, pid, isIndependent, endsAfterCall }));
+    const backend = profile === undefined ? (backends.get(upstream) ?? name) : undefined;
+    if (backend !== undefined) backends.set(upstream, backend);
+    const opened = { conversation: name, backend, peer, pid, isIndependent, endsAfterCall };
+    response.write(frameOf({ kind: 'opened', ...opened }));
     const following = new Subscription();
     response.once('close', () => {
       following.unsubscribe();

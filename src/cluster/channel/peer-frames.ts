@@ -41,6 +41,8 @@ export type PeerFrame =
 export interface OpenedConversation {
   /** Names it in later requests. */
   readonly conversation: string;
+  /** Names the conversation of the backend: the same one after the way to it was lost. Undefined for those of single clients. */
+  readonly backend?: string | undefined;
   readonly peer: Peer;
   readonly pid?: number | undefined;
   readonly isIndependent?: boolean | undefined;

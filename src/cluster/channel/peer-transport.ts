@@ -24,6 +24,7 @@ import { type InstanceHeldBytes, NO_CALLER, UNCOUNTED_BYTES } from '../../domain
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { definedFields, type JsonObject } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import type { Peer } from '../../domain/mcp.ts';
 import { REFUSED } from '../../transports/handshake.ts';
 import { CLOSED_BY_GATEWAY, type Closed, type Transport, type Upstream } from '../../transports/transport.ts';
 import type { PeerClient } from './peer-client.ts';
@@ -50,10 +51,18 @@ export interface PeerTransportOptions {
   readonly definition: Pick<InstanceDefinition, 'template' | 'id' | 'transport'>;
   readonly client: PeerClient;
   readonly signal: AbortSignal;
+  /** Changed with each opening. Default: each opening finds another backend. */
+  readonly last?: LastBackend | undefined;
   /** Counts incomplete answers. Default: they are not counted. */
   readonly answers?: InstanceHeldBytes | undefined;
   /** Called when the instance is drained there, or serves again. */
   readonly onDraining?: ((isDraining: boolean) => void) | undefined;
+}
+
+/** The shared conversation of the backend that was found last; `peer` is the same object as long as that goes on. */
+export interface LastBackend {
+  name?: string;
+  peer?: Peer;
 }
 
 /** Opens the conversation that clients share. Rejects with the error of the other node, or BACKEND_UNAVAILABLE, `delivered: 'no'`. */
@@ -86,6 +95,15 @@ class Link {
   get target(): Pick<ConversationRequest, 'template' | 'id'> {
     const { template, id } = this.#options.definition;
     return { template, id };
+  }
+
+  /** What the handshake found. */
+  peerOf({ backend, peer }: OpenedConversation): Peer {
+    const { last } = this.#options;
+    if (backend === undefined || last === undefined) return peer;
+    if (last.name === backend && last.peer !== undefined) return last.peer;
+    Object.assign(last, { name: backend, peer });
+    return peer;
   }
 
   /** `delivered`: of an answer that breaks off. `ended` is called once, unless it is cancelled, and never synchronously. */
@@ -202,7 +220,7 @@ class PeerConversation implements Upstream {
   #isClosed = false;
 
   private constructor(link: Link, ownerId: string, stream: Forwarding, opened: OpenedConversation) {
-    this.peer = opened.peer;
+    this.peer = link.peerOf(opened);
     this.pid = opened.pid;
     this.isIndependent = opened.isIndependent;
     this.endsAfterCall = opened.endsAfterCall;

@@ -14,7 +14,7 @@ import type { Open } from '../../transports/transport.ts';
 import type { Member, Members } from '../members.ts';
 import type { ChannelKeys } from './channel-keys.ts';
 import { PeerClient } from './peer-client.ts';
-import { openPeerTransport } from './peer-transport.ts';
+import { type LastBackend, openPeerTransport } from './peer-transport.ts';
 
 /** Interval at which a gateway that closes checks for calls at other nodes. */
 const IDLE_CHECK_MS = 50;
@@ -86,13 +86,14 @@ export class Peers implements SessionOwners {
 
   /** Opens the way to an instance that another node runs. */
   openInstance(definition: InstanceDefinition, answers?: InstanceHeldBytes): Open {
+    const last: LastBackend = {};
     return async (signal, { onDraining } = {}) => {
       const { members } = this.#options;
       if (members.runsOn(definition) === undefined) await members.refresh();
       const member = members.runsOn(definition) ?? (await this.#untilRun(definition, signal));
       const client = member && this.#clientOf(member.life);
       if (client === undefined) throw backendUnavailable(absenceOf(definition), { delivered: 'no' });
-      return openPeerTransport({ definition, client, signal, answers, onDraining });
+      return openPeerTransport({ definition, client, signal, last, answers, onDraining });
     };
   }
 
