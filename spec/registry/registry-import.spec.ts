@@ -103,7 +103,7 @@ test('saves and removes the entries of a file in groups', async () => {
   );
   assert.is((await importAll([])).removed.length, 50);
   const changes = store.calls.filter((method) => /^(save|delete)Instance/.test(method));
-  assert.equal(changes, [...Array(3).fill('saveInstances'), ...Array(3).fill('deleteInstances')]);
+  assert.equal(changes, [...Array(7).fill('saveInstances'), ...Array(7).fill('deleteInstances')]);
 });
 
 test('saves entries of several templates with equal ids in one group', async () => {

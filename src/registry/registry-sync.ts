@@ -68,7 +68,7 @@ interface WantedInstance extends Pick<Deployment, 'template' | 'id' | 'input' | 
 }
 
 /** Instances that one change of the store adds, changes or removes: few enough for one turn of the event loop. */
-const SAVED_TOGETHER = 20;
+const SAVED_TOGETHER = 8;
 
 /**
  * Adds new instances, changes others, removes missing ones. Skips one that cannot be registered, with the reason. Those that
