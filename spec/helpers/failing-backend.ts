@@ -176,7 +176,8 @@ export class Harness {
       random: () => this.random(),
       dedicatedBounds: own,
       openTransport: (definition) => (signal) => this.open(definition, signal),
-      openElsewhere: (definition) => (signal) => this.open(definition, signal),
+      openElsewhere: (definition) =>
+        this.#options.get(definition.id)?.isElsewhere ? (signal) => this.open(definition, signal) : undefined,
     });
     const { fleet, pool } = this;
     this.budget = new RetryBudget(now);

@@ -34,7 +34,7 @@ export interface FleetOptions
   extends Omit<InstanceActorInput, 'definition' | 'policy' | 'open' | 'isElsewhere'> {
   readonly openTransport: (definition: InstanceDefinition) => Open;
   /** Opens an instance that another node runs. Default: such instances are only listed. */
-  readonly openElsewhere?: ((definition: InstanceDefinition) => Open) | undefined;
+  readonly openElsewhere?: ((definition: InstanceDefinition) => Open | undefined) | undefined;
   /** Spreads the ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
   /** Gets the inspection events of all actors. It must not throw. Default: none. */
