@@ -18,8 +18,8 @@ const KB = 1024;
 const PROFILE = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'a', version: '1' } };
 const TEXT = { text: 'x'.repeat(10 * KB) };
 
-/** Shakes hands; once it got a request, it reads nothing more. */
-const DEAF = scripted('process.stdin.pause()');
+/** Shakes hands; it answers a request, and reads nothing more from then on. */
+const DEAF = scripted("process.stdin.pause(); say({ jsonrpc: '2.0', id, result: {} })");
 
 /** How many of these notifications were taken before one was refused; at most 1,000. */
 function notifyUntilRefused(upstream: Upstream, ownerId?: string): number {
@@ -55,8 +55,7 @@ test('what a program has not read of a cancelled call is counted until it ends; 
   const waitingBytes = new ByteBudget({ totalBytes: 10_000 * KB, ownerBytes: 10_000 * KB });
   const transport = await openStdio(DEAF, { waitingBytes });
   const text = 'x'.repeat(1_000 * KB);
-  void see(transport.exchange({ method: 'first', caller: 'ann' }));
-  await passTurns(3);
+  await see(transport.exchange({ method: 'first', caller: 'ann' }));
   const large = transport.exchange({ method: 'large', params: { text }, caller: 'ann' }).subscribe();
   await passTurns(10);
   assert.is(waitingBytes.total, 0);
