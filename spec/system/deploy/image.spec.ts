@@ -88,7 +88,7 @@ test.needs(composer.program, composer.skip)('runs with all services by podman-co
   const password = 'correct horse battery';
   const secrets = {
     database_url: 'postgresql://stagedoor:composed@postgres:5432/stagedoor',
-    signing_key: 'a signing key that is long enough, 32 bytes',
+    signing_key: 'a signing key that is long enough: 32 bytes',
     admin_password: password,
     postgres_password: 'composed',
   };
