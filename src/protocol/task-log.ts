@@ -72,7 +72,7 @@ export class TaskLog {
 
   /**
    * Resolves when the other nodes have told where the task is. Undefined where that is known, or cannot be. Rejects with QUEUE_FULL: a task
-   * that nobody was asked about may be of another owner.
+   * about which no node was asked may be of another owner.
    */
   whenKnown(scope: TaskScope, taskId: string): Promise<void> | undefined {
     if (this.#peers === undefined || this.instancesOf(scope, taskId).length > 0) return undefined;
