@@ -5,6 +5,7 @@ import type { Store } from '../../src/persistence/store.ts';
 import { accountConformance } from '../conformance/accounts.ts';
 import { auditConformance } from '../conformance/audit.ts';
 import { nodeConformance } from '../conformance/nodes.ts';
+import { oauthConformance } from '../conformance/oauth.ts';
 import { programConformance } from '../conformance/programs.ts';
 import { sessionConformance } from '../conformance/sessions.ts';
 import { settingConformance } from '../conformance/settings.ts';
@@ -20,6 +21,7 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
   sessionConformance(test, open);
   nodeConformance(test, open);
   programConformance(test, open);
+  oauthConformance(test, open);
 }
 
 /** A cipher for stores that keep secrets. */

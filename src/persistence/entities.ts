@@ -179,6 +179,27 @@ export function tablesFor(kind: DatabaseKind) {
         marks: document(),
       },
     }),
+    /** The authorization server, and connections to backends: see OAuthRow. Source: ADR 201. */
+    oauth: defineEntity({
+      name: 'OAuth',
+      tableName: 'oauth',
+      properties: {
+        /** SHA-256 of kind and id, in hex. */
+        key: id(64).primary(),
+        kind: id(16),
+        grantId: id(64).nullable().index(),
+        userId: id(64).nullable().index(),
+        /** SHA-256 of the id of the client, in hex. */
+        clientKey: id(64).nullable().index(),
+        createdAt: time(),
+        usedAt: time().nullable(),
+        consumedAt: time().nullable(),
+        expiresAt: time().nullable().index(),
+        version: number(),
+        /** Encrypted where there is a cipher. */
+        value: document(),
+      },
+    }),
     /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */
     revision: defineEntity({
       name: 'Revision',
@@ -198,6 +219,7 @@ export type AuditRow = InferEntity<Tables['audit']>;
 export type SessionRow = InferEntity<Tables['sessions']>;
 export type NodeRow = InferEntity<Tables['nodes']>;
 export type ProgramRow = InferEntity<Tables['programs']>;
+export type OAuthTableRow = InferEntity<Tables['oauth']>;
 
 /** All columns of a row but its position, which a change keeps. */
 export type Columns<Row> = { [Name in Exclude<keyof Row & string, 'position'>]-?: Row[Name] };

@@ -22,11 +22,13 @@ import {
   userNotFound,
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import { memoryOAuth } from './memory-oauth.ts';
 import type {
   AccountStore,
   AuditStore,
   InstanceSave,
   NodeStore,
+  OAuthStore,
   ProgramStore,
   SessionStore,
   SettingStore,
@@ -43,7 +45,8 @@ export class MemoryStore implements Store {
   readonly #instances = new Map<string, InstanceDefinition>();
   readonly #tombstones = new Map<string, string>();
   #revision = 0;
-  readonly accounts = new MemoryAccounts(() => this.#changed());
+  readonly oauth: OAuthStore = memoryOAuth(() => this.#changed());
+  readonly accounts = new MemoryAccounts(() => this.#changed(), this.oauth);
   readonly settings: SettingStore = memorySettings();
   readonly audit: AuditStore = memoryAudit();
   readonly #sessionRows = new Map<string, StoredSession>();
@@ -295,15 +298,17 @@ function keyOf(template: string, id: string): string {
   return `${template}/${id}`;
 }
 
-/** `changed` is called after each change that counts for the revision. */
+/** `changed` is called after each change that counts for the revision. Grants end with their user. */
 class MemoryAccounts implements AccountStore {
   readonly #users = new Map<string, User>();
   readonly #keys = new Map<string, ApiKey>();
   readonly #ended = new Map<string, readonly EndedToken[]>();
   readonly #changed: () => void;
+  readonly #oauth: OAuthStore;
 
-  constructor(changed: () => void) {
+  constructor(changed: () => void, oauth: OAuthStore) {
     this.#changed = changed;
+    this.#oauth = oauth;
   }
 
   async findUsers(ids: readonly string[] = [...this.#users.keys()]): Promise<User[]> {
@@ -335,6 +340,7 @@ class MemoryAccounts implements AccountStore {
     this.#users.delete(id);
     this.#ended.delete(id);
     for (const key of this.#keys.values()) if (key.ownerId === id) this.#keys.delete(key.id);
+    await this.#oauth.end({ userId: id });
     this.#changed();
   }
 

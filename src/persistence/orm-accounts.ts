@@ -64,6 +64,7 @@ export function ormAccounts(session: OrmSession): AccountStore {
         const user = await existingUser(em, tables, id);
         await keepAnAdmin(em, tables, user, undefined);
         await em.nativeDelete(tables.apiKeys, { ownerId: id });
+        await em.nativeDelete(tables.oauth, { userId: id });
         await em.nativeDelete(tables.settings, { name: endedName(id) });
         await em.nativeDelete(tables.users, { id });
       }),

@@ -5,8 +5,9 @@ import { type FilterQuery, raw } from '@mikro-orm/core';
 import type { SqlEntityManager } from '@mikro-orm/sql';
 import { hasCode } from '../domain/errors.ts';
 import type { Cipher } from './cipher.ts';
-import { fromDocument, SESSIONS, type SessionRow, type Tables, toDocument } from './entities.ts';
+import { SESSIONS, type SessionRow, type Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
+import { opened, sealed } from './sealed.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from './store.ts';
 
 export function ormSessions(session: OrmSession, cipher: Cipher | undefined): SessionStore {
@@ -127,7 +128,7 @@ function keysOf(rows: readonly { readonly key: string }[]): string[] {
 }
 
 function encoded(key: string, value: string, cipher: Cipher | undefined): string {
-  return cipher === undefined ? toDocument(value) : cipher.encrypt(value, purposeOf(key));
+  return sealed(value, purposeOf(key), cipher);
 }
 
 /** Undefined when the value cannot be read: its key is gone. The session cannot be continued, as without a row. */
@@ -135,13 +136,8 @@ function storedOf(
   { value, usedAt, ...row }: SessionRow,
   cipher: Cipher | undefined,
 ): StoredSession | undefined {
-  try {
-    const isEncrypted = !value.startsWith('"');
-    const text = isEncrypted ? cipher?.decrypt(value, purposeOf(row.key)) : String(fromDocument(value));
-    return text === undefined ? undefined : { ...row, value: text, usedAt: usedAt.toISOString() };
-  } catch {
-    return undefined;
-  }
+  const text = opened(value, purposeOf(row.key), cipher);
+  return text === undefined ? undefined : { ...row, value: text, usedAt: usedAt.toISOString() };
 }
 
 function purposeOf(key: string): string {

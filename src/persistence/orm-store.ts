@@ -16,6 +16,7 @@ import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDo
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
 import { ormNodes } from './orm-nodes.ts';
+import { ormOAuth } from './orm-oauth.ts';
 import { ormPrograms } from './orm-programs.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import { ormSessions } from './orm-sessions.ts';
@@ -41,6 +42,7 @@ export function ormStore(
     sessions: ormSessions(session, cipher),
     nodes: ormNodes(session),
     programs: ormPrograms(session),
+    oauth: ormOAuth(session, cipher),
     listTemplates: () =>
       session.run(async (em, { templates }) => {
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');

@@ -28,4 +28,11 @@ export const migrations: Migrations = {
   Migration20261126081451_programs: [
     'create table [programs] ([program] nvarchar(260) collate Latin1_General_BIN2 not null, [life] nvarchar(16) collate Latin1_General_BIN2 null, [generation] int not null, [marks] varchar(max) not null, constraint [programs_pkey] primary key ([program]));',
   ],
+  Migration20261126153529_oauth: [
+    'create table [oauth] ([key] nvarchar(64) collate Latin1_General_BIN2 not null, [kind] nvarchar(16) collate Latin1_General_BIN2 not null, [grant_id] nvarchar(64) collate Latin1_General_BIN2 null, [user_id] nvarchar(64) collate Latin1_General_BIN2 null, [client_key] nvarchar(64) collate Latin1_General_BIN2 null, [created_at] datetime2(3) not null, [used_at] datetime2(3) null, [consumed_at] datetime2(3) null, [expires_at] datetime2(3) null, [version] int not null, [value] varchar(max) not null, constraint [oauth_pkey] primary key ([key]));',
+    'create index [oauth_grant_id_index] on [oauth] ([grant_id]);',
+    'create index [oauth_user_id_index] on [oauth] ([user_id]);',
+    'create index [oauth_client_key_index] on [oauth] ([client_key]);',
+    'create index [oauth_expires_at_index] on [oauth] ([expires_at]);',
+  ],
 };

@@ -28,4 +28,11 @@ export const migrations: Migrations = {
   Migration20261126081450_programs: [
     'create table `programs` (`program` varchar(260) not null, `life` varchar(16) null, `generation` int not null, `marks` longtext not null, primary key (`program`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
   ],
+  Migration20261126153527_oauth: [
+    'create table `oauth` (`key` varchar(64) not null, `kind` varchar(16) not null, `grant_id` varchar(64) null, `user_id` varchar(64) null, `client_key` varchar(64) null, `created_at` datetime(3) not null, `used_at` datetime(3) null, `consumed_at` datetime(3) null, `expires_at` datetime(3) null, `version` int not null, `value` longtext not null, primary key (`key`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+    'alter table `oauth` add index `oauth_grant_id_index` (`grant_id`);',
+    'alter table `oauth` add index `oauth_user_id_index` (`user_id`);',
+    'alter table `oauth` add index `oauth_client_key_index` (`client_key`);',
+    'alter table `oauth` add index `oauth_expires_at_index` (`expires_at`);',
+  ],
 };

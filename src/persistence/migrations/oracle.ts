@@ -28,4 +28,11 @@ export const migrations: Migrations = {
   Migration20261126081451_programs: [
     'create table "programs" ("program" varchar2(260) not null, "life" varchar2(16) null, "generation" number(10, 0) not null, "marks" clob not null, primary key ("program"));',
   ],
+  Migration20261126153530_oauth: [
+    'create table "oauth" ("key" varchar2(64) not null, "kind" varchar2(16) not null, "grant_id" varchar2(64) null, "user_id" varchar2(64) null, "client_key" varchar2(64) null, "created_at" timestamp(3) with time zone not null, "used_at" timestamp(3) with time zone null, "consumed_at" timestamp(3) with time zone null, "expires_at" timestamp(3) with time zone null, "version" number(10, 0) not null, "value" clob not null, primary key ("key"));',
+    'create index "oauth_grant_id_index" on "oauth" ("grant_id");',
+    'create index "oauth_user_id_index" on "oauth" ("user_id");',
+    'create index "oauth_client_key_index" on "oauth" ("client_key");',
+    'create index "oauth_expires_at_index" on "oauth" ("expires_at");',
+  ],
 };

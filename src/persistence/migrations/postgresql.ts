@@ -28,4 +28,11 @@ export const migrations: Migrations = {
   Migration20261126081450_programs: [
     'create table "programs" ("program" varchar(260) collate "C" not null, "life" varchar(16) collate "C" null, "generation" int not null, "marks" text not null, primary key ("program"));',
   ],
+  Migration20261126153526_oauth: [
+    'create table "oauth" ("key" varchar(64) collate "C" not null, "kind" varchar(16) collate "C" not null, "grant_id" varchar(64) collate "C" null, "user_id" varchar(64) collate "C" null, "client_key" varchar(64) collate "C" null, "created_at" timestamptz(3) not null, "used_at" timestamptz(3) null, "consumed_at" timestamptz(3) null, "expires_at" timestamptz(3) null, "version" int not null, "value" text not null, primary key ("key"));',
+    'create index "oauth_grant_id_index" on "oauth" ("grant_id");',
+    'create index "oauth_user_id_index" on "oauth" ("user_id");',
+    'create index "oauth_client_key_index" on "oauth" ("client_key");',
+    'create index "oauth_expires_at_index" on "oauth" ("expires_at");',
+  ],
 };

@@ -28,4 +28,11 @@ export const migrations: Migrations = {
   Migration20261126081450_programs: [
     'create table `programs` (`program` text not null primary key, `life` text null, `generation` integer not null, `marks` text not null);',
   ],
+  Migration20261126153525_oauth: [
+    'create table `oauth` (`key` text not null primary key, `kind` text not null, `grant_id` text null, `user_id` text null, `client_key` text null, `created_at` datetime not null, `used_at` datetime null, `consumed_at` datetime null, `expires_at` datetime null, `version` integer not null, `value` text not null);',
+    'create index `oauth_grant_id_index` on `oauth` (`grant_id`);',
+    'create index `oauth_user_id_index` on `oauth` (`user_id`);',
+    'create index `oauth_client_key_index` on `oauth` (`client_key`);',
+    'create index `oauth_expires_at_index` on `oauth` (`expires_at`);',
+  ],
 };

@@ -1,0 +1,71 @@
+// The rows of the authorization server in a store without a database.
+
+import type { OAuthFilter, OAuthKind, OAuthRow, OAuthStore } from './store.ts';
+
+/** `changed` is called after each change that counts for the revision. */
+export function memoryOAuth(changed: () => void): OAuthStore {
+  const rows = new Map<string, OAuthRow>();
+  const found = (kind: OAuthKind, key: string): OAuthRow | undefined => {
+    const row = rows.get(key);
+    return row?.kind === kind ? row : undefined;
+  };
+  const matching = (filter: OAuthFilter) => [...rows.values()].filter((row) => isMatch(row, filter));
+  return {
+    find: async (kind, keys) => keys.flatMap((key) => found(kind, key) ?? []),
+    list: async (filter, limit) =>
+      matching(filter)
+        .toSorted((a, b) =>
+          a.createdAt === b.createdAt ? (a.key < b.key ? -1 : 1) : a.createdAt < b.createdAt ? 1 : -1,
+        )
+        .slice(0, limit),
+    count: async (filter) => matching(filter).length,
+    save: async (row) => {
+      const before = rows.get(row.key);
+      const consumedAt = before === undefined ? row.consumedAt : before.consumedAt;
+      rows.set(row.key, { ...row, consumedAt, version: (before?.version ?? 0) + 1 });
+    },
+    replace: async (row, version) => {
+      if ((rows.get(row.key)?.version ?? 0) !== version) return false;
+      rows.set(row.key, { ...row, version: version + 1 });
+      return true;
+    },
+    consume: async (kind, key, at) => {
+      const row = found(kind, key);
+      if (row === undefined || row.consumedAt !== undefined) return false;
+      rows.set(key, { ...row, consumedAt: at });
+      return true;
+    },
+    touch: async (kind, usedAt) => {
+      for (const [key, at] of usedAt) {
+        const row = found(kind, key);
+        if (row !== undefined) rows.set(key, { ...row, usedAt: at });
+      }
+    },
+    delete: async (kind, keys) => {
+      for (const key of keys) if (found(kind, key) !== undefined) rows.delete(key);
+    },
+    end: async (of) => {
+      if (of.grantId === undefined && of.userId === undefined && of.clientKey === undefined)
+        throw new RangeError('the rows of a grant, a user or a client are ended');
+      const ended = matching(of);
+      for (const { key } of ended) rows.delete(key);
+      if (ended.length > 0) changed();
+      return ended.length > 0;
+    },
+    sweep: async (now) => {
+      const old = [...rows.values()].filter(({ expiresAt }) => expiresAt !== undefined && expiresAt <= now);
+      for (const { key } of old) rows.delete(key);
+      return old.length;
+    },
+  };
+}
+
+function isMatch(row: OAuthRow, { kind, grantId, userId, clientKey, isUsed }: OAuthFilter): boolean {
+  return (
+    (kind === undefined || row.kind === kind) &&
+    (grantId === undefined || row.grantId === grantId) &&
+    (userId === undefined || row.userId === userId) &&
+    (clientKey === undefined || row.clientKey === clientKey) &&
+    (isUsed === undefined || row.usedAt === undefined)
+  );
+}

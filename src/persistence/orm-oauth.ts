@@ -1,0 +1,164 @@
+// The authorization server in a database: one table for all that it keeps. Each change that may happen once is one conditional
+// update, since other nodes do the same. Source: ADR 201.
+
+import { type FilterQuery, raw, UniqueConstraintViolationException } from '@mikro-orm/core';
+import type { SqlEntityManager } from '@mikro-orm/sql';
+import type { Cipher } from './cipher.ts';
+import type { OAuthTableRow, Tables } from './entities.ts';
+import type { OrmSession } from './orm-session.ts';
+import { opened, sealed } from './sealed.ts';
+import {
+  MAX_OAUTH_ROWS,
+  OAUTH_KINDS,
+  type OAuthFilter,
+  type OAuthKind,
+  type OAuthRow,
+  type OAuthStore,
+} from './store.ts';
+
+export function ormOAuth(session: OrmSession, cipher: Cipher | undefined): OAuthStore {
+  const columns = (row: Omit<OAuthRow, 'version'>) => columnsOf(row, cipher);
+  const next = () => ({ version: raw('?? + 1', ['version']) });
+  return {
+    find: (kind, keys) =>
+      session.run(async (em, { oauth }) => {
+        const rows = em.createQueryBuilder(oauth).where({ kind, key: { $in: [...keys] } });
+        return rowsOf(await rows.execute('all'), cipher);
+      }),
+    list: (filter, limit) =>
+      session.run(async (em, { oauth }) => {
+        const order = { orderBy: { createdAt: 'desc', key: 'asc' }, limit } as const;
+        return rowsOf(await em.findAll(oauth, { where: whereOf(filter), ...order }), cipher);
+      }),
+    count: (filter) => session.run((em, { oauth }) => em.count(oauth, whereOf(filter))),
+    save: async (row) => {
+      const own = columns(row);
+      const { key, kind, consumedAt, ...changes } = own;
+      const update = async (em: SqlEntityManager, { oauth }: Tables) =>
+        (await em.nativeUpdate(oauth, { key, kind }, { ...changes, ...next() })) > 0;
+      const isSaved = await session.writeBehind(
+        async (em, tables) => (await update(em, tables)) || inserted(em, tables, own),
+      );
+      if (!isSaved) await session.writeBehind(update);
+    },
+    replace: async (row, version) => {
+      const own = columns(row);
+      const { key, kind, ...changes } = own;
+      return session.write(async (em, tables) => {
+        if (version === 0) return inserted(em, tables, own);
+        return (await em.nativeUpdate(tables.oauth, { key, kind, version }, { ...changes, ...next() })) > 0;
+      });
+    },
+    consume: async (kind, key, at) =>
+      (await session.writeBehind((em, { oauth }) =>
+        em.nativeUpdate(oauth, { key, kind, consumedAt: null }, { consumedAt: new Date(at) }),
+      )) > 0,
+    touch: async (kind, usedAt) => {
+      // In the same order on every node, so that two nodes cannot deadlock.
+      const touches = [...usedAt].sort(([left], [right]) => (left < right ? -1 : 1));
+      for (let start = 0; start < touches.length; start += TOUCH_BATCH)
+        await touch(session, kind, touches.slice(start, start + TOUCH_BATCH));
+    },
+    delete: async (kind, keys) => {
+      await session.writeBehind((em, { oauth }) => em.nativeDelete(oauth, { kind, key: { $in: [...keys] } }));
+    },
+    end: async (of) => {
+      if (of.grantId === undefined && of.userId === undefined && of.clientKey === undefined)
+        throw new RangeError('the rows of a grant, a user or a client are ended');
+      const revision = await session.changeIf(
+        async (em, { oauth }) => (await em.nativeDelete(oauth, whereOf(of))) > 0,
+      );
+      return revision !== undefined;
+    },
+    sweep: (now) =>
+      session.writeBehind(async (em, { oauth }) => {
+        const where = { expiresAt: { $lte: new Date(now) } };
+        const rows = await em.findAll(oauth, { where, limit: MAX_OAUTH_ROWS, fields: ['key'] });
+        // Again with the time: another node may have prolonged a row meanwhile.
+        const keys = rows.map(({ key }) => key);
+        if (keys.length > 0) await em.nativeDelete(oauth, { ...where, key: { $in: keys } });
+        return keys.length;
+      }),
+  };
+}
+
+/** False when another node inserted it first. */
+async function inserted(
+  em: SqlEntityManager,
+  { oauth }: Tables,
+  row: ReturnType<typeof columnsOf>,
+): Promise<boolean> {
+  try {
+    await em.insert(oauth, { ...row, version: 1 });
+    return true;
+  } catch (thrown) {
+    if (thrown instanceof UniqueConstraintViolationException) return false;
+    throw thrown;
+  }
+}
+
+/** Keys in one write, which a distant database must finish within the timeout of one operation. */
+const TOUCH_BATCH = 100;
+
+/** One statement for all rows, as of API keys. */
+function touch(
+  session: OrmSession,
+  kind: OAuthKind,
+  touches: readonly (readonly [key: string, at: string])[],
+): Promise<unknown> {
+  return session.writeBehind((em, { oauth }) => {
+    const cases = touches.map(() => 'when ? then ?').join(' ');
+    const values = touches.flatMap(([key, at]) => [key, new Date(at)]);
+    const usedAt = raw(`case ?? ${cases} else ?? end`, ['key', ...values, 'used_at']);
+    return em.nativeUpdate(oauth, { kind, key: { $in: touches.map(([key]) => key) } }, { usedAt });
+  });
+}
+
+function whereOf({ isUsed, ...equal }: OAuthFilter): FilterQuery<OAuthTableRow> {
+  const given = Object.entries(equal).filter(([, value]) => value !== undefined);
+  return { ...Object.fromEntries(given), ...(isUsed === false ? { usedAt: null } : {}) };
+}
+
+function columnsOf(row: Omit<OAuthRow, 'version'>, cipher: Cipher | undefined) {
+  const time = (at: string | undefined) => (at === undefined ? null : new Date(at));
+  return {
+    key: row.key,
+    kind: row.kind,
+    grantId: row.grantId ?? null,
+    userId: row.userId ?? null,
+    clientKey: row.clientKey ?? null,
+    createdAt: new Date(row.createdAt),
+    usedAt: time(row.usedAt),
+    consumedAt: time(row.consumedAt),
+    expiresAt: time(row.expiresAt),
+    value: sealed(row.value, purposeOf(row), cipher),
+  };
+}
+
+/** Rows that cannot be decrypted are as if they were not there. */
+function rowsOf(rows: readonly OAuthTableRow[], cipher: Cipher | undefined): OAuthRow[] {
+  return rows.flatMap((row) => {
+    const kind = OAUTH_KINDS.find((known) => known === row.kind);
+    const value = opened(row.value, purposeOf(row), cipher);
+    if (kind === undefined || value === undefined) return [];
+    return [
+      {
+        kind,
+        key: row.key,
+        grantId: row.grantId ?? undefined,
+        userId: row.userId ?? undefined,
+        clientKey: row.clientKey ?? undefined,
+        createdAt: row.createdAt.toISOString(),
+        usedAt: row.usedAt?.toISOString(),
+        consumedAt: row.consumedAt?.toISOString(),
+        expiresAt: row.expiresAt?.toISOString(),
+        version: row.version,
+        value,
+      },
+    ];
+  });
+}
+
+function purposeOf({ kind, key }: Pick<OAuthTableRow, 'kind' | 'key'>): string {
+  return `oauth:${kind}:${key}`;
+}
