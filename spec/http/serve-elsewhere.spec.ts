@@ -31,6 +31,13 @@ interface Run {
   readonly tookMs: number;
 }
 
+function ownedBy(life: string): SessionOwner {
+  const forward = (): never => {
+    throw new Error('`forwardTo` does it');
+  };
+  return { node: life, forward };
+}
+
 /** Plays the rounds, the last one again and again. */
 async function play(rounds: readonly Round[]): Promise<Run> {
   const steps: string[] = [];
@@ -45,13 +52,7 @@ async function play(rounds: readonly Round[]): Promise<Run> {
   const startedAtMs = simulatedClock.now();
   let outcome: string | undefined;
   void serveElsewhere(new SessionElsewhere(present().life), {
-    ownerIn: (life) => {
-      const forward = (): never => {
-        throw new Error('`forwardTo` does it');
-      };
-      const owner: SessionOwner = { node: life, forward };
-      return present().hasEnded ? undefined : owner;
-    },
+    ownerIn: (life) => (present().hasEnded ? undefined : ownedBy(life)),
     forwardTo: async ({ node }) => come(`at ${node}`, present().there, undefined),
     serveHere: async () => {
       const { here } = present();
@@ -118,6 +119,32 @@ test('an owner that never has it, and a row that always names it: NODE_UNAVAILAB
     assert.ok(tookMs >= 15_000 && tookMs <= 15_200, `${tookMs} ms`);
     assert.ok(steps.length <= 2 * 152, `${steps.length} steps`);
   }
+});
+
+test('waits for silent nodes, and one before them, add up to 15 s', async () => {
+  const startedAtMs = simulatedClock.now();
+  let outcome: string | undefined;
+  void serveElsewhere(new SessionElsewhere('b', startedAtMs - 9_000), {
+    ownerIn: ownedBy,
+    forwardTo: async (_owner, untilMs) => {
+      const waitMs = Math.min(15_000, untilMs - simulatedClock.now());
+      await new Promise<void>((resolve) => void simulatedClock.alarm(waitMs, resolve));
+      throw new SessionElsewhere(undefined, startedAtMs);
+    },
+    serveHere: async () => {
+      throw new SessionElsewhere('c');
+    },
+    clock: simulatedClock,
+  }).catch((thrown) => {
+    outcome = codeOf(thrown);
+  });
+  while (outcome === undefined && simulatedClock.now() - startedAtMs < 60_000) {
+    for (let left = 5; left > 0; left -= 1) await turn();
+    if (outcome === undefined) mock.timers.tick(50);
+  }
+  const tookMs = simulatedClock.now() - startedAtMs;
+  assert.is(outcome, 'NODE_UNAVAILABLE');
+  assert.ok(tookMs >= 6_000 && tookMs <= 6_300, `${tookMs} ms`);
 });
 
 test('in every order it is carried out once at most, its first answer counts, and it ends', async () => {

@@ -29,6 +29,8 @@ export interface ForwardedRequest {
   readonly isStream: boolean;
   /** Whether it may be carried out twice. */
   readonly isRepeatable: () => boolean;
+  /** Until when it may wait for its node, by the monotonic clock: a part of its wait is over. Default: 15 s from now. */
+  readonly untilMs?: number | undefined;
 }
 
 /** A kind of way from one node to another. A request takes at most one of each kind: first `session`, then `instance`. */
@@ -44,8 +46,11 @@ export interface ForwardedAnswer {
   end(): void;
   /** NODE_UNAVAILABLE; called once, instead of `end`. */
   failed(error: GatewayError): void;
-  /** The node certainly did not carry it out, and has the session no more. Called once, instead of the head. */
-  elsewhere(): void;
+  /**
+   * The node certainly did not carry it out, and has the session no more. Called once, instead of the head. `sinceMs`: since when it has waited,
+   * by the monotonic clock.
+   */
+  elsewhere(sinceMs: number): void;
 }
 
 /** A forwarded request that is under way. */
@@ -80,10 +85,13 @@ export interface SessionOwners {
 export class SessionElsewhere extends Error {
   /** Undefined where only the row of the session says it: see ForwardedAnswer.elsewhere. */
   readonly life: string | undefined;
+  /** Since when the request has waited for a node, by the monotonic clock. Undefined: it has not. */
+  readonly sinceMs: number | undefined;
 
-  constructor(life?: string) {
+  constructor(life?: string, sinceMs?: number) {
     super('another node has the session');
     this.life = life;
+    this.sinceMs = sinceMs;
   }
 }
 

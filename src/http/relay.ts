@@ -69,7 +69,7 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
         settle();
       },
       failed: (error) => stop(reply.failure(error), false),
-      elsewhere: () => stop(new SessionElsewhere(), false),
+      elsewhere: (sinceMs) => stop(new SessionElsewhere(undefined, sinceMs), false),
     };
     const forwarding = reply.forward(answer);
     const revoke = (reason: GatewayError): void => {

@@ -5,8 +5,8 @@ import { type Clock, sleep, systemClock } from '../domain/clock.ts';
 import { SessionElsewhere, type SessionOwner } from '../domain/forwarding.ts';
 import { nodeUnavailable } from '../domain/session-errors.ts';
 
-/** Longest time in which it is tried, in ms. */
-const ELSEWHERE_MS = 15_000;
+/** Longest time in which it is tried, in ms, with all waits for the nodes that it is sent to. */
+export const ELSEWHERE_MS = 15_000;
 /** Pause before it is tried again, in ms. */
 const AGAIN_MS = 100;
 
@@ -14,20 +14,20 @@ export interface ElsewhereOptions {
   /** The node of this life; undefined when it has ended. */
   readonly ownerIn: (life: string) => SessionOwner | undefined;
   /** Both reject with SessionElsewhere when the request was certainly not carried out, because the session is not there. */
-  readonly forwardTo: (owner: SessionOwner) => void | Promise<void>;
+  readonly forwardTo: (owner: SessionOwner, untilMs: number) => void | Promise<void>;
   readonly serveHere: () => void | Promise<void>;
   readonly clock?: Pick<Clock, 'now' | 'alarm'>;
 }
 
-/** Rejects with NODE_UNAVAILABLE after 15 s, and with every other error of the two. */
+/** Rejects with NODE_UNAVAILABLE 15 s after the request began to wait, and with every other error of the two. */
 export async function serveElsewhere(first: SessionElsewhere, options: ElsewhereOptions): Promise<void> {
   const { ownerIn, forwardTo, serveHere, clock = systemClock } = options;
-  const untilMs = clock.now() + ELSEWHERE_MS;
+  const untilMs = (first.sinceMs ?? clock.now()) + ELSEWHERE_MS;
   let { life } = first;
   for (;;) {
     const owner = life === undefined ? undefined : ownerIn(life);
     try {
-      if (owner !== undefined) return await forwardTo(owner);
+      if (owner !== undefined) return await forwardTo(owner, untilMs);
     } catch (thrown) {
       if (!(thrown instanceof SessionElsewhere)) throw thrown;
     }

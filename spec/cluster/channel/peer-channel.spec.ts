@@ -541,7 +541,14 @@ test('requests wait for a silent node, 15 s at most, and go on when it answers',
     const unsent = await forward(a, B);
     await pass(5);
     const second = await forward(a, B);
-    await pass(12);
+    const [hurried, late] = await Promise.all(
+      [8, 0].map((s) => forward(a, B, { untilMs: nowMs + s * 1_000 })),
+    );
+    await pass(1);
+    assert.equal([hurried?.error, late?.error?.code], [undefined, 'NODE_UNAVAILABLE']);
+    await pass(8);
+    assert.equal([hurried?.error?.code, hurried?.error?.delivered], ['NODE_UNAVAILABLE', 'no']);
+    await pass(3);
     assert.equal([first.error?.code, first.error?.delivered], ['NODE_UNAVAILABLE', 'unknown']);
     assert.equal([first.error?.status, first.error?.facts.retryAfterSeconds], [503, 1]);
     assert.equal([unsent.error?.code, unsent.error?.delivered], ['NODE_UNAVAILABLE', 'no']);

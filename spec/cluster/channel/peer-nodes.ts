@@ -144,6 +144,8 @@ export interface Sent {
   readonly principal?: Principal;
   /** Default: false. */
   readonly isRepeatable?: boolean;
+  /** Default: 15 s. */
+  readonly untilMs?: number;
   /** Default: it reads everything. */
   readonly isPaused?: () => boolean;
 }
@@ -173,6 +175,7 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
       ...{ hop: sent.hop ?? 'session', method, target, headers, body: Buffer.from(body) },
       isStream: method === 'GET',
       isRepeatable: () => sent.isRepeatable ?? false,
+      untilMs: sent.untilMs,
     },
     {
       head: (status, given) => {

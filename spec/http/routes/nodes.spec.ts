@@ -165,7 +165,7 @@ test('ask the other node, and answer 503 when it does not answer', async () => {
   const failed = await change('far/drain');
   assert.is(failed.outcome, '503 NODE_UNAVAILABLE');
   assert.is(failed.body.detail, 'The node "far" cannot be asked: it does not answer.');
-  answerOfFar = (_request, answer) => answer.elsewhere();
+  answerOfFar = (_request, answer) => answer.elsewhere(0);
   assert.is((await change('far/resume')).outcome, '503 NODE_UNAVAILABLE');
   answerOfFar = (_request, answer) => {
     answer.head(200, {});

@@ -108,8 +108,10 @@ export class PeerClient implements SessionOwner {
    */
   end(): void {
     this.#hasEnded = true;
+    const sinceMs = this.#silentSinceMs ?? this.#options.clock.now();
     for (const exchange of [...this.#exchanges]) {
-      if (!exchange.isSent || exchange.retract()) exchange.elsewhere();
+      if (!exchange.isSent) exchange.elsewhere();
+      else if (exchange.retract()) exchange.elsewhere(sinceMs);
       else if (exchange.request.isStream) exchange.fail(this.#unavailable('it has left', true));
     }
     if (this.#exchanges.size === 0) this.close();
@@ -208,12 +210,15 @@ export class PeerClient implements SessionOwner {
    * been carried out fails.
    */
   #lost(exchange: PeerExchange, error: Error): void {
-    if (exchange.isSent && !exchange.retract()) {
+    const wasSent = exchange.isSent;
+    if (wasSent && !exchange.retract()) {
       exchange.fail(this.#unavailable(error.message, true));
       return;
     }
+    const nowMs = this.#options.clock.now();
+    if (wasSent) exchange.waitsSinceMs = nowMs;
     if (codeOf(error) !== 'ETIMEDOUT') this.#options.suspect();
-    this.#silentSinceMs ??= this.#options.clock.now();
+    this.#silentSinceMs ??= nowMs;
     this.#begin(exchange);
   }
 
@@ -229,12 +234,9 @@ export class PeerClient implements SessionOwner {
       this.#silentSinceMs ??= sentAtMs;
       this.#giveUpPing();
     }
-    const sinceMs = this.#silentSinceMs;
-    if (sinceMs !== undefined)
-      for (const exchange of [...this.#exchanges]) {
-        if (nowMs - Math.max(sinceMs, exchange.startedAtMs) < this.#patienceMs(exchange)) continue;
+    for (const exchange of [...this.#exchanges])
+      if (nowMs >= this.#givesUpAtMs(exchange))
         exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
-      }
     if (this.#ping === undefined && this.#exchanges.size > 0) this.#sendPing();
   }
 
@@ -272,9 +274,13 @@ export class PeerClient implements SessionOwner {
   }
 
   /** A request about an instance does not wait for its node, since another instance may take the call. A call under way does. */
-  #patienceMs({ request, isSent }: PeerExchange): number {
-    if (request.hop === 'instance' && (request.isStream || !isSent)) return 0;
-    return this.#maxWaitMs(0) ?? 0;
+  #givesUpAtMs({ request, isSent, startedAtMs, waitsSinceMs }: PeerExchange): number {
+    const { hop, isStream, untilMs = Number.POSITIVE_INFINITY } = request;
+    const sinceMs = this.#silentSinceMs;
+    const maxMs = this.#maxWaitMs(0) ?? 0;
+    if (!isSent && hop !== 'instance') return Math.min(waitsSinceMs + maxMs, untilMs);
+    if (sinceMs === undefined) return Number.POSITIVE_INFINITY;
+    return Math.max(sinceMs, startedAtMs) + (hop === 'instance' && (isStream || !isSent) ? 0 : maxMs);
   }
 
   #unavailable(reason: string, isSent = false) {

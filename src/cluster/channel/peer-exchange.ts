@@ -23,6 +23,8 @@ export interface ExchangeEvents {
 export class PeerExchange implements AnswerReceiver, Forwarding {
   readonly request: ForwardedRequest;
   readonly startedAtMs: number;
+  /** Since when it waits for the node. A request that was sent and is sent again waits anew. */
+  waitsSinceMs: number;
   /** It was sent again after its token had expired. */
   isRepeated = false;
   readonly #answer: ForwardedAnswer;
@@ -35,6 +37,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
   constructor(request: ForwardedRequest, answer: ForwardedAnswer, events: ExchangeEvents) {
     this.request = request;
     this.startedAtMs = events.startedAtMs;
+    this.waitsSinceMs = events.startedAtMs;
     this.#answer = answer;
     this.#events = events;
   }
@@ -50,10 +53,10 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
   }
 
   /** See ForwardedAnswer.elsewhere. */
-  elsewhere(): void {
+  elsewhere(sinceMs = this.waitsSinceMs): void {
     if (!this.#end('moved')) return;
     this.#connection?.abort(this);
-    this.#answer.elsewhere();
+    this.#answer.elsewhere(sinceMs);
   }
 
   /** It is sent again: nothing of an answer came, and it may be carried out twice. */

@@ -2,6 +2,7 @@
 // the schemas here are for the API description. Source: MCP basic/transports; docs/reference/mcp.md.
 
 import Type, { type TObject } from 'typebox';
+import { systemClock } from '../../domain/clock.ts';
 import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { SessionElsewhere, type SessionOwner, type SessionOwners } from '../../domain/forwarding.ts';
@@ -24,7 +25,7 @@ import {
   TemplateParams,
 } from '../route.ts';
 import { AnyObject, anyObject, named, text } from '../schemas.ts';
-import { serveElsewhere } from '../serve-elsewhere.ts';
+import { ELSEWHERE_MS, serveElsewhere } from '../serve-elsewhere.ts';
 
 const VERSION = Type.Literal('2.0');
 const Id = Type.Union([Type.Integer(), Type.String()]);
@@ -208,34 +209,42 @@ type McpMethod = Extract<Method, McpRequest['method']>;
 
 /** The answer of this node, or that of the node that owns the session. After a freeze it waits until this node knows its own sessions. */
 function serve(...request: Parameters<typeof serveCertain>): Reply | Promise<Reply> {
-  const [, , { owners }] = request;
-  const certain = owners?.certain();
-  return certain === undefined ? serveCertain(...request) : certain.then(() => serveCertain(...request));
+  const [method, input, services, options] = request;
+  const certain = services.owners?.certain();
+  if (certain === undefined) return serveCertain(...request); // nearly always
+  const sinceMs = systemClock.now();
+  return certain.then(() => serveCertain(method, input, services, { ...options, sinceMs }));
+}
+
+interface Waits {
+  /** Since when the request waits, by the monotonic clock. Default: it has not waited. */
+  readonly sinceMs?: number | undefined;
 }
 
 function serveCertain(
   method: McpMethod,
   input: McpInput,
   services: Services,
-  { isSse = false } = {},
+  { isSse = false, sinceMs }: Waits & { readonly isSse?: boolean } = {},
 ): Reply | Promise<Reply> {
   const { owners } = services;
   const connection = method === 'POST' ? connectionOf(input.query, isSse) : undefined;
   const sessionId = connection ?? (owners && sessionIdOf(method, input));
   const owner = sessionId === undefined ? undefined : owners?.ownerOf(sessionId);
-  const place = { isSse, connection, sessionId };
+  const place = { isSse, connection, sessionId, sinceMs };
   if (owner === undefined) return { kind: 'mcp', serve: serveHere(method, input, services, place) };
   return whenKnown(owner, (found) => {
-    const here = serveHere(method, input, services, place);
-    if (found === undefined) return { kind: 'mcp', serve: here };
+    if (found === undefined) return { kind: 'mcp', serve: serveHere(method, input, services, place) };
+    const untilMs = sinceMs === undefined ? undefined : sinceMs + ELSEWHERE_MS;
     return {
       kind: 'mcp',
       serve: async (reply, relay) => {
         try {
-          await forward(found, method, input, services.auth, relay);
+          await forward(found, method, input, services.auth, relay, untilMs);
         } catch (thrown) {
           if (!(thrown instanceof SessionElsewhere)) throw thrown;
-          await here(reply, relay);
+          const waited = { ...place, sinceMs: thrown.sinceMs ?? sinceMs };
+          await serveHere(method, input, services, waited)(reply, relay);
         }
       },
     };
@@ -247,7 +256,7 @@ function sessionIdOf(method: McpMethod, { request: { headers } }: McpInput): str
   return headerOf(headers, 'mcp-session-id') ?? (method === 'GET' ? sessionOfEvent(headers) : undefined);
 }
 
-interface Place {
+interface Place extends Waits {
   readonly isSse: boolean;
   /** The id of the session in the path for messages of HTTP+SSE. */
   readonly connection: string | undefined;
@@ -258,7 +267,7 @@ function serveHere(
   method: McpMethod,
   input: McpInput,
   { gateway, mcp, auth, owners }: Services,
-  { isSse, connection, sessionId }: Place,
+  { isSse, connection, sessionId, sinceMs }: Place,
 ): McpEndpointReply['serve'] {
   const { params, body, request, principal } = input;
   const { template }: { readonly template?: unknown } = Object(params);
@@ -293,9 +302,9 @@ function serveHere(
       if (!(thrown instanceof SessionElsewhere)) throw thrown;
       if (owners === undefined || sessionId === undefined)
         throw nodeUnavailable('', 'another one has the session', 'no');
-      return serveElsewhere(thrown, {
+      return serveElsewhere(new SessionElsewhere(thrown.life, sinceMs), {
         ownerIn: (life) => owners.elsewhere(sessionId, life),
-        forwardTo: (owner) => forward(owner, method, input, auth, relay),
+        forwardTo: (owner, untilMs) => forward(owner, method, input, auth, relay, untilMs),
         serveHere: counted,
       });
     });
@@ -333,8 +342,9 @@ function forward(
   input: McpInput,
   auth: Services['auth'],
   relay: (answer: ForwardReply) => Promise<void>,
+  untilMs: number | undefined,
 ): void | Promise<void> {
-  const reply = forwardReply(owner, method, input, auth);
+  const reply = forwardReply(owner, method, input, auth, untilMs);
   if (method !== 'POST') return relay(reply);
   const { body, request } = input;
   const count = (requests: number) => request.consume(auth.limiter, requests);
@@ -357,6 +367,7 @@ function forwardReply(
   method: McpMethod,
   { body: given, request, principal }: McpInput,
   { limiter }: Services['auth'],
+  untilMs?: number,
 ): ForwardReply {
   const body = Buffer.isBuffer(given) ? given : NO_BYTES;
   const { id: requestId, address, target, headers } = request;
@@ -368,7 +379,7 @@ function forwardReply(
     node: owner.node,
     forward: (answer) =>
       owner.forward(
-        { caller, method, target, headers, body, isStream: method === 'GET', isRepeatable },
+        { caller, method, target, headers, body, isStream: method === 'GET', isRepeatable, untilMs },
         answer,
       ),
     onLost: (listener) => request.onLost(listener),
