@@ -19,6 +19,7 @@ import type {
 import type { PeerProber } from './channel/peer-prober.ts';
 import { DatabaseWords } from './database-words.ts';
 import { KEY_SETTING, knowsDeploymentKey, otherKey } from './deployment-key.ts';
+import { EndedLives } from './ended-lives.ts';
 import { LifeDoubt } from './life-doubt.ts';
 import {
   type Known,
@@ -42,6 +43,7 @@ import {
 import { isInDoubt } from './rules/own-life.ts';
 import type { LifeRow, Moment } from './rules/rows.ts';
 import { decideSession, type SessionDecision } from './rules/session-claims.ts';
+import { answeredInTime } from './timely-answer.ts';
 
 /** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
 const ANSWER_MS = 1_500;
@@ -80,8 +82,7 @@ export class MemberTable implements Members {
   #state: NodeState;
   /** By life, from the last read. */
   #known: ReadonlyMap<string, Known> = new Map();
-  /** When this node first saw that a life had ended. */
-  readonly #endedAtMs = new Map<string, number>();
+  readonly #ended = new EndedLives();
   #reading: Promise<void> | undefined;
   /** The last read did not fail. */
   #isCurrent = false;
@@ -413,15 +414,7 @@ export class MemberTable implements Members {
 
   #deleteOld(): void {
     const { nodes, clock, sessionIdleMs = LIMITS.sessionIdleMs } = this.#options;
-    const nowMs = clock.now();
-    const old: string[] = [];
-    for (const [life, { stored }] of this.#known) {
-      if (stored.end === undefined) continue;
-      const sinceMs = this.#endedAtMs.get(life) ?? nowMs;
-      this.#endedAtMs.set(life, sinceMs);
-      if (nowMs - sinceMs >= sessionIdleMs && stored.end.frees === 'all') old.push(life);
-    }
-    for (const life of this.#endedAtMs.keys()) if (!this.#known.has(life)) this.#endedAtMs.delete(life);
+    const old = this.#ended.old(this.#known, clock.now(), sessionIdleMs);
     if (old.length > 0) this.#operate(nodes.delete(old), () => {});
   }
 
@@ -430,21 +423,13 @@ export class MemberTable implements Members {
     onAnswer: (result: Result) => void,
     onFailure = (): void => {},
   ): void {
-    const { clock } = this.#options;
-    const sentAtMs = clock.now();
-    let isOver = false;
-    const fail = (): void => {
-      if (isOver) return;
-      isOver = true;
-      this.#handle({ type: 'failed', sentAtMs });
-      onFailure();
-    };
-    const cancel = clock.background.alarm(ANSWER_MS, fail);
-    operation
-      .then((result) => {
-        if (!isOver) onAnswer(result);
-        isOver = true;
-      }, fail)
-      .finally(cancel);
+    answeredInTime(this.#options.clock, operation, {
+      answerMs: ANSWER_MS,
+      onAnswer,
+      onFailure: (sentAtMs) => {
+        this.#handle({ type: 'failed', sentAtMs });
+        onFailure();
+      },
+    });
   }
 }
