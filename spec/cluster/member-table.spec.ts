@@ -437,6 +437,7 @@ test('a program goes on while the database is away for all members', async () =>
   );
   for (const { life } of nodes) away.add(life);
   await pass(60_000);
+  assert.not.ok(nodes.some(({ isCutOff }) => isCutOff));
   away.clear();
   await pass(20_000);
   assert.equal(programs, before);
@@ -455,6 +456,10 @@ test('a program ends within the time of its lease when its node alone has lost t
   const lost = nodes.find(({ life }) => life === holder);
   away.add(holder);
   await pass(7_000);
+  assert.equal(
+    nodes.map((table) => table.isCutOff),
+    nodes.map(({ life }) => life === holder),
+  );
   assert.equal(
     programs.map(([, what]) => what),
     ['start', 'kill'],

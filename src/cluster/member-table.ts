@@ -33,6 +33,7 @@ import {
 import type { Member, Members } from './members.ts';
 import { ProgramRunner } from './program-runner.ts';
 import {
+  isAlone,
   type NodeAction,
   type NodeEvent,
   type NodeState,
@@ -131,6 +132,11 @@ export class MemberTable implements Members {
 
   get knowsPrograms(): boolean {
     return this.#programs !== undefined;
+  }
+
+  /** Others may end this life, and take over its sessions, while it is cut off from the database: it opens no more. */
+  get isCutOff(): boolean {
+    return isAlone(this.#state, this.#options.clock.now());
   }
 
   /** The life that serves a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */

@@ -93,6 +93,15 @@ export function nodeDraining(): GatewayError {
   );
 }
 
+/** The database has no row of what it opens now, and other nodes would answer 404. */
+export function nodeCutOff(): GatewayError {
+  return new GatewayError(
+    'NODE_UNAVAILABLE',
+    'This node does not reach the database that other nodes have, and takes no new sessions.',
+    retryAfter(5),
+  );
+}
+
 /** Details of an error: the call or request was not carried out, and may succeed after this time. */
 export function retryAfter(retryAfterSeconds: number): ErrorDetails {
   return { delivered: 'no', retryAfterSeconds };

@@ -85,6 +85,8 @@ export interface GatewayOptions {
   readonly openElsewhere?: ((definition: InstanceDefinition, answers: InstanceHeldBytes) => Open) | undefined;
   /** Where the sessions of this node go on while it is drained. Default: nowhere. */
   readonly successorOf?: SuccessorOf | undefined;
+  /** True while this node alone has lost the store that it shares: it opens no sessions, which others could not know. Default: never. */
+  readonly isCutOff?: (() => boolean) | undefined;
   /** Bytes of memory that this process may use, from which the bounds of unfinished answers, waiting messages and buffered
    *  events follow. Default: the limit of the control group, or the memory of the machine. */
   readonly memoryBytes?: number | undefined;

@@ -47,6 +47,7 @@ export interface McpDeps
   readonly isAccepting: () => boolean;
   /** See SessionDeps. */
   readonly isDraining?: (() => boolean) | undefined;
+  readonly isCutOff?: (() => boolean) | undefined;
   /** Most bytes that are buffered for clients that may reconnect. Default: 256 MiB. */
   readonly bufferedBytes?: number | undefined;
   /** Counts what clients declared as long as it is kept. The owner is the principal. */

@@ -226,6 +226,7 @@ async function start(
           }
         : undefined,
     successorOf: (key) => table?.successorOf(key),
+    isCutOff: () => table?.isCutOff ?? false,
     // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
     sessions: { ...config.sessions, recover: config.cluster.recover && (isOnServer || file !== undefined) },
     memoryBytes,

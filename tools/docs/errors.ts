@@ -183,7 +183,7 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   NODE_UNAVAILABLE: {
     cause:
-      'The node that has the session, or that is to be drained, is away, or did not answer for 15 s; or this node is draining and takes no new sessions, or does not know whether others have taken over its sessions. With `delivered: "unknown"` the request may have been carried out.',
+      'The node that has the session, or that is to be drained, is away, or did not answer for 15 s; or this node is draining and takes no new sessions, or does not know whether others have taken over its sessions, or does not reach the database that the others have, and takes no new sessions. With `delivered: "unknown"` the request may have been carried out.',
     remedy:
       'Repeat the request after `Retry-After`; with `delivered` first check whether it took effect. See docs/guides/many-nodes.md.',
   },

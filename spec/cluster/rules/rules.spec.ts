@@ -2,6 +2,7 @@
 
 import * as assert from 'uvu/assert';
 import {
+  isAlone,
   type NodeAction,
   type NodeEvent,
   type NodeState,
@@ -318,6 +319,32 @@ away('the word of others brings no lease back', () => {
   node.pass(8_000);
   assert.equal(node.do({ type: 'word', life: 'life-b', isAway: true, sent: node.now }), []);
 });
+
+for (const [name, lives, word, wanted] of [
+  ['others say nothing', [row('b'), row('c')], undefined, true],
+  ['one says that it answers', [row('b'), row('c')], (life: string) => life === 'life-b', true],
+  ['all say that it is away', [row('b'), row('c')], () => true, false],
+  ['there are no others', [], undefined, false],
+  ['the other has left', [row('b', { end: { cause: 'stopped', frees: 'all' } })], undefined, false],
+] as const)
+  away(`without the database for longer than a lease, and ${name}: ${wanted ? 'no' : 'new'} sessions`, () => {
+    const node = joined([...lives]);
+    node.isAway = true;
+    const pass = (ms: number): void => {
+      for (let waitedMs = 0; waitedMs < ms; waitedMs += 500)
+        for (const action of node.pass(500))
+          if (action.type === 'ask' && word) node.do({ ...action, type: 'word', isAway: word(action.life) });
+    };
+    pass(3_000);
+    assert.is(isAlone(node.state, node.atMs), false, 'its life cannot have ended');
+    pass(7_000);
+    assert.is(isAlone(node.state, node.atMs), wanted);
+    pass(400_000); // the word of others does not keep the lease of programs for so long
+    assert.is(isAlone(node.state, node.atMs), wanted);
+    node.isAway = false;
+    pass(4_000);
+    assert.is(isAlone(node.state, node.atMs), false);
+  });
 
 away('the word of others keeps a lease for 300 s at most, also when there are no others', () => {
   const node = joined([], [program()]);

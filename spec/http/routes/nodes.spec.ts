@@ -44,10 +44,17 @@ const owners: SessionOwners = {
   elsewhere: () => undefined,
   ofLife: (life) => (life === 'life0far' ? far : undefined),
 };
-const app = appFor(test, () => startWithAccounts({ nodes, owners }), 'each');
+/** It alone has lost the database. */
+let isCutOff = false;
+const app = appFor(
+  test,
+  () => startWithAccounts({ nodes, owners, gateway: { isCutOff: () => isCutOff } }),
+  'each',
+);
 let wire: Wire;
 test.before.each(async () => {
   certain = () => undefined;
+  isCutOff = false;
   await app.serve('demo', 'one');
   wire = new Wire(app.url);
 });
@@ -99,6 +106,20 @@ test('drain this node: not ready, no new sessions, everything else is served; re
   await open('/mcp/demo');
   await open('/mcp');
   assert.equal(events, ['gateway.draining', 'gateway.resumed']);
+});
+
+test('a node that is cut off from the database opens no sessions, and serves the rest', async () => {
+  const [session, ofAll] = [await open('/mcp/demo'), await open('/mcp')];
+  isCutOff = true;
+  for (const path of ['/mcp/demo', '/mcp']) {
+    const headers = { accept: 'application/json, text/event-stream' };
+    const refused = await app.as(app.user, 'POST', path, { headers, body: INITIALIZE });
+    assert.equal([refused.status, refused.headers.get('retry-after')], [503, '5'], path);
+    assert.is(objectOr(objectOr(refused.body.error).data).error_code, 'NODE_UNAVAILABLE');
+  }
+  for (const client of [session, ofAll]) assert.is((await client.ask('tools/list')).status, 200);
+  isCutOff = false;
+  await open('/mcp/demo');
 });
 
 test('a node that does not know whether its life goes on serves no MCP client', async () => {

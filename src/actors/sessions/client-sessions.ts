@@ -4,7 +4,7 @@
 
 import type { ClientProfile, ClientSessionView, SessionRecord } from '../../domain/client.ts';
 import { type Clock, wallAt } from '../../domain/clock.ts';
-import { nodeDraining, shuttingDown } from '../../domain/errors.ts';
+import { nodeCutOff, nodeDraining, shuttingDown } from '../../domain/errors.ts';
 import { type Ending, eventOf } from '../../domain/events.ts';
 import type { ByteBudget } from '../../domain/held-bytes.ts';
 import { lifeOf, newLife, newSessionId } from '../../domain/life.ts';
@@ -119,7 +119,7 @@ export class ClientSessions implements SessionSupervisor {
     { signal, id = this.newId(), ...options }: SessionOpening = {},
   ): Promise<ClientSession> {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    if (options.isPart !== true && this.deps.isDraining?.()) throw nodeDraining();
+    if (options.isPart !== true) this.#requireNewSessions();
     if (signal?.aborted) throw sessionLost(ABORTED);
     this.#makeRoom(ownerId, 'template');
     const session = this.#create(id, newSession(template, ownerId, profile), options);
@@ -199,7 +199,7 @@ export class ClientSessions implements SessionSupervisor {
   /** Adds the open session of a client with all templates. SESSION_LIMIT, SHUTTING_DOWN, NODE_UNAVAILABLE. It ends with `remove`. */
   add(session: SessionRecord, mayEndOthers = true): void {
     if (this.isClosing || !this.deps.isAccepting()) throw shuttingDown();
-    if (mayEndOthers && this.deps.isDraining?.()) throw nodeDraining(); // one that is recovered is claimed already
+    if (mayEndOthers) this.#requireNewSessions(); // one that is recovered is claimed already
     if (mayEndOthers) this.#makeRoom(session.ownerId, 'all');
     else this.#places.check(session.ownerId, 'all');
     this.#places.take(session, 'all');
@@ -310,6 +310,11 @@ export class ClientSessions implements SessionSupervisor {
   /** It is not recovered here, unless the next life may do so, or another one has it. */
   #forget({ id }: SessionRecord, reason: string): void {
     if (!this.leavesRow(reason) && reason !== TAKEN_OVER) this.#recovery?.forget(id);
+  }
+
+  #requireNewSessions(): void {
+    if (this.deps.isDraining?.()) throw nodeDraining();
+    if (this.deps.isCutOff?.()) throw nodeCutOff();
   }
 
   /** In a place that is free. */

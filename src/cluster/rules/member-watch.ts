@@ -23,6 +23,14 @@ export const REFUSED_AGAIN_MS = 200;
 /** A life that follows one that was ended for its refused connections is not ended for them in its first time, in ms. */
 const SPARED_MS = 600_000;
 
+/** The two long waits, which simulations shorten. */
+export interface RuleTimes {
+  /** Longest time by the word of others, in ms. */
+  readonly keptMs: number;
+  /** Longer than `keptMs` by EXPIRY_MS. */
+  readonly unseenMs: number;
+}
+
 export interface MemberWatch {
   readonly row: LifeRow;
   readonly firstSeenMs: number;

@@ -11,6 +11,7 @@ import {
   isRefusing,
   type MemberWatch,
   REFUSED_AGAIN_MS,
+  type RuleTimes,
   readRow,
   type SeenProcess,
   type Standing,
@@ -27,6 +28,7 @@ import {
   failDatabase,
   hasLease,
   hearWord,
+  isCutOff,
   KEPT_MS,
   type LifeAction,
   type LifeSurroundings,
@@ -74,14 +76,6 @@ export interface NodeState {
   readonly tickedAtMs: number;
   readonly pingedAtMs: number;
   readonly times: RuleTimes;
-}
-
-/** The two long waits, which simulations shorten. */
-export interface RuleTimes {
-  /** Longest time by the word of others, in ms. */
-  readonly keptMs: number;
-  /** Longer than `keptMs` by EXPIRY_MS. */
-  readonly unseenMs: number;
 }
 
 export type NodeEvent =
@@ -166,6 +160,11 @@ export function newNode(
 /** The standing of each other life that has a row. */
 export function standings({ watches, supervised }: NodeState, atMs: number): ReadonlyMap<string, Standing> {
   return new Map([...watches].map(([life, watch]) => [life, standingOf(watch, atMs, supervised.get(life))]));
+}
+
+/** Whether this node opens no sessions, see own-life.ts. */
+export function isAlone(state: NodeState, atMs: number): boolean {
+  return isCutOff(state.own, atMs, seenBy(state));
 }
 
 export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeStep {

@@ -114,6 +114,16 @@ export function isInDoubt({ stage, heardAtMs }: OwnLife, atMs: number): boolean 
   return stage !== 'stopped';
 }
 
+/**
+ * This node alone may have lost the database: its lease is over, and not all others say that they have lost it, too. They may end this life, and
+ * no row says what it opens now. `sees`: the lives whose word counts.
+ */
+export function isCutOff(own: OwnLife, atMs: number, sees: readonly string[]): boolean {
+  const { stage, confirmedAtMs, words } = own;
+  if (stage !== 'living' || atMs - confirmedAtMs < LEASE_MS) return false;
+  return sees.some((life) => atMs - (words.get(life)?.atMs ?? Number.NEGATIVE_INFINITY) >= LEASE_MS);
+}
+
 export interface LifeSurroundings {
   /** No other life of this node goes on. */
   readonly mayJoin: boolean;
@@ -148,9 +158,13 @@ export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): L
   return step(asked.state, ...actions, ...asked.actions);
 }
 
-/** While the database is away, the word of the others confirms the lease. Without others nobody could take the programs. */
+/**
+ * While the database is away, the word of the others confirms the lease. Without others nobody could take the programs. It does not bring back a
+ * lease that is over, but says whether this node is cut off alone.
+ */
 function askOthers(own: OwnLife, now: Moment, { sees, keptMs }: LifeSurroundings): LifeStep {
-  if (!own.isDatabaseAway || !hasLease(own, now.atMs) || now.atMs - own.askedAtMs < ASK_MS) return step(own);
+  const { stage, isDatabaseAway, askedAtMs } = own;
+  if (!isDatabaseAway || stage !== 'living' || now.atMs - askedAtMs < ASK_MS) return step(own);
   const asked = { ...own, askedAtMs: now.atMs };
   if (sees.length === 0) return keepLease(asked, now, now.atMs, keptMs);
   return step(asked, ...sees.map((life): LifeAction => ({ type: 'ask', life, sent: now })));
