@@ -6,6 +6,7 @@ import type { ApiKey } from '../../../src/domain/account.ts';
 import type { AuditEntry } from '../../../src/domain/audit.ts';
 import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
+import { connectOrm } from '../../../src/persistence/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
 import { OrmSession } from '../../../src/persistence/orm-session.ts';
 import type { Store } from '../../../src/persistence/store.ts';
@@ -15,7 +16,7 @@ import { serverLine } from '../../helpers/server-line.ts';
 import { executeSql } from '../../helpers/services/sql.ts';
 import { freshDatabase, type Service } from '../../helpers/services.ts';
 import type { Suite } from '../../helpers/suite.ts';
-import { connect, parsed } from '../../persistence/connect-options.ts';
+import { connect, connectOptions, parsed } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';
 import { openInProcesses } from '../../persistence/open-in-processes.ts';
 import { schemaDifference } from '../../persistence/schema-difference.ts';
@@ -268,6 +269,34 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     assert.equal(endings.toSorted(), ['LAST_ADMIN', 'done', 'done']);
     await Promise.all(stores.map((store) => store.close()));
   });
+
+  test.needs(service.url, service.skip)(
+    'ends a transaction of a node that stands still, with its locks',
+    async () => {
+      const store = await freshStore(service);
+      await store.saveTemplate(template);
+      const { database } = parsed(store.url);
+      const frozen = await connectOrm(database, { ...connectOptions(store.url), statementTimeoutMs: 500 });
+      const { promise: isFrozen, resolve: thaw } = Promise.withResolvers<void>();
+      const locked = Promise.withResolvers<void>();
+      const standing = endOf(
+        frozen.connection.transactional(async (context) => {
+          await frozen.connection.execute('update templates set name = name', [], 'run', context);
+          locked.resolve();
+          await isFrozen;
+        }),
+      );
+      await locked.promise;
+      const ms = await msOf(() =>
+        withinTries(() => store.saveTemplate({ ...template, loadBalancer: { timeout: 7 } })),
+      );
+      assert.ok(ms > 500 && ms < 20_000, `${ms} ms`);
+      thaw();
+      assert.is.not(await standing, 'done');
+      await frozen.close();
+      await store.close();
+    },
+  );
 
   test.needs(service.url, service.skip)('recovers by itself when its sessions are ended', async () => {
     const store = await freshStore(service);

@@ -31,12 +31,14 @@ export const mysql: Database = {
       onCreateConnection: async (connection) => {
         const seconds = Math.max(1, Math.ceil(statementTimeoutMs / 1000));
         // MikroORM escapes values in statements with backslashes: a server with NO_BACKSLASH_ESCAPES would
-        // read them as SQL. Only MariaDB reads the part between /*M! and */; MySQL has no bound for idle transactions.
+        // read them as SQL. Only MariaDB reads the part between /*M! and */, only MySQL the one between /*!80000 and */: it has no bound for idle
+        // transactions, but one for idle connections, and the pool keeps none for so long.
         await runOn(
           connection,
           `set session sql_mode = 'STRICT_TRANS_TABLES,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION', ` +
             `time_zone = '+00:00', innodb_lock_wait_timeout = ${seconds}, lock_wait_timeout = ${seconds} ` +
-            `/*M!100300 , max_statement_time = ${seconds}, idle_transaction_timeout = ${seconds * 4} */`,
+            `/*M!100300 , max_statement_time = ${seconds}, idle_transaction_timeout = ${seconds * 4} */ ` +
+            `/*!80000 , wait_timeout = ${seconds * 4} */`,
         );
         await runOn(connection, 'set session transaction isolation level read committed');
       },
