@@ -57,6 +57,13 @@ test('least_connections: of equal loads, one of this node comes first', () => {
   assert.equal(picks(roundRobin(), from, 3), ['a', 'b', 'c']);
 });
 
+test('least_connections: calls of other nodes at their instance count', () => {
+  const used = candidate('a', { isElsewhere: true, otherCalls: 2 });
+  const from = [used, candidate('b', { inFlight: 1 }), candidate('c', { inFlight: 3 })] as const;
+  assert.equal(picks(leastConnections(), from, 2), ['b', 'b']);
+  assert.equal(picks(leastConnections(), [used, candidate('c', { inFlight: 3 })], 1), ['a']);
+});
+
 test('least_connections: uses an idle pool evenly when calls come one after another', () => {
   assert.equal(counted(picks(leastConnections(), candidates('a', 'b', 'c', 'd'), 400)), {
     a: 100,

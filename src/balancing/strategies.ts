@@ -15,6 +15,8 @@ export interface Candidate extends Measured {
   readonly inFlight: number;
   /** Another node runs it: between equals, one of this node is chosen. Default false. */
   readonly isElsewhere?: boolean;
+  /** Of an instance of another node: calls there that are not among `inFlight`. Default 0. */
+  readonly otherCalls?: number;
   /** Most exchanges; at this number the pool leaves the candidate out. */
   readonly capacity: number;
 }
@@ -84,13 +86,14 @@ export const STRATEGIES = table({
   },
 
   /**
-   * The lowest `inFlight`; of equal numbers, those of this node first. Further ones take turns, so that an idle pool is used evenly. Among more than MAX_COMPARED
+   * The fewest calls, those of other nodes included; of equal numbers, those of this node first. Further ones take turns, so that an idle pool is used evenly. Among more than MAX_COMPARED
    * candidates, the first idle one in turn, or else the lowest of the next MAX_COMPARED. The count is right only if the send that counts
    * follows the pick without an `await`.
    */
   least_connections: {
     meaning: 'the one with the fewest calls in flight',
-    create: () => inTurns(({ inFlight, isElsewhere }) => (isElsewhere ? inFlight + 0.5 : inFlight)),
+    create: () =>
+      inTurns((candidate) => (candidate.isElsewhere ? callsThere(candidate) + 0.5 : candidate.inFlight)),
   },
 
   /**
@@ -252,6 +255,10 @@ function inTurns<C extends Candidate>(loadOf: (candidate: C) => number): Strateg
     lastId = chosen?.id ?? lastId;
     return chosen;
   };
+}
+
+function callsThere({ inFlight, otherCalls = 0 }: Candidate): number {
+  return inFlight + otherCalls;
 }
 
 /** Index of the first candidate whose id is greater; the length of the list if there is none. `candidates`: in the order of ids. */

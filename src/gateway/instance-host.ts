@@ -13,10 +13,13 @@ import type { ExchangeEvent, ExchangeRequest } from '../domain/exchange.ts';
 import type { ByteBudget } from '../domain/held-bytes.ts';
 import { fieldValue, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
-import type { WantedConversation } from '../transports/instance-host.ts';
+import type { InstanceWay, WantedConversation } from '../transports/instance-host.ts';
 import type { Closed, Upstream } from '../transports/transport.ts';
 
-export interface InstanceHostDeps extends Pick<Clock, 'now' | 'alarm'> {
+/** Interval at which other nodes get the numbers of calls that have changed, in ms. */
+const LOAD_MS = 100;
+
+export interface InstanceHostDeps extends Pick<Clock, 'now' | 'alarm' | 'background'> {
   readonly fleet: Fleet;
   readonly requestBytes: ByteBudget;
 }
@@ -24,6 +27,9 @@ export interface InstanceHostDeps extends Pick<Clock, 'now' | 'alarm'> {
 export class InstanceHost {
   readonly requestBytes: ByteBudget;
   readonly #deps: InstanceHostDeps;
+  /** Of the instances that other nodes use: each reports its calls if they have changed. One timer for all. */
+  readonly #loads = new Set<() => void>();
+  #stopLoads = (): void => {};
 
   constructor(deps: InstanceHostDeps) {
     this.#deps = deps;
@@ -39,11 +45,11 @@ export class InstanceHost {
    * start, or does not run here.
    */
   async open(wanted: WantedConversation, signal: AbortSignal) {
-    const { template, id, ownerId, profile, isShared } = wanted;
+    const { template, id, ownerId, profile, isShared, way } = wanted;
     const ref = this.#deps.fleet.find(template, id);
     if (!(ref instanceof InstanceRef) || ref.isElsewhere) throw notUp('its node does not run it');
     await untilUp(ref, signal);
-    if (profile === undefined) return this.#shared(ref);
+    if (profile === undefined) return this.#shared(ref, way);
     const shared = isShared
       ? { isShared, isExclusive: false, idleMs: LIMITS.extensionIdleMs }
       : { isExclusive: true };
@@ -53,8 +59,13 @@ export class InstanceHost {
     try {
       const upstream = await lease.conversation.opening;
       if (upstream === undefined) return undefined;
-      const duty$ = NEVER;
-      return { ...this.#hosted(ref, upstream), duty$, closed$: upstream.closed$, release: lease.release };
+      const nothing = { duty$: NEVER, otherCalls$: NEVER };
+      return {
+        ...this.#hosted(ref, upstream, way),
+        ...nothing,
+        closed$: upstream.closed$,
+        release: lease.release,
+      };
     } catch (thrown) {
       lease.release();
       throw thrown;
@@ -63,7 +74,7 @@ export class InstanceHost {
     }
   }
 
-  #shared(ref: InstanceRef) {
+  #shared(ref: InstanceRef, way: InstanceWay) {
     const { opened } = ref;
     if (opened === undefined) throw notUp(ref.reason ?? `it is ${ref.state}`);
     const state$ = new Observable<void>((subscriber) => ref.watch(() => subscriber.next()));
@@ -73,13 +84,14 @@ export class InstanceHost {
         subscriber.next({ reason: ref.reason ?? 'it starts again', expected: false });
       }),
     );
-    const hosted = this.#hosted(ref, opened.transport);
+    const hosted = this.#hosted(ref, opened.transport, way);
     const subscriptions = new Map<string, SharedSubscription>();
     return {
       ...hosted,
       exchange: (request: ExchangeRequest) =>
         subscriptionOf(request, opened, subscriptions) ?? hosted.exchange(request),
       duty$: state$.pipe(map(() => ({ isDraining: ref.state === 'draining' }))),
+      otherCalls$: this.#changesOf(() => ref.calls.working - way.calls),
       closed$: closed$.pipe(take(1)),
       release: () => {
         for (const subscription of subscriptions.values()) subscription.release();
@@ -87,13 +99,37 @@ export class InstanceHost {
     };
   }
 
-  #hosted(ref: InstanceRef, upstream: Upstream) {
+  /** Cold; 0 at first. */
+  #changesOf(read: () => number): Observable<number> {
+    return new Observable((subscriber) => {
+      let last = 0;
+      const look = (): void => {
+        const now = read();
+        if (now !== last) subscriber.next(now);
+        last = now;
+      };
+      if (this.#loads.size === 0)
+        this.#stopLoads = this.#deps.background.every(LOAD_MS, () => {
+          for (const each of this.#loads) each();
+        });
+      this.#loads.add(look);
+      return () => {
+        this.#loads.delete(look);
+        if (this.#loads.size === 0) this.#stopLoads();
+      };
+    });
+  }
+
+  #hosted(ref: InstanceRef, upstream: Upstream, way: InstanceWay) {
     const group = this.#deps.fleet.group(ref.template);
+    const count = (change: 1 | -1): void => {
+      way.calls += change;
+    };
     // Requests of the gateway itself are not counted.
     const exchange = (request: ExchangeRequest): Observable<ExchangeEvent> =>
       request.caller === undefined
         ? upstream.exchange(request)
-        : hostedAttempt(group, ref, upstream, request, this.#deps);
+        : hostedAttempt(group, ref, upstream, request, count, this.#deps);
     return { upstream, exchange };
   }
 }

@@ -25,6 +25,13 @@ export interface WantedConversation {
   readonly ownerId: string;
   readonly profile?: ClientProfile | undefined;
   readonly isShared: boolean;
+  readonly way: InstanceWay;
+}
+
+/** The way of one other node to one instance. */
+export interface InstanceWay {
+  /** Calls that came this way and fill the capacity of the instance. */
+  calls: number;
 }
 
 /** What the node of an instance does with it now. */
@@ -39,6 +46,8 @@ export interface HostedConversation {
   >;
   /** Replays what the node does with the instance. */
   readonly duty$: Observable<InstanceDuty>;
+  /** The calls at the instance that came another way; 0 at first. */
+  readonly otherCalls$: Observable<number>;
   /** Emits once, when it can be used no longer. */
   readonly closed$: Observable<Closed>;
   /** One attempt, which counts at the instance; of a request without a caller, the exchange alone. */

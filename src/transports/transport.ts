@@ -99,6 +99,8 @@ export type CallUpstream = Pick<Upstream, 'exchange' | 'isIndependent' | 'endsAf
 
 export interface Transport extends Upstream {
   readonly kind: TransportKind;
+  /** Calls at the instance besides those of this node, while another one runs it. */
+  readonly otherCalls?: number;
   diagnostics(): TransportDiagnostics;
   /**
    * The backend answers nothing in the era of the transport: the next opening tries the other one first. False when there is no other.

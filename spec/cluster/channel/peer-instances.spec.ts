@@ -95,6 +95,22 @@ test('a call that its caller leaves ends at the instance', async () => {
   await transport.close();
 });
 
+test('a node learns of the calls at the instance that are not its own', async () => {
+  const request = { method: 'tools/call', params: { name: 'held', arguments: {} }, caller: 'ada' };
+  const c = await deployment.node('CCCCCCCC');
+  const [ofA, ofC] = [await open(), await open('one', `node ${B}`, c)];
+  const calls = [ofA, ofA, ofC].map((transport) => transport.exchange(request).subscribe());
+  const atItsNode = gateway.call('demo', 'held');
+  await becomes(() => held.waiting, 4);
+  await becomes(() => [ofA.otherCalls, ofC.otherCalls], [2, 3]);
+  for (const call of calls) call.unsubscribe();
+  await becomes(() => [ofA.otherCalls, ofC.otherCalls], [1, 1]);
+  held.answerAll();
+  await atItsNode;
+  await becomes(() => [ofA.otherCalls, ofC.otherCalls], [0, 0]);
+  for (const transport of [ofA, ofC]) await transport.close();
+});
+
 test('when the node goes, its conversation is closed and a call under way has an unknown outcome', async () => {
   const transport = await open();
   const closed = firstValueFrom(transport.closed$);
@@ -306,7 +322,7 @@ function hostOf(messages$: Subject<ServerMessage>): InstanceHost {
     has: () => true,
     open: async ({ profile }) => ({
       upstream: { peer, messages$: profile === undefined ? NEVER : messages$, notify: () => {} },
-      ...{ duty$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
+      ...{ duty$: NEVER, otherCalls$: NEVER, closed$: NEVER, exchange: () => NEVER, release: () => {} },
     }),
   };
 }

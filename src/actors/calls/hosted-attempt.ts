@@ -14,12 +14,13 @@ import { Attempt, type AttemptCaller, callVerdictOf } from './attempt.ts';
 /** The node that runs the call ends it itself. */
 const GRACE_MS = 1_000;
 
-/** Cold. Emits and errors like an exchange in this conversation. */
+/** Cold. Emits and errors like an exchange in this conversation. `count` gets each change of the number of calls at work, which is one. */
 export function hostedAttempt(
   group: Group,
   ref: InstanceRef,
   upstream: Upstream,
   request: ExchangeRequest,
+  count: (change: 1 | -1) => void,
   { now, alarm }: Pick<Clock, 'now' | 'alarm'>,
 ): Observable<ExchangeEvent> {
   return new Observable((subscriber) => {
@@ -38,14 +39,17 @@ export function hostedAttempt(
       completed: () => subscriber.complete(),
       paused: ({ sent }, isPaused) => {
         outliers.setPaused(sent, isPaused);
+        count(isPaused ? -1 : 1);
         if (isPaused) group.queue.advance(ref);
       },
       ended: ({ sent }, ending) => {
         outliers.ended(sent, callVerdictOf(ending));
+        count(-1);
         group.queue.advance(ref);
       },
     };
     const attempt = new Attempt(caller, ref, { request, upstream }, outliers.sent(ref), 1, undefined);
+    count(1);
     attempt.start();
     const disarm = alarm(longestMs + GRACE_MS, () => subscriber.error(backendTimeout(longestMs)));
     return () => {

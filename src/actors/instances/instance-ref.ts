@@ -134,6 +134,10 @@ export class InstanceRef implements Candidate {
   get inFlight(): number {
     return this.calls.working;
   }
+  /** Calls of other nodes at an instance of another node, as that one says. */
+  get otherCalls(): number {
+    return this.isElsewhere ? (this.opened?.transport.otherCalls ?? 0) : 0;
+  }
   hasCapacityFor(ownerId: string): boolean {
     return this.calls.hasCapacityFor(ownerId);
   }

@@ -14,7 +14,7 @@ import { type ByteBudget, NO_CALLER } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { REFUSED } from '../../transports/handshake.ts';
-import type { HostedConversation, InstanceHost } from '../../transports/instance-host.ts';
+import type { HostedConversation, InstanceHost, InstanceWay } from '../../transports/instance-host.ts';
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 import type { PeerRefusal, ServePeer } from './peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from './peer-protocol.ts';
@@ -34,8 +34,14 @@ interface Held {
   readonly questions: Map<number, ServerRequest>;
 }
 
+/** With the conversations that were opened through it. */
+interface Way extends InstanceWay {
+  conversations: number;
+}
+
 export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefusal) => void): ServePeer {
   const conversations = new Map<string, Held>();
+  const ways = new Map<string, Way>();
   let questions = 0;
   /** Of those that clients share. */
   const backends = new WeakMap<HostedConversation['upstream'], string>();
@@ -53,6 +59,19 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
     return questions;
   };
 
+  const enter = (id: string): Way => {
+    const way = ways.get(id) ?? { calls: 0, conversations: 0 };
+    way.conversations += 1;
+    ways.set(id, way);
+    return way;
+  };
+  const leave = (id: string): void => {
+    const way = ways.get(id);
+    if (way === undefined) return;
+    way.conversations -= 1;
+    if (way.conversations === 0) ways.delete(id);
+  };
+
   /** The conversation of a request; throws for one that has ended, or whose template its caller may not use. */
   const heldOf = (id: unknown, { principal }: ForwardedCaller): Held => {
     const held = typeof id === 'string' ? conversations.get(id) : undefined;
@@ -62,7 +81,8 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
   };
 
   const converse = async (body: Buffer, response: ServerResponse, caller: ForwardedCaller): Promise<void> => {
-    const { template = '', id = '', profile, isShared = false } = Object(objectIn(body));
+    const name = randomUUID();
+    const { template = '', id = '', profile, isShared = false, way: wayId = name } = Object(objectIn(body));
     checkTemplate(caller.principal, template, id);
     if (!host.has(template, id)) {
       const error = backendUnavailable('its node does not have it', { delivered: 'no' });
@@ -71,7 +91,9 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
     const ending = new AbortController();
     response.once('close', () => ending.abort());
     response.socket?.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
-    const wanted = { template, id, profile, isShared, ownerId: caller.principal.id };
+    const way = enter(wayId);
+    response.once('close', () => leave(wayId));
+    const wanted = { template, id, profile, isShared, ownerId: caller.principal.id, way };
     const hosted = await host.open(wanted, ending.signal);
     if (hosted === undefined) {
       response.end(frameOf({ kind: 'none' }));
@@ -81,10 +103,9 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
       hosted.release();
       return;
     }
-    const name = randomUUID();
     const held: Held = { template, hosted, questions: new Map() };
     conversations.set(name, held);
-    const { upstream, duty$, closed$ } = hosted;
+    const { upstream, duty$, otherCalls$, closed$ } = hosted;
     const { peer, pid, isIndependent, endsAfterCall } = upstream;
     const backend = profile === undefined ? (backends.get(upstream) ?? name) : undefined;
     if (backend !== undefined) backends.set(upstream, backend);
@@ -97,6 +118,7 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
       hosted.release();
     });
     following.add(duty$.subscribe((duty) => write(response, { kind: 'duty', ...duty })));
+    following.add(otherCalls$.subscribe((otherCalls) => write(response, { kind: 'load', otherCalls })));
     following.add(
       upstream.messages$.subscribe((message) => {
         if (message.kind === 'request') ask(held, message, response);

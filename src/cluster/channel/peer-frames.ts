@@ -35,7 +35,9 @@ export type PeerFrame =
   | { readonly kind: 'result'; readonly result: JsonText }
   | { readonly kind: 'failed'; readonly failure: Failure }
   | { readonly kind: 'closed'; readonly reason: string; readonly expected: boolean }
-  | ({ readonly kind: 'duty' } & InstanceDuty);
+  | ({ readonly kind: 'duty' } & InstanceDuty)
+  /** Calls at the instance that did not come this way. */
+  | { readonly kind: 'load'; readonly otherCalls: number };
 
 /** The first frame of a conversation. */
 export interface OpenedConversation {
@@ -55,6 +57,8 @@ export interface ConversationRequest {
   /** The client that it is opened for. Default: it is the one that clients share. */
   readonly profile?: JsonObject | undefined;
   readonly isShared?: boolean | undefined;
+  /** Names the way of a node to the instance: the same one for all of its conversations there. Default: it is the only one. */
+  readonly way?: string | undefined;
 }
 
 export interface NotificationRequest {

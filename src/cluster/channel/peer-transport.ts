@@ -86,15 +86,16 @@ export async function openPeerTransport(options: PeerTransportOptions): Promise<
 /** What the conversations of one instance share. */
 class Link {
   readonly #options: PeerTransportOptions;
+  readonly #way = crypto.randomUUID();
   readonly #principals = new LruMap<Principal>(MAX_CALLERS);
 
   constructor(options: PeerTransportOptions) {
     this.#options = options;
   }
 
-  get target(): Pick<ConversationRequest, 'template' | 'id'> {
+  get target(): Pick<ConversationRequest, 'template' | 'id' | 'way'> {
     const { template, id } = this.#options.definition;
-    return { template, id };
+    return { template, id, way: this.#way };
   }
 
   /** What the handshake found. */
@@ -202,6 +203,7 @@ class PeerConversation implements Upstream {
   readonly pid: number | undefined;
   readonly isIndependent: boolean | undefined;
   readonly endsAfterCall: boolean | undefined;
+  otherCalls = 0;
   readonly #link: Link;
   readonly #id: string;
   readonly #ownerId: string;
@@ -234,7 +236,7 @@ class PeerConversation implements Upstream {
   static open(
     link: Link,
     ownerId: string,
-    wanted: Omit<ConversationRequest, 'template' | 'id'>,
+    wanted: Omit<ConversationRequest, 'template' | 'id' | 'way'>,
     signal: AbortSignal,
     onDraining?: (isDraining: boolean) => void,
   ): Promise<PeerConversation | undefined> {
@@ -353,6 +355,7 @@ class PeerConversation implements Upstream {
 
   receive(frame: PeerFrame): void {
     if (frame.kind === 'notification') this.#messages.next(frame);
+    else if (frame.kind === 'load') this.otherCalls = frame.otherCalls;
     else if (frame.kind !== 'question') return;
     else if (this.#messages.observed) this.#messages.next(this.#question(frame));
     else this.#question(frame).answer(REFUSED);
