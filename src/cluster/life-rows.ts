@@ -5,7 +5,7 @@ import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
 import Type from 'typebox';
 import type { Secrets } from '../auth/secrets.ts';
 import { jsonIn } from '../domain/json.ts';
-import type { NodeView } from '../domain/nodes.ts';
+import { gatewayOf, type NodeView } from '../domain/nodes.ts';
 import { compileShape } from '../domain/validation.ts';
 import type { StoredLife } from '../persistence/store.ts';
 import type { Member } from './members.ts';
@@ -146,6 +146,12 @@ export const REASONS = {
   restarted: 'its process has ended',
   stopped: 'it stopped',
 } as const;
+
+/** Whether a live node gets new sessions of clients that came to this one. A worker of the same gateway does not: each core has its own. */
+export function mayTakeSessions(known: Known | undefined, ownNode: string): boolean {
+  if (known?.report?.is_draining !== false) return false;
+  return gatewayOf(known.stored.node) !== gatewayOf(ownNode);
+}
 
 /** One of these lives that takes sessions; for each key the same one. Not the present one of this node, which is not among them. */
 export function successorIn(live: readonly Known[], key: string): string | undefined {

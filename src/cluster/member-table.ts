@@ -25,6 +25,7 @@ import {
   type Known,
   LifeRows,
   type LifeRowsOptions,
+  mayTakeSessions,
   REASONS,
   rowOf,
   successorIn,
@@ -94,8 +95,7 @@ export class MemberTable implements Members {
   #isStopped = false;
   /** After the end of the present one by others. */
   #nextLife = newLife();
-  /** The sessions of the former life end. */
-  #isDropping = false;
+  #isDropping = false; // the sessions of the former life end
   readonly #doubt: LifeDoubt;
 
   constructor(options: MemberTableOptions) {
@@ -174,6 +174,12 @@ export class MemberTable implements Members {
     return this.#isCurrent ? successorIn(live, key) : undefined;
   }
 
+  takesSessions(life: string): boolean {
+    const { clock, own } = this.#options;
+    const isLive = standings(this.#state, clock.now()).get(life) === 'live';
+    return isLive && mayTakeSessions(this.#known.get(life), own.node);
+  }
+
   suspect(life: string): void {
     this.#ping(life);
   }
@@ -182,9 +188,8 @@ export class MemberTable implements Members {
     return this.#doubt.certain();
   }
 
-  async recheck(): Promise<void> {
-    await this.#readAgain();
-    await this.certain();
+  recheck(): Promise<void> {
+    return this.#readAgain().then(() => this.certain());
   }
 
   onChanged(listener: () => void): void {
@@ -224,14 +229,9 @@ export class MemberTable implements Members {
     const { clock, prober } = this.#options;
     const member = this.find(life);
     if (member === undefined) return false;
-    let isRefused = false;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    prober.ping(member, (result) => {
-      isRefused = result === 'refused';
-      resolve();
-    });
-    await settlesWithin(promise, ANSWER_MS, clock);
-    return isRefused;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    prober.ping(member, (result) => resolve(result === 'refused'));
+    return (await settlesWithin(promise, ANSWER_MS, clock)) && promise;
   }
 
   isDatabaseAway(life: string): Promise<boolean | undefined> {

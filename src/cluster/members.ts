@@ -32,6 +32,8 @@ export interface Members {
   runsOn(instance: Pick<InstanceDefinition, 'nodeId' | 'serverId'>): Member | undefined;
   /** Whether it knows who runs the programs of any node. */
   readonly knowsPrograms?: boolean;
+  /** Whether the member with this life is to get new sessions of clients that came here. Default: it is. */
+  takesSessions?(life: string): boolean;
   /** Reads the members again, unless that was less than a second ago, or it is needed. Never rejects. */
   refresh(isNeeded?: boolean): Promise<void>;
   /** Whether the member with this life refuses connections of this node. Never rejects. */

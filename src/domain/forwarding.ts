@@ -4,6 +4,7 @@
 
 import type { Principal } from './account.ts';
 import type { GatewayError } from './errors.ts';
+import type { InstanceDefinition } from './instance.ts';
 
 /** The client of a forwarded request, as the node that checked its credentials knows it. */
 export interface ForwardedCaller {
@@ -69,6 +70,9 @@ export interface SessionOwner {
   forward(request: ForwardedRequest, answer: ForwardedAnswer): Forwarding;
 }
 
+/** What says where an instance runs. */
+export type PlacedInstance = Pick<InstanceDefinition, 'nodeId' | 'serverId'>;
+
 /** Finds other nodes. */
 export interface SessionOwners {
   /** A promise after a freeze of this node: other nodes may have taken over its sessions. Resolves when that is known. NODE_UNAVAILABLE. */
@@ -79,6 +83,8 @@ export interface SessionOwners {
   elsewhere(sessionId: string, life: string): SessionOwner | undefined;
   /** The member with this life. */
   ofLife(life: string): SessionOwner | undefined;
+  /** The other node that runs all of these instances, if it takes new sessions. Source: ADR 171. */
+  ofInstances(instances: readonly PlacedInstance[]): SessionOwner | undefined;
 }
 
 /** The session of the request belongs to another life. The request was not carried out, and has to be sent there. */

@@ -13,6 +13,7 @@ import { type Clock, timer$ } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
 import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
@@ -77,6 +78,11 @@ export class TemplateBackends implements Backends {
     const { fleet } = this.#deps;
     if (!fleet.has(this.#template)) return templateNotFound(this.#template);
     return fleet.group(this.#template).noneHealthy();
+  }
+
+  elsewhere(): readonly InstanceDefinition[] {
+    const ready = this.#healthy;
+    return ready.every(({ isElsewhere }) => isElsewhere) ? ready.map(({ definition }) => definition) : [];
   }
 
   openSession(owner: Owner, profile: ClientProfile, opening?: SessionOpening): Promise<McpSession> {

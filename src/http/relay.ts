@@ -87,6 +87,9 @@ export function relay(context: HttpContext, reply: ForwardReply, streams: EventS
 function writeHead({ res, state }: HttpContext, status: number, headers: ForwardedHeaders): void {
   const instanceId = headers['x-instance-id'];
   if (typeof instanceId === 'string') state.instanceId = instanceId;
+  // Only `initialize` is answered with one.
+  const sessionId = headers['mcp-session-id'];
+  if (typeof sessionId === 'string') state.sessionId = sessionId;
   const passed = commonHeaders(state, headers['cache-control'] !== undefined);
   for (const name of PASSED) {
     const value = headers[name];

@@ -5,6 +5,7 @@ import type { Principal } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { CallReport } from '../domain/exchange.ts';
+import type { PlacedInstance } from '../domain/forwarding.ts';
 import type { ByteBudget } from '../domain/held-bytes.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import type { ClientRequest } from './client-message.ts';
@@ -37,6 +38,11 @@ export interface McpRequest {
    * this node; false when no node has it. Rejects with NODE_UNAVAILABLE.
    */
   readonly forward?: ((id: string) => Promise<boolean> | undefined) | undefined;
+  /**
+   * Passes the `initialize` of a session to the node of these instances, once it was counted, and the answer to the client. Undefined where it
+   * is to be opened here; false when that node does not open it.
+   */
+  readonly openAt?: ((instances: readonly PlacedInstance[]) => Promise<boolean> | undefined) | undefined;
   /** Throws QUEUE_FULL while requests and waiting messages of the caller hold all the memory that they may. */
   requireRoom(): void;
   /** Opens the report of one request of its message, or of a batch. */

@@ -13,6 +13,7 @@ import type {
 } from '../domain/client.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
+import type { PlacedInstance } from '../domain/forwarding.ts';
 import type { JsonObject } from '../domain/json.ts';
 import type { Peer, Tool, WantedChanges } from '../domain/mcp.ts';
 import type { AnySessionValue, RecoveredSession, UnsafeMark } from '../domain/session-value.ts';
@@ -31,6 +32,8 @@ export interface Backends {
   whenStarted?(owner: Owner): Promise<void> | undefined;
   /** NO_HEALTHY_INSTANCE with the reasons of the instances, or TEMPLATE_NOT_FOUND; behind the path of one template. */
   noneHealthy?(): GatewayError;
+  /** The ready instances, if another node runs each of them; else none. Behind the path of one template. */
+  elsewhere?(): readonly PlacedInstance[];
   /**
    * Opens a session for a legacy client, at an instance that the strategy chooses. NO_HEALTHY_INSTANCE, SESSION_LIMIT,
    * QUEUE_FULL, SHUTTING_DOWN, BACKEND_UNAVAILABLE.

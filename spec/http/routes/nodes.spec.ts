@@ -43,6 +43,7 @@ const owners: SessionOwners = {
   ownerOf: () => undefined,
   elsewhere: () => undefined,
   ofLife: (life) => (life === 'life0far' ? far : undefined),
+  ofInstances: () => undefined,
 };
 /** It alone has lost the database. */
 let isCutOff = false;

@@ -132,14 +132,36 @@ onPostgresql('a revoked key loses its process and its call at the node of the pr
   await becomes(() => a.program.descendants().length, before, heardWithinMs);
 });
 
+onPostgresql('a session with programs of one node opens there, if that node takes sessions', async () => {
+  const lifeOf = async ({ id }: McpNode) => {
+    const nodes: unknown[] = Object((await b.admin('GET /gateway/nodes')).body).nodes;
+    return Object(nodes.find((node) => Object(node).id === id && Object(node).state !== 'ended')).life;
+  };
+  const openedAt = async (path: string) => {
+    const session = await LegacyClient.open(b.wire, path, options);
+    const { result } = await session.call(path === '/mcp' ? 'near__echo' : 'echo', { text: 'there' });
+    assert.is(textOf({ result }), 'there');
+    const id = String(session.headers['Mcp-Session-Id']);
+    assert.is(await session.close(), 200);
+    return id.slice(0, 8);
+  };
+  assert.is(await openedAt('/mcp/near'), await lifeOf(a));
+  assert.is(await openedAt('/mcp/modern'), await lifeOf(a));
+  assert.is(await openedAt('/mcp'), await lifeOf(b));
+  await b.admin(`POST /gateway/nodes/${a.id}/drain`);
+  assert.is(await openedAt('/mcp/near'), await lifeOf(b), 'a node that drains takes none');
+  await b.admin(`POST /gateway/nodes/${a.id}/resume`);
+  await becomes(() => openedAt('/mcp/near'), await lifeOf(a), heardWithinMs);
+});
+
 onPostgresql(
   'a request takes two hops: to the owner of its session, then to the node of the program',
   async () => {
-    const session = await LegacyClient.open(b.wire, '/mcp/near', options);
-    // The session belongs to the other node, the program to the one that gets the request.
+    // All templates: the session belongs to the other node, the program to the one that gets the request.
+    const session = await LegacyClient.open(b.wire, '/mcp', options);
     const { headers } = session;
-    const body = requestText(7, 'tools/call', { name: 'echo', arguments: { text: 'twice' } });
-    const { status, messages } = await a.wire.exchange('/mcp/near', { headers, body });
+    const body = requestText(7, 'tools/call', { name: 'near__echo', arguments: { text: 'twice' } });
+    const { status, messages } = await a.wire.exchange('/mcp', { headers, body });
     assert.equal([status, textOf({ result: messages.at(-1)?.result })], [200, 'twice']);
     assert.is(await session.close(), 200);
   },

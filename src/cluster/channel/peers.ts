@@ -4,7 +4,7 @@
 import type { ClusterCounts } from '../../actors/cluster-counts.ts';
 import { type Clock, sleep } from '../../domain/clock.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
-import type { SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
+import type { PlacedInstance, SessionOwner, SessionOwners } from '../../domain/forwarding.ts';
 import type { InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { lifeOf } from '../../domain/life.ts';
@@ -82,6 +82,14 @@ export class Peers implements SessionOwners {
 
   ofLife(life: string): SessionOwner | undefined {
     return this.#clientOf(life);
+  }
+
+  ofInstances([first, ...others]: readonly PlacedInstance[]): SessionOwner | undefined {
+    const { members } = this.#options;
+    const life = first && members.runsOn(first)?.life;
+    if (life === undefined || members.takesSessions?.(life) === false) return undefined;
+    const isThere = (other: PlacedInstance): boolean => members.runsOn(other)?.life === life;
+    return others.every(isThere) ? this.#clientOf(life) : undefined;
   }
 
   /** Opens the way to an instance that another node runs. */

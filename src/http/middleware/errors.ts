@@ -4,13 +4,19 @@
 import { randomUUID } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { Logger } from 'pino';
-import { asGatewayError, GatewayError } from '../../domain/errors.ts';
+import { asGatewayError, GatewayError, hasCode } from '../../domain/errors.ts';
 import { ELSEWHERE, REFUSED_HEADER } from '../../domain/forwarding.ts';
 import { noteError } from '../../protocol/endpoint-types.ts';
 import { faultOf, type RpcFailure, rpcFailureOf } from '../../protocol/rpc.ts';
 import { HTTP_LIMITS } from '../limits.ts';
 import { type BytesReply, bytes, errorReply } from '../reply.ts';
-import { ClientGone, type HttpContext, type HttpMiddleware, type RouteMiddleware } from '../request.ts';
+import {
+  ClientGone,
+  type HttpContext,
+  type HttpMiddleware,
+  type RequestState,
+  type RouteMiddleware,
+} from '../request.ts';
 import { respond } from '../respond.ts';
 
 /** The first step: gives the request its id. An error that is not a GatewayError becomes INTERNAL_ERROR; the log has its details, by id. */
@@ -71,12 +77,20 @@ function answerRpc(context: HttpContext, failure: RpcFailure, log: Logger): void
   noteError(context.state, failure.error.code, failure.errorCode);
   if (fault !== undefined) log.error({ err: fault, request_id: context.state.requestId }, 'request failed');
   const instanceId = cause instanceof GatewayError ? cause.facts.instanceId : undefined;
-  const moved = context.state.forwarded !== undefined && isElsewhere(cause) ? LEAVING : [];
+  const moved = movedHeaders(context.state, cause);
   refuse(context, bytes(status, body, { headers: [...(headers ?? []), ...moved], instanceId }));
 }
 
+const MOVED = [REFUSED_HEADER, ELSEWHERE];
 /** No request is sent on this connection any more, which a node that stops would break. */
-const LEAVING = [REFUSED_HEADER, ELSEWHERE, 'Connection', 'close'];
+const LEAVING = [...MOVED, 'Connection', 'close'];
+
+/** A session that finds no room here may find it at the node that got its `initialize`. */
+function movedHeaders({ forwarded, rpcMethod }: RequestState, cause: unknown): readonly string[] {
+  if (forwarded === undefined) return [];
+  if (rpcMethod === 'initialize' && hasCode(cause, 'SESSION_LIMIT')) return MOVED;
+  return isElsewhere(cause) ? LEAVING : [];
+}
 
 /** This node stops, or another one has the session: the node that forwarded the request goes on. */
 function isElsewhere(cause: unknown): boolean {

@@ -286,7 +286,7 @@ function serveHere(
           holdBody: request.holdBody,
           ...(method === 'GET' ? { sse: { isOnly: isSse, messagesPath } } : {}),
           ...(connection === undefined ? {} : { sseConnection: connection }),
-          ...(owners === undefined ? {} : { forward: forwarder(owners, relay, method, input, auth) }),
+          ...(owners === undefined ? {} : forwarders(owners, relay, method, input, auth)),
           requireRoom: () => {
             if (!gateway.requestBytes.fits(principal.id, 1)) throw tooManyMessages();
           },
@@ -311,27 +311,33 @@ function serveHere(
   };
 }
 
-/** See McpRequest.forward. The request is counted before. */
-function forwarder(
+/** See McpRequest. The request is counted before. */
+function forwarders(
   owners: SessionOwners,
   relay: (answer: ForwardReply) => Promise<void>,
   method: McpMethod,
   input: McpInput,
   auth: Services['auth'],
-): (id: string) => Promise<boolean> | undefined {
+): Pick<McpRequest, 'forward' | 'openAt'> {
   const toOwner = async (owner: SessionOwner | undefined): Promise<boolean> => {
     if (owner === undefined) return false;
     try {
       await relay(forwardReply(owner, method, input, auth));
     } catch (thrown) {
       if (!(thrown instanceof SessionElsewhere)) throw thrown;
-      return false; // calls that waited at that node are lost
+      return false; // the node is gone: its parked calls are lost, a session is opened here
     }
     return true;
   };
-  return (id) => {
-    const owner = owners.ownerOf(id);
-    return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
+  return {
+    forward: (id) => {
+      const owner = owners.ownerOf(id);
+      return owner instanceof Promise ? owner.then(toOwner) : owner && toOwner(owner);
+    },
+    openAt: (instances) => {
+      const owner = owners.ofInstances(instances);
+      return owner && toOwner(owner);
+    },
   };
 }
 

@@ -238,6 +238,9 @@ export class LegacyEndpoint {
     try {
       const profile = profileOf(params);
       await request.consumeRateLimit(1);
+      // The stream of HTTP+SSE is open here.
+      const opened = request.sseConnection === undefined && request.openAt?.(backends.elsewhere?.() ?? []);
+      if (opened instanceof Promise && (await opened)) return;
       const leaving = new AbortController();
       reply.onGone(() => leaving.abort());
       const opening = { signal: leaving.signal, id: request.sseConnection };
