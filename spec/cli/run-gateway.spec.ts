@@ -51,7 +51,7 @@ test('logs events of stored instances from their first start on', async () => {
   }
 });
 
-test('warns when every caller on the network is an admin, and not when authentication is on', async () => {
+test('warns when every caller on the network is an admin, or passwords cross it unencrypted', async () => {
   const open = run({ port: '0', host: '0.0.0.0' });
   await open.listening;
   await open.stop();
@@ -65,7 +65,12 @@ test('warns when every caller on the network is an admin, and not when authentic
   const guarded = run({ port: '0', host: '0.0.0.0', auth: true }, { columns: 80 });
   await guarded.listening;
   await guarded.stop();
-  assert.not.match(guarded.logged.join(''), '"level":40');
+  assert.not.match(guarded.logged.join(''), 'authentication is off');
+  assert.match(guarded.logged.join(''), /"level":40,.*UNENCRYPTED: .* 0\.0\.0\.0 without TLS/);
+  const local = run({ port: '0', host: '127.0.0.1', auth: true }, { columns: 80 });
+  await local.listening;
+  await local.stop();
+  assert.not.match(local.logged.join(''), '"level":40');
 });
 
 test('prints the first password on a terminal once, and never to the log', async () => {

@@ -303,9 +303,22 @@ function unreachable(url: string, timeoutMs: number, error: unknown, method: str
     reason = `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
   } else if (code !== undefined && BROKEN.includes(code)) {
     reason = `the connection to ${url} broke (${code})${outcomeText(method)}`;
+  } else if (code !== undefined && UNTRUSTED.includes(code)) {
+    reason = `${url} has a certificate of an authority that is not known here (${code}); NODE_EXTRA_CA_CERTS=<file> names one`;
+  } else if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
+    reason = `${url} has a certificate for another name; name the gateway as its certificate does, with --url or STAGEDOOR_URL`;
   }
   return new CommandFailure(reason, { cause: error });
 }
+
+/** Codes of OpenSSL for a chain of certificates that does not end at a known authority. */
+const UNTRUSTED: readonly string[] = [
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+];
 
 /** Connections that ended after they were made. */
 const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];

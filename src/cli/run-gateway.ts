@@ -157,6 +157,11 @@ function announce(
   print(`console: ${urls[0]}/console`);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
+  if (open !== undefined && config.authEnabled && config.tls.cert === undefined)
+    log.warn(
+      `PASSWORDS AND KEYS CROSS THE NETWORK UNENCRYPTED: the gateway listens on ${open.host} without TLS; ` +
+        'set tls.cert and tls.key, or listen on 127.0.0.1 behind a proxy with TLS',
+    );
   if (open === undefined || config.authEnabled) return;
   log.warn(
     `authentication is off: anyone who can reach ${open.host} is an admin of this gateway; ` +

@@ -8,6 +8,7 @@ import { LIMITS } from '../domain/limits.ts';
 import { policySettings } from './policy-settings.ts';
 import * as types from './setting-types.ts';
 import { rowsOf, type Setting, setting } from './setting-types.ts';
+import { PUBLIC_TLS } from './tls-settings.ts';
 
 /** The levels of pino, from most to least verbose. */
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
@@ -32,6 +33,7 @@ export const SETTINGS = {
     defaultText: '8080 and 8000',
     doc: 'Port to listen on; 0 picks a free port. When any port is set, only the ports that are set are used.',
   }),
+  tls: PUBLIC_TLS,
   logLevel: setting<LogLevel>({
     key: 'log_level',
     kind: types.choice(LOG_LEVELS, { warning: 'warn' }),

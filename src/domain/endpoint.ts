@@ -51,8 +51,8 @@ export const DENIED_NETWORKS: readonly string[] = [
 const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
 
 /** The URL that reaches a listener at this address from this machine. */
-export function localUrl(host: string, port: number): string {
-  return `http://${hostAndPort(LOOPBACK[host] ?? host, port)}`;
+export function localUrl(host: string, port: number, scheme: 'http' | 'https' = 'http'): string {
+  return `${scheme}://${hostAndPort(LOOPBACK[host] ?? host, port)}`;
 }
 
 export function hostAndPort(host: string, port: number | string): string {

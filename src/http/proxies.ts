@@ -34,7 +34,8 @@ export function createProxies(trustedProxies: readonly string[]): Proxies {
   };
   return {
     host: (request) => forwarded(request, 'x-forwarded-host') ?? request.headers.host,
-    scheme: (request) => forwarded(request, 'x-forwarded-proto') ?? 'http',
+    scheme: (request) =>
+      forwarded(request, 'x-forwarded-proto') ?? ('encrypted' in request.socket ? 'https' : 'http'),
     address: (request) =>
       (isTrusted(request) ? clientOf(request) : undefined) ?? request.socket.remoteAddress,
     // A trusted proxy that names no client may forward for anyone.

@@ -33,7 +33,7 @@ const DEFAULT_CONNECTIONS: ConnectionBounds = {
 const IDLE_MS = 500;
 
 interface Connection {
-  readonly socket: Socket;
+  socket: Socket;
   readonly server: Server;
   readonly network: string;
   /** All of its network; undefined for a trusted proxy. */
@@ -73,6 +73,7 @@ export class Connections {
       ...{ socket, server, network, others, requests: 0, unknown: undefined, hasFinished: false },
       ...{ startBytes: 0, idleSinceMs: systemClock.now() },
       onAnswered: ({ complete }) => {
+        const { socket } = connection;
         connection.requests -= 1;
         connection.unknown = undefined;
         connection.hasFinished = true;
@@ -90,6 +91,22 @@ export class Connections {
     }
     if (this.#all.size > total)
       this.#close(oldestOf(this.#all.values(), connection, systemClock.now() - IDLE_MS));
+  }
+
+  /** The handshake of TLS on `socket` is over: its requests come over `secure`. */
+  secure(socket: Socket, secure: Socket): void {
+    const connection = this.#all.get(socket);
+    if (connection === undefined) return;
+    this.#all.delete(socket);
+    this.#all.set(secure, connection);
+    connection.socket = secure;
+    connection.startBytes = secure.bytesRead;
+    secure.once('close', () => this.#remove(connection));
+  }
+
+  /** Closes all of a port. */
+  closeAll(server: Server): void {
+    for (const connection of this.#all.values()) if (connection.server === server) this.#close(connection);
   }
 
   /** Counts a request whose headers are complete, until its answer ends. */

@@ -1,6 +1,6 @@
 // Opens and closes the listening sockets of a gateway. Closing lets answers under way arrive. config.ts decides the addresses.
 
-import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerOptions, ServerResponse } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { Config, ListenAddress } from '../config/config.ts';
 import { systemClock } from '../domain/clock.ts';
@@ -10,9 +10,12 @@ import { LIMITS } from '../domain/limits.ts';
 import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { BodyRequest } from '../http/body/body-request.ts';
 import { Connections } from './connections.ts';
+import type { PublicTls } from './public-tls.ts';
+import { secureServer } from './secure-server.ts';
 
 /** An `import` of node:http reads all its exports, also those that load Node's `fetch`: 14 MB. */
 const { createServer } = process.getBuiltinModule('node:http');
+type Limits = ServerOptions<typeof BodyRequest>;
 
 /** Ports or addresses that cannot be opened. `message` has a line for each, with the way to choose another; exit code 2. */
 export class ListenError extends OperatorError {
@@ -45,6 +48,8 @@ export interface ListenOptions {
   /** Shared by all ports of a gateway. Default: connections of these ports only. */
   readonly connections?: Connections;
   readonly timeouts?: ReceiveTimeouts;
+  /** Default: plain HTTP. */
+  readonly tls?: PublicTls | undefined;
 }
 
 export const TIMEOUTS: ReceiveTimeouts = { headersMs: 30_000, requestMs: 120_000, checkMs: 10_000 };
@@ -77,14 +82,14 @@ const SWEEP_MS = 20;
 export async function openListeners(
   { listeners, portsDefaulted }: Pick<Config, 'listeners' | 'portsDefaulted'>,
   serve: RequestListener,
-  { connections = new Connections(), timeouts = TIMEOUTS }: ListenOptions = {},
+  { connections = new Connections(), timeouts = TIMEOUTS, tls }: ListenOptions = {},
 ): Promise<Listeners> {
   const scheduler = new TaskScheduler({
     perTurn: (waiting) => (waiting < MANY_WAITING ? REQUESTS_PER_TURN : REQUESTS_PER_TURN_OF_MANY),
   });
   const tried = await Promise.all(
     listeners.map(async (wanted) => {
-      const listener = listenerOn(wanted, serve, { connections, timeouts }, scheduler);
+      const listener = listenerOn(wanted, serve, { connections, timeouts, tls }, scheduler);
       return { listener, wanted, error: await listener.open() };
     }),
   );
@@ -113,13 +118,13 @@ export async function openListeners(
 function listenerOn(
   wanted: ListenAddress,
   serve: RequestListener,
-  { connections, timeouts }: Required<ListenOptions>,
+  { connections, timeouts, tls }: Required<ListenOptions>,
   scheduler: TaskScheduler,
 ) {
   /** On a monotonic clock. */
   let drainingSinceMs: number | undefined;
   const { headerBytes } = connections.bounds;
-  const limits = {
+  const limits: Limits = {
     IncomingMessage: BodyRequest,
     maxHeaderSize: headerBytes,
     headersTimeout: timeouts.headersMs,
@@ -135,12 +140,14 @@ function listenerOn(
     else serve(request, response);
   };
   const waiting = new WaitingAnswers(headerBytes);
-  const server = createServer(limits, (request, response) => {
+  const receive: RequestListener<typeof BodyRequest> = (request, response) => {
     connections.begin(request, response);
     if (response.socket === null) waiting.add(request.socket, response);
     if (HEALTH_CHECKS.has(request.url ?? '')) begin(request, response);
     else scheduler.run(() => begin(request, response));
-  });
+  };
+  const server =
+    tls === undefined ? createServer(limits, receive) : secureServer(limits, receive, tls, connections);
   server.on('connection', (socket) => connections.add(socket, server));
   // Node silently drops headers over this count: one more than allowed shows that there were too many.
   server.maxHeadersCount = LIMITS.requestHeaders + 1;
@@ -163,11 +170,11 @@ function listenerOn(
       }),
     /** URL on this machine: "all addresses" is not an address to connect to. */
     get url() {
-      return localUrl(wanted.host, portNow());
+      return localUrl(wanted.host, portNow(), tls === undefined ? 'http' : 'https');
     },
     get address() {
       const bound = hostAndPort(wanted.host, portNow());
-      return this.url === `http://${bound}` ? this.url : `${bound} (${this.url} here)`;
+      return this.url.endsWith(`//${bound}`) ? this.url : `${bound} (${this.url} here)`;
     },
     drain: () => {
       drainingSinceMs ??= systemClock.now();
@@ -179,7 +186,7 @@ function listenerOn(
       // Not server.close(), which closes idle connections at once.
       NetServer.prototype.close.call(server);
       const endSweep = systemClock.every(SWEEP_MS, () => connections.closeIdle(server, sinceMs));
-      const cancelCut = systemClock.alarm(timeoutMs, () => server.closeAllConnections());
+      const cancelCut = systemClock.alarm(timeoutMs, () => connections.closeAll(server));
       await closed;
       endSweep();
       cancelCut();

@@ -38,7 +38,7 @@ import { claimNodeOfFile, claimNodeOfServer } from './node-claim.ts';
 import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
 import { certificatesOf } from './peer-certificates.ts';
 import type { PeerChannel } from './peer-channel.ts';
-import { openPortsWhenReady, openScrapes } from './ports.ts';
+import { openPortsWhenReady, openScrapes, publicTlsOf } from './ports.ts';
 import { openServerAuth } from './server-auth.ts';
 import type { ServeQuestion } from './share-with-peers.ts';
 import { countsOf, foreignPrograms, linesOf } from './start-lines.ts';
@@ -131,10 +131,12 @@ async function start(
     headerBytes: config.requestHeaderBytes,
     trustedProxies: config.trustedProxies,
   });
+  const tls = await publicTlsOf(config, log);
+  onUndo(async () => tls?.close());
   const answer: RequestListener = (request, response) => serve(request, response);
   let metrics: HttpApp['metrics'] | undefined;
   const openPorts = async () => {
-    const listeners = await openListeners(config, answer, { connections });
+    const listeners = await openListeners(config, answer, { connections, tls });
     onUndo(() => listeners.close(0));
     const scrapes = await openScrapes(config, connections, () => metrics, log);
     onUndo(async () => scrapes?.close(0));

@@ -65,6 +65,9 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
       { path: tokens, what: 'the tokens of `gateway login`' },
       { path: join(dirname(tokens), 'environments.json'), what: 'the keys of named gateways' },
       ...config.files.map((path) => ({ path, what: 'the configuration of this gateway' })),
+      ...[config.tls.key, config.cluster.tls.key]
+        .filter((path) => path !== undefined)
+        .map((path) => ({ path, what: 'the private key of this gateway' })),
     ],
     signingSecrets: async () =>
       local === undefined ? sharedSecret(store) : { secrets: local, isInDatabase: false },

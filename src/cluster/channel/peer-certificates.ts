@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { checkServerIdentity, createSecureContext } from 'node:tls';
 import type { Clock } from '../../domain/clock.ts';
 import { OperatorError, reasonOf } from '../../domain/errors.ts';
+import { readRenewed } from '../../domain/renewed.ts';
 import type { PeerTls } from './peer-tls.ts';
 
 const READ_AGAIN_MS = 60_000;
@@ -36,35 +37,26 @@ export async function readCertificates(
   files: CertificateFiles,
   { clock, onWarning }: PeerCertificatesOptions,
 ): Promise<PeerCertificates> {
-  let present = await read(files);
-  const listeners: (() => void)[] = [];
-  let lastWarning = '';
-  const readAgain = async (): Promise<void> => {
-    try {
-      const next = await read(files);
-      lastWarning = '';
-      if (next.cert === present.cert && next.key === present.key && next.ca === present.ca) return;
-      present = next;
-      for (const listener of listeners) listener();
-    } catch (thrown) {
-      const warning = reasonOf(thrown);
-      if (warning !== lastWarning) onWarning(`${warning}; the certificate of before stays in use`);
-      lastWarning = warning;
-    }
-  };
-  const close = clock.background.every(READ_AGAIN_MS, () => void readAgain());
+  const renewed = await readRenewed(() => read(files), {
+    ...{ clock, everyMs: READ_AGAIN_MS },
+    isSame: (a, b) => a.cert === b.cert && a.key === b.key && a.ca === b.ca,
+    onWarning: (reason) => onWarning(`${reason}; the certificate of before stays in use`),
+  });
   return {
-    listener: () => ({ ...present, minVersion: 'TLSv1.2', requestCert: true, rejectUnauthorized: true }),
+    listener: () => ({
+      ...renewed.present(),
+      ...{ minVersion: 'TLSv1.2', requestCert: true, rejectUnauthorized: true },
+    }),
     connection: (host) => ({
-      ...{ ...present, minVersion: 'TLSv1.2', rejectUnauthorized: true },
+      ...{ ...renewed.present(), minVersion: 'TLSv1.2', rejectUnauthorized: true },
       // An address of a pod is not known when its certificate is issued; the authority vouches for it.
       ...(isIP(host) === 0
         ? { servername: host, checkServerIdentity }
         : { servername: '', checkServerIdentity: () => undefined }),
     }),
     mayReset: true,
-    onRenewed: (listener) => listeners.push(listener),
-    close,
+    onRenewed: renewed.onChange,
+    close: renewed.close,
   };
 }
 

@@ -1,0 +1,204 @@
+// TLS of the ports for clients, with real certificates and sockets.
+
+import { once } from 'node:events';
+import { chmod, copyFile, readFile, writeFile } from 'node:fs/promises';
+import { get } from 'node:https';
+import { connect as connectPlain } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { connect, type PeerCertificate, type TLSSocket } from 'node:tls';
+import * as assert from 'uvu/assert';
+import { type Clock, systemClock } from '../../src/domain/clock.ts';
+import { OperatorError } from '../../src/domain/errors.ts';
+import { createProxies } from '../../src/http/proxies.ts';
+import { Connections } from '../../src/server/connections.ts';
+import { type Listeners, openListeners } from '../../src/server/listeners.ts';
+import { openPublicTls } from '../../src/server/public-tls.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../helpers/certificates.ts';
+import { becomes } from '../helpers/eventually.ts';
+import { folderOfEach } from '../helpers/folder.ts';
+import { readAll, sendRaw, untilClosed } from '../helpers/http-raw.ts';
+import { messageOf } from '../helpers/outcome.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('TLS of the ports', { timeoutMs: 60_000 });
+const openssl = test.needs(hasOpenssl(), 'no openssl here');
+const onPosix = test.needs(hasOpenssl() && process.platform !== 'win32', 'no openssl, or no POSIX here');
+const folder = folderOfEach(test);
+const cleanups: (() => unknown)[] = [];
+test.after.each(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+openssl('serves HTTPS, and handlers see a secure request', async () => {
+  const { port, urls } = await opened();
+  assert.equal(urls, [`https://127.0.0.1:${port}`]);
+  const response = await ask(port);
+  assert.equal([response.statusCode, await text(response)], [200, 'https']);
+});
+
+openssl('answers plain HTTP with the reason', async () => {
+  const { port } = await opened();
+  assert.match(await sendRaw(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'), /^HTTP\/1.1 400 .*speaks HTTPS/s);
+});
+
+openssl('speaks TLS 1.2 and newer', async () => {
+  const { port } = await opened();
+  const old = { port, host: '127.0.0.1', ca: await authority(), ciphers: 'DEFAULT@SECLEVEL=0' };
+  const socket = connect({ ...old, minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1' });
+  const [error] = await once(socket, 'error');
+  assert.match(String(error.code), /^ERR_SSL_/);
+});
+
+openssl(
+  'uses renewed files for new connections, and keeps those of before when they cannot be used',
+  async () => {
+    const { port, ring, logged } = await opened();
+    const before = await certificateAt(port);
+    await writeFile(folder('door.crt'), 'half of a file');
+    ring();
+    await becomes(() => logged.length, 1);
+    ring();
+    assert.match(
+      logged[0] ?? '',
+      /door\.crt and .* cannot be used .*; the certificate of before stays in use$/,
+    );
+    assert.is((await certificateAt(port)).fingerprint256, before.fingerprint256);
+
+    issueCertificate(folder(), 'ca', 'next', '127.0.0.1');
+    await copyFile(folder('next.crt'), folder('door.crt'));
+    ring(); // its key is not there yet
+    await becomes(() => logged.length, 2);
+    assert.match(logged[1] ?? '', /key values mismatch/);
+    await copyFile(folder('next.key'), folder('door.key'));
+    ring();
+    await becomes(() => logged.length, 3);
+    assert.match(logged[2] ?? '', /door\.crt is in use now$/);
+    assert.not.equal((await certificateAt(port)).fingerprint256, before.fingerprint256);
+  },
+);
+
+openssl(
+  'refuses files that are missing, that are no certificates, and a key of another certificate',
+  async () => {
+    makeAuthority(folder(), 'ca');
+    for (const name of ['a', 'b']) issueCertificate(folder(), 'ca', name);
+    const refusal = (cert: string, key: string) => messageOf(open(folder(cert), folder(key)), OperatorError);
+    assert.match(await refusal('none.crt', 'a.key'), /^tls\.cert: .*none\.crt cannot be used: ENOENT$/);
+    assert.match(await refusal('a.crt', 'none.key'), /^tls\.key: .*none\.key cannot be used: ENOENT$/);
+    assert.match(await refusal('a.crt', 'b.key'), /^tls: .* cannot be used .*mismatch/);
+    assert.match(await refusal('a.key', 'a.key'), /^tls: .* cannot be used/);
+    assert.match(await refusal('.', 'a.key'), /it is not a file in PEM$/);
+  },
+);
+
+onPosix('refuses a key that others can read', async () => {
+  makeAuthority(folder(), 'ca');
+  issueCertificate(folder(), 'ca', 'door');
+  for (const mode of [0o644, 0o602, 0o620]) {
+    await chmod(folder('door.key'), mode);
+    const message = await messageOf(open(folder('door.crt'), folder('door.key')), OperatorError);
+    assert.match(message, /^tls\.key: .*other users can read or change it; run "chmod 600" on it$/);
+  }
+  await chmod(folder('door.key'), 0o600);
+  await chmod(folder('door.crt'), 0o644);
+  await open(folder('door.crt'), folder('door.key'));
+});
+
+openssl('warns of a certificate that has expired', async () => {
+  const { logged } = await opened({ clock: { wall: () => Date.now() + 86_400_000 * 2 } });
+  assert.match(logged.join(), /^tls\.cert: the certificate expired at /);
+});
+
+openssl('counts a connection before its handshake, and closes it with the port', async () => {
+  const { port, listeners } = await opened({ bounds: { perAddress: 2 } });
+  const silent = connectPlain(port, '127.0.0.1');
+  const closed = untilClosed(silent);
+  await once(silent, 'connect');
+  silent.write(Buffer.from([0x16])); // the first byte of a handshake
+  const secure = [await secureSocket(port), await secureSocket(port)];
+  await closed; // the third connection of this address
+  assert.ok(secure.every(({ destroyed }) => !destroyed));
+  const half = connectPlain(port, '127.0.0.1');
+  await once(half, 'connect');
+  half.write(Buffer.from([0x16]));
+  await Promise.all([untilClosed(half), listeners.close(50)]);
+});
+
+openssl('closes a drained connection after its answer', async () => {
+  const { port, listeners } = await opened();
+  const socket = await secureSocket(port);
+  const all = readAll(socket);
+  listeners.drain();
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  assert.match(await all, /^HTTP\/1\.1 200 .*Connection: close.*https$/s);
+});
+
+test.run();
+
+interface Opening {
+  readonly clock?: Partial<Clock>;
+  readonly bounds?: ConstructorParameters<typeof Connections>[0];
+}
+
+/** A port with the certificate `door` of the authority `ca`. `ring`: the files are read again. */
+async function opened({ clock = {}, bounds }: Opening = {}) {
+  makeAuthority(folder(), 'ca');
+  issueCertificate(folder(), 'ca', 'door', '127.0.0.1');
+  const rings: (() => void)[] = [];
+  const background = {
+    ...systemClock.background,
+    every: (_: number, ring: () => void) => later(rings, ring),
+  };
+  const logged: string[] = [];
+  const tls = await open(folder('door.crt'), folder('door.key'), logged, {
+    ...systemClock,
+    background,
+    ...clock,
+  });
+  const proxies = createProxies([]);
+  const listeners: Listeners = await openListeners(
+    { listeners: [{ host: '127.0.0.1', port: 0, label: 'gateway' }], portsDefaulted: false },
+    (request, response) => response.end(proxies.scheme(request)),
+    { tls, connections: new Connections(bounds) },
+  );
+  cleanups.push(() => listeners.close(0));
+  const { urls } = listeners;
+  const ring = () => {
+    for (const each of rings) each();
+  };
+  return { listeners, urls, port: Number(new URL(urls[0] ?? '').port), ring, logged };
+}
+
+function later(rings: (() => void)[], ring: () => void): () => void {
+  rings.push(ring);
+  return () => {};
+}
+
+async function open(cert: string, key: string, logged: string[] = [], clock: Clock = systemClock) {
+  const log = (line: unknown) => void logged.push(String(line));
+  const tls = await openPublicTls({ cert, key }, { warn: log, info: log } as never, { clock });
+  cleanups.push(() => tls.close());
+  return tls;
+}
+
+const authority = () => readFile(folder('ca.crt'));
+
+async function ask(port: number) {
+  const [response] = await once(
+    get({ port, host: '127.0.0.1', ca: await authority(), agent: false }),
+    'response',
+  );
+  return response;
+}
+
+async function secureSocket(port: number): Promise<TLSSocket> {
+  const socket = connect({ port, host: '127.0.0.1', ca: await authority() });
+  cleanups.unshift(() => socket.destroy());
+  await once(socket, 'secureConnect');
+  return socket;
+}
+
+async function certificateAt(port: number): Promise<PeerCertificate> {
+  const socket = await secureSocket(port);
+  return socket.getPeerCertificate();
+}

@@ -1,0 +1,164 @@
+// A gateway with a certificate of its own: every door over HTTPS, also with several workers, and the command line reaches it. The
+// authority is that of the spec, which programs of Node know by NODE_EXTRA_CA_CERTS.
+
+import { chmod, readFile } from 'node:fs/promises';
+import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
+import * as assert from 'uvu/assert';
+import { everythingProgram } from '../../fixtures/everything-server.ts';
+import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
+import { becomes } from '../../helpers/eventually.ts';
+import { folderOfAll } from '../../helpers/folder.ts';
+import { GUARDED, PASSWORD } from '../../helpers/mcp-program.ts';
+import { Program, runProgram } from '../../helpers/program.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('journey: TLS of its own', { timeoutMs: 120_000 });
+const openssl = test.needs(hasOpenssl(), 'no openssl here');
+const folder = folderOfAll(test);
+const FILES = () => ({ GATEWAY_TLS_CERT: folder('door.crt'), GATEWAY_TLS_KEY: folder('door.key') });
+const started: Program[] = [];
+test.before(() => {
+  if (!hasOpenssl()) return;
+  makeAuthority(folder(), 'ca');
+  issueCertificate(folder(), 'ca', 'door', '127.0.0.1');
+  issueCertificate(folder(), 'ca', 'other');
+});
+test.after.each(async () => {
+  for (const program of started.splice(0)) await program.remove();
+});
+
+for (const workers of [1, 2]) {
+  openssl(`every door speaks HTTPS, with ${workers === 1 ? 'one process' : 'two workers'}`, async () => {
+    const gateway = start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db', GATEWAY_WORKERS: String(workers) });
+    const url = await gateway.url();
+    assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/);
+    if (workers > 1) await gateway.complains(/worker 2 is ready/);
+    const login = await ask(url, 'POST /auth/login', {
+      headers: { 'X-Stagedoor-Console': '1', Origin: url },
+      body: { username: 'admin', password: PASSWORD },
+    });
+    assert.is(login.status, 200, login.text);
+    assert.match(String(login.headers['set-cookie']), /^stagedoor_session=\S+; HttpOnly; .*; Secure$/);
+    const headers = { Authorization: `Bearer ${JSON.parse(login.text).access_token}` };
+    const body = { template_name: 'tools', instance: { id: 'one', ...everythingProgram() } };
+    const made = await ask(url, 'POST /gateway/register?wait=20', { headers, body });
+    assert.is(made.status, 201, made.text);
+    const call = { name: 'test_simple_text', arguments: {} };
+    for (let n = 0; n < 2 * workers; n += 1) {
+      const rest = await ask(url, 'POST /mcp/tools/tools/call', { headers, body: call });
+      assert.is(rest.status, 200, rest.text);
+      const modern = await ask(url, 'POST /mcp/tools', {
+        headers: { ...headers, ...MODERN },
+        body: MODERN_LIST,
+      });
+      assert.match(modern.text, '"test_simple_text"');
+    }
+    assert.match((await ask(url, 'GET /console/', {})).text, '<title>');
+    const snippet = await ask(url, 'GET /gateway/connect/tools', { headers });
+    assert.match(snippet.text, `${url}/mcp/tools`, 'what it says about itself');
+  });
+}
+
+openssl('the command line reaches it with the authority, and says what is missing without', async () => {
+  const gateway = start({});
+  const url = await gateway.url();
+  const status = (env: Record<string, string>) =>
+    runProgram(['gateway', 'status'], { env: { STAGEDOOR_URL: url, ...env } });
+  const known = await status({ NODE_EXTRA_CA_CERTS: folder('ca.crt') });
+  assert.is(known.code, 0, known.err);
+  assert.match(known.out, 'healthy');
+  const unknown = await status({});
+  assert.is(unknown.code, 1);
+  assert.match(unknown.err, /an authority that is not known here .*NODE_EXTRA_CA_CERTS=<file>/);
+  const plain = await status({ STAGEDOOR_URL: url.replace('https:', 'http:') });
+  assert.match(plain.err, /is not a gateway: its answer \(status 400\)/);
+  const named = await status({
+    NODE_EXTRA_CA_CERTS: folder('ca.crt'),
+    STAGEDOOR_URL: url.replace('127.0.0.1', 'localhost'),
+  });
+  assert.match(named.err, 'a certificate for another name');
+});
+
+openssl('a pair that cannot be used ends the start with one line', async () => {
+  const refusal = async (env: Record<string, string>) => {
+    const { code, err } = await runProgram(['gateway', 'start', '--port', '0'], { env });
+    assert.is(code, 2);
+    return err.trim();
+  };
+  assert.match(
+    await refusal({ GATEWAY_TLS_CERT: folder('door.crt') }),
+    /^[^\n]*tls: cert and key belong together; set both or none$/,
+  );
+  const mixed = { ...FILES(), GATEWAY_TLS_KEY: folder('other.key') };
+  assert.match(await refusal(mixed), /^[^\n]*door\.crt and .* cannot be used as certificate and key [^\n]*$/);
+  await chmod(folder('other.key'), 0o644);
+  assert.match(await refusal(mixed), /^[^\n]*other users can read or change it; run "chmod 600" on it$/);
+});
+
+openssl('the key is protected from commands like other secrets', async () => {
+  const gateway = start({ GATEWAY_AUTH_ENABLED: 'false' });
+  const url = await gateway.url();
+  const instance = { id: 'one', command: process.execPath, args: ['-p', '1', folder('door.key')] };
+  const refused = await ask(url, 'POST /gateway/register', { body: { template_name: 'x', instance } });
+  assert.is(refused.status, 400, refused.text);
+  assert.match(refused.text, 'the private key of this gateway');
+});
+
+openssl(
+  'passwords on a public address without TLS are named at each start, with TLS they are not',
+  async () => {
+    const open = { GATEWAY_HOST: '0.0.0.0', MCP_GATEWAY_HOST: '0.0.0.0' };
+    const plain = start({ ...open, GATEWAY_TLS_CERT: '', GATEWAY_TLS_KEY: '' });
+    await plain.complains(/PASSWORDS AND KEYS CROSS THE NETWORK UNENCRYPTED: .* 0\.0\.0\.0 without TLS/);
+    const secure = start(open);
+    assert.match((await secure.sees(/listening on (.*)/))[1] ?? '', /^0\.0\.0\.0:\d+ \(https:/);
+    await becomes(async () => secure.out.includes('console: https://127.0.0.1'), true);
+    assert.not.match(secure.err, 'UNENCRYPTED');
+  },
+);
+
+test.run();
+
+const MODERN = {
+  'MCP-Protocol-Version': '2026-07-28',
+  'Mcp-Method': 'tools/list',
+  Accept: 'application/json, text/event-stream',
+};
+const MODERN_LIST = {
+  ...{ jsonrpc: '2.0', id: 1, method: 'tools/list' },
+  params: {
+    _meta: {
+      'io.modelcontextprotocol/protocolVersion': '2026-07-28',
+      'io.modelcontextprotocol/clientInfo': { name: 'spec', version: '1' },
+      'io.modelcontextprotocol/clientCapabilities': {},
+    },
+  },
+};
+
+function start(env: Record<string, string>): Program {
+  const program = new Program(['gateway', 'start', '--port', '0'], {
+    env: { ...GUARDED, ...FILES(), ...env },
+  });
+  started.push(program);
+  return program;
+}
+
+interface Asked {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: object;
+}
+
+/** A new connection each, so that workers take turns. */
+async function ask(url: string, line: string, { headers = {}, body }: Asked) {
+  const [method = '', path = ''] = line.split(' ');
+  const ca = await readFile(folder('ca.crt'));
+  const content = { 'Content-Type': 'application/json', ...headers };
+  const { promise, resolve, reject } = Promise.withResolvers<import('node:http').IncomingMessage>();
+  request(`${url}${path}`, { method, headers: content, ca, agent: false }, resolve)
+    .once('error', reject)
+    .end(body === undefined ? undefined : JSON.stringify(body));
+  const response = await promise;
+  const { statusCode: status, headers: received } = response;
+  return { status, headers: received, text: await text(response) };
+}

@@ -1,0 +1,105 @@
+// TLS of the ports for clients, with the files of `tls.cert` and `tls.key`, which are read again when they change. Source: ADR 209.
+
+import { X509Certificate } from 'node:crypto';
+import { constants, type FileHandle, open } from 'node:fs/promises';
+import { createSecureContext } from 'node:tls';
+import type { Logger } from 'pino';
+import { type Clock, systemClock } from '../domain/clock.ts';
+import { codeOf, OperatorError, reasonOf } from '../domain/errors.ts';
+import { readRenewed } from '../domain/renewed.ts';
+
+export interface PublicTls {
+  /** Options of a secure context. */
+  present(): Readonly<Record<'cert' | 'key', string>> & { readonly minVersion: 'TLSv1.2' };
+  /** Calls back when new connections need other options. */
+  onChange(listener: () => void): void;
+  /** Reads no more. */
+  close(): void;
+}
+
+/** Renewed certificates are in use after this time, in ms. A watch would miss the links that Kubernetes replaces. */
+const READ_AGAIN_MS = 10_000;
+/** A chain of certificates has some KiB. */
+const LONGEST_BYTES = 1_048_576;
+/** For group and others: write, and for others read. */
+const OPEN_TO_OTHERS = 0o026;
+const OPEN_TO_GROUP = 0o040;
+
+interface PublicTlsOptions {
+  readonly clock?: Pick<Clock, 'background' | 'wall'>;
+}
+
+/** Rejects with OperatorError for files that cannot be used. */
+export async function openPublicTls(
+  { cert, key }: { readonly cert: string; readonly key: string },
+  log: Pick<Logger, 'warn' | 'info'>,
+  { clock = systemClock }: PublicTlsOptions = {},
+): Promise<PublicTls> {
+  const onWarning = (reason: string) => log.warn(`${reason}; the certificate of before stays in use`);
+  const isSame = (a: Pair, b: Pair) => a.cert === b.cert && a.key === b.key;
+  const pair = await readRenewed(() => readPair(cert, key), {
+    ...{ clock, everyMs: READ_AGAIN_MS, isSame, onWarning },
+  });
+  const warnOfEnd = (): void => {
+    const { validTo } = new X509Certificate(pair.present().cert);
+    if (Date.parse(validTo) <= clock.wall()) log.warn(`tls.cert: the certificate expired at ${validTo}`);
+  };
+  warnOfEnd();
+  pair.onChange(() => {
+    log.info(`tls: the certificate in ${cert} is in use now`);
+    warnOfEnd();
+  });
+  return {
+    present: () => ({ ...pair.present(), minVersion: 'TLSv1.2' }),
+    onChange: pair.onChange,
+    close: pair.close,
+  };
+}
+
+interface Pair {
+  readonly cert: string;
+  readonly key: string;
+}
+
+/** Rejects with OperatorError of one line. */
+async function readPair(certPath: string, keyPath: string): Promise<Pair> {
+  const [cert, key] = await Promise.all([textOf('tls.cert', certPath), textOf('tls.key', keyPath)]);
+  try {
+    new X509Certificate(cert); // Node accepts text that is none, and serves nothing
+    createSecureContext({ cert, key });
+  } catch (cause) {
+    throw new OperatorError(
+      `tls: ${certPath} and ${keyPath} cannot be used as certificate and key (${reasonOf(cause)})`,
+      { cause },
+    );
+  }
+  return { cert, key };
+}
+
+async function textOf(setting: 'tls.cert' | 'tls.key', path: string): Promise<string> {
+  let file: FileHandle | undefined;
+  try {
+    // O_NONBLOCK: opening a pipe would wait for a writer.
+    file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
+    const stats = await file.stat();
+    if (!stats.isFile() || stats.size > LONGEST_BYTES) throw new OperatorError('it is not a file in PEM');
+    if (setting === 'tls.key') requirePrivate(stats);
+    return await file.readFile('utf8');
+  } catch (cause) {
+    throw new OperatorError(`${setting}: ${path} cannot be used: ${codeOf(cause) ?? reasonOf(cause)}`, {
+      cause,
+    });
+  } finally {
+    await file?.close();
+  }
+}
+
+/** A group may read what root gives it: `ssl-cert` of Debian, and the `fsGroup` of a pod. Throws OperatorError. */
+function requirePrivate({ mode, uid }: { readonly mode: number; readonly uid: number }): void {
+  if (process.platform === 'win32') return;
+  const me = process.getuid?.();
+  if (uid !== me && uid !== 0) throw new OperatorError('it belongs to another user, who knows it');
+  const refused = uid === 0 ? OPEN_TO_OTHERS : OPEN_TO_OTHERS | OPEN_TO_GROUP;
+  if ((mode & refused) !== 0)
+    throw new OperatorError('other users can read or change it; run "chmod 600" on it');
+}

@@ -1,0 +1,48 @@
+// A server of HTTPS for one port. Connections are counted from their first byte on, also before their handshake is over. Source: ADR 209.
+
+import type { RequestListener, Server, ServerOptions } from 'node:http';
+import type { Socket } from 'node:net';
+import type { BodyRequest } from '../http/body/body-request.ts';
+import type { Connections } from './connections.ts';
+import type { PublicTls } from './public-tls.ts';
+
+/** Longest handshake, in ms. */
+const HANDSHAKE_MS = 10_000;
+
+const PLAIN_TEXT =
+  'HTTP/1.1 400 Bad Request\r\nConnection: close\r\nContent-Type: text/plain\r\n\r\nThis port speaks HTTPS: use https:// in the URL.\n';
+
+export function secureServer(
+  limits: ServerOptions<typeof BodyRequest>,
+  receive: RequestListener<typeof BodyRequest>,
+  tls: PublicTls,
+  connections: Pick<Connections, 'secure'>,
+): Server {
+  const { createServer } = process.getBuiltinModule('node:https');
+  const server = createServer({ ...limits, ...tls.present(), handshakeTimeout: HANDSHAKE_MS }, receive);
+  tls.onChange(() => server.setSecureContext(tls.present()));
+  /** Connections whose handshake is not over, by their two ends: the event of its end has another socket. */
+  const handshakes = new Map<string, Socket>();
+  server.on('connection', (socket: Socket) => {
+    const ends = endsOf(socket);
+    handshakes.set(ends, socket);
+    socket.once('close', () => {
+      if (handshakes.get(ends) === socket) handshakes.delete(ends);
+    });
+  });
+  server.on('secureConnection', (secure) => {
+    const ends = endsOf(secure);
+    const socket = handshakes.get(ends);
+    handshakes.delete(ends);
+    if (socket !== undefined) connections.secure(socket, secure);
+  });
+  // Before the listener of Node, which closes the connection.
+  server.prependListener('tlsClientError', (error: NodeJS.ErrnoException, secure) => {
+    if (error.code === 'ERR_SSL_HTTP_REQUEST') handshakes.get(endsOf(secure))?.end(PLAIN_TEXT);
+  });
+  return server;
+}
+
+function endsOf({ remoteAddress, remotePort, localAddress, localPort }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress} ${localPort}`;
+}
