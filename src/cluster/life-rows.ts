@@ -27,6 +27,8 @@ const Profile = Type.Object({
 const Report = Type.Object({
   sees: Type.Array(Type.String({ maxLength: 16 }), { maxItems: 1_000 }),
   is_draining: Type.Boolean(),
+  /** Not in rows of nodes that take them. */
+  takes_no_programs: Type.Optional(Type.Boolean()),
   programs: Type.Integer(),
   calls: Type.Integer(),
 });
@@ -55,6 +57,8 @@ export interface LifeRowsOptions {
   readonly secrets: Secrets;
   /** What this node does now. */
   readonly report: () => Pick<NodeView, 'programs' | 'calls' | 'isDraining'>;
+  /** This node runs no programs of any node. Default false. */
+  readonly takesNoPrograms?: boolean | undefined;
   /** Of a node that this one reaches by a shorter way than the address in its row. Default: there is none. */
   readonly addressOf?: ((node: string) => string | undefined) | undefined;
 }
@@ -88,8 +92,10 @@ export class LifeRows {
 
   /** The part of the row that each heartbeat writes again. */
   reportOf(sees: readonly string[]): string {
-    const { programs, calls, isDraining } = this.#options.report();
-    const report: Report = { sees: [...sees], is_draining: isDraining, programs, calls };
+    const { report: present, takesNoPrograms = false } = this.#options;
+    const { programs, calls, isDraining } = present();
+    const takes = takesNoPrograms ? { takes_no_programs: true } : {};
+    const report: Report = { sees: [...sees], is_draining: isDraining, ...takes, programs, calls };
     return JSON.stringify(report);
   }
 
@@ -119,8 +125,13 @@ function macOf(key: Buffer, life: string, node: string, profile: Omit<Profile, '
 /** The row as the rules see it. */
 export function rowOf({ stored, profile, report }: Known): LifeRow {
   const { life, node, counter, end } = stored;
-  const { sees = [], is_draining: isDraining = false } = report ?? {};
-  return { life, node, counter, sees, isDraining, followsRefusal: profile?.follows_refusal ?? false, end };
+  const {
+    sees = [],
+    is_draining: isDraining = false,
+    takes_no_programs: takesNoPrograms = false,
+  } = report ?? {};
+  const followsRefusal = profile?.follows_refusal ?? false;
+  return { life, node, counter, sees, isDraining, takesNoPrograms, followsRefusal, end };
 }
 
 /** As it is shown. */

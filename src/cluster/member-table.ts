@@ -66,7 +66,7 @@ export interface MemberTableOptions extends Omit<LifeRowsOptions, 'since'> {
   readonly prober: Pick<PeerProber, 'ping' | 'askThird' | 'askDatabase' | 'keep'>;
   /** Time without use after which a session ends, in ms: an ended life is deleted after it, with the sessions that no node recovered. */
   readonly sessionIdleMs?: number | undefined;
-  /** The programs that any node may run. Default: there are none. */
+  /** The programs that any node may run; this one uses them, and runs them unless it `takesNoPrograms`. Default: there are none. */
   readonly programs?: { readonly store: ProgramStore; readonly host: SharedPrograms } | undefined;
   /** Other nodes ended the life of this one, and may recover its sessions: they end here. It goes on under this life. Never rejects. */
   readonly onNextLife: (life: string) => Promise<void>;
@@ -103,7 +103,7 @@ export class MemberTable implements Members {
     this.#options = options;
     this.#since = new Date(clock.wall()).toISOString();
     this.#rows = new LifeRows({ ...options, since: this.#since });
-    this.#state = newNode(own.node, own.life, this.#now);
+    this.#state = newNode(own.node, own.life, this.#now, undefined, options.takesNoPrograms);
     this.#doubt = new LifeDoubt({
       ...{ node: own.node, clock },
       isInDoubt: () => this.#isInDoubt,

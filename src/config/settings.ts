@@ -363,7 +363,7 @@ export const SETTINGS = {
       key: 'cluster.programs',
       kind: types.boolean,
       default: true,
-      doc: 'Whether this gateway runs programs that any node may run, with a database server. Off: it lists them, and new programs belong to it.',
+      doc: 'Whether this gateway runs programs that any node may run, with a database server. Off: it uses those that others run, and new programs belong to it.',
     }),
     ephemeralNodes: setting({
       key: 'cluster.ephemeral_nodes',

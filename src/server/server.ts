@@ -275,7 +275,8 @@ async function start(
         addressOf: worker && addressesOfWorkers(worker, gatewayId),
       },
       sessionIdleMs: config.sessions.idleMs,
-      programs: config.cluster.programs && shared ? { store: store.programs, host: shared } : undefined,
+      programs: shared && { store: store.programs, host: shared },
+      takesNoPrograms: !config.cluster.programs,
       onNextLife: (next) =>
         gateway
           .beginLife(next)

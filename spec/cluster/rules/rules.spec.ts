@@ -539,12 +539,41 @@ programs('the first in the order of a program takes it at once, the second a sec
   assert.equal(takesOf(node.pass(1_000)).map(name), [SECOND]);
 });
 
-programs('a member that drains, or is silent or slow, has no rank', () => {
-  const node = joined([row('b', { isDraining: true })], []);
-  node.programs = [program({ program: SECOND })];
-  while (node.state.programs.size === 0) node.pass(500);
-  assert.is(takesOf(node.actions).length, 1);
-});
+for (const [name, what] of [
+  ['drains', { isDraining: true }],
+  ['takes no programs', { takesNoPrograms: true }],
+] as const)
+  programs(`a member that ${name} has no rank, and a program that fails is not left to it`, () => {
+    const node = joined([row('b', what)], []);
+    node.programs = [program({ program: SECOND })];
+    while (node.state.programs.size === 0) node.pass(500);
+    assert.is(takesOf(node.actions).length, 1);
+    node.do({ type: 'taken', program: SECOND, generation: 7, isOurs: true });
+    node.programs = [program({ program: SECOND, life: 'life-a', generation: 8 })];
+    for (let start = 1; start <= 4; start += 1) {
+      node.do({ type: 'gone', program: SECOND, start, isRefused: false });
+      node.pass(1_000);
+    }
+    assert.not.ok(typesOf(node.actions).includes('release'));
+  });
+
+programs(
+  'a node that takes no programs knows who runs them, and takes none, also when there is no other',
+  () => {
+    const node = new Driven([row('b')], [program({ program: FIRST, life: 'life-b' })]);
+    node.state = newNode('a', 'life-a', node.now, undefined, true);
+    node.beating.add('life-b');
+    node.pass(20_000);
+    assert.is(node.state.programs.get(FIRST)?.row.life, 'life-b');
+    const [join] = node.actions.flatMap((action) => (action.type === 'join' ? [action.row] : []));
+    assert.is(join?.takesNoPrograms, true);
+    for (const lives of [[row('b')], [row('b', { end: EXPIRED })]]) {
+      node.lives = lives;
+      node.programs = [program({ program: FIRST, generation: 9 })];
+      assert.equal(takesOf(node.pass(30_000)), []);
+    }
+  },
+);
 
 programs('a node that joins others takes nothing in its first 15 s', () => {
   const node = new Driven([row('b')], [program({ program: FIRST })]);

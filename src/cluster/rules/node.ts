@@ -143,10 +143,11 @@ export function newNode(
   life: string,
   now: Moment,
   times: RuleTimes = { keptMs: KEPT_MS, unseenMs: UNSEEN_MS },
+  takesNoPrograms = false,
 ): NodeState {
   const never = Number.NEGATIVE_INFINITY;
   return {
-    own: newOwnLife(node, life, now),
+    own: newOwnLife(node, life, now, takesNoPrograms),
     watches: new Map(),
     programs: new Map(),
     supervised: new Map(),
@@ -391,10 +392,12 @@ function neededOf({ life, former }: OwnLife, rows: readonly LifeRow[]): readonly
 }
 
 function viewOf({ own, watches, supervised }: NodeState, atMs: number): LeaseView {
-  const ready = own.isDraining ? [] : [own.node];
-  for (const [life, watch] of watches)
-    if (standingOf(watch, atMs, supervised.get(life)) === 'live' && !watch.row.isDraining)
-      ready.push(watch.row.node);
+  const ready = own.isDraining || own.takesNoPrograms ? [] : [own.node];
+  for (const [life, watch] of watches) {
+    const { node, isDraining, takesNoPrograms = false } = watch.row;
+    if (isDraining || takesNoPrograms) continue;
+    if (standingOf(watch, atMs, supervised.get(life)) === 'live') ready.push(node);
+  }
   return {
     node: own.node,
     life: own.life,

@@ -25,6 +25,8 @@ export interface OwnLife {
   /** `joining`: the row is not confirmed. `ended`: the programs of the ended life are being killed. `stopped`: for ever. */
   readonly stage: 'joining' | 'living' | 'ended' | 'stopped';
   readonly isDraining: boolean;
+  /** It runs no programs of any node. */
+  readonly takesNoPrograms: boolean;
   readonly joinedAtMs: number;
   readonly heartbeatAtMs: number;
   readonly readAtMs: number;
@@ -78,7 +80,7 @@ export interface Step<State, Action> {
 type LifeStep = Step<OwnLife, LifeAction>;
 
 /** A process that starts. */
-export function newOwnLife(node: string, life: string, now: Moment): OwnLife {
+export function newOwnLife(node: string, life: string, now: Moment, takesNoPrograms = false): OwnLife {
   const never = Number.NEGATIVE_INFINITY;
   return {
     node,
@@ -86,6 +88,7 @@ export function newOwnLife(node: string, life: string, now: Moment): OwnLife {
     former: [],
     stage: 'joining',
     isDraining: false,
+    takesNoPrograms,
     joinedAtMs: Number.POSITIVE_INFINITY,
     heartbeatAtMs: never,
     readAtMs: never,
@@ -139,8 +142,8 @@ export function tickLife(own: OwnLife, now: Moment, around: LifeSurroundings): L
   const { mayJoin, followsRefusal, sees } = around;
   if (own.stage === 'joining') {
     if (!mayJoin || now.atMs - own.heartbeatAtMs < HEARTBEAT_MS) return step(own);
-    const { life, node, isDraining } = own;
-    const row = { life, node, counter: 0, sees, isDraining, followsRefusal, end: undefined };
+    const { life, node, isDraining, takesNoPrograms } = own;
+    const row = { life, node, counter: 0, sees, isDraining, takesNoPrograms, followsRefusal, end: undefined };
     return step({ ...own, heartbeatAtMs: now.atMs }, { type: 'join', row, sent: now });
   }
   if (own.stage !== 'living') return step(own);
@@ -245,7 +248,8 @@ export function endLife(own: OwnLife, life: string): LifeStep {
 /** No group of the programs of the ended life exists any more: the node goes on as `life`. */
 export function nextLife(own: OwnLife, life: string, now: Moment): OwnLife {
   const former = [...own.former, own.life];
-  return { ...newOwnLife(own.node, life, now), former, isDraining: own.isDraining };
+  const { node, isDraining, takesNoPrograms } = own;
+  return { ...newOwnLife(node, life, now, takesNoPrograms), former, isDraining };
 }
 
 /** Its sessions are released and its programs gone. */

@@ -57,7 +57,7 @@ export interface LeaseView {
   readonly hasLease: boolean;
   readonly isDraining: boolean;
   readonly joinedAtMs: number;
-  /** Ids of the live members that do not drain, with this node. */
+  /** Ids of the live members that may take a program, with this node if it may. */
   readonly ready: readonly string[];
   /** `ours`: the holder was a life of this node. */
   readonly isFree: (holder: string) => 'no' | 'yes' | 'ours';

@@ -12,6 +12,8 @@ export interface LifeRow {
   /** The lives that this member had to reckon with at its last read before the heartbeat, without its own. */
   readonly sees: readonly string[];
   readonly isDraining: boolean;
+  /** It runs no programs of any node, and only uses them. Default false. */
+  readonly takesNoPrograms?: boolean;
   /** The life before, of the same node, was ended because its connections were refused. */
   readonly followsRefusal: boolean;
   readonly end: LifeEnd | undefined;
