@@ -151,8 +151,11 @@ function resuming(open: typeof fetch): typeof fetch {
     const response = await open(url, { ...init, headers });
     const noting = new TransformStream<Uint8Array, Uint8Array>({
       transform: (bytes, controller) => {
-        // Only the first event has one, at the start of its stream.
-        lastId = /^id: (\S+)$/m.exec(Buffer.from(bytes).toString())?.[1] ?? lastId;
+        // A part of a stream has whole events.
+        for (const [, id] of Buffer.from(bytes)
+          .toString()
+          .matchAll(/^id: (\S+)$/gm))
+          lastId = id;
         controller.enqueue(bytes);
       },
     });

@@ -152,7 +152,13 @@ test('a message to a gateway that stops is refused, not answered on the stream: 
   await endpoint.dismiss();
   const { done, reply: posted } = post(PING);
   assert.is(await done, 'RpcFailure: The gateway is shutting down.');
-  assert.equal([posted.isAnswered, reply.events.events.length], [false, 1]);
+  assert.equal(
+    [
+      posted.isAnswered,
+      reply.events.events.flatMap(({ name, data }) => (name === 'position' ? [] : data)).length,
+    ],
+    [false, 1],
+  );
 });
 
 test('a client that cannot continue yet gets an empty stream, after which it tries again', async () => {
@@ -173,6 +179,91 @@ test('a client whose lost stream is still open here continues on the new one', a
   first.lose();
   await post(PING).done;
   assert.equal([session.isClosed, lastOn(second)], [false, 1]);
+});
+
+/** As clients in browsers and Node send it. */
+const FETCH = { 'sec-fetch-mode': 'cors' };
+const CALL = { id: 'a', method: 'tools/call', params: { name: 'x' } };
+const named = (...ids: unknown[]) => Buffer.from(JSON.stringify(ids)).toString('base64url');
+
+test('a client learns with each request and answer which of its requests have none, if it may read that', async () => {
+  for (const headers of [FETCH, {}]) {
+    const { backends, sse } = setUp();
+    const id = newSessionId('life-one');
+    const session = backends.add(id, 'ann');
+    const reply = new RecordedReply();
+    const request = {
+      ...GET,
+      headers: { ...GET.headers, ...headers, 'last-event-id': '' },
+      principal: ofCaller('ann'),
+    };
+    sse.open({ isOnly: true, messagesPath: '/m' }, request, reply, backends);
+    const opened = reply.events.events[0]?.id?.slice(0, 51) ?? '';
+    const post = (message: object) => {
+      const from = { headers: { 'content-type': 'application/json' }, principal: ofCaller('ann') };
+      const body = Buffer.from(JSON.stringify({ jsonrpc: '2.0', ...message }));
+      return sse.post(opened, { ...REQUEST, ...from, body, method: 'POST' }, new RecordedReply(), backends);
+    };
+    assert.ok(session);
+    await post({
+      id: 1,
+      method: 'initialize',
+      params: { protocolVersion: '2024-11-05', capabilities: {}, clientInfo: { name: 'c', version: '1' } },
+    });
+    await settled();
+    void post(CALL);
+    void post({ ...CALL, id: 7 });
+    await settled();
+    const positions = reply.events.events.filter(({ name }) => name === 'position');
+    assert.equal(
+      positions.map((event) => [event.data, event.id]),
+      headers === FETCH
+        ? [
+            ['', `${opened}.0.${named('a')}`],
+            ['', `${opened}.0.${named('a', 7)}`],
+          ]
+        : [],
+    );
+    await sse.close();
+  }
+});
+
+test('calls that were under way in an earlier life are answered on the next stream, delivered or not', async () => {
+  const { open, session, post } = setUpEarlier();
+  const { reply } = await open('ann', `${session.id}.0.${named('a', 7, null, {})}`);
+  const [endpoint, ...lost] = reply.events.events;
+  assert.is(endpoint?.name, 'endpoint');
+  assert.equal(
+    lost.map(({ data, id }) => [parsed(data).id, id]),
+    [
+      ['a', `${session.id}.0`],
+      [7, `${session.id}.0`],
+    ],
+  );
+  for (const { data } of lost) assert.match(JSON.stringify(parsed(data)), /"delivered":"unknown"/);
+  await post(PING).done;
+  assert.equal(
+    reply.events.events.slice(3).map(({ name, id }) => [name, id]),
+    [
+      ['position', `${session.id}.0.${named(1)}`],
+      [undefined, `${session.id}.0`],
+    ],
+  );
+});
+
+test('so are those of a session that does not continue; the next stream gets 404', async () => {
+  const { open, backends, session } = setUpEarlier();
+  backends.sessions.clear();
+  const lost = await open('ann', `${session.id}.0.${named('a')}`);
+  assert.equal([lost.end, lost.reply.events.isEnded, lastOn(lost.reply)], ['done', true, 'a']);
+  const [{ id } = { id: '' }] = lost.reply.events.events;
+  assert.is((await open('ann', id)).end, UNKNOWN);
+  const own = newSessionId('life-one');
+  assert.is(
+    (await open('ann', `${own}.0.${named('a')}`)).end,
+    UNKNOWN,
+    'it ended in this life, with its calls',
+  );
 });
 
 /** The method of the last message on a stream; of an answer the id. */

@@ -5,7 +5,9 @@ import type { ForwardedHeaders, ForwardedRequest } from '../../domain/forwarding
 import { PEER_HEADERS } from './peer-protocol.ts';
 
 /** Of the client; besides those that begin with `mcp-`. */
-const CROSSING = ['accept', 'content-type', 'last-event-id', 'traceparent', 'tracestate', 'user-agent'];
+const CROSSING = [
+  ...['accept', 'content-type', 'last-event-id', 'sec-fetch-mode', 'traceparent', 'tracestate', 'user-agent'],
+];
 
 /** Head and body of a forwarded request. `host`: for the header of this name, which HTTP/1.1 requires. */
 export function requestText(request: ForwardedRequest, host: string, token: string): string | Buffer {

@@ -11,7 +11,7 @@ import { nodeUnavailable } from '../../domain/session-errors.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import { headerOf } from '../../protocol/headers.ts';
-import { sessionOfEvent } from '../../protocol/legacy/legacy-sse.ts';
+import { sessionOfEvent } from '../../protocol/legacy/sse-position.ts';
 import { rpcFailureOf } from '../../protocol/rpc.ts';
 import { NO_BYTES } from '../body/read.ts';
 import { whenKnown } from '../caller-check.ts';

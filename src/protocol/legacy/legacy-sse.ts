@@ -9,7 +9,8 @@ import { timer$ } from '../../domain/clock.ts';
 import { GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
+import { type JsonRpcId, RPC } from '../../domain/jsonrpc.ts';
+import { lifeOf } from '../../domain/life.ts';
 import { sessionLimit, sessionShareLimit } from '../../domain/session-errors.ts';
 import { readBody } from '../client-message.ts';
 import {
@@ -22,11 +23,13 @@ import {
   noteError,
   type SseOpening,
 } from '../endpoint-types.ts';
-import { checkContentType, checkGetTypes, headerOf, namesEventStream } from '../headers.ts';
+import { checkContentType, checkGetTypes, namesEventStream } from '../headers.ts';
 import type { Backends, McpSession } from '../ports.ts';
 import { faultOf, type RpcFailure, refused, rpcFailureOf } from '../rpc.ts';
+import { lostWithGateway } from './legacy-conversation.ts';
 import type { LegacyEndpoint } from './legacy-endpoint.ts';
 import { sessionOf } from './legacy-request.ts';
+import { readsPositions, SsePosition, sessionOfEvent, unansweredAt } from './sse-position.ts';
 
 /** Connections without a session: their clients have yet to initialize. Over it: SESSION_LIMIT. */
 export const MAX_UNOPENED = 1_000;
@@ -52,18 +55,9 @@ export function opensSse({ method, headers, sse }: McpRequest): SseOpening | und
   return isOld && !isOther ? sse : undefined;
 }
 
-/** The id of an event: that of its session, and a number. Later events have no ids, since none is stored. */
-const EVENT_ID = /^([\w-]{51})\.\d{1,9}$/;
-const eventIdOf = (sessionId: string) => `${sessionId}.0`;
-
 /** True for a client that opens its stream again. */
 export function resumesSse(headers: McpRequest['headers']): boolean {
   return headers['mcp-session-id'] === undefined && sessionOfEvent(headers) !== undefined;
-}
-
-/** The session of the stream that a client continues; undefined where it opens a first one. */
-export function sessionOfEvent(headers: McpRequest['headers']): string | undefined {
-  return EVENT_ID.exec(headerOf(headers, 'last-event-id') ?? '')?.[1];
 }
 
 type SseOptions = CommonOptions & Pick<EndpointOptions, 'newSessionId'>;
@@ -97,12 +91,16 @@ export class LegacySse {
     const resumedId = sessionOfEvent(headers);
     if (resumedId !== undefined)
       return this.#resume(resumedId, messagesPath, request, reply, backends).catch((thrown: unknown) => {
-        if (!(thrown instanceof GatewayError) || thrown.facts.retryAfterSeconds === undefined) throw thrown;
-        reply.stream().end(); // the client tries again; at any other status than 200 `EventSource` gives up
+        const isTriedAgain = thrown instanceof GatewayError && thrown.facts.retryAfterSeconds !== undefined;
+        if (!isTriedAgain && !this.#isOfLostCalls(resumedId, request, thrown)) throw thrown;
+        const stream = reply.stream();
+        // The next attempt names no requests, and gets the 404 of the session.
+        if (!isTriedAgain) answerLost(stream, new SsePosition(resumedId).eventId, unansweredAt(headers));
+        stream.end(); // the client tries again; at any other status than 200 `EventSource` gives up
       });
     if (this.#isClosed) throw shuttingDown();
     this.#checkRoom(principal.id);
-    this.#connect(this.#options.newSessionId(), request, backends).attach(reply, messagesPath);
+    this.#connect(this.#options.newSessionId(), request, backends).attach(request, reply, messagesPath);
   }
 
   /**
@@ -143,10 +141,17 @@ export class LegacySse {
     const known = this.#connections.get(id);
     const connection = known ?? this.#connect(id, request, backends);
     if (!connection.isOf(request)) throw unknownSession();
-    connection.attach(reply, path);
+    connection.attach(request, reply, path);
     if (known !== undefined || session === undefined) return;
+    connection.answerLost(unansweredAt(request.headers));
     void connection.carry(session);
     this.#resumed.next(id);
+  }
+
+  /** The session of an earlier life is over, and the client would wait for the answers to its calls. */
+  #isOfLostCalls(id: string, { headers }: McpRequest, thrown: unknown): boolean {
+    const isOfEarlierLife = lifeOf(id) !== undefined && lifeOf(id) !== lifeOf(this.#options.newSessionId());
+    return isOfEarlierLife && rpcFailureOf(thrown).status === 404 && unansweredAt(headers).length > 0;
   }
 
   /** A session that is open, or can be recovered. Throws, or rejects with, RpcFailure (404). */
@@ -179,6 +184,11 @@ export class LegacySse {
   }
 }
 
+/** `eventId`: names these requests no more. */
+function answerLost(stream: McpStream, eventId: string, requests: readonly JsonRpcId[]): void {
+  for (const request of requests) stream.send({ data: lostWithGateway(request), id: eventId });
+}
+
 function unknownSession(): RpcFailure {
   return refused(404, 'Session not found', RPC.sessionNotFound);
 }
@@ -195,7 +205,10 @@ class SseConnection {
   readonly #opened: McpRequest;
   readonly #backends: Backends;
   readonly #deps: SseConnectionDeps;
+  readonly #position: SsePosition;
   #stream: McpStream | undefined;
+  /** The client of this stream gets an event when it has begun a request. */
+  #hasPositions = false;
   #log: McpLog = {};
   /** Emits once when the stream is over; replayed. */
   readonly #gone$ = new ReplaySubject<void>(1);
@@ -206,6 +219,7 @@ class SseConnection {
 
   constructor(id: string, opened: McpRequest, backends: Backends, deps: SseConnectionDeps) {
     this.#id = id;
+    this.#position = new SsePosition(id);
     this.ownerId = opened.principal.id;
     this.#opened = opened;
     this.#backends = backends;
@@ -218,16 +232,22 @@ class SseConnection {
   }
 
   /** Sends everything on the stream of this reply from now on. The one before ends. */
-  attach(reply: McpReply, messagesPath: string): void {
+  attach(request: McpRequest, reply: McpReply, messagesPath: string): void {
     const before = this.#stream;
+    this.#hasPositions = readsPositions(request);
     const stream = reply.stream();
     this.#stream = stream;
     this.#log = reply.log;
     before?.end();
     this.#noteSession();
     const data = `${messagesPath}?sessionId=${this.#id}`;
-    stream.send({ name: 'endpoint', data, id: eventIdOf(this.#id), retryMs: RETRY_MS });
+    stream.send({ name: 'endpoint', data, id: this.#position.eventId, retryMs: RETRY_MS });
     reply.onGone(() => this.#stream === stream && this.close());
+  }
+
+  /** They were under way in an earlier life. */
+  answerLost(requests: readonly JsonRpcId[]): void {
+    if (this.#stream !== undefined) answerLost(this.#stream, this.#position.eventId, requests);
   }
 
   isOf({ principal, template }: McpRequest): boolean {
@@ -241,11 +261,18 @@ class SseConnection {
     const session = this.#session;
     if (session === undefined) throw refused(400, 'Bad Request: Server not initialized');
     reply.log.sessionId = session.id;
+    const requests = this.#position.begin(parsed);
+    if (requests.length > 0) this.#sendPosition();
+    const answers = this.#replyAs(reply, requests);
     try {
-      await this.#deps.legacy.post(parsed, this.#asOf(request, session), this.#replyAs(reply), backends);
+      await this.#deps.legacy.post(parsed, this.#asOf(request, session), answers, backends);
     } catch (thrown) {
+      const waited = this.#position.end(requests);
       const { id, errorCode } = rpcFailureOf(thrown);
-      if (id === null || errorCode === 'SHUTTING_DOWN') throw thrown; // another node may take it
+      if (id === null || errorCode === 'SHUTTING_DOWN') {
+        if (waited) this.#sendPosition();
+        throw thrown; // another node may take it
+      }
       this.#fail(thrown, reply);
     }
     reply.empty(202);
@@ -329,21 +356,32 @@ class SseConnection {
 
   /** Does nothing once the stream is over. */
   #send(data: Uint8Array | string): void {
-    if (!this.#isClosed) this.#stream?.send({ data });
+    const id = this.#hasPositions ? { id: this.#position.eventId } : {};
+    if (!this.#isClosed) this.#stream?.send({ data, ...id });
+  }
+
+  /** Its name is none that clients listen to. */
+  #sendPosition(): void {
+    if (this.#hasPositions && !this.#isClosed)
+      this.#stream?.send({ name: 'position', data: '', id: this.#position.eventId });
   }
 
   /** The answer to one POST, or the messages outside of calls, as events of the connection: without ids and statuses. */
-  #replyAs({ log }: Pick<McpReply, 'log'>): McpReply {
+  #replyAs({ log }: Pick<McpReply, 'log'>, requests: readonly JsonRpcId[] = []): McpReply {
     const unsentBytes = () => this.#stream?.unsentBytes ?? 0;
     const listening = new Subscription();
     const complete = () => listening.unsubscribe();
     const event = (data: Uint8Array | string): void => {
+      this.#position.end(requests);
       this.#send(data);
       complete();
     };
     const stream: McpStream = {
       send: ({ data }) => data.length > 0 && this.#send(data),
-      end: complete,
+      end: () => {
+        if (this.#position.end(requests)) this.#sendPosition();
+        complete();
+      },
       get unsentBytes() {
         return unsentBytes();
       },
