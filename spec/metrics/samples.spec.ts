@@ -8,7 +8,9 @@ import { ANONYMOUS, type Principal } from '../../src/domain/account.ts';
 import { systemClock } from '../../src/domain/clock.ts';
 import type { ExchangeOutcome, GatewayEvent } from '../../src/domain/events.ts';
 import type { InstanceSnapshot } from '../../src/domain/instance.ts';
+import type { NodeView } from '../../src/domain/nodes.ts';
 import type { TemplateSnapshot } from '../../src/gateway/gateway-types.ts';
+import { PeerLoads } from '../../src/http/deployment/peer-loads.ts';
 import { LoadHistory, type SampleSelection, Samples } from '../../src/metrics/samples.ts';
 import { snapshotSample } from '../helpers/http-samples.ts';
 import { suite } from '../helpers/suite.ts';
@@ -177,6 +179,47 @@ test('the history has the totals of each 10 s of the last hour, without a reader
   assert.is(history.read(ADMIN).at(-1), newest, 'it ends with the gateway');
 });
 
+test('of several nodes are added up; a node that sends none is named', () => {
+  const ends = new Metrics(events$, () => true, systemClock);
+  const near = { events$, snapshot: () => templates, metrics: ends };
+  const far = { ...near, snapshot: () => farTemplates };
+  // The program "b" runs on the other node, where its calls count; the endpoint "a" has calls of both.
+  const elsewhere = { calls: 2, serverIds: new Set(['demo.b']) };
+  templates = [{ ...loaded('demo', ['a', 'b'], { inFlight: 2 }), elsewhere }];
+  const farTemplates = [loaded('demo', ['a', 'b'], { inFlight: 3, state: 'unhealthy' })];
+  const loads = new PeerLoads({ others: () => [NODE_B], clock: { now: Date.now } });
+  samples = new Samples(near, { others: loads });
+  const sending = new Samples(far, { isPart: true })
+    .read({ viewer: ADMIN }, { isBehind: false })
+    .subscribe((text) => loads.add(NODE_B.life, text));
+  open.push(sending);
+  pass(0);
+  const { seen } = read({ viewer: ADMIN });
+  pass(0);
+  for (const ms of [10, 20, 30]) finish('demo', 'a', 'result', ms);
+  pass(1_000);
+  pass(1_000);
+  // Both nodes saw these calls.
+  assert.is(
+    seen.reduce((sum, { totals }) => sum + Number(totals.requests), 0),
+    6,
+  );
+  const last = seen.at(-1);
+  assert.equal([last?.totals.in_flight, last?.totals.sessions, last?.totals.queued], [8, 14, 10]);
+  near50(seen);
+  assert.equal(
+    (seen[0]?.instances ?? []).map(({ state, in_flight }) => [state, in_flight]),
+    [
+      ['unhealthy', 5],
+      ['unhealthy', 3],
+    ],
+  );
+  sending.unsubscribe();
+  loads.forget(NODE_B.life);
+  for (let seconds = 0; seconds < 3; seconds += 1) pass(1_000);
+  assert.equal([seen.at(-1)?.partial, seen.at(-1)?.totals.in_flight], [['b'], 2]);
+});
+
 test('skip a reader that is behind, which gets all changes with its next sample', () => {
   const { seen, reader } = read({ viewer: ADMIN });
   pass(0);
@@ -200,6 +243,7 @@ test.run();
 
 /** A parsed sample. */
 interface Seen {
+  readonly partial?: readonly string[];
   readonly totals: Readonly<Record<string, number | null>>;
   readonly templates: readonly Readonly<Record<string, unknown>>[];
   readonly instances: readonly Readonly<Record<string, unknown>>[];
@@ -235,6 +279,16 @@ function pass(ms: number): void {
 function idsIn(sample: Seen | undefined): unknown[] {
   const { templates = [], instances = [] } = sample ?? {};
   return [...templates.map(({ template }) => template), ...instances.map(({ instance_id }) => instance_id)];
+}
+
+const NODE_B: NodeView = {
+  ...{ id: 'b', life: 'lifeofb1', address: undefined, version: '1', since: '', programs: 1, calls: 0 },
+  ...{ isDraining: false, state: 'live' },
+};
+
+function near50(seen: readonly Seen[]): void {
+  const [found] = seen.flatMap(({ totals }) => totals.p50_ms ?? []);
+  near(found, 20);
 }
 
 /** Percentiles are known to within 3 %. */

@@ -161,6 +161,19 @@ export class Group {
     return sum;
   }
 
+  /** Its instances that other nodes run, by their server ids, and the calls in flight at them; undefined where there are none. */
+  get elsewhere(): { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined {
+    let calls = 0;
+    let serverIds: Set<string> | undefined;
+    for (const member of this.members.values()) {
+      if (!(member instanceof InstanceRef) || !member.isElsewhere) continue;
+      calls += member.calls.carried + member.calls.reserved;
+      serverIds ??= new Set();
+      serverIds.add(member.serverId);
+    }
+    return serverIds && { calls, serverIds };
+  }
+
   views(): MemberView[] {
     const bestMs = bestLatencyMs(this.pool.candidates);
     return Array.from(this.members.values(), (member) => this.#viewOf(member, bestMs));

@@ -138,6 +138,19 @@ export interface InstanceDefinition {
 export const INSTANCE_STATES = ['starting', 'healthy', 'unhealthy', 'draining', 'stopped'] as const;
 export type InstanceState = (typeof INSTANCE_STATES)[number];
 
+/** From the worst to the best, as several nodes see an instance. A node at which it is stopped does not use it. Source: ADR 172. */
+export const STATE_RANKS: readonly InstanceState[] = [
+  'unhealthy',
+  'starting',
+  'draining',
+  'healthy',
+  'stopped',
+];
+
+export function worstState(states: readonly InstanceState[]): InstanceState {
+  return STATE_RANKS.find((state) => states.includes(state)) ?? 'stopped';
+}
+
 /** The present state of an instance, for the API, the console, the metrics and the events. */
 export interface InstanceSnapshot {
   readonly id: string;

@@ -202,6 +202,8 @@ export interface TemplateSnapshot {
   readonly inFlight: number;
   /** Sessions and processes of MCP clients. */
   readonly clients: ClientCounts;
+  /** Its instances that other nodes run, and the calls in flight at them. Undefined: none. */
+  readonly elsewhere?: { readonly calls: number; readonly serverIds: ReadonlySet<string> } | undefined;
   /** Made when it is read. */
   readonly instances: readonly InstanceSnapshot[];
 }

@@ -384,7 +384,7 @@ export class Gateway {
       const group = fleet.group(template);
       return {
         ...{ template, queued: group.queue.length, inFlight: group.inFlight },
-        clients: clients.get(template) ?? sumOf([]),
+        ...{ elsewhere: group.elsewhere, clients: clients.get(template) ?? sumOf([]) },
         get instances() {
           return group.views().map(({ snapshot }) => snapshot);
         },

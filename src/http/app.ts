@@ -22,6 +22,7 @@ import { HeldBodies } from './body/held-bodies.ts';
 import { koaBodyReader, readDirect } from './body/read.ts';
 import { Deployment } from './deployment/deployment.ts';
 import { PeerEvents } from './deployment/peer-events.ts';
+import { PeerLoads } from './deployment/peer-loads.ts';
 import { consoleReply } from './docs/console.ts';
 import { documentsOf } from './docs/documents.ts';
 import { ForwardedCallers } from './forwarded-callers.ts';
@@ -138,15 +139,16 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const publicRoutes = worker === undefined ? ROUTES : ROUTES.map((route) => tellingOthers(route, worker));
   const deployment = new Deployment(options);
   const events = new RecentEvents(gateway.events$);
+  const loads = new PeerLoads({ others: () => deployment.others() });
   const services: Services = {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
     owners: options.owners,
     nodes: options.nodes,
     ...{ deployment, events },
-    peerEvents: options.owners && new PeerEvents({ deployment, owners: options.owners, events }),
+    peerEvents: options.owners && new PeerEvents({ deployment, owners: options.owners, events, loads }),
     consoleReply: consoleReply(options.consoleFolder),
-    samples: new Samples(gateway),
-    history: new LoadHistory(gateway),
+    samples: new Samples(gateway, options.owners === undefined ? {} : { others: loads }),
+    history: new LoadHistory(gateway, { isAdded: options.owners !== undefined }),
   };
 
   // The steps of one route, after the common ones below. A body is read after authorization.
@@ -191,7 +193,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   const forwardedListener = () => {
     const callers = new ForwardedCallers(auth.changed$);
     // A request that was forwarded here is not forwarded again.
-    const here = { ...services, owners: undefined, deployment: undefined, peerEvents: undefined };
+    const samples = new Samples(gateway, { isPart: true });
+    const here = { ...services, owners: undefined, deployment: undefined, peerEvents: undefined, samples };
     const steps = <C extends RouteContext>(route: Route, readBody: readonly HttpStep<C>[]): HttpStep<C>[] => [
       ...trail(route),
       callers.assume(route),

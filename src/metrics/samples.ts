@@ -16,18 +16,21 @@ import {
   takeUntil,
 } from 'rxjs';
 import { DurationHistogram } from '../actors/durations.ts';
-import {
-  getOrInsert,
-  type InstanceCounts,
-  type Tally,
-  type TemplateCounts,
-  tallyOf,
-} from '../actors/metrics.ts';
+import { getOrInsert, type InstanceCounts, type TemplateCounts, tallyOf } from '../actors/metrics.ts';
 import { mayDo, mayUse, type Principal } from '../domain/account.ts';
 import { systemClock, ticks$, timer$ } from '../domain/clock.ts';
 import type { InstanceSnapshot } from '../domain/instance.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { TemplateSnapshot } from '../gateway/gateway-types.ts';
+import {
+  type InstanceLoad,
+  type Load,
+  type OtherLoads,
+  sumOfInstance,
+  sumOfTwo,
+  type TakenLoads,
+  type TemplateLoad,
+} from './loads.ts';
 
 export const SAMPLED = 'gateway.sampled';
 
@@ -41,12 +44,27 @@ export interface SampleSelection {
 
 type SampledGateway = Pick<Gateway, 'events$' | 'metrics' | 'snapshot'>;
 
+/** What samples are of. Default: of this node alone, for clients. */
+export interface SampleScope {
+  /** For another node, which adds it to its own: with durations instead of percentiles, without calls at instances of other nodes. */
+  readonly isPart?: boolean;
+  /** The other nodes, which are added. */
+  readonly others?: OtherLoads | undefined;
+}
+
 export class Samples {
   readonly #samples$: Observable<Sample>;
 
-  constructor(gateway: SampledGateway) {
+  constructor(gateway: SampledGateway, { isPart = false, others }: SampleScope = {}) {
     this.#samples$ = merge(timer$(systemClock, 0), ticks$(systemClock, INTERVAL_MS)).pipe(
-      scan<void, Sample, undefined>((before) => new Sample(gateway, before), undefined),
+      scan<void, Sample, undefined>((before) => {
+        const taken = others?.take();
+        return new Sample(gateway, before, {
+          isPart: isPart || taken !== undefined,
+          isForNode: isPart,
+          others: taken,
+        });
+      }, undefined),
       takeUntil(gateway.events$.pipe(ignoreElements(), endWith(undefined))),
       shareReplay({ bufferSize: 1, refCount: true }),
     );
@@ -71,26 +89,44 @@ export class Samples {
   }
 }
 
-const HISTORY_INTERVAL_MS = 10_000;
-const HISTORY_POINTS = 360;
+export const HISTORY_INTERVAL_MS = 10_000;
+export const HISTORY_POINTS = 360;
 
 /** The totals of the 10 s before `at`. */
-interface HistoryPoint {
+export interface HistoryPoint {
   readonly at: string;
   readonly interval_ms: number;
   readonly totals: Totals;
 }
 
+/** A point for another node, or to be added to those of others. */
+export interface HistoryPart extends HistoryPoint {
+  /** Clocks of nodes are not compared. */
+  readonly age_ms: number;
+  /** The buckets of the percentiles. */
+  readonly durations: readonly [bucket: number, count: number][];
+}
+
+interface KeptPoint {
+  readonly point: HistoryPoint;
+  readonly atMs: number;
+  /** Calls at instances of other nodes, which count them, too. */
+  readonly elsewhere: number;
+  /** Buckets and counts, alternating. */
+  readonly durations: Uint32Array | undefined;
+}
+
 /** The totals of the last hour, for pages that open or are loaded again. */
 export class LoadHistory {
-  readonly #points: HistoryPoint[] = [];
+  readonly #points: KeptPoint[] = [];
 
-  constructor(gateway: SampledGateway) {
-    const totals = { hasInstances: false };
-    let before = new Sample(gateway, undefined, totals);
+  /** `isAdded`: to the history of other nodes. */
+  constructor(gateway: SampledGateway, { isAdded = false } = {}) {
+    const options = { hasInstances: false };
+    let before = new Sample(gateway, undefined, options);
     const stop = systemClock.background.every(HISTORY_INTERVAL_MS, () => {
-      before = new Sample(gateway, before, totals);
-      this.#points.push(before.point());
+      before = new Sample(gateway, before, options);
+      this.#points.push(before.kept(isAdded));
       if (this.#points.length > HISTORY_POINTS) this.#points.shift();
     });
     gateway.events$.subscribe({ complete: () => stop() });
@@ -98,10 +134,32 @@ export class LoadHistory {
 
   /** Oldest first. None for a viewer of some templates, because percentiles of all templates say nothing about these. */
   read(viewer: Principal): readonly HistoryPoint[] {
-    if (viewer.templates !== undefined) return [];
-    if (mayDo(viewer, ['admin'])) return this.#points;
-    return this.#points.map(({ totals: { sessions: _, ...totals }, ...point }) => ({ ...point, totals }));
+    return this.#visible(viewer, ({ point }) => point);
   }
+
+  /** The same, to be added to those of other nodes. */
+  parts(viewer: Principal): readonly HistoryPart[] {
+    return this.#visible(viewer, ({ point, atMs, elsewhere, durations = [] }) => ({
+      ...point,
+      age_ms: Math.round(systemClock.now() - atMs),
+      totals: { ...point.totals, in_flight: point.totals.in_flight - elsewhere },
+      durations: pairsOf(durations),
+    }));
+  }
+
+  #visible<P extends HistoryPoint>(viewer: Principal, pointOf: (kept: KeptPoint) => P): readonly P[] {
+    if (viewer.templates !== undefined) return [];
+    const points = this.#points.map(pointOf);
+    if (mayDo(viewer, ['admin'])) return points;
+    return points.map(({ totals: { sessions: _, ...totals }, ...point }) => ({ ...point, totals }) as P);
+  }
+}
+
+function pairsOf(flat: ArrayLike<number>): [number, number][] {
+  return Array.from({ length: flat.length / 2 }, (_, index) => [
+    flat[2 * index] ?? 0,
+    flat[2 * index + 1] ?? 0,
+  ]);
 }
 
 /** `sessions`: for admins only. */
@@ -116,11 +174,6 @@ interface Totals {
   readonly p99_ms: number | null;
 }
 
-/** `times`: only for a template. */
-interface Load extends Tally {
-  readonly times?: DurationHistogram | undefined;
-}
-
 /** A template or an instance as text, and the number of the sample in which the text last changed. */
 interface Part {
   readonly text: string;
@@ -128,10 +181,21 @@ interface Part {
 }
 
 interface TemplatePart extends Part {
-  readonly snapshot: TemplateSnapshot;
-  readonly load: Load;
+  readonly load: TemplateLoad;
   readonly instances: ReadonlyMap<string, Part>;
 }
+
+interface SampleOptions {
+  /** False for the totals alone, which cost no more for thousands of instances. Default true. */
+  readonly hasInstances?: boolean;
+  /** Without calls at instances of other nodes, which count them. */
+  readonly isPart?: boolean;
+  readonly isForNode?: boolean;
+  readonly others?: TakenLoads | undefined;
+}
+
+/** Instances in a sample for another node; further changes are not sent. */
+const MAX_PART_INSTANCES = 5_000;
 
 class Sample {
   readonly number: number;
@@ -140,19 +204,21 @@ class Sample {
   /** Totals so far, by their count objects, which are replaced with their template or instance. */
   readonly counted = new Map<object, Load>();
   readonly #metrics: SampledGateway['metrics'];
+  readonly #options: SampleOptions;
   readonly #at = new Date(systemClock.wall()).toISOString();
   readonly #intervalMs: number;
+  #elsewhere = 0;
   /** Texts by viewer, template and last sample: equal readers share one. */
   readonly #texts = new Map<string, string>();
 
-  /** `hasInstances`: false for the totals alone, which cost no more for thousands of instances. */
-  constructor(gateway: SampledGateway, before: Sample | undefined, { hasInstances = true } = {}) {
+  constructor(gateway: SampledGateway, before: Sample | undefined, options: SampleOptions = {}) {
     this.number = (before?.number ?? 0) + 1;
     this.#metrics = gateway.metrics;
+    this.#options = options;
     this.#intervalMs = Math.round(this.atMs - (before ?? this).atMs);
     const parts = gateway
       .snapshot()
-      .map((snapshot) => [snapshot.template, this.#partOf(snapshot, before, hasInstances)] as const);
+      .map((snapshot) => [snapshot.template, this.#partOf(snapshot, before)] as const);
     this.parts = new Map(parts);
   }
 
@@ -164,44 +230,64 @@ class Sample {
     return getOrInsert(this.#texts, key, () => {
       const visible = [...this.parts].filter(([name]) => mayUse(viewer, name) && name === (template ?? name));
       const parts = visible.map(([, part]) => part);
+      const { isForNode, others } = this.#options;
       const instances = parts.flatMap((part) => [...part.instances.values()]);
       const isNew = ({ changedIn }: Part): boolean => changedIn > seen;
+      const changed = instances.filter(isNew).slice(0, isForNode ? MAX_PART_INSTANCES : undefined);
+      const partial =
+        others === undefined || others.partial.length === 0
+          ? ''
+          : `,"partial":${JSON.stringify(others.partial)}`;
       return (
         `{"type":"${SAMPLED}","at":"${this.#at}","interval_ms":${this.#intervalMs},"totals":${JSON.stringify(totalsOf(parts, isAdmin))}` +
-        `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(instances.filter(isNew))}]}`
+        `,"templates":[${textsOf(parts.filter(isNew))}],"instances":[${textsOf(changed)}]${partial}}`
       );
     });
   }
 
-  /** All templates together, with what only admins see. */
-  point(): HistoryPoint {
-    return {
-      at: this.#at,
-      interval_ms: this.#intervalMs,
-      totals: totalsOf([...this.parts.values()], true),
-    };
+  /** All templates together, with what only admins see. `isAdded`: with what other nodes need. */
+  kept(isAdded: boolean): KeptPoint {
+    const parts = [...this.parts.values()];
+    const point = { at: this.#at, interval_ms: this.#intervalMs, totals: totalsOf(parts, true) };
+    const hasDurations = isAdded && point.totals.requests > 0;
+    const durations = hasDurations ? Uint32Array.from(timesOf(parts).buckets.flat()) : undefined;
+    return { point, atMs: this.atMs, elsewhere: isAdded ? this.#elsewhere : 0, durations };
   }
 
-  #partOf(snapshot: TemplateSnapshot, before: Sample | undefined, hasInstances: boolean): TemplatePart {
-    const { template, queued, inFlight } = snapshot;
+  #partOf(snapshot: TemplateSnapshot, before: Sample | undefined): TemplatePart {
+    const { hasInstances = true, isPart = false, isForNode = false, others } = this.#options;
+    const { template, queued, inFlight, elsewhere = NOWHERE, clients } = snapshot;
     const known = before?.parts.get(template);
-    const load = this.#loadOf(this.#metrics.template(template), before);
+    const own = {
+      ...this.#loadOf(this.#metrics.template(template), before),
+      ...{
+        queued,
+        sessions: clients.sessions.open,
+        inFlight: isPart ? inFlight - elsewhere.calls : inFlight,
+      },
+    };
+    this.#elsewhere += elsewhere.calls;
+    const load = sumOfTwo(own, others?.templates.get(template));
     const { requests, failures, times } = load;
-    const percentiles = { p50_ms: percentileOf(times, 0.5), p95_ms: percentileOf(times, 0.95) };
+    const more = isForNode
+      ? { sessions: load.sessions, durations: requests > 0 ? (times?.buckets ?? []) : [] }
+      : { p50_ms: percentileOf(times, 0.5), p95_ms: percentileOf(times, 0.95) };
     const text = JSON.stringify({
-      template,
-      requests,
-      failures,
-      in_flight: inFlight,
-      queued,
-      ...percentiles,
+      ...{ template, requests, failures, in_flight: load.inFlight, queued: load.queued },
+      ...more,
     });
     const instances = (hasInstances ? snapshot.instances : []).map((instance) => {
-      const { serverId } = instance;
-      const view = instanceView(instance, this.#loadOf(this.#metrics.instance(serverId), before));
+      const { serverId, state } = instance;
+      const isElsewhere = isPart && elsewhere.serverIds.has(serverId);
+      const counts = this.#loadOf(this.#metrics.instance(serverId), before);
+      const ownPart = { ...counts, state, inFlight: isElsewhere ? 0 : instance.inFlight };
+      const other = others?.instances.get(serverId);
+      const view = isForNode
+        ? partView(serverId, ownPart)
+        : instanceView(instance, sumOfInstance(ownPart, other));
       return [serverId, this.#renewed(JSON.stringify(view), known?.instances.get(serverId))] as const;
     });
-    return { ...this.#renewed(text, known), snapshot, load, instances: new Map(instances) };
+    return { ...this.#renewed(text, known), load, instances: new Map(instances) };
   }
 
   /** The increase since the previous sample; zero in the first. */
@@ -223,6 +309,8 @@ class Sample {
   }
 }
 
+const NOWHERE = { calls: 0, serverIds: new Set<string>() };
+
 function totalOf(counts: TemplateCounts | InstanceCounts): Load {
   if ('exchanges' in counts) return tallyOf(counts.exchanges);
   const outcomes = [...counts.requests.values()].flatMap((times) => [...times]);
@@ -231,29 +319,37 @@ function totalOf(counts: TemplateCounts | InstanceCounts): Load {
 }
 
 function totalsOf(parts: readonly TemplatePart[], isAdmin: boolean): Totals {
-  const sum = (of: (part: TemplatePart) => number): number =>
-    parts.reduce((total, part) => total + of(part), 0);
-  const all = new DurationHistogram();
-  for (const { load } of parts) if (load.requests > 0 && load.times !== undefined) all.add(load.times);
+  const sum = (of: (load: TemplateLoad) => number): number =>
+    parts.reduce((total, { load }) => total + of(load), 0);
+  const all = timesOf(parts);
   return {
-    requests: sum(({ load }) => load.requests),
-    failures: sum(({ load }) => load.failures),
-    in_flight: sum(({ snapshot }) => snapshot.inFlight),
-    queued: sum(({ snapshot }) => snapshot.queued),
-    ...(isAdmin ? { sessions: sum(({ snapshot }) => snapshot.clients.sessions.open) } : {}),
+    requests: sum(({ requests }) => requests),
+    failures: sum(({ failures }) => failures),
+    in_flight: sum(({ inFlight }) => inFlight),
+    queued: sum(({ queued }) => queued),
+    ...(isAdmin ? { sessions: sum(({ sessions }) => sessions) } : {}),
     p50_ms: percentileOf(all, 0.5),
     p95_ms: percentileOf(all, 0.95),
     p99_ms: percentileOf(all, 0.99),
   };
 }
 
-function instanceView(snapshot: InstanceSnapshot, { requests, failures }: Tally): Record<string, unknown> {
+function timesOf(parts: readonly TemplatePart[]): DurationHistogram {
+  const all = new DurationHistogram();
+  for (const { load } of parts) if (load.requests > 0 && load.times !== undefined) all.add(load.times);
+  return all;
+}
+
+function instanceView(
+  snapshot: InstanceSnapshot,
+  { state, inFlight, requests, failures }: InstanceLoad,
+): Record<string, unknown> {
   return {
     server_id: snapshot.serverId,
     template: snapshot.template,
     instance_id: snapshot.id,
-    state: snapshot.state,
-    in_flight: snapshot.inFlight,
+    state,
+    in_flight: inFlight,
     requests,
     failures,
     latency_ms: tenths(snapshot.latencyMs),
@@ -265,7 +361,15 @@ function instanceView(snapshot: InstanceSnapshot, { requests, failures }: Tally)
   };
 }
 
-function percentileOf(times: DurationHistogram | undefined, share: number): number | null {
+function partView(
+  serverId: string,
+  { state, inFlight, requests, failures }: InstanceLoad,
+): Record<string, unknown> {
+  return { server_id: serverId, state, in_flight: inFlight, requests, failures };
+}
+
+/** In tenths of a ms; null without a duration. */
+export function percentileOf(times: DurationHistogram | undefined, share: number): number | null {
   return tenths(times?.percentile(share) ?? null);
 }
 

@@ -23,7 +23,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
     18, 19, 46, 47, 97, 146, 147, 53, 157, 123, 148, 190, 196, 200, 170, 171, 158, 159, 168, 185, 198, 169,
     186, 162, 164, 161, 166, 167, 172, 173, 193, 174, 175, 182, 188, 183, 194, 191, 192,
   ],
-  'Events, metrics and traces': [55, 141, 74, 199, 75, 126, 76, 80],
+  'Events, metrics and traces': [55, 141, 74, 199, 75, 126, 177, 76, 80],
   'Command line, clients and deployment': [54, 56, 61, 62, 64, 156, 96, 209],
 };
 

@@ -20,15 +20,14 @@ simulateTime(test);
 
 const A_ID = 'aaaaaaaa-1';
 
-test('asks nothing while nothing reads, or samples alone are read; ends with the last reader', async () => {
+test('asks nothing while nothing reads; ends with the last reader', async () => {
   const { read, streams, live } = deployment('a', 'b');
-  const samples = read({ types: new Set(['gateway.sampled']) });
   assert.equal(live(), []);
   const [one, two] = [read(), read()];
   assert.equal(live(), ['a', 'b']);
   const [{ request }] = streams as [Stream];
   assert.equal([request.isStream, request.caller.principal.id, request.headers], [true, '', {}]);
-  for (const { leave } of [one, two, samples]) leave();
+  for (const { leave } of [one, two]) leave();
   assert.equal(live(), []);
   mock.timers.tick(60_000);
   assert.is(streams.length, 2);
@@ -44,6 +43,21 @@ test('asks for the types that the readers want', () => {
   assert.equal(live(), ['a']);
   template.leave();
   assert.equal(live(), []);
+});
+
+test('asks for samples where a reader names them, and passes them on, but to no reader', async () => {
+  const { read, at, samples } = deployment('a');
+  const reading = read({ types: new Set(['gateway.sampled']) });
+  assert.is(at('a').request.target, '/events?type=gateway.sampled');
+  at('a').answer.data(Buffer.from('event: gateway.sampled\ndata: {"templates":[]}\n\n'));
+  assert.equal(samples, ['a {"templates":[]}']);
+  at('a').answer.end();
+  await passTurns(3);
+  assert.equal(samples, ['a {"templates":[]}', 'a is lost']);
+  assert.equal(
+    reading.got.map(({ name }) => name),
+    ['missed'],
+  );
 });
 
 test('passes events on with the node and the id that it gave; rights of the reader hold', async () => {
@@ -194,8 +208,13 @@ function deployment(...ids: string[]) {
     },
   });
   const owners = { ofLife: (life: string) => (life === 'unreachable' ? undefined : ownerOf(life)) };
+  const samples: string[] = [];
+  const loads = {
+    add: (life: string, text: string) => samples.push(`${life} ${text}`),
+    forget: (life: string) => samples.push(`${life} is lost`),
+  };
   const peers = new PeerEvents({
-    ...{ owners, events, clock: simulatedClock },
+    ...{ owners, events, loads, clock: simulatedClock },
     deployment: { others: () => members },
   });
   const read = (options: Partial<ReadOptions> = {}) => {
@@ -207,7 +226,7 @@ function deployment(...ids: string[]) {
     return { got, leave: () => subscription.unsubscribe() };
   };
   return {
-    ...{ members, streams, read },
+    ...{ members, streams, read, samples },
     happens: () => own$.next({ type: 'template.changed', atMs: 0, template: 't' }),
     /** The newest stream from this node. */
     at: (node: string) => streams.findLast((stream) => stream.node === node) as Stream,

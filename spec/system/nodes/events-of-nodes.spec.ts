@@ -70,6 +70,23 @@ onPostgresql('an event of one node is read at the other one, once, with the node
   for (const reading of [atA, atB]) reading.stop();
 });
 
+onPostgresql('samples have the load of both nodes, at each of them', async () => {
+  const readings = [
+    await follow(a, { types: 'gateway.sampled' }),
+    await follow(b, { types: 'gateway.sampled' }),
+  ];
+  const requestsIn = ({ fields }: Reading) =>
+    fields('gateway.sampled').reduce((sum, { totals }) => sum + Number(objectOr(totals).requests), 0);
+  for (const reading of readings) await becomes(() => reading.fields('gateway.sampled').length > 3, true);
+  for (const { admin } of [a, a, b])
+    assert.is((await admin('POST /mcp/program/tools/call', { name: 'pid' })).status, 200);
+  for (const reading of readings) {
+    await becomes(() => requestsIn(reading), 3);
+    assert.equal(reading.fields('gateway.sampled').at(-1)?.partial, undefined);
+    reading.stop();
+  }
+});
+
 onPostgresql('a caller of one template reads its events of all nodes, and no others', async () => {
   const reader = await keyOf({ permissions: ['admin'], templates: ['program'] });
   const reading = await follow(b, { headers: reader });

@@ -15,6 +15,8 @@ import { heardWithinMs, type McpNode, startNode } from './mcp-nodes.ts';
 const server = await postgresql();
 const test = suite('one picture of several nodes', { timeoutMs: 120_000 });
 const onPostgresql = test.needs(server.url, server.skip);
+/** Two steps of the history. */
+const HISTORY_MS = 25_000;
 const opened: (() => unknown)[] = [];
 let database: FreshDatabase;
 let a: McpNode;
@@ -63,6 +65,18 @@ onPostgresql('statistics are the sums of both nodes, at each of them', async () 
       isTimed: true,
       partial: undefined,
     });
+  }
+});
+
+onPostgresql('the history has the calls of both nodes, at each of them', async () => {
+  for (const { admin } of [a, b]) {
+    const requests = async () => {
+      const { points, partial } = await bodyOf(admin, 'GET /gateway/history');
+      const totals = (Array.isArray(points) ? points : []).map((point) => objectOr(objectOr(point).totals));
+      const isTimed = totals.some(({ requests, p50_ms }) => Number(requests) > 0 && Number(p50_ms) > 0);
+      return [totals.reduce((sum, one) => sum + Number(one.requests), 0), isTimed, partial];
+    };
+    await becomes(requests, [4, true, undefined], HISTORY_MS);
   }
 });
 

@@ -10,11 +10,13 @@ import type { ForwardedAnswer, SessionOwners } from '../../domain/forwarding.ts'
 import { NO_CALLER } from '../../domain/held-bytes.ts';
 import { jsonIn } from '../../domain/json.ts';
 import type { NodeView } from '../../domain/nodes.ts';
+import { SAMPLED } from '../../metrics/samples.ts';
 import { SseReader } from '../../transports/http/sse-reader.ts';
 import { NO_BYTES } from '../body/read.ts';
 import type { StreamEvent, StreamReader } from '../reply.ts';
 import type { PeerEvent, ReadOptions, RecentEvents } from '../sse/recent-events.ts';
 import type { Deployment } from './deployment.ts';
+import type { PeerLoads } from './peer-loads.ts';
 
 /** Interval at which streams to new members are opened, and broken ones again, in ms. */
 const CHECK_MS = 1_000;
@@ -34,6 +36,8 @@ export interface PeerEventsOptions {
   readonly deployment: Pick<Deployment, 'others'>;
   readonly owners: Pick<SessionOwners, 'ofLife'>;
   readonly events: RecentEvents;
+  /** Gets the samples of other nodes. */
+  readonly loads: Pick<PeerLoads, 'add' | 'forget'>;
   readonly clock?: Pick<Clock, 'now' | 'background'>;
 }
 
@@ -107,6 +111,7 @@ export class PeerEvents {
     for (const [life, peer] of this.#peers) {
       if (others.some((other) => other.life === life)) continue;
       this.#peers.delete(life);
+      this.#options.loads.forget(life);
       if (peer.stream !== undefined) this.#options.events.miss();
       stop(peer);
     }
@@ -127,11 +132,14 @@ export class PeerEvents {
     return peer;
   }
 
-  /** Names of events, with commas; empty for samples alone, which are those of each node. */
+  /** Names of events, with commas. Samples come to those that name them. */
   #wantedTypes(): string {
-    return Object.keys(EVENTS)
-      .filter((name) => [...this.#readers].some(({ types }) => types?.has(name) !== false))
-      .join();
+    const readers = [...this.#readers];
+    const names = Object.keys(EVENTS).filter((name) =>
+      readers.some(({ types }) => types?.has(name) !== false),
+    );
+    const isSampled = readers.some(({ types }) => types?.has(SAMPLED));
+    return [...names, ...(isSampled ? [SAMPLED] : [])].join();
   }
 
   #open(peer: Peer, types: string): void {
@@ -148,7 +156,8 @@ export class PeerEvents {
     }
     const reader = new SseReader(EVENT_BYTES, (data, type) => {
       if (isOver()) return;
-      if (type === 'missed') this.#options.events.miss();
+      if (type === SAMPLED) this.#options.loads.add(peer.life, data.toString());
+      else if (type === 'missed') this.#options.events.miss();
       else this.#add(peer, data.toString(), reader.lastEventId);
     });
     const answer: ForwardedAnswer = {
@@ -189,6 +198,7 @@ export class PeerEvents {
     const nowMs = this.#clock.now();
     const isStable = peer.stream !== undefined && nowMs - peer.stream.openedAtMs >= STABLE_MS;
     stop(peer);
+    this.#options.loads.forget(peer.life);
     if (!peer.isMissing) this.#options.events.miss();
     peer.isMissing = true;
     peer.failures = isStable ? 1 : peer.failures + 1;

@@ -1,7 +1,7 @@
 // The state of an instance that several nodes use, as each of them sees it. A node at which it is stopped does not use it. Source: ADR 172.
 
 import Type from 'typebox';
-import { INSTANCE_STATES, type InstanceState } from '../../domain/instance.ts';
+import { INSTANCE_STATES, type InstanceState, STATE_RANKS as RANKS } from '../../domain/instance.ts';
 import { runsProgramsOf } from '../../domain/nodes.ts';
 import { text } from '../schemas.ts';
 
@@ -23,9 +23,6 @@ export interface View<V extends Seen> {
   readonly node: string;
   readonly view: V;
 }
-
-/** From the worst to the best. */
-const RANKS: readonly InstanceState[] = ['unhealthy', 'starting', 'draining', 'healthy', 'stopped'];
 
 export interface Merged<V extends Seen> {
   /** The view with the worst state; of equal ones that of the node that runs it, then the own one. */

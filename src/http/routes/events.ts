@@ -54,7 +54,7 @@ export const eventRoutes: readonly Route[] = [
           'of the templates and instances that changed since the previous one. ' +
           '`missed` says in `count` how many events the reader lost because it was too slow or reconnected too late; a reader that ' +
           'does not see all events gets no count if it reconnected too late. Where several nodes share a database, a reader that follows gets the events ' +
-          'of all of them: those of other nodes have `node`, and `missed` without a count says that some may be missing. Ids and numbers of calls are in no order.',
+          'of all of them: those of other nodes have `node`; samples have the load of all nodes, and name missing ones in `partial`; and `missed` without a count says that some may be missing. Ids and numbers of calls are in no order.',
         types: [EVENT_STREAM_TYPE],
         body: Type.Object({ type: Type.String(), at: Type.String() }),
       },

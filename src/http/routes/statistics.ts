@@ -14,10 +14,11 @@ import type { GatewayStats, Server } from '../../gateway/gateway-types.ts';
 import { METRICS_TYPE } from '../../metrics/prometheus.ts';
 import { whenKnown } from '../caller-check.ts';
 import { MissingNodes, missing } from '../deployment/deployment.ts';
+import { HistoryView, historyOf } from '../deployment/history.ts';
 import { merged, StatesByNode, sumOf } from '../deployment/states.ts';
 import { bytes, json } from '../reply.ts';
 import { defineRoute, type Route, type Services } from '../route.ts';
-import { flag, integer, NullableTime, named, nullable, number, rounded, Time, text } from '../schemas.ts';
+import { flag, integer, NullableTime, named, nullable, number, rounded, text } from '../schemas.ts';
 import { type VisibleStats, visibleServers, visibleStats, visibleTemplates } from '../visible.ts';
 
 const CountByServer = Type.Record(Type.String(), Type.Integer(), { propertyNames: text('everything-1') });
@@ -343,26 +344,6 @@ const ServerStatistics = Type.Object({
   }),
 });
 
-/** Body of GET /gateway/history. */
-const HistoryView = Type.Object({
-  points: Type.Array(
-    Type.Object({
-      at: Time,
-      interval_ms: integer(10_000),
-      totals: Type.Object({
-        requests: integer(120),
-        failures: integer(1),
-        in_flight: integer(2),
-        queued: integer(0),
-        sessions: Type.Optional(Type.Integer()),
-        p50_ms: nullable(Type.Number(), 2),
-        p95_ms: nullable(Type.Number(), 6),
-        p99_ms: nullable(Type.Number(), 12),
-      }),
-    }),
-  ),
-});
-
 export const statisticsRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/stats', {
     summary: 'Requests, times, balancing and health checks of the deployment',
@@ -375,14 +356,16 @@ export const statisticsRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/history', {
     summary: 'The load of the last hour, in steps of 10 s',
     scope: 'gateway:read',
+    isForwarded: true,
     answers: {
       200: {
         description:
-          'Totals of all templates, oldest first; empty for a caller that may use some of them only. `sessions` needs the scope `admin`',
+          'Totals of all templates at all nodes, oldest first; empty for a caller that may use some of them only. `sessions` needs the scope `admin`',
         body: HistoryView,
       },
     },
-    handler: ({ principal }, { history }) => json(200, { points: history.read(principal) }),
+    handler: ({ principal }, services) =>
+      whenKnown(historyOf(principal, services), (body) => json(200, body)),
   }),
   defineRoute('GET', '/stats', {
     summary: 'Requests per server at this node',

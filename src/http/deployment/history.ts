@@ -1,0 +1,112 @@
+// The load of the last hour of all nodes: each node has its own points, one each 10 s, which are added up by their age. Source: ADR 177.
+
+import Type, { type Static } from 'typebox';
+import { DurationHistogram } from '../../actors/durations.ts';
+import type { Principal } from '../../domain/account.ts';
+import { compileShape } from '../../domain/validation.ts';
+import { HISTORY_INTERVAL_MS, HISTORY_POINTS, percentileOf } from '../../metrics/samples.ts';
+import { whenKnown } from '../caller-check.ts';
+import type { Services } from '../route.ts';
+import { integer, nullable, Time } from '../schemas.ts';
+import { MissingNodes, missing } from './deployment.ts';
+
+const Totals = Type.Object({
+  requests: integer(120),
+  failures: integer(1),
+  in_flight: integer(2),
+  queued: integer(0),
+  sessions: Type.Optional(Type.Integer()),
+  p50_ms: nullable(Type.Number(), 2),
+  p95_ms: nullable(Type.Number(), 6),
+  p99_ms: nullable(Type.Number(), 12),
+});
+const Point = { at: Time, interval_ms: integer(10_000), totals: Totals };
+
+/** Body of GET /gateway/history. */
+export const HistoryView = Type.Object({ points: Type.Array(Type.Object(Point)), partial: MissingNodes });
+type HistoryView = Static<typeof HistoryView>;
+
+/** What a node answers another one. */
+const PeerHistory = Type.Object({
+  points: Type.Array(
+    Type.Object({
+      ...Point,
+      age_ms: Type.Integer(),
+      durations: Type.Array(Type.Tuple([Type.Integer(), Type.Integer()])),
+    }),
+  ),
+});
+type PeerHistory = Static<typeof PeerHistory>;
+const PEER_HISTORY = compileShape(PeerHistory, 'body');
+
+type Point = HistoryView['points'][number];
+
+/** The history of the deployment, or of this node alone if another node asks. */
+export function historyOf(
+  viewer: Principal,
+  { history, deployment }: Pick<Services, 'history' | 'deployment'>,
+): HistoryView | PeerHistory | Promise<HistoryView> {
+  const own = (): PeerHistory => ({
+    points: history.parts(viewer).map((point) => ({ ...point, durations: [...point.durations] })),
+  });
+  if (deployment === undefined) return own();
+  const question = { target: '/gateway/history', principal: viewer, shape: PEER_HISTORY };
+  return whenKnown(deployment.ask(question), ({ answers, partial }): HistoryView => {
+    const points = answers.size === 0 ? history.read(viewer) : added([own(), ...answers.values()]);
+    return { points: [...points], ...missing(partial) };
+  });
+}
+
+interface Slot {
+  readonly point: Point;
+  readonly times: DurationHistogram;
+}
+
+/** Oldest first. A point has its place by its age, and the time of this node, whose part is the first. */
+function added(parts: readonly PeerHistory[]): readonly Point[] {
+  const slots = new Map<number, Slot>();
+  for (const { points } of parts) {
+    const seen = new Set<number>();
+    for (const { durations, age_ms, ...point } of points.toReversed()) {
+      const place = Math.max(0, Math.floor(age_ms / HISTORY_INTERVAL_MS));
+      if (place >= HISTORY_POINTS) continue;
+      const slot = slots.get(place);
+      const times = (slot?.times ?? new DurationHistogram()).withBuckets(durations);
+      const { at } = slot?.point ?? point;
+      const totals = sumOfPoints(slot?.point, point, seen.has(place));
+      slots.set(place, { times, point: { ...point, at, totals } });
+      seen.add(place);
+    }
+  }
+  const ordered = [...slots].sort(([one], [other]) => other - one);
+  return ordered.map(([, { point, times }]) => ({
+    ...point,
+    totals: { ...point.totals, ...percentilesOf(times) },
+  }));
+}
+
+/** `isSecond`: of the same node, whose present counts are in the sum. */
+function sumOfPoints(sum: Point | undefined, { totals }: Point, isSecond: boolean): Point['totals'] {
+  if (sum === undefined) return totals;
+  const { requests, failures, in_flight, queued, sessions } = sum.totals;
+  const counted = {
+    ...sum.totals,
+    requests: requests + totals.requests,
+    failures: failures + totals.failures,
+  };
+  if (isSecond) return counted;
+  return {
+    ...counted,
+    in_flight: in_flight + totals.in_flight,
+    queued: queued + totals.queued,
+    ...(sessions === undefined ? {} : { sessions: sessions + (totals.sessions ?? 0) }),
+  };
+}
+
+function percentilesOf(times: DurationHistogram): Pick<Point['totals'], 'p50_ms' | 'p95_ms' | 'p99_ms'> {
+  return {
+    p50_ms: percentileOf(times, 0.5),
+    p95_ms: percentileOf(times, 0.95),
+    p99_ms: percentileOf(times, 0.99),
+  };
+}

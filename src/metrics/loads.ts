@@ -1,0 +1,66 @@
+// The load of templates and instances in one interval, and how that of several nodes is added up. Source: ADR 177.
+
+import { DurationHistogram } from '../actors/durations.ts';
+import type { Tally } from '../actors/metrics.ts';
+import { type InstanceState, worstState } from '../domain/instance.ts';
+
+/** `times`: only for a template. */
+export interface Load extends Tally {
+  readonly times?: DurationHistogram | undefined;
+}
+
+export interface TemplateLoad extends Load {
+  readonly inFlight: number;
+  readonly queued: number;
+  readonly sessions: number;
+}
+
+export interface InstanceLoad extends Tally {
+  readonly state: InstanceState;
+  readonly inFlight: number;
+}
+
+/** What the other nodes said since the last sample. */
+export interface TakenLoads {
+  /** By name. */
+  readonly templates: ReadonlyMap<string, TemplateLoad>;
+  /** By server id. */
+  readonly instances: ReadonlyMap<string, InstanceLoad>;
+  /** Ids of nodes that said nothing. */
+  readonly partial: readonly string[];
+}
+
+export interface OtherLoads {
+  /** Undefined while there are no other nodes. */
+  take(): TakenLoads | undefined;
+}
+
+export function sumOfTwo(one: TemplateLoad, other: TemplateLoad | undefined): TemplateLoad {
+  if (other === undefined) return one;
+  return {
+    ...sumOfLoads(one, other),
+    inFlight: one.inFlight + other.inFlight,
+    queued: one.queued + other.queued,
+    sessions: one.sessions + other.sessions,
+  };
+}
+
+export function sumOfInstance(one: InstanceLoad, other: InstanceLoad | undefined): InstanceLoad {
+  if (other === undefined) return one;
+  return {
+    ...sumOfLoads(one, other),
+    inFlight: one.inFlight + other.inFlight,
+    state: worstState([one.state, other.state]),
+  };
+}
+
+export function sumOfLoads(one: Load, other: Load | undefined): Load {
+  if (other === undefined) return one;
+  const tally = { requests: one.requests + other.requests, failures: one.failures + other.failures };
+  if (other.times === undefined || one.times === undefined)
+    return { ...tally, times: one.times ?? other.times };
+  const times = new DurationHistogram();
+  times.add(one.times);
+  times.add(other.times);
+  return { ...tally, times };
+}
