@@ -26,6 +26,8 @@ export interface GuardedGateway extends StartedGateway {
 export interface Instances {
   /** HTTP endpoints by template. */
   readonly http?: Readonly<Record<string, readonly string[]>>;
+  /** The node that runs the processes. Default: any. */
+  readonly node?: string;
   /** Node parameters of one stdio process, by template. */
   readonly stdio?: Readonly<Record<string, readonly string[]>>;
 }
@@ -33,7 +35,7 @@ export interface Instances {
 /** The program that runs the sources. */
 export const programPath = fileURLToPath(new URL('../bin/stagedoor.mjs', import.meta.url));
 
-const announced = /https?:\/\/[\w.[\]-]+:\d+/;
+const announced = /listening on (https?:\/\/[\w.[\]-]+:\d+)/;
 const readyTimeoutMs = 60_000;
 
 /**
@@ -56,7 +58,7 @@ export async function startGateway(
       // The database is created in the working folder.
       workingFolder: folder,
     });
-    const origin = started.announced[0];
+    const [, origin = ''] = started.announced;
     const stop = async (): Promise<void> => {
       await started.stop();
       await removeFolder();
@@ -115,13 +117,13 @@ export async function ask(
   return Object.fromEntries(Object.entries((await response.json()) ?? {}));
 }
 
-function templatesOf({ http = {}, stdio = {} }: Instances): unknown {
+function templatesOf({ http = {}, stdio = {}, node }: Instances): unknown {
   const ofHttp = Object.entries(http).map(([template, endpoints]) => {
     const instances = endpoints.map((endpoint, index) => ({ id: `http-${index + 1}`, endpoint }));
     return [template, { instances }];
   });
   const ofStdio = Object.entries(stdio).map(([template, args]) => {
-    return [template, { instances: [{ id: 'stdio-1', command: process.execPath, args }] }];
+    return [template, { instances: [{ id: 'stdio-1', command: process.execPath, args, node }] }];
   });
   return Object.fromEntries([...ofHttp, ...ofStdio]);
 }

@@ -1,7 +1,7 @@
 // The load generator, a separate process: N connections, each with one request in flight, for a fixed time.
 // `node bench/load.ts --url=… --body=… --connections=16 --seconds=3 --warm-up-seconds=0.5 --pid=123` prints a
-// line of JSON (`LoadResult`). With `--session-body=…` each connection first opens an MCP session. CPU time
-// excludes the warm-up.
+// line of JSON (`LoadResult`). With `--session-body=…` each connection first opens an MCP session, at `--session-url=…` if that is
+// given. `--other-pid=…`: a second process whose CPU is measured. CPU time excludes the warm-up.
 
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -19,6 +19,8 @@ export interface LoadResult {
   readonly p50Ms: number;
   readonly p99Ms: number;
   readonly cpuMicrosecondsPerCall: number | null;
+  /** Of the process of `--other-pid`. */
+  readonly otherCpuMicrosecondsPerCall: number | null;
   readonly residentBytes: number | null;
   /** CPU of the generator itself, to check that it is not the bottleneck. */
   readonly loadMicrosecondsPerCall: number;
@@ -30,10 +32,12 @@ const { values } = parseArgs({
     body: { type: 'string', default: '' },
     headers: { type: 'string', default: '{}' },
     'session-body': { type: 'string', default: '' },
+    'session-url': { type: 'string', default: '' },
     connections: { type: 'string', default: '16' },
     seconds: { type: 'string', default: '3' },
     'warm-up-seconds': { type: 'string', default: '0.5' },
     pid: { type: 'string' },
+    'other-pid': { type: 'string' },
   },
 });
 
@@ -60,7 +64,7 @@ async function ownShot(): Promise<Shot> {
   const headers: Readonly<Record<string, string>> = JSON.parse(values.headers);
   const sessionBody = values['session-body'];
   if (sessionBody === '') return shotOf(values.url, values.body, headers);
-  const session = await openSession(values.url, sessionBody, headers);
+  const session = await openSession(values['session-url'] || values.url, sessionBody, headers);
   return shotOf(values.url, values.body, { ...headers, ...session });
 }
 
@@ -80,8 +84,10 @@ for (let count = 0; count < Number(values.connections); count += 1) {
   });
 }
 
-const pid = values.pid === undefined ? undefined : Number(values.pid);
-const cpuNow = (): number | undefined => (pid === undefined ? undefined : cpuMicroseconds(pid));
+const [pid, otherPid] = [values.pid, values['other-pid']].map((text) =>
+  text === undefined ? undefined : Number(text),
+);
+const cpuNow = () => [pid, otherPid].map((one) => (one === undefined ? undefined : cpuMicroseconds(one)));
 
 await delay(Number(values['warm-up-seconds']) * 1000);
 phase = 'measured';
@@ -94,14 +100,18 @@ const own = process.cpuUsage(ownBefore);
 const tookSeconds = (performance.now() - startedMs) / 1000;
 phase = 'over';
 
+const [cpu = null, otherCpu = null] = cpuAfter.map((after, index) => {
+  const before = cpuBefore[index];
+  return before === undefined || after === undefined ? null : (after - before) / requests;
+});
 const result: LoadResult = {
   requests,
   failures,
   requestsPerSecond: requests / tookSeconds,
   p50Ms: latencies.percentile(50) / 1000,
   p99Ms: latencies.percentile(99) / 1000,
-  cpuMicrosecondsPerCall:
-    cpuBefore === undefined || cpuAfter === undefined ? null : (cpuAfter - cpuBefore) / requests,
+  cpuMicrosecondsPerCall: cpu,
+  otherCpuMicrosecondsPerCall: otherCpu,
   residentBytes: (pid === undefined ? undefined : residentBytes(pid)) ?? null,
   loadMicrosecondsPerCall: (own.user + own.system) / requests,
 };

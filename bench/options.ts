@@ -24,11 +24,11 @@ export interface BenchmarkOptions {
 }
 
 /** Parts that `--quick` leaves out. */
-const NOT_QUICK: readonly string[] = ['new-sessions', 'consoles'];
+const NOT_QUICK: readonly string[] = ['new-sessions', 'consoles', 'hop'];
 
 /** Shown by --help. */
 export const usageFor = (names: readonly string[]): string => `npm run bench -- [options]
-  --quick            one round of 0.7 s, 16 connections only, without the parts ${NOT_QUICK.join(' and ')}; writes no files
+  --quick            one round of 0.7 s, 16 connections only, without ${NOT_QUICK.join(', ')}; writes no files
   --rounds N         rounds of the main case, alternating (default 9)
   --seconds N        measured seconds per case and round (default 2)
   --connections A,B  further connections of the main case besides 16 (default 1,64,256)

@@ -4,6 +4,7 @@ import type { Bench } from './bench.ts';
 import { openConsoles } from './consoles.ts';
 import type { Figure } from './figures.ts';
 import { ask } from './gateway.ts';
+import { measureHop } from './hop.ts';
 import { measureMemory } from './memory.ts';
 import { initializeBody } from './open-session.ts';
 import { callsOf, PIPE_TEMPLATE } from './paths.ts';
@@ -18,6 +19,7 @@ export const PARTS = {
   start: measureStart,
   'new-sessions': measureNewSessions,
   consoles: measureConsoles,
+  hop: measureHop,
 } satisfies Record<string, Part>;
 
 const CONNECTIONS = 16;

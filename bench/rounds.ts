@@ -15,10 +15,14 @@ export interface Case {
   readonly headers?: Readonly<Record<string, string>>;
   /** Opens a session on each connection before the measurement: the body of that request. */
   readonly sessionBody?: string;
+  /** Where the session is opened. Default: `url`. */
+  readonly sessionUrl?: string;
   /** Runs before each measurement; the returned function runs after it. */
   readonly prepare?: () => Promise<() => void>;
   /** The process whose CPU and memory are measured: the program between client and backend. */
   readonly pid: number;
+  /** A second process whose CPU is measured. */
+  readonly otherPid?: number;
 }
 
 /** How one case is put under load. */
@@ -48,7 +52,7 @@ export function alternating<T>(round: number, items: readonly T[]): readonly T[]
 
 /** Puts one case under load for the time of one round. */
 export async function load(
-  { url, body, headers = {}, sessionBody = '', prepare, pid }: Case,
+  { url, body, headers = {}, sessionBody = '', sessionUrl = url, prepare, pid, otherPid }: Case,
   { connections, seconds, warmUpSeconds }: LoadOptions,
 ): Promise<LoadResult> {
   const end = await prepare?.();
@@ -59,10 +63,12 @@ export async function load(
       `--body=${body}`,
       `--headers=${JSON.stringify(headers)}`,
       `--session-body=${sessionBody}`,
+      `--session-url=${sessionUrl}`,
       `--connections=${connections}`,
       `--seconds=${seconds}`,
       `--warm-up-seconds=${warmUpSeconds}`,
       `--pid=${pid}`,
+      ...(otherPid === undefined ? [] : [`--other-pid=${otherPid}`]),
     ]);
     return JSON.parse(printed);
   } finally {
