@@ -28,6 +28,8 @@ export interface ForwardedRequest {
   readonly body: Buffer;
   /** Its answer may stay open: it takes none of the places for calls. */
   readonly isStream: boolean;
+  /** It may go over the connection that exchanges share: it is small, and its answer never waits for `resume`. Default: false. */
+  readonly mayShare?: boolean;
   /** Whether it may be carried out twice. */
   readonly isRepeatable: () => boolean;
   /** Until when it may wait for its node, by the monotonic clock: a part of its wait is over. Default: 15 s from now. */

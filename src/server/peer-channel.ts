@@ -93,7 +93,7 @@ export async function openPeerChannel(options: PeerChannelOptions): Promise<Peer
     isRefused: async (life: string) => (await members?.isRefused?.(life)) ?? false,
     isDatabaseAway: async (life: string) => members?.isDatabaseAway?.(life),
     serve,
-    serveInstance: serveInstances(host, onRefused),
+    instances: serveInstances(host, onRefused),
     onRefused,
   };
   const listeners: PeerListener[] = [];

@@ -62,7 +62,7 @@ test.before.each(async () => {
   deployment = new Deployment();
   a = await deployment.node(A);
   b = await deployment.node(B, {
-    serveInstance: serveInstances(gateway.host, (refusal) => b.refusals.push(refusal)),
+    instances: serveInstances(gateway.host, (refusal) => b.refusals.push(refusal)),
   });
 });
 test.after.each(async () => {
@@ -166,7 +166,7 @@ test('an instance that its node does not have, or a node that is away, is an ope
 
 test('a question of the backend that no client can answer is refused, as at its own node', async () => {
   const messages$ = new Subject<ServerMessage>();
-  const c = await deployment.node('CCCCCCCC', { serveInstance: serveInstances(hostOf(messages$), () => {}) });
+  const c = await deployment.node('CCCCCCCC', { instances: serveInstances(hostOf(messages$), () => {}) });
   const transport = await open('one', c.member.node);
   const opened = await transport.openUpstream?.(PROFILE, new AbortController().signal, 'ada');
   assert.ok(opened);
@@ -188,7 +188,7 @@ test('a question of the backend that no client can answer is refused, as at its 
 
 test('each question gets its reply, however many are answered at once', async () => {
   const messages$ = new Subject<ServerMessage>();
-  const c = await deployment.node('CCCCCCCC', { serveInstance: serveInstances(hostOf(messages$), () => {}) });
+  const c = await deployment.node('CCCCCCCC', { instances: serveInstances(hostOf(messages$), () => {}) });
   const transport = await open('one', c.member.node);
   const opened = await transport.openUpstream?.(PROFILE, new AbortController().signal, 'ada');
   assert.ok(opened);

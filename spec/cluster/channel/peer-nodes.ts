@@ -4,6 +4,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { ClusterCounts } from '../../../src/actors/cluster-counts.ts';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
+import type { ServedInstances } from '../../../src/cluster/channel/instance-listener.ts';
 import {
   openPeerListener,
   type PeerListener,
@@ -30,7 +31,7 @@ export interface NodeOptions {
   readonly tls?: PeerTls;
   readonly clock?: Clock;
   readonly serve?: Serve;
-  readonly serveInstance?: Serve;
+  readonly instances?: ServedInstances;
   /** It goes on under this life when it learns of the end of the first one. */
   readonly nextLife?: string;
   /** While its life is in doubt. */
@@ -100,7 +101,7 @@ export class Deployment {
       isRefused: async () => false,
       isDatabaseAway: async () => options.isDatabaseAway,
       serve: options.serve ?? ((_request, response) => response.end()),
-      ...(options.serveInstance === undefined ? {} : { serveInstance: options.serveInstance }),
+      ...(options.instances === undefined ? {} : { instances: options.instances }),
       onRefused: (refusal) => refusals.push(refusal),
     });
     const counts = new ClusterCounts();

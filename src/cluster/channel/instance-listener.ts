@@ -18,6 +18,7 @@ import type { HostedConversation, InstanceHost, InstanceWay } from '../../transp
 import { exchangeIn, failureOf, frameOf, objectIn, type PeerFrame } from './peer-frames.ts';
 import type { PeerRefusal, ServePeer } from './peer-listener.ts';
 import { INSTANCE_PATHS, MAX_QUESTIONS } from './peer-protocol.ts';
+import type { ExchangeAnswer, ServeExchange } from './shared-listener.ts';
 
 /** Bytes of messages besides results that a node leaves unread before its answer breaks off. */
 const UNREAD_BYTES = 16 * 1024 * 1024;
@@ -39,7 +40,18 @@ interface Way extends InstanceWay {
   conversations: number;
 }
 
-export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefusal) => void): ServePeer {
+/** What other nodes reach of the instances of this one. */
+export interface ServedInstances {
+  /** A request on a connection of its own. */
+  readonly request: ServePeer;
+  /** One on a connection that exchanges share. */
+  readonly exchange: ServeExchange;
+}
+
+export function serveInstances(
+  host: InstanceHost,
+  onRefused: (refusal: PeerRefusal) => void,
+): ServedInstances {
   const conversations = new Map<string, Held>();
   const ways = new Map<string, Way>();
   let questions = 0;
@@ -47,7 +59,7 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
   const backends = new WeakMap<HostedConversation['upstream'], string>();
 
   /** The number of the question; undefined for one that is refused, because too many are open. */
-  const ask = (held: Held, question: ServerRequest, response: ServerResponse): number | undefined => {
+  const ask = (held: Held, question: ServerRequest, answer: ExchangeAnswer): number | undefined => {
     if (held.questions.size >= MAX_QUESTIONS) {
       question.answer(REFUSED);
       return undefined;
@@ -55,7 +67,7 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
     questions += 1;
     held.questions.set(questions, question);
     const { method, params } = question;
-    write(response, { kind: 'question', question: questions, method, params });
+    write(answer, { kind: 'question', question: questions, method, params });
     return questions;
   };
 
@@ -83,6 +95,7 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
   const converse = async (body: Buffer, response: ServerResponse, caller: ForwardedCaller): Promise<void> => {
     const name = randomUUID();
     const { template = '', id = '', profile, isShared = false, way: wayId = name } = Object(objectIn(body));
+    const answer = new OwnAnswer(response);
     checkTemplate(caller.principal, template, id);
     if (!host.has(template, id)) {
       const error = backendUnavailable('its node does not have it', { delivered: 'no' });
@@ -109,7 +122,15 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
     const { peer, pid, isIndependent, endsAfterCall } = upstream;
     const backend = profile === undefined ? (backends.get(upstream) ?? name) : undefined;
     if (backend !== undefined) backends.set(upstream, backend);
-    const opened = { conversation: name, backend, peer, pid, isIndependent, endsAfterCall };
+    const opened = {
+      conversation: name,
+      backend,
+      peer,
+      pid,
+      isIndependent,
+      endsAfterCall,
+      sharesExchanges: true,
+    };
     response.write(frameOf({ kind: 'opened', ...opened }));
     const following = new Subscription();
     response.once('close', () => {
@@ -117,18 +138,18 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
       conversations.delete(name);
       hosted.release();
     });
-    following.add(duty$.subscribe((duty) => write(response, { kind: 'duty', ...duty })));
-    following.add(otherCalls$.subscribe((otherCalls) => write(response, { kind: 'load', otherCalls })));
+    following.add(duty$.subscribe((duty) => write(answer, { kind: 'duty', ...duty })));
+    following.add(otherCalls$.subscribe((otherCalls) => write(answer, { kind: 'load', otherCalls })));
     following.add(
       upstream.messages$.subscribe((message) => {
-        if (message.kind === 'request') ask(held, message, response);
-        else write(response, message);
+        if (message.kind === 'request') ask(held, message, answer);
+        else write(answer, message);
       }),
     );
     following.add(closed$.subscribe((closed) => response.end(frameOf({ kind: 'closed', ...closed }))));
   };
 
-  const exchange = (body: Buffer, response: ServerResponse, caller: ForwardedCaller): void => {
+  const exchange = (body: Buffer, answer: ExchangeAnswer, caller: ForwardedCaller): void => {
     const { conversation, request, trace } = exchangeIn(body);
     const held = heldOf(conversation, caller);
     const { principal, requestId } = caller;
@@ -143,33 +164,31 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
       next: (event) => {
         switch (event.kind) {
           case 'result':
-            if (event.cut !== undefined) response.write(frameOf({ kind: 'cut', cut: event.cut }));
-            response.end(frameOf({ kind: 'result', result: event.result }));
+            if (event.cut !== undefined) answer.write(frameOf({ kind: 'cut', cut: event.cut }));
+            answer.end(frameOf({ kind: 'result', result: event.result }));
             return;
           case 'error':
-            response.end(frameOf(event));
+            answer.end(frameOf(event));
             return;
           case 'request': {
-            const question = ask(held, event, response);
+            const question = ask(held, event, answer);
             if (question !== undefined) asked.add(question);
             return;
           }
           default:
-            write(response, event);
+            write(answer, event);
         }
       },
-      error: (thrown) => fail(response, asGatewayError(thrown)),
-      complete: () => {
-        if (!response.writableEnded) response.destroy();
-      },
+      error: (thrown) => fail(answer, asGatewayError(thrown)),
+      complete: () => answer.breakOff(),
     });
-    response.once('close', () => {
+    answer.onOver(() => {
       subscription.unsubscribe();
       for (const question of asked) held.questions.delete(question);
     });
   };
 
-  const note = (path: string | undefined, body: Buffer, caller: ForwardedCaller): void => {
+  const note = (path: string, body: Buffer, caller: ForwardedCaller): void => {
     const { conversation, method, params, question, reply } = Object(objectIn(body));
     const held = heldOf(conversation, caller);
     if (path === INSTANCE_PATHS.reply) {
@@ -180,30 +199,61 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
       held.hosted.upstream.notify(method, params, caller.principal.id);
   };
 
-  return (request, response, caller) => {
-    const refused = (refusal: Pick<PeerRefusal, 'reason' | 'status' | 'instance'>): void => {
-      const { method = '', url: path = '', socket } = request;
-      onRefused({ ...refusal, method, path, caller: caller.principal.id, address: socket.remoteAddress });
+  /** What the request of a caller comes to, when it is not served. */
+  const failing =
+    (answer: ExchangeAnswer, request: Pick<PeerRefusal, 'method' | 'path' | 'caller' | 'address'>) =>
+    (thrown: unknown): void => {
+      if (thrown instanceof Refused) {
+        const { reason, status, instance, cause } = thrown;
+        onRefused({ ...request, reason, status, instance });
+        fail(answer, cause);
+      } else fail(answer, asGatewayError(thrown));
     };
-    const fails = (thrown: unknown): void => {
-      if (thrown instanceof Refused) refused(thrown);
-      fail(response, asGatewayError(thrown instanceof Refused ? thrown.cause : thrown));
-    };
-    if (!mayDo(caller.principal, ['tools:call'])) {
-      refused({ reason: 'unauthorized caller', status: 403 });
-      response.writeHead(403, { 'Content-Length': 0 }).end();
+
+  const serve = (path: string, body: Buffer, answer: ExchangeAnswer, caller: ForwardedCaller): void => {
+    if (path === INSTANCE_PATHS.exchange) {
+      exchange(body, answer, caller);
       return;
     }
-    readBody(request, response, host.requestBytes, caller.principal.id)
-      .then((body) => {
+    note(path, body, caller);
+    answer.end();
+  };
+
+  return {
+    request: (request, response, { principal, ...others }) => {
+      const { method = '', url: path = '', socket } = request;
+      const refused = { method, path, caller: principal.id, address: socket.remoteAddress };
+      const caller = { principal, ...others };
+      if (!mayDo(principal, ['tools:call'])) {
+        onRefused({ reason: 'unauthorized caller', status: 403, ...refused });
+        response.writeHead(403, { 'Content-Length': 0 }).end();
+        return;
+      }
+      const answer = new OwnAnswer(response);
+      const fails = failing(answer, refused);
+      const served = (body: Buffer): void => {
         response.setHeader('Content-Type', 'application/octet-stream');
-        if (request.url === INSTANCE_PATHS.conversation) return converse(body, response, caller);
-        if (request.url === INSTANCE_PATHS.exchange) return exchange(body, response, caller);
-        note(request.url, body, caller);
-        response.end();
-        return undefined;
-      })
-      .catch(fails);
+        if (path === INSTANCE_PATHS.conversation) converse(body, response, caller).catch(fails);
+        else serve(path, body, answer, caller);
+      };
+      try {
+        count(host.requestBytes, principal.id, Number(request.headers['content-length']), answer);
+        readBody(request, served, fails);
+      } catch (thrown) {
+        fails(thrown);
+      }
+    },
+    exchange: (path, body, answer, caller) => {
+      const { principal } = caller;
+      const fails = failing(answer, { method: 'POST', path, caller: principal.id, address: undefined });
+      try {
+        if (!mayDo(principal, ['tools:call'])) throw unauthorized();
+        count(host.requestBytes, principal.id, body.length, answer);
+        serve(path, body, answer, caller);
+      } catch (thrown) {
+        fails(thrown);
+      }
+    },
   };
 }
 
@@ -211,10 +261,15 @@ export function serveInstances(host: InstanceHost, onRefused: (refusal: PeerRefu
 class Refused extends Error {
   readonly reason: PeerRefusal['reason'];
   readonly status: number;
-  readonly instance: string;
+  readonly instance: string | undefined;
   override readonly cause: GatewayError;
 
-  constructor(reason: PeerRefusal['reason'], status: number, instance: string, cause: GatewayError) {
+  constructor(
+    reason: PeerRefusal['reason'],
+    status: number,
+    instance: string | undefined,
+    cause: GatewayError,
+  ) {
     super(reason);
     this.reason = reason;
     this.status = status;
@@ -228,31 +283,77 @@ function checkTemplate(principal: Principal, template: string, id = ''): void {
   throw new Refused('unauthorized caller', 404, `${template}/${id}`, templateNotFound(String(template)));
 }
 
-/** Its bytes count until the end of the answer. QUEUE_FULL. */
-async function readBody(
-  request: IncomingMessage,
-  response: ServerResponse,
-  budget: ByteBudget,
-  callerId: string,
-): Promise<Buffer> {
-  const bytes = Number(request.headers['content-length']);
+function unauthorized(): Refused {
+  const cause = backendUnavailable('its node refuses the caller', { delivered: 'no' });
+  return new Refused('unauthorized caller', 403, undefined, cause);
+}
+
+/** The bytes of a request count until the end of the answer. QUEUE_FULL. */
+function count(budget: ByteBudget, callerId: string, bytes: number, answer: ExchangeAnswer): void {
   if (!(bytes <= REQUEST_BYTES) || !budget.take(callerId, bytes)) throw tooManyMessages();
-  response.once('close', () => budget.add(callerId, -bytes));
+  answer.onOver(() => budget.add(callerId, -bytes));
+}
+
+/** Calls nothing when the connection ends before the body. */
+function readBody(
+  request: IncomingMessage,
+  read: (body: Buffer) => void,
+  failed: (thrown: unknown) => void,
+): void {
   const parts: Buffer[] = [];
-  for await (const part of request) parts.push(part);
-  return Buffer.concat(parts);
+  request.on('data', (part: Buffer) => parts.push(part));
+  request.once('end', () => {
+    const [first] = parts;
+    try {
+      read(parts.length === 1 && first !== undefined ? first : Buffer.concat(parts));
+    } catch (thrown) {
+      failed(thrown);
+    }
+  });
+}
+
+/** The answer on a connection of its own. */
+class OwnAnswer implements ExchangeAnswer {
+  readonly #response: ServerResponse;
+
+  constructor(response: ServerResponse) {
+    this.#response = response;
+  }
+
+  get isOver(): boolean {
+    return this.#response.writableEnded || this.#response.destroyed;
+  }
+
+  get unreadBytes(): number {
+    return this.#response.writableLength;
+  }
+
+  write(frame: Buffer): void {
+    this.#response.write(frame);
+  }
+
+  end(frame?: Buffer): void {
+    this.#response.end(frame);
+  }
+
+  breakOff(): void {
+    if (!this.#response.writableEnded) this.#response.destroy();
+  }
+
+  onOver(listener: () => void): void {
+    this.#response.once('close', listener);
+  }
 }
 
 /** Breaks the answer off when the other node does not read it. */
-function write(response: ServerResponse, frame: PeerFrame): void {
-  if (response.writableEnded || response.destroyed) return;
-  response.write(frameOf(frame));
-  if (response.writableLength > UNREAD_BYTES) response.destroy();
+function write(answer: ExchangeAnswer, frame: PeerFrame): void {
+  if (answer.isOver) return;
+  answer.write(frameOf(frame));
+  if (answer.unreadBytes > UNREAD_BYTES) answer.breakOff();
 }
 
-function fail(response: ServerResponse, error: GatewayError): void {
-  if (!response.writableEnded && !response.destroyed)
-    response.end(frameOf({ kind: 'failed', failure: failureOf(error) }));
+function fail(answer: ExchangeAnswer, error: GatewayError): void {
+  if (!answer.isOver) answer.end(frameOf({ kind: 'failed', failure: failureOf(error) }));
 }
 
 /** The spans are those of the node that runs the call. */

@@ -14,6 +14,7 @@ import {
 } from '../../domain/forwarding.ts';
 import { nodeUnavailable } from '../../domain/session-errors.ts';
 import { ConnectionPool } from '../../transports/http/connection-pool.ts';
+import type { Connector } from '../../transports/http/connector.ts';
 import type { Member } from '../members.ts';
 import { waitForOwnerMs } from '../rules/session-claims.ts';
 import type { ChannelKeys } from './channel-keys.ts';
@@ -23,6 +24,7 @@ import { LOST_PING_MS, Ping } from './peer-ping.ts';
 import { PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import { requestText } from './peer-request.ts';
 import { TokenIssuer } from './peer-tokens.ts';
+import { SharedConnection } from './shared-connection.ts';
 
 /** Requests under way at one node. Over it: NODE_UNAVAILABLE. */
 export const MAX_CALLS = 1_024;
@@ -30,6 +32,8 @@ const MAX_STREAMS = 8_192;
 const PING_MS = 1_000;
 /** A request that must not be carried out twice is sent to a node that was heard in this time, in ms, or after a ping. */
 const FRESH_MS = 20;
+/** After a shared connection that failed, the next one is opened this much later. */
+const SHARED_AGAIN_MS = 5_000;
 /** Connections for pings beside the calls. */
 const PING_CONNECTIONS = 2;
 
@@ -50,11 +54,14 @@ export class PeerClient implements SessionOwner {
   readonly #options: PeerClientOptions;
   readonly #host: string;
   readonly #issuer: TokenIssuer;
+  readonly #connector: Connector;
   readonly #calls: ConnectionPool;
   readonly #streams: ConnectionPool;
   /** All requests that have not ended. */
   readonly #exchanges = new Set<PeerExchange>();
   readonly #waiting = new Set<PeerExchange>();
+  #shared: SharedConnection | undefined;
+  #sharedAgainAtMs = 0;
   #openStreams = 0;
   #hasEnded = false;
   /** The one under way. */
@@ -70,6 +77,7 @@ export class PeerClient implements SessionOwner {
     this.#host = peerHost(member.address);
     this.#issuer = new TokenIssuer(keys.tokens[0], clock.now, life, member.life);
     const connector = peerConnector(member.address, keys.tls);
+    this.#connector = connector;
     this.#calls = new ConnectionPool(connector, { maxConnections: MAX_CALLS + PING_CONNECTIONS });
     this.#streams = new ConnectionPool(connector, { maxConnections: MAX_STREAMS, isKept: false });
   }
@@ -122,6 +130,8 @@ export class PeerClient implements SessionOwner {
     for (const exchange of [...this.#exchanges])
       exchange.fail(this.#unavailable('it has left', exchange.isSent));
     this.#stopPings?.();
+    this.#sharedAgainAtMs = Number.POSITIVE_INFINITY;
+    this.#shared?.destroy();
     this.#calls.destroy();
     this.#streams.destroy();
   }
@@ -156,9 +166,35 @@ export class PeerClient implements SessionOwner {
 
   #send(exchange: PeerExchange): void {
     const { request } = exchange;
-    const text = requestText(request, this.#host, this.#issuer.tokenFor(request.caller.principal));
+    const token = this.#issuer.tokenFor(request.caller.principal);
+    if (!request.mayShare || !this.#share(exchange, token)) this.#sendAlone(exchange, token);
+  }
+
+  #sendAlone(exchange: PeerExchange, token: string): void {
+    const { request } = exchange;
+    const text = requestText(request, this.#host, token);
     const pool = request.isStream ? this.#streams : this.#calls;
     pool.dispatch({ text, answer: exchange });
+  }
+
+  /** False: it takes a connection of its own, also while the shared one is opened. */
+  #share(exchange: PeerExchange, token: string): boolean {
+    if (this.#shared !== undefined) return this.#shared.dispatch(exchange, token);
+    const nowMs = this.#options.clock.now();
+    if (nowMs < this.#sharedAgainAtMs) return false;
+    this.#sharedAgainAtMs = nowMs + SHARED_AGAIN_MS;
+    try {
+      this.#shared = new SharedConnection({
+        ...{ connector: this.#connector, host: this.#host, token },
+        over: () => {
+          this.#shared = undefined;
+        },
+        returned: (unsent, withToken) => this.#sendAlone(unsent, withToken),
+      });
+    } catch {
+      // The exchange meets the same error on a connection of its own.
+    }
+    return false;
   }
 
   #ended(exchange: PeerExchange, outcome: HopOutcome): void {
@@ -233,6 +269,7 @@ export class PeerClient implements SessionOwner {
     if (nowMs - sentAtMs >= LOST_PING_MS) {
       this.#silentSinceMs ??= sentAtMs;
       this.#giveUpPing();
+      this.#shared?.leave(); // after a cut TCP repeats what was lost ever more rarely
     }
     for (const exchange of [...this.#exchanges])
       if (nowMs >= this.#givesUpAtMs(exchange))

@@ -4,7 +4,7 @@
 import type { HopOutcome } from '../../actors/cluster-counts.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import type { ForwardedAnswer, ForwardedRequest, Forwarding } from '../../domain/forwarding.ts';
-import type { AnswerReceiver, Http1Connection } from '../../transports/http/http1-connection.ts';
+import type { AnswerReceiver } from '../../transports/http/http1-connection.ts';
 import type { ResponseHeaders } from '../../transports/http/response-parser.ts';
 import { PEER_HEADERS } from './peer-protocol.ts';
 
@@ -20,6 +20,13 @@ export interface ExchangeEvents {
   ended(outcome: HopOutcome): void;
 }
 
+/** What carries a request: a connection of its own, or a part of one. */
+export interface Carrier {
+  abort(answer: PeerExchange): void;
+  pause(answer: PeerExchange): void;
+  resume(answer: PeerExchange): void;
+}
+
 export class PeerExchange implements AnswerReceiver, Forwarding {
   readonly request: ForwardedRequest;
   readonly startedAtMs: number;
@@ -29,7 +36,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
   isRepeated = false;
   readonly #answer: ForwardedAnswer;
   readonly #events: ExchangeEvents;
-  #connection: Http1Connection | undefined;
+  #connection: Carrier | undefined;
   #refusal: string | undefined;
   #hasHead = false;
   #isOver = false;
@@ -75,7 +82,7 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
     this.#connection?.resume(this);
   }
 
-  onRequestStart(connection: Http1Connection): boolean {
+  onRequestStart(connection: Carrier): boolean {
     if (!this.#isOver) this.#connection = connection;
     return !this.#isOver;
   }
@@ -106,6 +113,23 @@ export class PeerExchange implements AnswerReceiver, Forwarding {
 
   onResponseError(error: Error): void {
     if (!this.#isOver) this.#events.lost(error);
+  }
+
+  /** A part of an answer on the connection that exchanges share, where all answers have the status 200. */
+  part(content: Buffer): void {
+    if (!this.#hasHead) this.onResponseStart(200, {});
+    this.onResponseData(content);
+  }
+
+  last(content: Buffer): void {
+    this.part(content);
+    this.onResponseEnd();
+  }
+
+  /** As a refusal by a header. */
+  refused(reason: string): void {
+    this.#refusal = reason;
+    this.onResponseEnd();
   }
 
   /** False when it is over already. */

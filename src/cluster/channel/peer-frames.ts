@@ -49,6 +49,8 @@ export interface OpenedConversation {
   readonly pid?: number | undefined;
   readonly isIndependent?: boolean | undefined;
   readonly endsAfterCall?: boolean | undefined;
+  /** Its node has the connection that exchanges share. */
+  readonly sharesExchanges?: boolean | undefined;
 }
 
 export interface ConversationRequest {
@@ -102,9 +104,9 @@ export class FrameReader {
     this.#onFrame = onFrame;
   }
 
-  /** The part may be reused by its owner. Throws for what is no frame. */
+  /** The reader keeps the part. Throws for what is no frame. */
   push(part: Buffer): void {
-    this.#parts.push(Buffer.from(part));
+    this.#parts.push(part);
     this.heldBytes += part.length;
     while (this.heldBytes >= HEAD_BYTES) {
       const first = this.#first(HEAD_BYTES);

@@ -13,6 +13,8 @@ import { jsonIn } from '../../domain/json.ts';
 import { INSTANCE_PATHS, PEER_HEADERS, PEER_PATHS } from './peer-protocol.ts';
 import type { PeerTls } from './peer-tls.ts';
 import type { TokenProblem, TokenVerifier } from './peer-tokens.ts';
+import { type ServeExchange, SharedListener } from './shared-listener.ts';
+import { SHARED_PROTOCOL } from './shared-wire.ts';
 
 /** A request that the listener refused. */
 export interface PeerRefusal {
@@ -51,7 +53,7 @@ export interface PeerListenerOptions {
   /** Serves a request that another node forwards. */
   readonly serve: ServePeer;
   /** Serves what another node sends to an instance of this one. Default: nothing is served. */
-  readonly serveInstance?: ServePeer;
+  readonly instances?: { readonly request: ServePeer; readonly exchange: ServeExchange };
   readonly onRefused: (refusal: PeerRefusal) => void;
 }
 
@@ -88,6 +90,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   const serve = listenerOf(options);
   const server = tls === undefined ? plainServer(limits, serve) : secureServer(limits, tls, serve);
   server.maxConnections = MAX_CONNECTIONS;
+  const shared = shareExchanges(server, options);
   server.on('tlsClientError', (_error, socket) =>
     onRefused({
       ...{ reason: 'failed handshake', status: 0, method: '', path: '' },
@@ -107,7 +110,7 @@ export async function openPeerListener(options: PeerListenerOptions): Promise<Pe
   const address = server.address();
   return {
     port: typeof address === 'object' && address !== null ? address.port : port,
-    close: (timeoutMs) => closeServer(server, timeoutMs),
+    close: (timeoutMs) => closeServer(server, shared, timeoutMs),
   };
 }
 
@@ -132,27 +135,18 @@ function secureServer(limits: ServerLimits, tls: PeerTls, serve: RequestListener
 }
 
 function listenerOf(options: PeerListenerOptions): RequestListener {
-  const { tokens, serve, serveInstance, onRefused, certain, refreshMembers } = options;
+  const { tokens, serve, instances, certain } = options;
   /** What the answer to a greeting says more. */
   const said = {
     [PEER_PATHS.refusal]: async (life: string) => ({ is_refused: await options.isRefused(life) }),
     [PEER_PATHS.database]: async (life: string) => ({ is_away: await options.isDatabaseAway(life) }),
   };
-  const refuse = (
-    request: IncomingMessage,
-    response: ServerResponse,
-    reason: PeerRefusal['reason'],
-  ): void => {
-    const { method = '', url = '' } = request;
-    const [path = ''] = url.split('?', 1); // the query may name a session
-    const status = reason === 'loop' ? 421 : 401;
-    onRefused({ reason, status, method, path, address: request.socket.remoteAddress });
-    answer(response, status, reason);
-  };
+  const refuse = (request: IncomingMessage, response: ServerResponse, reason: PeerRefusal['reason']): void =>
+    answer(response, refusalOf(request, reason, options), reason);
   const accept = (request: IncomingMessage, response: ServerResponse, principal: Principal): void => {
-    const isOfInstance = Object.values<string>(INSTANCE_PATHS).includes(request.url ?? '');
+    const isOfInstance = OF_INSTANCES.has(request.url ?? '');
     const hop: Hop = isOfInstance ? 'instance' : 'session';
-    const serveIt = isOfInstance ? serveInstance : serve;
+    const serveIt = isOfInstance ? instances?.request : serve;
     // A request that was forwarded twice to an owner runs in a circle.
     if (headerOf(request, PEER_HEADERS.hops) !== hop || serveIt === undefined) {
       refuse(request, response, 'loop');
@@ -177,16 +171,12 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
         );
       return;
     }
-    const verified = tokens.verify(token);
-    if (typeof verified !== 'string') accept(request, response, verified);
-    else if (verified !== 'token of an unknown sender') refuse(request, response, verified);
-    else {
-      void refreshMembers().then(() => {
-        const again = tokens.verify(token);
-        if (typeof again === 'string') refuse(request, response, again);
-        else accept(request, response, again);
-      });
-    }
+    admit(
+      token,
+      options,
+      (principal) => accept(request, response, principal),
+      (problem) => refuse(request, response, problem),
+    );
   };
   return (request, response) => {
     const isCertain = certain();
@@ -194,10 +184,92 @@ function listenerOf(options: PeerListenerOptions): RequestListener {
     else
       isCertain.then(
         () => listener(request, response),
-        () => answer(response, 503, 'its life is in doubt'),
+        () => answer(response, 503, IN_DOUBT),
       );
   };
 }
+
+/** Calls one of the two, once. A sender may have joined just now. */
+function admit(
+  token: string | undefined,
+  { tokens, refreshMembers }: Pick<PeerListenerOptions, 'tokens' | 'refreshMembers'>,
+  accept: (principal: Principal) => void,
+  refuse: (problem: TokenProblem) => void,
+): void {
+  const verified = tokens.verify(token);
+  if (typeof verified !== 'string') accept(verified);
+  else if (verified !== 'token of an unknown sender') refuse(verified);
+  else {
+    void refreshMembers().then(() => {
+      const again = tokens.verify(token);
+      if (typeof again === 'string') refuse(again);
+      else accept(again);
+    });
+  }
+}
+
+/** Reports a refusal. Returns the status of the answer. */
+function refusalOf(
+  { method = '', url = '', socket }: Pick<IncomingMessage, 'method' | 'url' | 'socket'>,
+  reason: PeerRefusal['reason'],
+  { onRefused }: Pick<PeerListenerOptions, 'onRefused'>,
+): number {
+  const [path = ''] = url.split('?', 1); // the query may name a session
+  const status = reason === 'loop' ? 421 : 401;
+  onRefused({ reason, status, method, path, address: socket.remoteAddress });
+  return status;
+}
+
+/** Upgrades connections that exchanges are to share. Returns those that are open. */
+function shareExchanges(server: Server, options: PeerListenerOptions): ReadonlySet<SharedListener> {
+  const { instances, certain } = options;
+  const open = new Set<SharedListener>();
+  server.on('upgrade', (request, socket, head) => {
+    socket.on('error', () => socket.destroy());
+    const { url, headers } = request;
+    const refuse = (reason: PeerRefusal['reason']): void => {
+      socket.end(`HTTP/1.1 ${refusalOf(request, reason, options)} Refused\r\nconnection: close\r\n\r\n`);
+    };
+    const isShared = url === INSTANCE_PATHS.shared && headers.upgrade === SHARED_PROTOCOL;
+    admit(
+      headerOf(request, PEER_HEADERS.token),
+      options,
+      () => {
+        if (!isShared || instances === undefined) {
+          refuse('loop');
+          return;
+        }
+        const listener: SharedListener = new SharedListener(
+          socket,
+          head,
+          {
+            serve: instances.exchange,
+            admit: (token, accept, refuseIt, path) => {
+              const refused = (problem: TokenProblem): void => {
+                refusalOf({ method: 'POST', url: path, socket: request.socket }, problem, options);
+                refuseIt(problem);
+              };
+              const isCertain = certain();
+              if (isCertain === undefined) admit(token, options, accept, refused);
+              else
+                isCertain.then(
+                  () => admit(token, options, accept, refused),
+                  () => refuseIt(IN_DOUBT),
+                );
+            },
+          },
+          () => open.delete(listener),
+        );
+        open.add(listener);
+      },
+      refuse,
+    );
+  });
+  return open;
+}
+
+const IN_DOUBT = 'its life is in doubt';
+const OF_INSTANCES: ReadonlySet<string> = new Set(Object.values(INSTANCE_PATHS));
 
 function isGreeting(path: string): path is (typeof PEER_PATHS)[keyof typeof PEER_PATHS] {
   return Object.values<string>(PEER_PATHS).includes(path);
@@ -224,10 +296,18 @@ function headerOf(request: IncomingMessage, name: string): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }
 
-async function closeServer(server: Server, timeoutMs: number): Promise<void> {
+async function closeServer(
+  server: Server,
+  shared: ReadonlySet<SharedListener>,
+  timeoutMs: number,
+): Promise<void> {
   const closed = new Promise((resolve) => server.once('close', resolve));
   server.close(); // and idle connections
-  const cancel = systemClock.alarm(timeoutMs, () => server.closeAllConnections());
+  for (const connection of shared) connection.leave();
+  const cancel = systemClock.alarm(timeoutMs, () => {
+    server.closeAllConnections();
+    for (const connection of shared) connection.destroy();
+  });
   await closed;
   cancel();
 }

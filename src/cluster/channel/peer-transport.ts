@@ -113,12 +113,15 @@ class Link {
     body: Buffer,
     callerId: string,
     receiver: FrameReceiver,
-    { requestId = '', isStream = false } = {},
+    { requestId = '', isStream = false, mayShare = false } = {},
   ): Forwarding {
     const { client, answers } = this.#options;
     const caller = { principal: this.#principalOf(callerId), requestId, address: undefined };
     const request = { caller, method: 'POST', target: path, headers: {}, body, isRepeatable: () => false };
-    return client.forward({ ...request, hop: 'instance', isStream }, new FrameAnswer(receiver, answers));
+    return client.forward(
+      { ...request, hop: 'instance', isStream, mayShare },
+      new FrameAnswer(receiver, answers),
+    );
   }
 
   /** The rights of a caller at the other node: this template alone. Its node has checked that the caller has them. */
@@ -208,6 +211,7 @@ class PeerConversation implements Upstream {
   readonly #id: string;
   readonly #ownerId: string;
   readonly #stream: Forwarding;
+  readonly #sharesExchanges: boolean;
   readonly #messages = new Subject<ServerMessage>();
   readonly #closed = new ReplaySubject<Closed>(1);
   readonly messages$: Observable<ServerMessage> = this.#messages;
@@ -230,6 +234,7 @@ class PeerConversation implements Upstream {
     this.#id = opened.conversation;
     this.#ownerId = ownerId;
     this.#stream = stream;
+    this.#sharesExchanges = opened.sharesExchanges === true;
   }
 
   /** Undefined when the backend has no conversations of single clients. */
@@ -315,7 +320,8 @@ class PeerConversation implements Upstream {
       try {
         const body = exchangeBody(this.#id, request);
         const { caller = NO_CALLER, requestId } = request;
-        forwarding = this.#link.send(INSTANCE_PATHS.exchange, body, caller, receiver, { requestId });
+        const options = { requestId, mayShare: this.#sharesExchanges };
+        forwarding = this.#link.send(INSTANCE_PATHS.exchange, body, caller, receiver, options);
       } catch (thrown) {
         return subscriber.error(notWritable(thrown));
       }
@@ -391,7 +397,8 @@ class PeerConversation implements Upstream {
       this.#waitingBytes -= next.length;
       this.#notice(INSTANCE_PATHS.reply, next, this.#ownerId);
     };
-    this.#link.send(path, body, callerId, { frame: () => {}, ended });
+    const options = { mayShare: this.#sharesExchanges };
+    this.#link.send(path, body, callerId, { frame: () => {}, ended }, options);
   }
 }
 

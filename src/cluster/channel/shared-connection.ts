@@ -1,0 +1,229 @@
+// The connection to one other node that exchanges share, at the node of the calls. It is only a faster way: a request that it does not
+// take is sent on a connection of its own, and what happens to one that it took is reported as there. Source: ADR 149.
+
+import type { Socket } from 'node:net';
+import { systemClock } from '../../domain/clock.ts';
+import { LIMITS } from '../../domain/limits.ts';
+import type { Connector } from '../../transports/http/connector.ts';
+import type { Carrier, PeerExchange } from './peer-exchange.ts';
+import { INSTANCE_PATHS, PEER_HEADERS } from './peer-protocol.ts';
+import {
+  MAX_SHARED,
+  MESSAGE,
+  MessageReader,
+  MessageWriter,
+  PART_BYTES,
+  SHARED_PROTOCOL,
+  TOKEN_PLACES,
+} from './shared-wire.ts';
+
+/** The answer to the upgrade. */
+const MAX_HEAD_BYTES = 4 * 1024;
+const HEAD_END = '\r\n\r\n';
+/** Besides its body: the place of its token, its path, and the id of the request, which has at most 255 characters. */
+const REQUEST_HEAD_BYTES = 4;
+const MAX_ID = 255;
+const PATHS: readonly string[] = [INSTANCE_PATHS.exchange, INSTANCE_PATHS.notification, INSTANCE_PATHS.reply];
+
+interface Pending {
+  readonly exchange: PeerExchange;
+  readonly token: string;
+}
+
+export interface SharedOptions {
+  readonly connector: Connector;
+  /** For the header of this name. */
+  readonly host: string;
+  /** Of this node. */
+  readonly token: string;
+  /** Called once, when it takes no more requests. */
+  readonly over: () => void;
+  /** The request was not sent. */
+  readonly returned: (exchange: PeerExchange, token: string) => void;
+}
+
+export class SharedConnection {
+  readonly #options: SharedOptions;
+  readonly #socket: Socket;
+  readonly #writer: MessageWriter;
+  readonly #reader = new MessageReader((kind, number, content) => this.#message(kind, number, content));
+  readonly #exchanges = new Map<number, PeerExchange>();
+  /** Those of this turn of the event loop. */
+  #pending: Pending[] = [];
+  /** The place of each token, and the token of each place. */
+  readonly #places = new Map<string, number>();
+  readonly #tokens: string[] = [];
+  #nextPlace = 0;
+  #nextNumber = 0;
+  /** The answer to the upgrade, until it is complete. */
+  #head: string | undefined = '';
+  #isLeaving = false;
+  #isClosed = false;
+  readonly #cancelOpening: () => void;
+
+  /** Throws when the system cannot connect. */
+  constructor(options: SharedOptions) {
+    const { connector } = options;
+    this.#options = options;
+    this.#cancelOpening = systemClock.background.alarm(LIMITS.connectMs, () => this.destroy());
+    const socket = connector.connect({ buffer: READ_BUFFER, callback: (length) => this.#read(length) });
+    this.#socket = socket;
+    this.#writer = new MessageWriter(socket, () => this.#sendPending());
+    socket.once(connector.connectedEvent, () => this.#upgrade());
+    socket.on('end', () => this.destroy());
+    socket.on('error', () => this.destroy());
+    socket.on('close', () => this.destroy());
+    socket.unref();
+  }
+
+  /** Takes the request and returns true, if it may. */
+  dispatch(exchange: PeerExchange, token: string): boolean {
+    const { body, caller } = exchange.request;
+    const isOpen = this.#head === undefined && !this.#isLeaving && !this.#isClosed;
+    if (!isOpen || this.#exchanges.size + this.#pending.length >= MAX_SHARED || this.#writer.isBusy)
+      return false;
+    if (body.length > PART_BYTES || caller.requestId.length > MAX_ID) return false;
+    this.#pending.push({ exchange, token });
+    this.#writer.turn();
+    return true;
+  }
+
+  /** It takes no more requests, and closes after its last answer. */
+  leave(): void {
+    if (this.#isLeaving) return;
+    this.#isLeaving = true;
+    this.#options.over();
+    this.#closeIfUnused();
+  }
+
+  /** What is under way fails. */
+  destroy(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#cancelOpening();
+    this.#socket.destroy();
+    this.leave();
+    const failed = [...this.#exchanges.values()];
+    const unsent = this.#pending;
+    this.#exchanges.clear();
+    this.#pending = [];
+    for (const exchange of failed) exchange.onResponseError(connectionLost());
+    for (const { exchange, token } of unsent) this.#options.returned(exchange, token);
+  }
+
+  #upgrade(): void {
+    const { host, token } = this.#options;
+    this.#socket.write(
+      `GET ${INSTANCE_PATHS.shared} HTTP/1.1\r\nhost: ${host}\r\n${PEER_HEADERS.token}: ${token}\r\n${
+        PEER_HEADERS.hops
+      }: instance\r\nconnection: upgrade\r\nupgrade: ${SHARED_PROTOCOL}${HEAD_END}`,
+      'latin1',
+    );
+  }
+
+  /** Must not throw. Returns true: reading goes on. */
+  #read(length: number): boolean {
+    try {
+      const bytes = Buffer.from(READ_BUFFER.subarray(0, length));
+      if (this.#head === undefined) this.#reader.push(bytes);
+      else this.#readHead(this.#head + bytes.toString('latin1'));
+    } catch {
+      this.destroy();
+    }
+    return true;
+  }
+
+  #readHead(head: string): void {
+    this.#head = head;
+    const end = head.indexOf(HEAD_END);
+    if (end === -1) {
+      if (head.length > MAX_HEAD_BYTES) this.destroy();
+      return;
+    }
+    if (!head.startsWith('HTTP/1.1 101 ')) {
+      this.destroy();
+      return;
+    }
+    this.#cancelOpening();
+    this.#head = undefined;
+    this.#reader.push(Buffer.from(head.slice(end + HEAD_END.length), 'latin1'));
+  }
+
+  #sendPending(): void {
+    const pending = this.#pending;
+    this.#pending = [];
+    for (const { exchange, token } of pending) {
+      const number = this.#number();
+      if (exchange.onRequestStart(this.#carrierOf(number))) this.#send(number, exchange, token);
+    }
+  }
+
+  #send(number: number, exchange: PeerExchange, token: string): void {
+    const { target, body, caller } = exchange.request;
+    const { requestId } = caller;
+    this.#exchanges.set(number, exchange);
+    const head = Buffer.allocUnsafe(REQUEST_HEAD_BYTES + requestId.length);
+    head.writeUInt16BE(this.#placeOf(token), 0);
+    head[2] = PATHS.indexOf(target);
+    head[3] = requestId.length;
+    head.write(requestId, REQUEST_HEAD_BYTES, 'latin1');
+    this.#writer.message(MESSAGE.request, number, head, body);
+  }
+
+  /** The token is sent before, unless the other node has it. */
+  #placeOf(token: string): number {
+    const known = this.#places.get(token);
+    if (known !== undefined) return known;
+    const place = this.#nextPlace;
+    this.#nextPlace = (place + 1) % TOKEN_PLACES;
+    this.#places.delete(this.#tokens[place] ?? '');
+    this.#tokens[place] = token;
+    this.#places.set(token, place);
+    this.#writer.message(MESSAGE.token, place, Buffer.from(token, 'latin1'));
+    return place;
+  }
+
+  #number(): number {
+    do this.#nextNumber = (this.#nextNumber + 1) >>> 0;
+    while (this.#exchanges.has(this.#nextNumber));
+    return this.#nextNumber;
+  }
+
+  /** Answers of exchanges are read to their end: `pause` has no meaning. */
+  #carrierOf(number: number): Carrier {
+    const nothing = (): void => {};
+    return { pause: nothing, resume: nothing, abort: () => this.#abort(number) };
+  }
+
+  #abort(number: number): void {
+    if (!this.#exchanges.delete(number)) return;
+    this.#writer.message(MESSAGE.cancel, number);
+    this.#closeIfUnused();
+  }
+
+  #message(kind: number, number: number, content: Buffer): void {
+    if (kind === MESSAGE.leaving) {
+      this.leave();
+      return;
+    }
+    const exchange = this.#exchanges.get(number);
+    if (exchange === undefined) return; // cancelled
+    if (kind !== MESSAGE.part) this.#exchanges.delete(number);
+    if (kind === MESSAGE.part) exchange.part(content);
+    else if (kind === MESSAGE.last) exchange.last(content);
+    else if (kind === MESSAGE.refused) exchange.refused(content.toString('latin1'));
+    else exchange.onResponseError(connectionLost());
+    this.#closeIfUnused();
+  }
+
+  #closeIfUnused(): void {
+    if (this.#isLeaving && this.#exchanges.size + this.#pending.length === 0) this.destroy();
+  }
+}
+
+/** All sockets read into it: what they read is taken out before the next one reads. */
+const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
+
+function connectionLost(): Error {
+  return Object.assign(new Error('the other node closed the connection'), { code: 'ECONNRESET' });
+}

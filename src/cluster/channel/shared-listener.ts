@@ -1,0 +1,194 @@
+// The connection that exchanges share, at the node of the instances: each request gets what one on a connection of its own gets, above all
+// the check of its token. Source: ADR 149.
+
+import type { Duplex } from 'node:stream';
+import type { Principal } from '../../domain/account.ts';
+import type { ForwardedCaller } from '../../domain/forwarding.ts';
+import { INSTANCE_PATHS } from './peer-protocol.ts';
+import {
+  MAX_SHARED,
+  MESSAGE,
+  MessageReader,
+  MessageWriter,
+  SHARED_PROTOCOL,
+  TOKEN_PLACES,
+} from './shared-wire.ts';
+
+/** Where the answer of one exchange goes: to a connection of its own, or to a shared one. */
+export interface ExchangeAnswer {
+  /** It has ended, or nothing receives it. */
+  readonly isOver: boolean;
+  /** Bytes that the other node has not read. */
+  readonly unreadBytes: number;
+  write(frame: Buffer): void;
+  end(frame?: Buffer): void;
+  breakOff(): void;
+  /** The listener is called once, when it is over; at once if it is. */
+  onOver(listener: () => void): void;
+}
+
+/** Serves a request at one of INSTANCE_PATHS that is no conversation. */
+export type ServeExchange = (
+  path: string,
+  body: Buffer,
+  answer: ExchangeAnswer,
+  caller: ForwardedCaller,
+) => void;
+
+export interface SharedListenerOptions {
+  readonly serve: ServeExchange;
+  /** Calls one of the two, once. */
+  readonly admit: (
+    token: string,
+    accept: (principal: Principal) => void,
+    refuse: (reason: string) => void,
+    path: string,
+  ) => void;
+}
+
+const PATHS = [INSTANCE_PATHS.exchange, INSTANCE_PATHS.notification, INSTANCE_PATHS.reply] as const;
+const REQUEST_HEAD_BYTES = 4;
+/** A connection without a sign of life for this time is probed by the system. */
+const KEEP_ALIVE_DELAY_MS = 10_000;
+
+/** One connection. */
+export class SharedListener {
+  readonly #options: SharedListenerOptions;
+  readonly #socket: Duplex;
+  readonly #writer: MessageWriter;
+  /** By number: what came of a request whose token is still checked has none yet. */
+  readonly #answers = new Map<number, SharedAnswer>();
+  readonly #tokens: string[] = [];
+  #isClosed = false;
+
+  /** `head`: what came after the request for the upgrade. `over`: called once. */
+  constructor(socket: Duplex, head: Buffer, options: SharedListenerOptions, over: () => void) {
+    this.#socket = socket;
+    this.#options = options;
+    this.#writer = new MessageWriter(socket);
+    const reader = new MessageReader((kind, number, content) => this.#message(kind, number, content));
+    const read = (bytes: Buffer): void => {
+      try {
+        reader.push(bytes);
+      } catch {
+        this.destroy();
+      }
+    };
+    if ('setKeepAlive' in socket && typeof socket.setKeepAlive === 'function')
+      socket.setKeepAlive(true, KEEP_ALIVE_DELAY_MS);
+    socket.on('data', read);
+    socket.on('end', () => this.destroy());
+    socket.on('error', () => this.destroy());
+    socket.on('close', () => {
+      this.destroy();
+      over();
+    });
+    socket.write(
+      `HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: ${SHARED_PROTOCOL}\r\n\r\n`,
+    );
+    if (head.length > 0) read(head);
+  }
+
+  /** The other node sends nothing more, and closes the connection after the last answer. */
+  leave(): void {
+    this.#writer.message(MESSAGE.leaving, 0);
+  }
+
+  /** The exchanges under way are cancelled. */
+  destroy(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#socket.destroy();
+    for (const answer of this.#answers.values()) answer.over();
+    this.#answers.clear();
+  }
+
+  #message(kind: number, number: number, content: Buffer): void {
+    if (kind === MESSAGE.request) this.#request(number, content);
+    else if (kind === MESSAGE.cancel) {
+      this.#writer.drop(number);
+      this.#end(number);
+    } else if (kind === MESSAGE.token && number < TOKEN_PLACES)
+      this.#tokens[number] = content.toString('latin1');
+    else throw new RangeError('a message of another node has an unknown kind');
+  }
+
+  #request(number: number, content: Buffer): void {
+    const token = this.#tokens[content.readUInt16BE(0)] ?? '';
+    const path = PATHS[content.readUInt8(2)];
+    const bodyAt = REQUEST_HEAD_BYTES + content.readUInt8(3);
+    const requestId = content.toString('latin1', REQUEST_HEAD_BYTES, bodyAt);
+    if (path === undefined || this.#answers.has(number) || this.#answers.size >= MAX_SHARED)
+      throw new RangeError('a request of another node is invalid');
+    const answer = new SharedAnswer(this.#writer, number, () => this.#end(number));
+    this.#answers.set(number, answer);
+    this.#options.admit(
+      token,
+      (principal) => {
+        if (answer.isOver) return;
+        const caller = { principal, requestId, address: undefined };
+        this.#options.serve(path, content.subarray(bodyAt), answer, caller);
+      },
+      (reason) => {
+        if (answer.isOver) return;
+        this.#end(number);
+        this.#writer.message(MESSAGE.refused, number, Buffer.from(reason));
+      },
+      path,
+    );
+  }
+
+  #end(number: number): void {
+    const answer = this.#answers.get(number);
+    this.#answers.delete(number);
+    answer?.over();
+  }
+}
+
+class SharedAnswer implements ExchangeAnswer {
+  readonly #writer: MessageWriter;
+  readonly #number: number;
+  readonly #ended: () => void;
+  readonly #listeners: (() => void)[] = [];
+  isOver = false;
+
+  /** `ended`: calls `over`. */
+  constructor(writer: MessageWriter, number: number, ended: () => void) {
+    this.#writer = writer;
+    this.#number = number;
+    this.#ended = ended;
+  }
+
+  get unreadBytes(): number {
+    return this.#writer.waitingBytes(this.#number);
+  }
+
+  write(frame: Buffer): void {
+    if (!this.isOver) this.#writer.part(this.#number, frame, false);
+  }
+
+  end(frame: Buffer = NOTHING): void {
+    if (this.isOver) return;
+    this.#writer.part(this.#number, frame, true);
+    this.#ended();
+  }
+
+  breakOff(): void {
+    if (this.isOver) return;
+    this.#writer.breakOff(this.#number);
+    this.#ended();
+  }
+
+  onOver(listener: () => void): void {
+    if (this.isOver) listener();
+    else this.#listeners.push(listener);
+  }
+
+  over(): void {
+    if (this.isOver) return;
+    this.isOver = true;
+    for (const listener of this.#listeners) listener();
+  }
+}
+
+const NOTHING = Buffer.alloc(0);

@@ -1,0 +1,183 @@
+// What two nodes say on the connection that exchanges share: messages, after an upgrade of HTTP. A message is four bytes for its length,
+// one for its kind, four for the number of the exchange, and its content. Both ends write once per turn of the event loop, which is
+// what makes it cheaper than a request per exchange. A large answer goes in parts, in turn with others. Source: ADR 149.
+
+import type { Socket } from 'node:net';
+
+/** Named in the header `Upgrade`. Another form of the messages gets another name. */
+export const SHARED_PROTOCOL = 'stagedoor-exchanges-1';
+
+export const MESSAGE = {
+  // From the node of the call:
+  /** A token; the number is its place, which may have had another token before. */
+  token: 1,
+  request: 2,
+  cancel: 3,
+  // From the node of the instance:
+  /** A part of an answer. */
+  part: 4,
+  /** The last part of an answer. */
+  last: 5,
+  /** The request was not carried out. The content is the reason. */
+  refused: 6,
+  /** The answer breaks off. */
+  broken: 7,
+  /** It takes no further requests. */
+  leaving: 8,
+} as const;
+
+/** Content of a message, at most. Larger requests get a connection of their own, larger answers several messages. */
+export const PART_BYTES = 64 * 1024;
+/** Exchanges under way on one connection. */
+export const MAX_SHARED = 1_024;
+/** Tokens that both ends of a connection remember. */
+export const TOKEN_PLACES = 4_096;
+const HEAD_BYTES = 9;
+/** A token may name 1,000 templates. */
+const MOST_BYTES = 2 * PART_BYTES;
+/** Bytes that may wait in a socket before answers wait in their own lists. */
+const BUSY_BYTES = 256 * 1024;
+
+type Kind = (typeof MESSAGE)[keyof typeof MESSAGE];
+
+export type OnMessage = (kind: number, number: number, content: Buffer) => void;
+
+/** Finds the messages in what a socket reads. */
+export class MessageReader {
+  readonly #onMessage: OnMessage;
+  #rest: Buffer | undefined;
+
+  constructor(onMessage: OnMessage) {
+    this.#onMessage = onMessage;
+  }
+
+  /** The contents of messages are parts of `bytes`. Throws for what is no message. */
+  push(bytes: Buffer): void {
+    const all = this.#rest === undefined ? bytes : Buffer.concat([this.#rest, bytes]);
+    this.#rest = undefined;
+    let at = 0;
+    while (all.length - at >= HEAD_BYTES) {
+      const length = all.readUInt32BE(at);
+      if (length > MOST_BYTES) throw new RangeError('a message of another node is too large');
+      const end = at + HEAD_BYTES + length;
+      if (all.length < end) break;
+      this.#onMessage(all[at + 4] ?? 0, all.readUInt32BE(at + 5), all.subarray(at + HEAD_BYTES, end));
+      at = end;
+    }
+    if (at < all.length) this.#rest = all.subarray(at);
+  }
+}
+
+/** What of one answer waits for the socket. */
+interface Waiting {
+  readonly parts: Buffer[];
+  bytes: number;
+  /** What ends it. */
+  end: typeof MESSAGE.last | typeof MESSAGE.broken | undefined;
+}
+
+/** Writes messages to a socket, together at the end of each turn of the event loop. */
+export class MessageWriter {
+  readonly #socket: Pick<Socket, 'write' | 'writableLength'>;
+  readonly #beforeWrite: () => void;
+  #messages: Buffer[] = [];
+  #bytes = 0;
+  #hasTurn = false;
+  /** In the order of their turns, by the number of the exchange. */
+  readonly #waiting = new Map<number, Waiting>();
+
+  /** `beforeWrite`: adds the last messages of a turn. */
+  constructor(socket: Pick<Socket, 'write' | 'writableLength'>, beforeWrite: () => void = () => {}) {
+    this.#socket = socket;
+    this.#beforeWrite = beforeWrite;
+  }
+
+  /** So much waits that the other end does not read. */
+  get isBusy(): boolean {
+    return this.#bytes + this.#socket.writableLength > BUSY_BYTES;
+  }
+
+  /** Bytes of this answer that wait for the other end. */
+  waitingBytes(number: number): number {
+    return this.#waiting.get(number)?.bytes ?? 0;
+  }
+
+  /** The head of `contents` and they themselves become one message, which is written in this turn. */
+  message(kind: Kind, number: number, ...contents: readonly Buffer[]): void {
+    let length = 0;
+    for (const content of contents) length += content.length;
+    const whole = Buffer.allocUnsafe(HEAD_BYTES + length);
+    whole.writeUInt32BE(length, 0);
+    whole[4] = kind;
+    whole.writeUInt32BE(number, 5);
+    let at = HEAD_BYTES;
+    for (const content of contents) at += content.copy(whole, at);
+    this.#messages.push(whole);
+    this.#bytes += whole.length;
+    this.turn();
+  }
+
+  /** A part of an answer; it waits while the socket is busy, or when it is large. */
+  part(number: number, content: Buffer, isLast: boolean): void {
+    const waiting = this.#waiting.get(number);
+    if (waiting === undefined && content.length <= PART_BYTES && !this.isBusy) {
+      this.message(isLast ? MESSAGE.last : MESSAGE.part, number, content);
+      return;
+    }
+    const { parts, bytes }: Pick<Waiting, 'parts' | 'bytes'> = waiting ?? { parts: [], bytes: 0 };
+    parts.push(content);
+    this.#waiting.set(number, {
+      ...{ parts, bytes: bytes + content.length },
+      end: isLast ? MESSAGE.last : undefined,
+    });
+    this.turn();
+  }
+
+  /** The rest of the answer is dropped. */
+  breakOff(number: number): void {
+    this.#waiting.delete(number);
+    this.message(MESSAGE.broken, number);
+  }
+
+  /** Nothing more is written of this answer. */
+  drop(number: number): void {
+    this.#waiting.delete(number);
+  }
+
+  turn(): void {
+    if (this.#hasTurn) return;
+    this.#hasTurn = true;
+    setImmediate(this.#write);
+  }
+
+  readonly #write = (): void => {
+    this.#hasTurn = false;
+    this.#beforeWrite();
+    while (this.#waiting.size > 0 && !this.isBusy) this.#nextPart();
+    const messages = this.#messages;
+    const [first] = messages;
+    if (first === undefined) return;
+    const whole = messages.length === 1 ? first : Buffer.concat(messages, this.#bytes);
+    this.#messages = [];
+    this.#bytes = 0;
+    if (this.#waiting.size === 0) this.#socket.write(whole);
+    else this.#socket.write(whole, () => this.turn());
+  };
+
+  /** Of the answer whose turn it is. */
+  #nextPart(): void {
+    const [entry] = this.#waiting;
+    if (entry === undefined) return;
+    const [number, { parts, bytes, end }] = entry;
+    this.#waiting.delete(number);
+    const [first = NOTHING] = parts;
+    const content = first.subarray(0, PART_BYTES);
+    if (content.length < first.length) parts[0] = first.subarray(PART_BYTES);
+    else parts.shift();
+    const isLast = parts.length === 0 && end !== undefined;
+    this.message(isLast ? MESSAGE.last : MESSAGE.part, number, content);
+    if (parts.length > 0) this.#waiting.set(number, { parts, bytes: bytes - content.length, end });
+  }
+}
+
+const NOTHING = Buffer.alloc(0);
