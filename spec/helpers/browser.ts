@@ -5,6 +5,7 @@ import { accessSync, constants, mkdtempSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
+import axe from 'axe-core';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 
 /** The path of Chromium: CHROMIUM, else the first of the usual names on the PATH; undefined when there is none. */
@@ -87,4 +88,14 @@ function isProgram(path: string): boolean {
   } catch {
     return false; // it does not exist or is not executable
   }
+}
+
+/** What axe finds on the page, one text each. */
+export async function axeFindings(page: Page): Promise<readonly string[]> {
+  await page.evaluate(axe.source);
+  const findings = await page.evaluate(
+    `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })
+      .then(({ violations }) => violations.map(({ id, nodes }) => id + ' at ' + nodes.map(({ target }) => target).join('; ')))`,
+  );
+  return Array.isArray(findings) ? findings.map(String) : [String(findings)];
 }

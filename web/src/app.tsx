@@ -7,6 +7,7 @@ import { connection } from './events.ts';
 import { ActivityPage } from './pages/activity.tsx';
 import { AuditPage } from './pages/audit.tsx';
 import { ConnectPage } from './pages/connect.tsx';
+import { NodesPage } from './pages/nodes.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { PlaygroundPage } from './pages/playground.tsx';
 import { RegisterPage } from './pages/register.tsx';
@@ -20,6 +21,7 @@ import { Logo } from './parts/logo.tsx';
 import { attempt, Notices } from './parts/notices.tsx';
 import { Empty, Failure, Loading } from './parts/status.tsx';
 import { href, type PageName, route } from './router.ts';
+import { hasNodes } from './store.ts';
 import { type Theme, theme } from './theme.ts';
 
 interface PageEntry {
@@ -28,6 +30,8 @@ interface PageEntry {
   /** In the navigation, with this icon. */
   readonly icon?: IconName;
   readonly isForAdmins?: boolean;
+  /** In the navigation only then. Default: always. */
+  readonly isUseful?: () => boolean;
 }
 
 const PAGES: Readonly<Record<PageName, PageEntry>> = {
@@ -35,6 +39,7 @@ const PAGES: Readonly<Record<PageName, PageEntry>> = {
   playground: { title: 'Playground', view: PlaygroundPage, icon: 'playground' },
   activity: { title: 'Activity', view: ActivityPage, icon: 'activity' },
   sessions: { title: 'Sessions', view: SessionsPage, icon: 'sessions' },
+  nodes: { title: 'Nodes', view: NodesPage, icon: 'nodes', isUseful: () => hasNodes.value },
   connect: { title: 'Connect', view: ConnectPage, icon: 'connect' },
   users: { title: 'Users and keys', view: UsersPage, icon: 'users', isForAdmins: true },
   audit: { title: 'Audit log', view: AuditPage, icon: 'audit', isForAdmins: true },
@@ -145,8 +150,11 @@ function Navigation({ current }: { readonly current: string }) {
   return (
     <nav aria-label="Pages">
       <ul>
-        {Object.entries(PAGES).map(([name, { title, icon, isForAdmins = false }]) =>
-          !isPage(name) || icon === undefined || (isForAdmins && !isAdmin.value) ? null : (
+        {Object.entries(PAGES).map(([name, { title, icon, isForAdmins = false, isUseful }]) =>
+          !isPage(name) ||
+          icon === undefined ||
+          (isForAdmins && !isAdmin.value) ||
+          isUseful?.() === false ? null : (
             <li key={name}>
               <a href={href(name)} aria-current={name === current ? 'page' : undefined}>
                 <Icon name={icon} />

@@ -10,6 +10,7 @@ export type PageName =
   | 'playground'
   | 'activity'
   | 'sessions'
+  | 'nodes'
   | 'connect'
   | 'users'
   | 'audit'

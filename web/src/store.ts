@@ -15,6 +15,7 @@ import type {
   Instance,
   InstanceSample,
   LoadBalancer,
+  NodesAnswer,
   RegistryAnswer,
   Sample,
   TemplateSample,
@@ -38,6 +39,11 @@ export const balancers = signal<ReadonlyMap<string, LoadBalancer> | undefined>(u
 export const withheld = signal<ReadonlyMap<string, readonly Withheld[]>>(new Map());
 const instances = signal<ReadonlyMap<string, Instance>>(new Map());
 export const stateError = signal<string | undefined>(undefined);
+
+/** The nodes of the deployment, as they were last read. */
+export const nodes = signal<{ readonly answer?: NodesAnswer | undefined; readonly error?: string }>({});
+/** There is more than one node, or was within the last half hour. */
+export const hasNodes = computed(() => (nodes.value.answer?.nodes.length ?? 0) > 1);
 
 /** Nodes without which the last read of all instances was answered. */
 export const missingNodes = signal<readonly string[]>([]);
@@ -104,8 +110,10 @@ export function startStore(): void {
     clearTimeout(missingTimer);
     past.value = [];
     if (!isSignedIn) return;
-    void readPast();
-    pastTimer = setInterval(() => void readPast(), PAST_READ_MS);
+    nodes.value = {};
+    const read = () => void Promise.all([readPast(), readNodes()]);
+    read();
+    pastTimer = setInterval(read, PAST_READ_MS);
   });
 }
 
@@ -118,6 +126,16 @@ async function readPast(): Promise<void> {
     () => undefined,
   );
   if (answer !== undefined) past.value = answer.points;
+}
+
+/** A failure is shown on the page of the nodes. */
+export async function readNodes(): Promise<void> {
+  if (document.visibilityState === 'hidden' && nodes.peek().answer !== undefined) return;
+  try {
+    nodes.value = { answer: await get<NodesAnswer>('gateway/nodes') };
+  } catch (thrown) {
+    nodes.value = { answer: nodes.peek().answer, error: messageOf(thrown) };
+  }
 }
 
 /** Reads calls only while a page shows them: they are many. */

@@ -54,6 +54,26 @@ export interface Instance {
   readonly last_check: string | null;
 }
 
+/** A record of GET /gateway/nodes. */
+export interface GatewayNode {
+  readonly id: string;
+  readonly life: string;
+  readonly address: string | null;
+  readonly version: string;
+  readonly since: string;
+  readonly programs: number;
+  readonly in_flight: number;
+  readonly draining: boolean;
+  readonly state: 'live' | 'slow' | 'silent' | 'ended' | 'foreign';
+}
+
+export interface NodesAnswer {
+  readonly nodes: readonly GatewayNode[];
+  /** One line for each difference between nodes that should have the same. */
+  readonly warnings?: readonly string[];
+  readonly partial?: readonly string[];
+}
+
 /** The settings in force, by name: GET gateway/template-settings describes them. */
 export type LoadBalancer = Readonly<Record<string, unknown>>;
 

@@ -6,12 +6,11 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import axe from 'axe-core';
-import type { Locator, Page } from 'playwright-core';
+import type { Locator } from 'playwright-core';
 import * as assert from 'uvu/assert';
 import type { EverythingHttp } from '../../fixtures/everything/http-face.ts';
 import { startEverything } from '../../fixtures/everything-server.ts';
-import { type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
+import { axeFindings, type Browser, launchBrowser, type WatchedPage } from '../../helpers/browser.ts';
 import { type Caller, newKey } from '../../helpers/caller.ts';
 import {
   CONSOLE_FILES,
@@ -35,6 +34,7 @@ const PAGES = {
   playground: 'playground?template=everything&item=json_schema_2020_12_tool',
   activity: 'activity',
   sessions: 'sessions',
+  nodes: 'nodes',
   connect: 'connect?template=everything',
   users: 'users',
   audit: 'audit',
@@ -531,15 +531,6 @@ async function open(path: string): Promise<void> {
 }
 
 /** The findings of axe, one line for each rule. Evaluated as text, because the policy of the page allows no such script. */
-async function axeFindings(page: Page): Promise<readonly string[]> {
-  await page.evaluate(axe.source);
-  const findings = await page.evaluate(
-    `axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] })
-      .then(({ violations }) => violations.map(({ id, nodes }) => id + ' at ' + nodes.map(({ target }) => target).join('; ')))`,
-  );
-  return Array.isArray(findings) ? findings.map(String) : [String(findings)];
-}
-
 async function scrollToEnd(list: Locator): Promise<void> {
   await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
 }

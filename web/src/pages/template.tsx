@@ -20,6 +20,7 @@ import { href, navigate, route, setParams } from '../router.ts';
 import { type Control, controlOf, numberOf, type Schema, textOf } from '../schema.ts';
 import {
   balancers,
+  hasNodes,
   instanceSamples,
   minuteOf,
   missingNodes,
@@ -208,7 +209,10 @@ function InstanceRow({ instance, total }: InstanceRowProps) {
         <a class="strong" href={href('template', { name, instance: id })}>
           {id}
         </a>
-        <div class="cut small muted">{addressOf(instance)}</div>
+        <div class="cut small muted">
+          {hasNodes.value && placeOf(instance)}
+          {addressOf(instance)}
+        </div>
       </div>
       <div class="cell-state">
         <StateBadge instance={instance} />
@@ -241,6 +245,11 @@ function InstanceRow({ instance, total }: InstanceRowProps) {
 /** The endpoint of the instance, or its command. */
 function addressOf({ endpoint, command: program, args, transport }: Instance): string {
   return endpoint ?? (program === null ? transport : [program.replace(/^.*\//, ''), ...args].join(' '));
+}
+
+/** The node that runs it, if it is a program. */
+function placeOf({ node_id, running_on = node_id }: Instance): string {
+  return running_on === null ? '' : `on ${running_on}: `;
 }
 
 function Weight({ instance }: { readonly instance: Instance }) {

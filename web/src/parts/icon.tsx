@@ -5,6 +5,7 @@ const PATHS = {
   playground: 'M6 4l10 6-10 6z',
   activity: 'M2 10h4l2.5-6 4 12 2.5-6h3',
   sessions: 'M8 6H6a4 4 0 0 0 0 8h2M12 6h2a4 4 0 0 1 0 8h-2M7 10h6',
+  nodes: 'M3 3h14v4H3zM3 13h14v4H3zM6 5h.1M6 15h.1M10 7v6',
   connect: 'M7 2v4M13 2v4M5 6h10v3a5 5 0 0 1-10 0zM10 14v4',
   users: 'M10 9a3 3 0 1 0 0-6 3 3 0 0 0 0 6zM4 17a6 5 0 0 1 12 0',
   audit: 'M4 2.5h12v15H4zM7 7h6M7 10h6M7 13h3',

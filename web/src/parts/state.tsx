@@ -5,7 +5,7 @@ import { Icon, type IconName } from './icon.tsx';
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'idle';
 
-interface Look {
+export interface Look {
   readonly tone: Tone;
   readonly icon: IconName;
   readonly word: string;
