@@ -88,6 +88,18 @@ test('the dashboard and the rules use metrics and labels that exist', async () =
   }
 });
 
+test('the dashboard shows each metric of what happens between nodes', async () => {
+  const text = (await dashboardQueries()).join();
+  const between =
+    /^stagedoor_(?:hop|lives|fences|program_leases|session_claims|session_writes|sessions_recovered)/;
+  const names = METRICS.map(({ name }) => name).filter((name) => between.test(name));
+  assert.is(names.length, 8);
+  assert.equal(
+    names.filter((name) => !text.includes(name)),
+    [],
+  );
+});
+
 needsPromtool('promtool accepts the rules, and every query of the dashboard', async () => {
   await run('promtool', ['check', 'rules', rules]);
   const asRules = (await dashboardQueries()).map((query, index) => ({
