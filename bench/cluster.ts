@@ -2,7 +2,8 @@
 // fault after the other (cluster/faults.ts). A checker judges the history of every call (cluster/history.ts). Prints each bar, the
 // figure, and pass or miss; exits 1 when a bar is missed. docs/explanation/cluster.md explains the figures.
 //   --seed N   other times and another mix (default 1)   --only FAULT,...   --seconds N   of each fault (default 40)
-//   --database mariadb   instead of PostgreSQL   --sessions N   of the fault `herd` (default 3,000)
+//   --database mariadb   instead of PostgreSQL   --sessions N   of the faults `herd` and `idle` (default 3,000)
+//   --profile FOLDER   profiles of the nodes that go on, for `herd`
 //   --kind legacy, sse, "bare sse", asked, modern or plain: only these clients
 //   --quick   the faults whose bars hold, for 10 s each, as in .ci/run   --json   figures only
 
@@ -11,8 +12,16 @@ import { CallingClient } from './cluster/clients.ts';
 import { startDeployment } from './cluster/deployment.ts';
 import { FAULTS, type Fault } from './cluster/faults.ts';
 import { Herd } from './cluster/herd.ts';
-import { countsOf, type History, judge, type NodeLoad, type Verdict } from './cluster/history.ts';
+import {
+  countsOf,
+  type History,
+  type IdleLoad,
+  judge,
+  type NodeLoad,
+  type Verdict,
+} from './cluster/history.ts';
 import { whyNoNetworks } from './cluster/network.ts';
+import { PROFILED } from './cluster/node-loads.ts';
 import { seeded } from './seeded.ts';
 
 interface Outcome {
@@ -33,6 +42,7 @@ const { values } = parseArgs({
     kind: { type: 'string' },
     database: { type: 'string' },
     sessions: { type: 'string', default: '3000' },
+    profile: { type: 'string' },
     quick: { type: 'boolean', default: false },
     json: { type: 'boolean', default: false },
   },
@@ -74,7 +84,12 @@ function chosen(names: readonly string[] | undefined): readonly Fault[] {
 async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<Outcome> {
   const random = seeded(seed * 31 + FAULTS.indexOf(fault));
   const isOther = values.database === 'mariadb' && fault.database === 'PostgreSQL';
-  const deployment = await startDeployment(isOther ? { ...fault, database: 'MariaDB' } : fault);
+  const profiles = values.profile;
+  const deployment = await startDeployment({
+    ...fault,
+    ...(isOther ? { database: 'MariaDB' } : {}),
+    settings: { ...fault.settings, ...(profiles === undefined ? {} : PROFILED) },
+  });
   const groups = fault.clients.filter(({ kind }) => kind === (values.kind ?? kind));
   const clients = fault.templates.flatMap((template) =>
     groups
@@ -88,25 +103,27 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
         }),
       ),
   );
-  const herd = fault.hasHerd
+  const herd = fault.herd
     ? new Herd({
         ports: deployment.nodes.map(({ port }) => port),
         path: `/mcp/${fault.templates[0]}`,
         headers: deployment.key,
         count: Number(values.sessions),
+        hasStreams: fault.herd === 'with streams',
         random,
       })
     : undefined;
   const load: NodeLoad[] = [];
+  const idle: IdleLoad[] = [];
   let isOver = false;
   let disturbances: History['disturbances'] = [];
   let running: Promise<unknown> = Promise.resolve();
   let carriedOut: History['carriedOut'] = [];
   let leftOver = 0;
   try {
-    await herd?.open();
+    if (fault.herd === 'with streams') await herd?.open();
     running = Promise.all(clients.map((client) => client.run(() => isOver)));
-    disturbances = await fault.disturb({ deployment, random, seconds, herd, load });
+    disturbances = await fault.disturb({ deployment, random, seconds, herd, load, idle, profiles });
     isOver = true;
     await running;
     carriedOut = await deployment.carriedOut();
@@ -124,6 +141,7 @@ async function outcomeOf(fault: Fault, seconds: number, seed: number): Promise<O
     leftOver,
     herd: herd?.record,
     load,
+    idle,
   };
   return {
     fault: fault.name,

@@ -1,4 +1,4 @@
-// Measures the heap of a Node process that was started with `--inspect`, through its inspector.
+// Measures the heap of a Node process, and what it does, that was started with `--inspect`, through its inspector.
 
 const inspected = /ws:\/\/127\.0\.0\.1:\d+\/[\w-]+/;
 
@@ -32,6 +32,15 @@ export async function openInspector(output: string) {
       await ask('HeapProfiler.collectGarbage');
       const { usedSize } = (await ask('Runtime.getHeapUsage')) as { usedSize: number };
       return usedSize;
+    },
+    startProfile: async (): Promise<void> => {
+      await ask('Profiler.enable');
+      await ask('Profiler.start');
+    },
+    /** What a `.cpuprofile` file contains. */
+    async endProfile(): Promise<unknown> {
+      const { profile } = (await ask('Profiler.stop')) as { profile: unknown };
+      return profile;
     },
     close: () => socket.close(),
   };

@@ -118,12 +118,17 @@ test('finds two processes of one program, one that stays away, and slow first an
 
 test('finds sessions of a herd that are late, lost or unserved, and memory beyond the bar', () => {
   const session: HerdSession = { port: 1, isOfEnded: true, servedAfterMs: 2_000, isLost: false };
-  const load = { node: 'b', beforeBytes: 100e6, mostBytes: 160e6, cpuMs: 0 };
+  const load = { node: 'b', beforeBytes: 100e6, mostBytes: 160e6, cpuMs: 0, lagMs: 0 };
   const missed = (sessions: readonly Partial<HerdSession>[], mostBytes = 160e6) =>
     judge(
       {
         ...{ calls: [], carriedOut: [], disturbances: [], programs: [], failedOpenings: [], leftOver: 0 },
-        herd: { sessions: sessions.map((one) => ({ ...session, ...one })), refusals: {} },
+        herd: {
+          sessions: sessions.map((one) => ({ ...session, ...one })),
+          streams: 0,
+          unanswered: 0,
+          refusals: {},
+        },
         load: [{ ...load, mostBytes }],
       },
       { herdServedMs: 30_000, herdBytes: [60e6, 1_000] },
@@ -141,6 +146,23 @@ test('finds sessions of a herd that are late, lost or unserved, and memory beyon
     '0 sessions of other nodes without an answer',
   ]);
   assert.equal(missed([{}], 161e6), ['memory of a node that goes on']);
+});
+
+test('finds idle sessions that take more memory than the bar, or do not answer', () => {
+  const missed = (heapBytes: number, unanswered = 0) =>
+    judge(
+      {
+        ...{ calls: [], carriedOut: [], disturbances: [], programs: [], failedOpenings: [], leftOver: 0 },
+        herd: { sessions: [], streams: 0, unanswered, refusals: {} },
+        idle: [{ node: 'b', sessions: 10, heapBytes, memoryBytes: 0 }],
+      },
+      { idleBytes: 6_000 },
+    )
+      .filter(({ isMet }) => !isMet)
+      .map(({ bar }) => bar);
+  assert.equal(missed(60_000), []);
+  assert.equal(missed(60_010), ['an idle session takes <= 6000 bytes of the heap']);
+  assert.equal(missed(60_000, 1), ['0 idle sessions without an answer']);
 });
 
 test.run();

@@ -112,7 +112,14 @@ export class Node {
     return 10 * (user + system); // in hundredths of a second
   }
 
-  /** The end of its log, for a failure. */
+  /** The longest time in which its event loop did nothing else, since the last question. */
+  async lagMs(admin: Readonly<Record<string, string>>): Promise<number> {
+    const answer = await fetch(`${this.origin}/metrics`, { headers: admin });
+    const text = await answer.text();
+    return 1_000 * Number(/^nodejs_eventloop_lag_max_seconds(?:\{.*\})? (\S+)$/m.exec(text)?.[1]);
+  }
+
+  /** The end of its output. */
   output(): string {
     return this.#running?.output() ?? '';
   }
@@ -123,6 +130,8 @@ export interface Deployment {
   readonly balancer: Balancer;
   /** Headers of an API key. */
   readonly key: Readonly<Record<string, string>>;
+  /** Logs in; resolves with the headers of the administrator. */
+  admin(): Promise<Readonly<Record<string, string>>>;
   readonly programs: readonly ProgramLife[];
   carriedOut(): Promise<readonly CarriedOut[]>;
   /** Ends everything; resolves with the number of processes of the program that were left 5 s after the nodes had ended. */
@@ -185,11 +194,12 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
 
     const [first] = nodes;
     if (first === undefined) throw new Error('a deployment has at least one node');
-    const { access_token: token } = await ask('POST', `${first.origin}/auth/login`, {
-      username: 'admin',
-      password,
-    });
-    const admin = { Authorization: `Bearer ${token}` };
+    const logIn = async () => {
+      const own = { username: 'admin', password };
+      const { access_token: token } = await ask('POST', `${first.origin}/auth/login`, own);
+      return { Authorization: `Bearer ${token}` };
+    };
+    const admin = await logIn();
     const wanted = { name: 'clients', permissions: ['tools:call'] };
     const { key } = await ask('POST', `${first.origin}/auth/api-keys`, wanted, admin);
     const [, ports = ''] = far.announced;
@@ -216,6 +226,7 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
       nodes,
       balancer,
       key: { 'X-API-Key': String(key) },
+      admin: logIn,
       programs: sampled.programs,
       carriedOut: async () => {
         const lines = (await readFile(record, 'utf8')).split('\n').filter((line) => line !== '');

@@ -3,10 +3,12 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Kind } from './clients.ts';
-import type { Deployment, DeploymentOptions, Node, Template } from './deployment.ts';
-import type { Herd } from './herd.ts';
-import { type Bars, type Disturbance, type NodeLoad, nowMs } from './history.ts';
+import type { DeploymentOptions, Node, Template } from './deployment.ts';
+import { herdOfOne, idleSessions } from './herd-faults.ts';
+import { type Bars, type Disturbance, nowMs } from './history.ts';
 import { HOST } from './network.ts';
+import { PROFILED } from './node-loads.ts';
+import type { Run } from './run.ts';
 
 export interface Fault extends DeploymentOptions {
   readonly name: string;
@@ -16,8 +18,8 @@ export interface Fault extends DeploymentOptions {
   readonly bars: Bars;
   /** Whether `--quick` runs it: it holds, and its short form shows something. */
   readonly isQuick: boolean;
-  /** Whether many sessions with streams are open before the fault. */
-  readonly hasHerd?: boolean;
+  /** Many sessions besides: those with streams are open before the fault, the others are opened by it. */
+  readonly herd?: 'with streams' | 'idle';
   /** Disturbs until the time is over; resolves when everything serves again. */
   disturb(run: Run): Promise<readonly Disturbance[]>;
 }
@@ -30,15 +32,6 @@ interface Clients {
   readonly callsPerSession: number;
   /** Only this one; default: each template of the fault. */
   readonly template?: Template;
-}
-
-interface Run {
-  readonly deployment: Deployment;
-  readonly random: () => number;
-  readonly seconds: number;
-  /** Undefined without `hasHerd`. */
-  readonly herd: Herd | undefined;
-  readonly load: NodeLoad[];
 }
 
 /** Three clients each: the first only reads, see `UNSAFE_SHARES`. */
@@ -61,6 +54,12 @@ const ALL_CLIENTS: readonly Clients[] = [
   OVER_BARE_SSE,
   VISITORS,
 ];
+
+const MANY_SESSIONS = {
+  GATEWAY_MAX_SESSIONS: '100000',
+  GATEWAY_SESSION_SHARE: '100',
+  GATEWAY_MAX_CONNECTIONS_PER_ADDRESS: '100000',
+};
 
 export const FAULTS: readonly Fault[] = [
   {
@@ -194,17 +193,27 @@ export const FAULTS: readonly Fault[] = [
     nodes: 3,
     database: 'PostgreSQL',
     templates: ['far'],
-    settings: {
-      GATEWAY_MAX_SESSIONS: '100000',
-      GATEWAY_SESSION_SHARE: '100',
-      GATEWAY_MAX_CONNECTIONS_PER_ADDRESS: '100000',
-    },
+    settings: MANY_SESSIONS,
     isDirect: true,
     clients: [STEADY.legacy],
-    hasHerd: true,
+    herd: 'with streams',
     bars: { herdServedMs: 30_000, herdBytes: [128e6, 50_000] },
     isQuick: false,
     disturb: herdOfOne,
+  },
+  {
+    name: 'idle',
+    what: 'three nodes on PostgreSQL, and no fault: the memory of many sessions (--sessions) that wait without a stream',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    settings: { ...MANY_SESSIONS, ...PROFILED },
+    isDirect: true,
+    clients: [],
+    herd: 'idle',
+    bars: { idleBytes: 6_000 },
+    isQuick: false,
+    disturb: idleSessions,
   },
   {
     name: 'partition',
@@ -340,32 +349,6 @@ async function rolling({ deployment: { nodes, balancer } }: Run): Promise<readon
   await delay(2_000);
   return disturbances;
 }
-
-/** Once: the node stays away until each of its sessions is served by the others. */
-async function herdOfOne({ deployment: { nodes }, herd, load }: Run): Promise<readonly Disturbance[]> {
-  const [ended, ...others] = nodes;
-  const node = present(ended);
-  await delay(2_000);
-  const before = others.map(({ memoryBytes, cpuMs }) => ({ memoryBytes, cpuMs }));
-  const most = before.map(({ memoryBytes }) => memoryBytes);
-  const sampling = setInterval(() => {
-    for (const [index, { memoryBytes }] of others.entries())
-      most[index] = Math.max(most[index] ?? 0, memoryBytes);
-  }, MEMORY_MS);
-  herd?.begin(node.port);
-  const fromMs = nowMs();
-  await node.kill();
-  const untilMs = nowMs();
-  await herd?.settled();
-  clearInterval(sampling);
-  for (const [index, { id, cpuMs }] of others.entries()) {
-    const { memoryBytes: beforeBytes = 0, cpuMs: beforeMs = 0 } = before[index] ?? {};
-    load.push({ node: id, beforeBytes, mostBytes: most[index] ?? 0, cpuMs: cpuMs - beforeMs });
-  }
-  return [{ what: `kill -9 of ${node.id}`, fromMs, untilMs, servedMs: untilMs, backMs: nowMs() }];
-}
-
-const MEMORY_MS = 250;
 
 function present(node: Node | undefined): Node {
   if (node === undefined) throw new Error('there is no such node');

@@ -84,16 +84,32 @@ export interface HerdSession {
 
 export interface HerdRecord {
   readonly sessions: readonly HerdSession[];
+  /** Streams that were opened since the fault: also those of sessions of other nodes, which ended with their way to the owner. */
+  readonly streams: number;
+  /** Sessions that only waited, were asked at the end, and did not answer. */
+  readonly unanswered: number;
   /** Answers other than 200, and broken connections, with their number: they were tried again. */
   readonly refusals: Readonly<Record<string, number>>;
 }
 
-/** A node that went on: its memory before the fault and the most after it, and its processor time since the fault. */
+/**
+ * A node that went on: its memory before the fault and the most after it; from the fault until the last session was served its processor
+ * time and the longest time in which its event loop did nothing else.
+ */
 export interface NodeLoad {
   readonly node: string;
   readonly beforeBytes: number;
   readonly mostBytes: number;
   readonly cpuMs: number;
+  readonly lagMs: number;
+}
+
+/** The sessions of one node that only wait, and what they added to its live heap and to its memory. */
+export interface IdleLoad {
+  readonly node: string;
+  readonly sessions: number;
+  readonly heapBytes: number;
+  readonly memoryBytes: number;
 }
 
 export interface History {
@@ -106,6 +122,7 @@ export interface History {
   readonly leftOver: number;
   readonly herd?: HerdRecord | undefined;
   readonly load?: readonly NodeLoad[] | undefined;
+  readonly idle?: readonly IdleLoad[] | undefined;
 }
 
 export interface Verdict {
@@ -125,6 +142,8 @@ export interface Bars {
   readonly herdServedMs?: number;
   /** Most memory that a node which goes on takes more, in bytes: at all, and for each session of the ended node. */
   readonly herdBytes?: readonly [base: number, each: number];
+  /** Most live heap of a session that waits, without a stream. */
+  readonly idleBytes?: number;
 }
 
 /** The verdicts about a history; every bar of a run must be met. */
@@ -162,15 +181,33 @@ export function judge(history: History, bars: Bars): readonly Verdict[] {
     ...programsBack(history, bars),
     ...herdServed(history, bars),
     ...memoryOf(history, bars),
+    ...idleOf(history, bars),
   ];
 }
 
 /** Counts for the reader, which are no bars. */
-export function countsOf({ calls, disturbances }: History): Readonly<Record<string, number>> {
+export function countsOf({
+  calls,
+  disturbances,
+  herd,
+  load = [],
+}: History): Readonly<Record<string, number>> {
   const inFlight = calls.filter((call) => disturbances.some((one) => isInFlight(call, one)));
   const unknown = inFlight.filter(({ ending }) => ending === 'unknown').length;
   const lost = calls.filter(({ ending }) => ending === 'lost session').length;
-  return { calls: calls.length, faults: disturbances.length, inFlight: inFlight.length, unknown, lost };
+  const counts = {
+    ...{ calls: calls.length, faults: disturbances.length, inFlight: inFlight.length, unknown, lost },
+  };
+  if (herd === undefined || load.length === 0) return counts;
+  const recovered = herd.sessions.filter(({ isOfEnded }) => isOfEnded).length;
+  const cpuMs = load.reduce((sum, one) => sum + one.cpuMs, 0);
+  return {
+    ...counts,
+    streams: herd.streams,
+    cpuMsOfNodes: cpuMs,
+    cpuMsPerSession: Math.round((100 * cpuMs) / recovered) / 100,
+    lagMs: Math.round(Math.max(...load.map(({ lagMs }) => lagMs))),
+  };
 }
 
 function none(bar: string, examples: readonly string[], count = examples.length): Verdict {
@@ -321,8 +358,8 @@ function memoryOf({ herd, load = [] }: History, { herdBytes }: Bars): readonly V
   const [base, each] = herdBytes;
   const mostBytes = base + each * herd.sessions.filter(({ isOfEnded }) => isOfEnded).length;
   const found = load.map(
-    ({ node, beforeBytes, mostBytes: most, cpuMs }) =>
-      `${node} from ${megabytes(beforeBytes)} to ${megabytes(most)}, with ${seconds(cpuMs)} of processor time`,
+    ({ node, beforeBytes, mostBytes: most }) =>
+      `${node} from ${megabytes(beforeBytes)} to ${megabytes(most)}`,
   );
   return [
     {
@@ -331,6 +368,24 @@ function memoryOf({ herd, load = [] }: History, { herdBytes }: Bars): readonly V
       isMet: load.length > 0 && load.every((one) => one.mostBytes - one.beforeBytes <= mostBytes),
       examples: [],
     },
+  ];
+}
+
+function idleOf({ idle = [], herd }: History, { idleBytes }: Bars): readonly Verdict[] {
+  if (idleBytes === undefined || herd === undefined) return [];
+  const { unanswered } = herd;
+  const found = idle.map(({ node, sessions, heapBytes, memoryBytes }) => {
+    const [heap, memory] = [heapBytes, memoryBytes].map((bytes) => `${Math.round(bytes / sessions)} bytes`);
+    return `${node}: ${sessions} sessions of ${heap}, with ${memory} of memory`;
+  });
+  return [
+    {
+      bar: `an idle session takes <= ${idleBytes} bytes of the heap`,
+      found: found.join('; '),
+      isMet: idle.length > 0 && idle.every(({ sessions, heapBytes }) => heapBytes <= sessions * idleBytes),
+      examples: [],
+    },
+    none('idle sessions without an answer', unanswered === 0 ? [] : [`${unanswered} sessions`], unanswered),
   ];
 }
 

@@ -1,0 +1,17 @@
+// What the disturbance of a fault gets: the deployment that it disturbs, and where it notes what it measured.
+
+import type { Deployment } from './deployment.ts';
+import type { Herd } from './herd.ts';
+import type { IdleLoad, NodeLoad } from './history.ts';
+
+export interface Run {
+  readonly deployment: Deployment;
+  readonly random: () => number;
+  readonly seconds: number;
+  /** Undefined without a herd. */
+  readonly herd: Herd | undefined;
+  readonly load: NodeLoad[];
+  readonly idle: IdleLoad[];
+  /** A folder for profiles of the nodes, which were started with PROFILED. */
+  readonly profiles: string | undefined;
+}
