@@ -9,8 +9,13 @@ import { portOf } from '../port.ts';
 const PATIENCE_MS = 15_000;
 const CHECK_MS = 50;
 
+/** The opening of a session, or its first call of a tool that is not safe to repeat. */
+type MomentKind = 'initialize' | 'first unsafe call';
+
 export interface Balancer {
   readonly origin: string;
+  /** Resolves with the node that opens the session, or that opened it, when such a request is sent to a node the next time. */
+  next(kind: MomentKind): Promise<string>;
   /** Sends no new requests to a node; what Kubernetes does before it stops a pod. */
   takeOut(node: string): void;
   putBack(node: string): void;
@@ -22,6 +27,7 @@ export async function startBalancer(nodes: readonly string[]): Promise<Balancer>
   const out = new Set<string>();
   /** Nodes that refused a connection and are asked for their readiness. */
   const away = new Set<string>();
+  const moments = new Moments();
   let turn = 0;
   const nextNode = (): string | undefined => {
     const usable = nodes.filter((node) => !out.has(node) && !away.has(node));
@@ -46,7 +52,7 @@ export async function startBalancer(nodes: readonly string[]): Promise<Balancer>
     while (performance.now() < giveUpAtMs && !response.destroyed) {
       const node = nextNode();
       if (node === undefined) await delay(10);
-      else if ((await forward(node, incoming, body, response)) === 'refused') void leaveOut(node);
+      else if ((await forward(node, incoming, body, response, moments)) === 'refused') void leaveOut(node);
       else return;
     }
     if (!response.destroyed) response.writeHead(502).end('no node accepts connections');
@@ -55,6 +61,7 @@ export async function startBalancer(nodes: readonly string[]): Promise<Balancer>
   const port = await portOf(server.listen(0, '127.0.0.1'));
   return {
     origin: `http://127.0.0.1:${port}`,
+    next: (kind) => moments.next(kind),
     takeOut: (node) => void out.add(node),
     putBack: (node) => void out.delete(node),
     close: () => {
@@ -64,17 +71,53 @@ export async function startBalancer(nodes: readonly string[]): Promise<Balancer>
   };
 }
 
+/** Sees what the requests are. */
+class Moments {
+  /** By session: the node that opened it. It is removed with the first unsafe call. */
+  readonly #opened = new Map<string, string>();
+  readonly #waiting = new Map<MomentKind, (node: string) => void>();
+
+  next(kind: MomentKind): Promise<string> {
+    return new Promise((resolve) => this.#waiting.set(kind, resolve));
+  }
+
+  sent(node: string, { headers }: IncomingMessage, body: Buffer): void {
+    const session = String(headers['mcp-session-id']);
+    const opener = this.#opened.get(session);
+    if (body.includes('"method":"initialize"')) this.#resolve('initialize', node);
+    else if (opener !== undefined && /"name":"(?:write|ask)"/.test(body.toString())) {
+      this.#opened.delete(session);
+      this.#resolve('first unsafe call', opener);
+    }
+  }
+
+  answered(node: string, { headers }: IncomingMessage, body: Buffer): void {
+    const { 'mcp-session-id': session } = headers;
+    if (body.includes('"method":"initialize"') && typeof session === 'string')
+      this.#opened.set(session, node);
+  }
+
+  #resolve(kind: MomentKind, node: string): void {
+    this.#waiting.get(kind)?.(node);
+    this.#waiting.delete(kind);
+  }
+}
+
 /** Resolves when the request is answered or broken, or at once when the node refuses the connection. */
 function forward(
   node: string,
-  { method, url, headers }: IncomingMessage,
+  incoming: IncomingMessage,
   body: Buffer,
   response: ServerResponse,
+  moments: Moments,
 ): Promise<'refused' | 'done'> {
+  const { method, url, headers } = incoming;
   return new Promise((resolve) => {
     const agent = new Agent({ keepAlive: false });
     const outgoing = request(new URL(url ?? '/', node), { method, headers, agent });
+    outgoing.on('socket', (socket) => socket.once('connect', () => moments.sent(node, incoming, body)));
     outgoing.on('response', (answer) => {
+      moments.answered(node, answer, body);
       response.writeHead(answer.statusCode ?? 502, answer.headers);
       response.flushHeaders();
       answer.pipe(response);

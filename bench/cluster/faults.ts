@@ -121,6 +121,17 @@ export const FAULTS: readonly Fault[] = [
     disturb: (run) => repeatedly(run, 8_000, (one) => killed(one, Math.floor(one.random() * 3))),
   },
   {
+    name: 'moments',
+    what: 'three nodes on PostgreSQL: kill -9 of the node of a session within 50 ms of its initialize, or of its first unsafe call',
+    nodes: 3,
+    database: 'PostgreSQL',
+    templates: ['far'],
+    clients: [STEADY.legacy, STEADY.modern, { ...VISITORS, count: 30 }],
+    bars: { firstAnswerMs: [2_000, 5_000] },
+    isQuick: false,
+    disturb: (run) => repeatedly(run, 2_000, killedInMoment),
+  },
+  {
     name: 'rolling',
     what: 'three nodes on PostgreSQL: each is taken out of the balancer, stopped and started again',
     nodes: 3,
@@ -255,6 +266,23 @@ async function killed({ deployment: { nodes } }: Run, index: number): Promise<Di
   const servedMs = nodes.length === 1 ? backMs : untilMs;
   return { what: `kill -9 of ${node.id}`, fromMs, untilMs, servedMs, backMs };
 }
+
+/** The node that opens or opened the session of a request that is just being sent. */
+async function killedInMoment(run: Run): Promise<Disturbance> {
+  const { deployment, random } = run;
+  const kind = MOMENTS[Math.floor(random() * MOMENTS.length)] ?? MOMENTS[0];
+  const origin = await deployment.balancer.next(kind);
+  const afterMs = Math.round(random() * MOMENT_MS);
+  await delay(afterMs);
+  const fault = await killed(
+    run,
+    deployment.nodes.findIndex((node) => node.origin === origin),
+  );
+  return { ...fault, what: `${fault.what}, ${afterMs} ms after ${kind}` };
+}
+
+const MOMENTS = ['initialize', 'first unsafe call'] as const;
+const MOMENT_MS = 50;
 
 async function frozen(node: Node | undefined, ms: number): Promise<Disturbance> {
   const one = present(node);
