@@ -63,18 +63,26 @@ export function sessionConformance(test: Suite, open: () => Promise<Store>): voi
     const [moved] = sorted(read);
     if (moved === undefined) throw new Error('there are rows');
     const first = { node: 'b', life: 'life-b--' };
-    assert.equal(await sessions.claim([moved], first), new Set([moved.key]));
+    const own = { ...moved, ...first, generation: 2 };
+    assert.equal(await sessions.claim([moved], first), [own]);
     const second = { node: 'c', life: 'life-c--' };
-    const others = read.filter(({ key }) => key !== moved.key).map(({ key }) => key);
-    assert.equal(await sessions.claim(read, second), new Set(others));
-    const claimed = rows.map((row) => ({
-      ...row,
-      ...(row.key === moved.key ? first : second),
-      generation: 2,
-    }));
-    assert.equal(await allOf(sessions, rows), sorted(claimed));
-    assert.equal(await sessions.claim([moved], first), new Set([moved.key])); // its answer was lost
-    assert.equal(await allOf(sessions, rows), sorted(claimed));
+    const others = sorted(read).flatMap((row) =>
+      row.key === moved.key ? [] : { ...row, ...second, generation: 2 },
+    );
+    assert.equal(sorted(await sessions.claim(read, second)), others);
+    assert.equal(await allOf(sessions, rows), sorted([own, ...others]));
+    assert.equal(await sessions.claim([moved], first), [own]); // its answer was lost
+    assert.equal(await allOf(sessions, rows), sorted([own, ...others]));
+  });
+
+  declare('a claim gives the value that the former owner wrote before it', async ({ sessions }) => {
+    const row = rowOf('1');
+    await sessions.insert([row]);
+    await sessions.update(row.life, [{ key: row.key, value: 'later', usedAt: LATER }]);
+    const next = { node: 'b', life: 'life-b--' };
+    assert.equal(await sessions.claim([row], next), [
+      { ...row, ...next, generation: 2, value: 'later', usedAt: LATER },
+    ]);
   });
 
   declare('of many claims of one row one succeeds', async ({ sessions }) => {
@@ -82,7 +90,7 @@ export function sessionConformance(test: Suite, open: () => Promise<Store>): voi
     await sessions.insert([row]);
     const lives = Array.from({ length: 8 }, (_, index) => `life-${index}--`);
     const claims = await Promise.all(lives.map((life) => sessions.claim([row], { node: 'n', life })));
-    assert.is(claims.filter(({ size }) => size === 1).length, 1);
+    assert.is(claims.filter(({ length }) => length === 1).length, 1);
   });
 
   declare('deletes only rows of the life', async ({ sessions }) => {

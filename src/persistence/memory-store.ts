@@ -207,8 +207,7 @@ function memorySessions(rows: Map<string, StoredSession>): SessionStore {
         if (row?.life === from && row.generation === generation)
           rows.set(key, { ...row, node, life, generation: generation + 1 });
       }
-      const own = stored(read.map(({ key }) => key)).filter((row) => row.life === life);
-      return new Set(own.map(({ key }) => key));
+      return stored(read.map(({ key }) => key)).filter((row) => row.life === life);
     },
     delete: async (life, keys) => {
       for (const { key, life: owner } of stored(keys)) if (owner === life) rows.delete(key);

@@ -55,21 +55,27 @@ export function ormSessions(session: OrmSession, cipher: Cipher | undefined): Se
         return ownersOf(em, tables, keysOf(changes));
       }),
     read: (keys) =>
-      session.run(async (em, { sessions }) => {
-        const rows: SessionRow[] = await em
-          .createQueryBuilder(sessions)
-          .where({ key: { $in: [...keys] } })
-          .execute('all');
+      session.run(async (em, tables) => {
+        const rows = await rowsOf(em, tables, keys);
         return rows.flatMap((row) => storedOf(row, cipher) ?? []);
       }),
     claim: (rows, { node, life }) =>
       session.writeBehind(async (em, tables) => {
         const { sessions } = tables;
         const next = { node, life, generation: raw('?? + 1', ['generation']) };
-        const asRead = rows.map(({ key, life: from, generation }) => ({ key, life: from, generation }));
-        await em.nativeUpdate(sessions, { $or: asRead }, next);
-        const owners = await ownersOf(em, tables, keysOf(rows));
-        return new Set([...owners].filter(([, owner]) => owner === life).map(([key]) => key));
+        // Nearly always one statement: the sessions of a node that has ended.
+        const groups = Map.groupBy(rows, ({ life: from, generation }) => `${from} ${generation}`);
+        for (const [one, ...others] of groups.values()) {
+          if (one === undefined) continue;
+          const { life: from, generation } = one;
+          await em.nativeUpdate(
+            sessions,
+            { key: { $in: keysOf([one, ...others]) }, life: from, generation },
+            next,
+          );
+        }
+        const claimed = await rowsOf(em, tables, keysOf(rows));
+        return claimed.flatMap((row) => (row.life === life ? (storedOf(row, cipher) ?? []) : []));
       }),
     delete: async (life, keys) => {
       await session.writeBehind((em, { sessions }) =>
@@ -111,6 +117,18 @@ async function updateTogether(
   ]);
   const where = { key: { $in: keysOf(changes) }, life };
   await em.nativeUpdate(sessions, where, { value, usedAt: new Date(newest) });
+}
+
+/** Without entities, which take as long as the query. */
+async function rowsOf(
+  em: SqlEntityManager,
+  { sessions }: Tables,
+  keys: readonly string[],
+): Promise<SessionRow[]> {
+  return em
+    .createQueryBuilder(sessions)
+    .where({ key: { $in: [...keys] } })
+    .execute('all');
 }
 
 /** The life that owns each row, by key. */

@@ -145,8 +145,8 @@ export interface SessionStore {
   update(life: string, changes: readonly SessionChange[]): Promise<ReadonlyMap<string, string>>;
   /** Without rows that do not exist, and those that cannot be decrypted. */
   read(keys: readonly string[]): Promise<StoredSession[]>;
-  /** Makes `owner` the owner of the rows that are as they were read. Resolves with the keys of those that it owns now. */
-  claim(rows: readonly StoredSession[], owner: SessionOwner): Promise<ReadonlySet<string>>;
+  /** Makes `owner` the owner of the rows whose owner is as it was read. Resolves with those that it owns now, as they are now. */
+  claim(rows: readonly StoredSession[], owner: SessionOwner): Promise<StoredSession[]>;
   /** Deletes the rows that the life owns. */
   delete(life: string, keys: readonly string[]): Promise<void>;
   /** Deletes rows of other lives of the node, all but the `keep` that were used last. Resolves with their number: 0 when it is done. */

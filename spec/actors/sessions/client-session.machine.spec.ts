@@ -75,6 +75,16 @@ function setFailover(sessionFailover: SessionFailover): void {
   harness.setPolicy({ ...DEFAULT_POLICY, sessionFailover });
 }
 
+test('a session that is bound again where it was has the same value: nothing is written', async () => {
+  const ref = await harness.add('a');
+  const unbound = { session: newSession('t', 'ann', PLAIN), binding: undefined };
+  const { session } = boundTo(unbound, bindingOf(ref));
+  const read = structuredClone(session);
+  assert.is(boundTo({ session: read, binding: undefined }, bindingOf(ref)).session, read);
+  const moved = { ...read, binding: { instanceId: 'b', serverId: 'b', isShared: true } };
+  assert.equal(boundTo({ session: moved, binding: undefined }, bindingOf(ref)).session, session);
+});
+
 test('keeps serving, or serves again, while its instance still serves it', async () => {
   const { host, actor, seen, ref, state } = await start();
   actor.send({ type: 'lost' });

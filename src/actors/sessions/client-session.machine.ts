@@ -117,8 +117,19 @@ export function newSession(
 /** The session with this binding. */
 export function boundTo<S extends RestingSession>(before: S, binding: Binding): S {
   const { greeted = binding.greeted } = before.session;
-  const session = { ...before.session, greeted, binding: binding.place };
+  const { place } = binding;
+  // A session that was read again, and is bound where it was, has not changed: its row is not written.
+  const session = isPlace(before.session.binding, place)
+    ? before.session
+    : { ...before.session, greeted, binding: place };
   return { ...before, session, binding };
+}
+
+function isPlace(
+  last: SessionValue['binding'],
+  { instanceId, serverId, isShared }: Binding['place'],
+): boolean {
+  return last?.instanceId === instanceId && last.serverId === serverId && last.isShared === isShared;
 }
 
 /** The session after its end. `reason`: a clause. */

@@ -75,7 +75,7 @@ export class SessionKeeper implements RowWriter {
     ...{ late: 0, dropped: 0, recovered: 0, fenced: 0 },
     claims: { won: 0, lost: 0 },
   };
-  readonly #clock: Clock;
+  readonly clock: Clock;
   readonly #idleMs: number;
   readonly #maxSessions: number;
   readonly #pending = new Set<KeptSession>();
@@ -98,7 +98,7 @@ export class SessionKeeper implements RowWriter {
       decideOwner ?? (async (row) => ({ do: gatewayOf(row.node) === node ? 'claim' : 'end' }));
     this.owner = { node, life };
     this.#released = decideOwner && [];
-    this.#clock = clock;
+    this.clock = clock;
     this.#idleMs = idleMs ?? LIMITS.sessionIdleMs;
     this.#maxSessions = maxSessions ?? LIMITS.sessions;
   }
@@ -109,7 +109,7 @@ export class SessionKeeper implements RowWriter {
    */
   begin(): void {
     void this.#trim(2 * this.#maxSessions);
-    this.#stopTrimming = this.#clock.background.every(this.#idleMs, () => void this.#trim(0));
+    this.#stopTrimming = this.clock.background.every(this.#idleMs, () => void this.#trim(0));
   }
 
   /** The former life was ended by other nodes: its rows may be theirs by now, and are not changed any more. */
@@ -143,7 +143,7 @@ export class SessionKeeper implements RowWriter {
     await settlesWithin(
       this.#writeAll().then(() => this.#releasing),
       LAST_MS,
-      this.#clock,
+      this.clock,
     );
     this.#next?.cancel();
     this.#pending.clear();
@@ -173,14 +173,14 @@ export class SessionKeeper implements RowWriter {
   }
 
   async within(written: Promise<void>): Promise<void> {
-    if (!(await settlesWithin(written, WAIT_MS, this.#clock))) this.counts.late += 1;
+    if (!(await settlesWithin(written, WAIT_MS, this.clock))) this.counts.late += 1;
   }
 
   // -----------------------------------------------------------------------------------------------------------------
 
   #schedule(isAwaited: boolean): void {
     if (this.#writing !== undefined) return; // it schedules the next one
-    const now = this.#clock.now();
+    const now = this.clock.now();
     const atMs = isAwaited ? Math.max(now, this.#startedAtMs + GROUP_MS) : now + BEHIND_MS;
     if (this.#next !== undefined && this.#next.atMs <= atMs) return;
     this.#next?.cancel();
@@ -192,7 +192,7 @@ export class SessionKeeper implements RowWriter {
     this.#next?.cancel();
     this.#next = undefined;
     if (this.#writing !== undefined || this.#pending.size === 0) return;
-    this.#startedAtMs = this.#clock.now();
+    this.#startedAtMs = this.clock.now();
     this.#writing = this.#writeGroup().then((isDone) => {
       this.#writing = undefined;
       if (this.#pending.size === 0) return isDone;
@@ -203,7 +203,7 @@ export class SessionKeeper implements RowWriter {
   }
 
   #beginIn(waitMs: number): void {
-    const { now, background } = this.#clock;
+    const { now, background } = this.clock;
     this.#next = { atMs: now() + waitMs, cancel: background.alarm(waitMs, () => this.#begin()) };
   }
 
@@ -219,7 +219,7 @@ export class SessionKeeper implements RowWriter {
   async #writeGroup(): Promise<boolean> {
     const group = [...this.#pending].slice(0, MAX_SESSION_ROWS);
     for (const kept of group) this.#pending.delete(kept);
-    const usedAt = new Date(wallAt(this.#clock, this.#clock.now())).toISOString();
+    const usedAt = new Date(wallAt(this.clock, this.clock.now())).toISOString();
     try {
       const writes = group.map((kept) => ({ kept, key: kept.key, ...kept.next() }));
       const inserts = writes.flatMap(({ key, insert: value }) =>
