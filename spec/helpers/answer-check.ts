@@ -32,6 +32,13 @@ export function answerCheck(document: Node): AnswerCheck {
   return (answer) => {
     const { method, target, status } = answer;
     const path = pathOf(target);
+    // The authorization server and its metadata are described by the RFCs of OAuth.
+    if (
+      /^\/oauth\/|^\/\.well-known\/o(?:auth-authorization-server|penid-configuration)$/.test(
+        target.split('?')[0] ?? '',
+      )
+    )
+      return [];
     const fitting = paths.filter(({ segments }) => fits(segments, path));
     if (fitting.length === 0) return besides(answer, NOWHERE, bodies);
     const name = method === 'HEAD' ? 'get' : method.toLowerCase();

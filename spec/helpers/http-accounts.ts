@@ -12,6 +12,7 @@ import { type Clock, systemClock } from '../../src/domain/clock.ts';
 import type { Gateway } from '../../src/gateway/gateway.ts';
 import type { GatewayOptions } from '../../src/gateway/gateway-types.ts';
 import type { AppOptions } from '../../src/http/app.ts';
+import type { AuthorizationServer } from '../../src/http/oauth/authorization-server.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { CHANGES_ONLY } from './anonymous-auth.ts';
@@ -52,6 +53,8 @@ export interface AccountsOptions extends Partial<AppOptions> {
   /** Default: a new one of that cost. */
   readonly passwords?: Passwords;
   readonly store?: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
+  /** Makes the authorization server. Default: there is none. */
+  readonly oauthFor?: (auth: Auth) => AuthorizationServer;
   /** Settings of the audit log. Default: calls are not recorded. */
   readonly auditSettings?: AuditSettings;
 }
@@ -65,6 +68,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     passwordCost = 4,
     clock = systemClock,
     passwords = new Passwords(passwordCost),
+    oauthFor,
     ...app
   } = options;
   const secret = randomBytes(32);
@@ -89,7 +93,11 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const bearer = (token: string): Credentials => ({ authorization: `Bearer ${token}` });
   const login = async (username: string) =>
     bearer((await auth.login({ username, password: PASSWORD, address: '127.0.0.1' })).accessToken);
-  const fixture = await startApp({ ...app, auth });
+  const fixture = await startApp({
+    ...app,
+    auth,
+    ...(oauthFor === undefined ? {} : { oauth: oauthFor(auth) }),
+  });
   return {
     ...fixture,
     ...{ auth, store },

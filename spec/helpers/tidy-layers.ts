@@ -25,7 +25,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^rxjs$/, 'everywhere'],
   [/^pino$/, 'everywhere'],
   [/^xstate$/, ['actors']],
-  [/^(?:koa|koa-.*|@koa\/.*|koa2-swagger-ui|swagger-ui-dist|redoc)$/, ['http']],
+  [/^(?:koa|koa-.*|@koa\/.*|koa2-swagger-ui|swagger-ui-dist|redoc|oidc-provider)$/, ['http']],
   [/^(?:cac|@clack\/prompts|yocto-spinner)$/, ['cli']],
   [/^(?:@mikro-orm\/.*|better-sqlite3)$/, ['persistence']],
   [/^prom-client$/, ['metrics']],

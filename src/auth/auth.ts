@@ -4,7 +4,7 @@
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
-import { ANONYMOUS, type Principal } from '../domain/account.ts';
+import { ANONYMOUS, type Principal, type User } from '../domain/account.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
@@ -13,7 +13,7 @@ import { KeyUse } from './api-keys.ts';
 import { AuditLog } from './audit.ts';
 import { type AddressOf, Authenticator, type Credentials } from './authenticator.ts';
 import { GatewayProofs, type ProofRequest } from './gateway-proof.ts';
-import { type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
+import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
 import { Passwords } from './passwords.ts';
 import type { Endpoint } from './proof.ts';
 import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
@@ -101,6 +101,9 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
     login: (attempt: LoginAttempt): Promise<IssuedToken> =>
       login(attempt, { accounts, passwords, tokens, throttle, proofSecretOf: (id) => proofs.secretOf(id) }),
+    /** The same check for a page that signs a browser in. */
+    checkPassword: (attempt: LoginAttempt): Promise<User> =>
+      checkPassword(attempt, { accounts, passwords, throttle }),
     /** See GatewayProofs.prove. */
     prove: (request: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> =>
       proofs.prove(request, own, clientAddress),

@@ -35,11 +35,14 @@ interface TokenProof {
   readonly secret: string;
 }
 
-export interface LoginOptions {
+interface PasswordOptions {
   readonly accounts: Pick<AccountStore, 'findUserByName'>;
   readonly passwords: Passwords;
-  readonly tokens: Tokens;
   readonly throttle: LoginThrottle;
+}
+
+export interface LoginOptions extends PasswordOptions {
+  readonly tokens: Tokens;
   proofSecretOf(tokenId: string): string;
 }
 
@@ -48,25 +51,30 @@ export interface LoginOptions {
  * DATABASE_UNAVAILABLE.
  */
 export async function login(attempt: LoginAttempt, options: LoginOptions): Promise<IssuedToken> {
+  const user = await checkPassword(attempt, options);
+  const { id, ...issued } = await options.tokens.issue(user);
+  return { ...issued, user, proof: { keyId: id, secret: options.proofSecretOf(id) } };
+}
+
+/** The same without a token. */
+export async function checkPassword(attempt: LoginAttempt, options: PasswordOptions): Promise<User> {
   const counted = await options.throttle.admit(attempt);
-  let user: User;
   try {
-    user = await userOf(attempt, counted, options);
+    const user = await userOf(attempt, counted, options);
+    counted.settle('right');
+    return user;
   } catch (error) {
     // Only wrong credentials are a failure of the caller; an unavailable database or a full queue of hashes is not.
     const isWrong = hasCode(error, 'INVALID_CREDENTIALS');
     counted.settle(isWrong ? 'wrong' : 'unchecked');
     throw isWrong ? (counted.refusal ?? error) : error;
   }
-  counted.settle('right');
-  const { id, ...issued } = await options.tokens.issue(user);
-  return { ...issued, user, proof: { keyId: id, secret: options.proofSecretOf(id) } };
 }
 
 async function userOf(
   { username, password, isLocal = false }: LoginAttempt,
   { network, isKnown }: CountedAttempt,
-  { accounts, passwords }: LoginOptions,
+  { accounts, passwords }: PasswordOptions,
 ): Promise<User> {
   // An invalid name is not looked up: it may have any length.
   const find = async () => (Check(Username, username) ? accounts.findUserByName(username) : undefined);

@@ -34,6 +34,7 @@ import { type BodyCosts, body } from './middleware/body.ts';
 import { errors, guarded, identify, refuse, rpcErrors } from './middleware/errors.ts';
 import { type HostOriginCheckOptions, hostOriginCheck } from './middleware/host-origin-check.ts';
 import { handle, knownPath, unmatched } from './middleware/routing.ts';
+import type { AuthorizationServer } from './oauth/authorization-server.ts';
 import { OpenRequests } from './open-requests.ts';
 import { PlainContext, plainCalls } from './plain-call.ts';
 import { createProxies } from './proxies.ts';
@@ -64,6 +65,8 @@ export interface AppOptions
     Omit<HostOriginCheckOptions, 'proxies'>,
     Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners' | 'nodes'> {
   readonly log: Logger;
+  /** Signs users of MCP clients in. Undefined: there is none. */
+  readonly oauth?: AuthorizationServer | undefined;
   /** Undefined without other nodes. */
   readonly clusterCounts?: ClusterCounts | undefined;
   /** Undefined: this process is the whole gateway. */
@@ -185,6 +188,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   );
   const app = new Koa<RequestState, Record<never, never>>();
   for (const step of common) app.use(step);
+  if (options.oauth !== undefined) app.use(options.oauth.step(proxies));
   app.use(router.routes());
   app.use(unmatched(router, auth, proxies));
   const listener = listenerOf(app, log, { callOf: plainCalls(plainRoutes), arrivals: ARRIVALS });

@@ -1,0 +1,175 @@
+// What the library keeps, as rows of the store. Ids are stored as SHA-256, and no value contains its id. What may happen once over all
+// nodes is one conditional update; the second try ends the grant. Source: ADR 201.
+
+import { type Adapter, type AdapterPayload, errors } from 'oidc-provider';
+import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { Grant } from '../../domain/grant.ts';
+import type { OAuthKind, OAuthStore } from '../../persistence/store.ts';
+import { DocumentFault } from './client-documents.ts';
+import { metadataOf } from './client-record.ts';
+import type { Clients } from './clients.ts';
+
+export interface AdapterOptions extends Pick<Clock, 'wall'> {
+  readonly store: OAuthStore;
+  readonly clients: Clients;
+  /** The network of the request that is being served. */
+  readonly causedBy: () => string;
+  /** The access token that the request being served revokes. */
+  readonly revoked: () => RevokedToken | undefined;
+  /** Called when something was used twice that may be used once. */
+  readonly onReplay: (grantId: string, what: string) => void;
+}
+
+/** Of a signed token, which is not kept anywhere. */
+export interface RevokedToken {
+  readonly clientId: string;
+  readonly grantId: string;
+  readonly userId: string;
+  /** Seconds since 1970. */
+  readonly expiresAt: number;
+}
+
+/** Rows by the name of a model of the library. Others are not kept: our own sign-in is its session. */
+const KINDS: Readonly<Record<string, OAuthKind>> = {
+  Interaction: 'interaction',
+  AuthorizationCode: 'code',
+  RefreshToken: 'refresh',
+  DeviceCode: 'device',
+};
+
+/** A code is remembered longer than it is valid, so that its replay is noticed. */
+const REMEMBERED_MS: Readonly<Partial<Record<OAuthKind, number>>> = {
+  code: 3_600_000,
+  refresh: 24 * 3_600_000,
+};
+/** Of a grant and all that comes from it. */
+const GRANT_MS = 180 * 24 * 3_600_000;
+
+export function adapterFor(options: AdapterOptions): (model: string) => Adapter {
+  return (model) => {
+    if (model === 'Client') return { ...NOTHING, find: (id) => findClient(id, options) };
+    if (model === 'AccessToken') return { ...NOTHING, find: async (id) => revokedPayload(id, options) };
+    if (model === 'Grant') return { ...NOTHING, ...grantAdapter(options) };
+    const kind = KINDS[model];
+    return kind === undefined ? NOTHING : { ...NOTHING, ...rowAdapter(kind, options) };
+  };
+}
+
+const NOTHING: Adapter = {
+  upsert: async () => {},
+  find: async () => undefined,
+  findByUserCode: async () => undefined,
+  findByUid: async () => undefined,
+  consume: async () => {},
+  destroy: async () => {},
+  revokeByGrantId: async () => {},
+};
+
+function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> {
+  const { store, wall } = options;
+  return {
+    upsert: async (id, { jti: _, ...payload }, seconds = 0) => {
+      const nowMs = wall();
+      await store.save({
+        kind,
+        key: oauthKey(kind, id),
+        grantId: payload.grantId,
+        userId: payload.accountId,
+        clientKey: payload.clientId === undefined ? undefined : clientKeyOf(payload.clientId),
+        createdAt: new Date(nowMs).toISOString(),
+        expiresAt: new Date(nowMs + seconds * 1_000 + (REMEMBERED_MS[kind] ?? 0)).toISOString(),
+        value: JSON.stringify(payload),
+      });
+    },
+    find: async (id) => {
+      const [row] = await store.find(kind, [oauthKey(kind, id)]);
+      if (row === undefined) return undefined;
+      if (kind === 'code' && row.consumedAt !== undefined) {
+        await endReplayed(row.grantId, 'code', options);
+        return undefined;
+      }
+      return { ...(JSON.parse(row.value) as AdapterPayload), jti: id };
+    },
+    consume: async (id) => {
+      const key = oauthKey(kind, id);
+      if (await store.consume(kind, key, new Date(wall()).toISOString())) {
+        if (kind === 'code') await keepGrant(key, options);
+        return;
+      }
+      const [row] = await store.find(kind, [key]);
+      await endReplayed(row?.grantId, kind, options);
+      throw new errors.InvalidGrant('already used');
+    },
+    destroy: async (id) => store.delete(kind, [oauthKey(kind, id)]),
+  };
+}
+
+/** A grant whose code was never redeemed goes after some minutes; one with a token stays. */
+async function keepGrant(codeKey: string, { store, clients }: AdapterOptions): Promise<void> {
+  const [code] = await store.find('code', [codeKey]);
+  const [row] = await store.find('grant', [oauthKey('grant', code?.grantId ?? '')]);
+  const grant = row && grantOf(row);
+  if (row === undefined || grant === undefined) throw new errors.InvalidGrant('the grant has ended');
+  const expiresAt = new Date(Date.parse(grant.createdAt) + GRANT_MS).toISOString();
+  await store.replace(rowOfGrant({ ...grant, expiresAt }), row.version);
+  await clients.used(grant.clientId);
+}
+
+async function endReplayed(
+  grantId: string | undefined,
+  what: string,
+  { store, onReplay }: AdapterOptions,
+): Promise<void> {
+  if (grantId !== undefined && (await store.end({ grantId }))) onReplay(grantId, what);
+}
+
+function grantAdapter({ store }: AdapterOptions): Partial<Adapter> {
+  return {
+    find: async (id) => {
+      const [row] = await store.find('grant', [oauthKey('grant', id)]);
+      const grant = row && grantOf(row);
+      return grant && payloadOf(grant);
+    },
+    destroy: async (id) => {
+      await store.end({ grantId: id });
+    },
+  };
+}
+
+function payloadOf({ id, userId, clientId, resource, scopes, createdAt, expiresAt }: Grant): AdapterPayload {
+  return {
+    jti: id,
+    kind: 'Grant',
+    accountId: userId,
+    clientId,
+    iat: Math.floor(Date.parse(createdAt) / 1_000),
+    exp: Math.floor(Date.parse(expiresAt) / 1_000),
+    resources: { [resource]: scopes.join(' ') },
+  };
+}
+
+function revokedPayload(id: string, { revoked }: AdapterOptions): AdapterPayload | undefined {
+  const token = revoked();
+  if (token === undefined) return undefined;
+  const { clientId, grantId, userId, expiresAt } = token;
+  return { jti: id, kind: 'AccessToken', clientId, grantId, accountId: userId, exp: expiresAt };
+}
+
+async function findClient(
+  id: string,
+  { clients, causedBy }: AdapterOptions,
+): Promise<AdapterPayload | undefined> {
+  try {
+    const client = await clients.find(id, causedBy());
+    return client && metadataOf(client);
+  } catch (thrown) {
+    if (!(thrown instanceof DocumentFault)) throw thrown;
+    const fault = new errors.InvalidClient(
+      `The document of the client ${id} cannot be used: ${thrown.message}`,
+    );
+    fault.status = thrown.status;
+    fault.statusCode = thrown.status;
+    throw fault;
+  }
+}

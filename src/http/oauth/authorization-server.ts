@@ -1,0 +1,54 @@
+// The door to the authorization server: it knows which requests are for it, and loads the rest with the first of them. A gateway whose
+// clients use keys never loads the library.
+
+import type { IncomingMessage } from 'node:http';
+import type { Proxies } from '../proxies.ts';
+import type { HttpMiddleware } from '../request.ts';
+import type { Clients } from './clients.ts';
+import type { OAuthService, OAuthServiceOptions } from './service.ts';
+
+export type AuthorizationServerOptions = OAuthServiceOptions;
+
+const PREFIX = '/oauth/';
+/** Source: RFC 8414, OpenID Connect Discovery. */
+const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configuration)$/;
+
+export class AuthorizationServer {
+  readonly #options: AuthorizationServerOptions;
+  #service: Promise<OAuthService> | undefined;
+
+  constructor(options: AuthorizationServerOptions) {
+    this.#options = options;
+  }
+
+  /** For the routes of admins. */
+  async clients(): Promise<Clients> {
+    return (await this.#loaded()).clients;
+  }
+
+  /** Answers the requests for it; passes others on. */
+  step(proxies: Proxies): HttpMiddleware {
+    return async (context, next) => {
+      const { path, req: request, res: response, state } = context;
+      if (!path.startsWith(PREFIX) && !METADATA.test(path)) return next();
+      const service = await this.#loaded();
+      state.route = path.startsWith(PREFIX) ? `${PREFIX}*` : path;
+      response.setHeader('X-Request-ID', state.requestId);
+      await service.serve({
+        ...{ request, response, path, requestId: state.requestId },
+        address: proxies.address(request) ?? 'unknown',
+        isLocal: proxies.isLocal(request),
+        isForeign: state.isSameHost !== true && this.#isForeign(request),
+      });
+    };
+  }
+
+  #isForeign({ headers: { origin } }: IncomingMessage): boolean {
+    return origin !== undefined && origin.toLowerCase() !== this.#options.address.issuer;
+  }
+
+  #loaded(): Promise<OAuthService> {
+    this.#service ??= import('./service.ts').then(({ OAuthService }) => new OAuthService(this.#options));
+    return this.#service;
+  }
+}

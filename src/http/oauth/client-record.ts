@@ -1,0 +1,151 @@
+// A client of the authorization server: what is kept of a registration or of a client's document, and what the library sees of it.
+// Everything that is not named here is dropped, not refused: clients send fields of many profiles. Source: RFC 7591, ADR 203.
+
+import type { AllClientMetadata } from 'oidc-provider';
+import type { Scope } from '../../domain/account.ts';
+import { isJsonObject } from '../../domain/json.ts';
+import { plainLine } from '../../domain/text.ts';
+
+export interface ClientRecord {
+  readonly id: string;
+  /** At most 60 characters, none of them invisible. */
+  readonly name: string;
+  readonly redirectUris: readonly string[];
+  readonly mayRefresh: boolean;
+  readonly authMethod: AuthMethod;
+  /** `registered` itself, by its `document`, or `added` by an admin. */
+  readonly source: 'registered' | 'document' | 'added';
+  /** Scopes that an admin allowed, in addition to those of every client. */
+  readonly scopes: readonly Scope[];
+  readonly secret?: string | undefined;
+  /** Of a document. */
+  readonly jwks?: unknown;
+  readonly jwksUri?: string | undefined;
+}
+
+const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'] as const;
+type AuthMethod = (typeof AUTH_METHODS)[number];
+
+const MOST_URIS = 10;
+const LONGEST_URI = 500;
+const NAME_CHARACTERS = 60;
+/** Schemes that a browser executes, or reads from the disk. */
+const FORBIDDEN: ReadonlySet<string> = new Set([
+  'javascript:',
+  'vbscript:',
+  'data:',
+  'blob:',
+  'file:',
+  'about:',
+  'ws:',
+  'wss:',
+  'ftp:',
+]);
+export const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+
+/** A refusal in the words of RFC 7591. */
+export class BadClient extends Error {
+  readonly code: 'invalid_redirect_uri' | 'invalid_client_metadata';
+
+  constructor(code: BadClient['code'], message: string) {
+    super(message);
+    this.name = 'BadClient';
+    this.code = code;
+  }
+}
+
+/** The fields of a registration or a document. Throws BadClient. */
+export function clientOf(
+  fields: unknown,
+  own: Pick<ClientRecord, 'id' | 'source' | 'scopes'>,
+): Omit<ClientRecord, 'secret'> {
+  if (!isJsonObject(fields)) throw new BadClient('invalid_client_metadata', 'this is not a JSON object');
+  const redirectUris = urisOf(fields.redirect_uris);
+  const responses = fields.response_types;
+  if (Array.isArray(responses) && responses.length > 0 && !responses.includes('code'))
+    throw new BadClient('invalid_client_metadata', 'only the response type "code" is supported');
+  const grants = Array.isArray(fields.grant_types) ? fields.grant_types : ['authorization_code'];
+  if (grants.length > 0 && !grants.includes('authorization_code'))
+    throw new BadClient('invalid_client_metadata', 'the grant type "authorization_code" is missing');
+  const written = fields.token_endpoint_auth_method;
+  // Without a field a registration gets a secret, by RFC 7591; a document cannot have one.
+  const wanted = written ?? (own.source === 'registered' ? 'client_secret_basic' : 'none');
+  const authMethod = AUTH_METHODS.find((method) => method === wanted);
+  if (authMethod === undefined)
+    throw new BadClient(
+      'invalid_client_metadata',
+      `token_endpoint_auth_method must be one of ${AUTH_METHODS.join(', ')}`,
+    );
+  const isDocument = own.source === 'document';
+  if (isDocument && (authMethod.startsWith('client_secret') || 'client_secret' in fields))
+    throw new BadClient('invalid_client_metadata', 'a document must have no secret');
+  if (!isDocument && authMethod === 'private_key_jwt')
+    throw new BadClient('invalid_client_metadata', 'only a client with a document signs with its own key');
+  const jwksUri = isDocument && typeof fields.jwks_uri === 'string' ? fields.jwks_uri : undefined;
+  if (jwksUri !== undefined && URL.parse(jwksUri)?.protocol !== 'https:')
+    throw new BadClient('invalid_client_metadata', 'jwks_uri must be an https URL');
+  return {
+    ...own,
+    name: nameOf(fields.client_name, own.id),
+    redirectUris,
+    mayRefresh: grants.includes('refresh_token'),
+    authMethod,
+    ...(isDocument && isJsonObject(fields.jwks) ? { jwks: fields.jwks } : {}),
+    ...(jwksUri === undefined ? {} : { jwksUri }),
+  };
+}
+
+function nameOf(written: unknown, id: string): string {
+  const name = typeof written === 'string' ? plainLine(written.slice(0, 1_000).replace(/\p{Cf}/gu, '')) : '';
+  const characters = [...(name === '' ? (URL.parse(id)?.host ?? 'a client without a name') : name)];
+  return characters.length > NAME_CHARACTERS
+    ? `${characters.slice(0, NAME_CHARACTERS - 1).join('')}…`
+    : characters.join('');
+}
+
+function urisOf(written: unknown): readonly string[] {
+  if (!Array.isArray(written) || written.length === 0)
+    throw new BadClient('invalid_redirect_uri', 'redirect_uris must name at least one address');
+  if (written.length > MOST_URIS)
+    throw new BadClient('invalid_redirect_uri', `redirect_uris must have at most ${MOST_URIS} addresses`);
+  return written.map((uri, index) => {
+    const fault = typeof uri === 'string' ? uriFault(uri) : 'is not a text';
+    if (fault !== undefined) throw new BadClient('invalid_redirect_uri', `redirect_uris[${index}] ${fault}`);
+    return String(uri);
+  });
+}
+
+function uriFault(uri: string): string | undefined {
+  if (uri.length > LONGEST_URI) return `has more than ${LONGEST_URI} characters`;
+  // A parser drops or repairs these; clients and servers would not agree on what is left.
+  if (/[\s\\]|[^\x21-\x7e]/.test(uri)) return 'has characters that a URL must escape';
+  const url = URL.parse(uri);
+  if (url === null || !/^[a-z][a-z0-9+.-]*:/i.test(uri)) return 'is not an absolute URL';
+  if (uri.includes('#')) return 'has a fragment';
+  if (url.username !== '' || url.password !== '') return 'has a user name';
+  if (FORBIDDEN.has(url.protocol)) return `has the scheme ${url.protocol}`;
+  if (url.protocol === 'http:' && !LOOPBACK_NAMES.has(url.hostname))
+    return 'must be https, or on this machine';
+  if (url.protocol === 'https:' && LOOPBACK_NAMES.has(url.hostname)) return 'must be http on this machine';
+  return undefined;
+}
+
+/** Programs on the user's machine: their port is free, and private schemes may be used. */
+function isNative({ redirectUris }: Pick<ClientRecord, 'redirectUris'>): boolean {
+  return redirectUris.some((uri) => new URL(uri).protocol !== 'https:');
+}
+
+export function metadataOf(client: ClientRecord): AllClientMetadata {
+  return {
+    client_id: client.id,
+    client_name: client.name,
+    redirect_uris: [...client.redirectUris],
+    response_types: ['code'],
+    grant_types: client.mayRefresh ? ['authorization_code', 'refresh_token'] : ['authorization_code'],
+    token_endpoint_auth_method: client.authMethod,
+    application_type: isNative(client) ? 'native' : 'web',
+    ...(client.secret === undefined ? {} : { client_secret: client.secret }),
+    ...(client.jwks === undefined ? {} : { jwks: client.jwks as NonNullable<AllClientMetadata['jwks']> }),
+    ...(client.jwksUri === undefined ? {} : { jwks_uri: client.jwksUri }),
+  };
+}

@@ -1,0 +1,182 @@
+// The clients of the authorization server: registered ones and those that an admin added are rows, those with a document are found by
+// its URL. Source: ADR 203.
+
+import { randomBytes, randomUUID } from 'node:crypto';
+import { networkOf } from '../../auth/network-of.ts';
+import { clientKeyOf } from '../../auth/oauth-rows.ts';
+import { WindowCounter } from '../../auth/rate-limiter.ts';
+import type { Scope } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { tooManyAttempts } from '../../domain/error-catalogue.ts';
+import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
+import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
+import { BadClient, type ClientRecord, clientOf, LOOPBACK_NAMES } from './client-record.ts';
+
+/** Which clients may sign users in: any, those that an admin added, or those of these hosts as well. */
+export type ClientRule = 'any' | 'known' | readonly string[];
+
+const DAY_MS = 24 * 3_600_000;
+/** How long a registration that no user has allowed is kept. */
+const UNUSED_MS = DAY_MS;
+const MOST_UNUSED = 1_000;
+/** An unused registration of this age makes room for another. */
+const SPARED_MS = 10 * 60_000;
+/** How long a client is kept after its last token. */
+const USED_MS = 180 * DAY_MS;
+const PER_MINUTE = 10;
+const COUNTED = 10_000;
+const MOST_LISTED = 1_000;
+
+export interface ClientsOptions extends Pick<Clock, 'now' | 'wall'> {
+  readonly store: OAuthStore;
+  readonly documents: Pick<ClientDocuments, 'find'>;
+  readonly rule: ClientRule;
+  /** Whether the store keeps secrets. Without it clients get none. */
+  readonly keepsSecrets: boolean;
+}
+
+export interface NewClient {
+  readonly name: string;
+  readonly redirectUris: readonly string[];
+  readonly scopes: readonly Scope[];
+  readonly isConfidential: boolean;
+}
+
+export class Clients {
+  readonly #options: ClientsOptions;
+  readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+
+  constructor(options: ClientsOptions) {
+    this.#options = options;
+  }
+
+  /** Whether clients register themselves, and have documents. */
+  get areOpen(): boolean {
+    return this.#options.rule !== 'known';
+  }
+
+  /** Undefined for an unknown client. Rejects with DocumentFault. */
+  async find(id: string, causedBy: string): Promise<ClientRecord | undefined> {
+    const [row] = await this.#options.store.find('client', [clientKeyOf(id)]);
+    if (row !== undefined) return this.#recordOf(row);
+    if (!this.areOpen || !isDocumentUrl(id)) return undefined;
+    const { host } = new URL(id);
+    if (!this.#isHostAllowed(host))
+      throw new DocumentFault(400, 'the gateway does not accept clients of this host');
+    return this.#options.documents.find(id, causedBy);
+  }
+
+  /** Counts a request to register, before anything of it is read. TOO_MANY_ATTEMPTS. */
+  admit(address: string): void {
+    const { count, endsInMs } = this.#counts.add(networkOf(address), this.#options.now(), 1);
+    if (count > PER_MINUTE) throw tooManyAttempts(Math.max(1, Math.ceil(endsInMs / 1_000)));
+  }
+
+  /** Throws BadClient; TOO_MANY_ATTEMPTS when there is no room. */
+  async register(fields: unknown): Promise<ClientRecord> {
+    const { store, keepsSecrets } = this.#options;
+    const read = clientOf(fields, { id: randomUUID(), source: 'registered', scopes: [] });
+    this.#checkHosts(read.redirectUris);
+    await this.#makeRoom();
+    // RFC 7591: the server may replace what was asked for, and says so in its answer.
+    const isConfidential = read.authMethod !== 'none' && keepsSecrets;
+    const client: ClientRecord = isConfidential
+      ? { ...read, secret: newSecret() }
+      : { ...read, authMethod: 'none' };
+    await store.save(this.#rowOf(client, UNUSED_MS));
+    return client;
+  }
+
+  /** A client that an admin knows. Throws BadClient. */
+  async add({ name, redirectUris, scopes, isConfidential }: NewClient): Promise<ClientRecord> {
+    const fields = {
+      client_name: name,
+      redirect_uris: [...redirectUris],
+      grant_types: ['authorization_code', 'refresh_token'],
+      token_endpoint_auth_method: isConfidential ? 'client_secret_basic' : 'none',
+    };
+    const read = clientOf(fields, { id: randomUUID(), source: 'added', scopes });
+    if (isConfidential && !this.#options.keepsSecrets)
+      throw new BadClient(
+        'invalid_client_metadata',
+        'a secret needs GATEWAY_SECRET_KEY or GATEWAY_ENCRYPTION_KEY',
+      );
+    const client = isConfidential ? { ...read, secret: newSecret() } : read;
+    await this.#options.store.save(this.#rowOf(client, undefined));
+    return client;
+  }
+
+  async list(): Promise<{ readonly client: ClientRecord; readonly row: OAuthRow }[]> {
+    const rows = await this.#options.store.list({ kind: 'client' }, MOST_LISTED);
+    return rows.map((row) => ({ client: this.#recordOf(row), row }));
+  }
+
+  /** Also ends its grants. False when there was none. */
+  remove(id: string): Promise<boolean> {
+    return this.#options.store.end({ clientKey: clientKeyOf(id) });
+  }
+
+  /** A user has allowed it, or it got a token: it is kept longer. */
+  async used(id: string): Promise<void> {
+    const { store, wall } = this.#options;
+    const [row] = await store.find('client', [clientKeyOf(id)]);
+    if (row === undefined) return;
+    const isRecent = row.usedAt !== undefined && wall() - Date.parse(row.usedAt) < DAY_MS;
+    if (isRecent) return;
+    const usedAt = new Date(wall()).toISOString();
+    const expiresAt = row.expiresAt && new Date(wall() + USED_MS).toISOString();
+    await store.replace({ ...row, usedAt, expiresAt }, row.version);
+  }
+
+  #recordOf({ value }: OAuthRow): ClientRecord {
+    // Written by `#rowOf`.
+    return JSON.parse(value) as ClientRecord;
+  }
+
+  #rowOf(client: ClientRecord, keptMs: number | undefined): Omit<OAuthRow, 'version'> {
+    const nowMs = this.#options.wall();
+    const at = new Date(nowMs).toISOString();
+    const key = clientKeyOf(client.id);
+    return {
+      kind: 'client',
+      key,
+      clientKey: key,
+      createdAt: at,
+      // One that an admin added is no unused registration.
+      usedAt: keptMs === undefined ? at : undefined,
+      expiresAt: keptMs === undefined ? undefined : new Date(nowMs + keptMs).toISOString(),
+      value: JSON.stringify(client),
+    };
+  }
+
+  async #makeRoom(): Promise<void> {
+    const { store, wall } = this.#options;
+    const unused = { kind: 'client', isUsed: false } as const;
+    if ((await store.count(unused)) < MOST_UNUSED) return;
+    const oldest = (await store.list(unused, MOST_LISTED)).at(-1);
+    const ageMs = oldest === undefined ? 0 : wall() - Date.parse(oldest.createdAt);
+    if (oldest === undefined || ageMs < SPARED_MS) throw tooManyAttempts(Math.ceil(SPARED_MS / 1_000));
+    await store.delete('client', [oldest.key]);
+  }
+
+  #checkHosts(uris: readonly string[]): void {
+    const hosts = uris
+      .map((uri) => new URL(uri))
+      .map(({ protocol, host, hostname }) => {
+        if (protocol === 'https:') return host;
+        return LOOPBACK_NAMES.has(hostname) ? 'localhost' : protocol;
+      });
+    const refused = hosts.find((host) => !this.#isHostAllowed(host));
+    if (refused !== undefined)
+      throw new BadClient('invalid_redirect_uri', `the gateway does not accept clients of ${refused}`);
+  }
+
+  #isHostAllowed(host: string): boolean {
+    const { rule } = this.#options;
+    return rule === 'any' || (rule !== 'known' && rule.includes(host));
+  }
+}
+
+function newSecret(): string {
+  return randomBytes(32).toString('base64url');
+}

@@ -1,0 +1,94 @@
+// One request of the authorization server: its form, its answer, and the copy that the library sees. The copy has the address of the
+// gateway instead of the one that the client wrote, no origin, and the fields as they were checked.
+
+import { IncomingMessage, type ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+import type { Page } from './pages.ts';
+
+export interface OAuthExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly path: string;
+  /** Of the client. */
+  readonly address: string;
+  readonly isLocal: boolean;
+  readonly requestId: string;
+  /** Set when the request came from a page of another origin. */
+  readonly isForeign: boolean;
+}
+
+const MOST_BYTES = 16 * 1024;
+
+/** Undefined for a body of another type, and for one that is too long. */
+export async function formOf(
+  request: IncomingMessage,
+  type = 'application/x-www-form-urlencoded',
+): Promise<string | undefined> {
+  const isForm = (request.headers['content-type'] ?? '').toLowerCase().split(';')[0]?.trim() === type;
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of request) {
+    length += chunk.length;
+    if (length <= MOST_BYTES) chunks.push(chunk);
+  }
+  return isForm && length <= MOST_BYTES ? Buffer.concat(chunks).toString() : undefined;
+}
+
+/** `issuer`: the address of the gateway. `url`: path and query. `body`: of a POST. */
+export function copyFor(
+  { request }: Pick<OAuthExchange, 'request'>,
+  issuer: string,
+  { url = request.url ?? '', body }: { readonly url?: string; readonly body?: string } = {},
+): IncomingMessage {
+  const { protocol, host } = new URL(issuer);
+  const { origin: _, 'content-length': __, 'transfer-encoding': ___, ...headers } = request.headers;
+  const copy = new IncomingMessage(new Socket());
+  copy.method = request.method ?? 'GET';
+  copy.url = url;
+  copy.headers = {
+    ...headers,
+    host,
+    'x-forwarded-host': host,
+    'x-forwarded-proto': protocol.slice(0, -1),
+    ...(body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
+  };
+  if (body !== undefined && body !== '') copy.push(body);
+  copy.push(null);
+  copy.complete = true;
+  return copy;
+}
+
+export function sendPage(
+  response: ServerResponse,
+  { status, text, headers }: Page,
+  further: readonly string[] = [],
+): void {
+  send(response, status, text, [...headers, ...further]);
+}
+
+export function sendJson(
+  response: ServerResponse,
+  status: number,
+  value: object,
+  further: readonly string[] = [],
+): void {
+  send(response, status, JSON.stringify(value), ['Content-Type', 'application/json', ...further]);
+}
+
+/** To another page of the gateway. */
+export function redirect(response: ServerResponse, location: string, further: readonly string[] = []): void {
+  send(response, 303, '', ['Location', location, 'Cache-Control', 'no-store', ...further]);
+}
+
+function send(response: ServerResponse, status: number, text: string, headers: readonly string[]): void {
+  const cookies: string[] = [];
+  for (let index = 0; index < headers.length; index += 2) {
+    const [name = '', value = ''] = headers.slice(index, index + 2);
+    if (name === 'Set-Cookie') cookies.push(value);
+    else response.setHeader(name, value);
+  }
+  if (cookies.length > 0) response.appendHeader('Set-Cookie', cookies);
+  response.statusCode = status;
+  response.setHeader('Content-Length', Buffer.byteLength(text));
+  response.end(response.req?.method === 'HEAD' ? undefined : text);
+}

@@ -1,0 +1,137 @@
+// Requests that an outsider causes: documents of clients, and their keys. They go to public addresses only, follow no redirect, and are
+// bounded in size, time and number. Answers are never quoted.
+
+import { lookup } from 'node:dns/promises';
+import { request } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { isIP } from 'node:net';
+import { WindowCounter } from '../../auth/rate-limiter.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { addressesIn } from '../../transports/network-guard.ts';
+
+export interface FetchBounds {
+  readonly mostBytes: number;
+  readonly timeoutMs: number;
+}
+
+export interface Fetched {
+  readonly status: number;
+  readonly body: Buffer;
+}
+
+/** Why a request failed, in words for people; nothing of the answer is in it. */
+export class FetchFailure extends Error {
+  readonly isBusy: boolean;
+
+  constructor(message: string, isBusy = false) {
+    super(message);
+    this.name = 'FetchFailure';
+    this.isBusy = isBusy;
+  }
+}
+
+/** Not public. Source: the IANA registries of special-purpose addresses (RFC 6890). */
+const SPECIAL_NETWORKS: readonly string[] = [
+  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
+  ...[
+    '192.0.0.0/24',
+    '192.0.2.0/24',
+    '192.31.196.0/24',
+    '192.52.193.0/24',
+    '192.88.99.0/24',
+    '192.168.0.0/16',
+  ],
+  ...['192.175.48.0/24', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
+  ...['::/96', '::1/128', '64:ff9b::/96', '64:ff9b:1::/48', '100::/64', '2001::/23', '2001:db8::/32'],
+  ...['2002::/16', '3fff::/20', '5f00::/16', 'fc00::/7', 'fe80::/10', 'fec0::/10', 'ff00::/8'],
+];
+const MOST_AT_ONCE = 20;
+const PER_MINUTE = 10;
+const COUNTED = 10_000;
+
+export interface GuardedFetchOptions extends Pick<Clock, 'now' | 'alarm'> {
+  /** Networks that are reached although they are not public, in CIDR form. */
+  readonly openNetworks: readonly string[];
+  /** Certificates of further authorities, in PEM. */
+  readonly ca?: string | undefined;
+}
+
+export class GuardedFetch {
+  readonly #isSpecial = addressesIn(SPECIAL_NETWORKS);
+  readonly #isOpen: (address: string) => boolean;
+  readonly #options: GuardedFetchOptions;
+  readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  #running = 0;
+
+  constructor(options: GuardedFetchOptions) {
+    this.#options = options;
+    this.#isOpen = addressesIn(options.openNetworks);
+  }
+
+  /** `causedBy`: the network of the client for which it is done. Rejects with FetchFailure. */
+  async get(url: URL, causedBy: string, bounds: FetchBounds): Promise<Fetched> {
+    if (url.protocol !== 'https:') throw new FetchFailure('its address is not https');
+    if (this.#counts.add(causedBy, this.#options.now(), 1).count > PER_MINUTE)
+      throw new FetchFailure('this address has asked for too many documents within a minute', true);
+    if (this.#running >= MOST_AT_ONCE)
+      throw new FetchFailure('too many documents are being fetched at this moment', true);
+    this.#running += 1;
+    try {
+      return await this.#fetch(url, bounds);
+    } catch (thrown) {
+      // The cause may quote the other side.
+      throw thrown instanceof FetchFailure ? thrown : new FetchFailure('its server cannot be reached');
+    } finally {
+      this.#running -= 1;
+    }
+  }
+
+  #isAllowed(address: string): boolean {
+    return !this.#isSpecial(address) || this.#isOpen(address);
+  }
+
+  /** All addresses must be allowed: another look-up would choose any of them. */
+  readonly #lookup: LookupFunction = (hostname, options, callback) => {
+    lookup(hostname, { all: true, family: options.family ?? 0 }).then(
+      (found) => {
+        const [first] = found;
+        if (first === undefined || !found.every(({ address }) => this.#isAllowed(address)))
+          return callback(new FetchFailure('its server has no public address'), '', 4);
+        if (options.all) return callback(null, found);
+        return callback(null, first.address, first.family);
+      },
+      () => callback(new FetchFailure('its server has no address'), '', 4),
+    );
+  };
+
+  #fetch(url: URL, { mostBytes, timeoutMs }: FetchBounds): Promise<Fetched> {
+    const host = url.hostname.replace(/^\[|\]$/g, '');
+    if (isIP(host) !== 0 && !this.#isAllowed(host))
+      return Promise.reject(new FetchFailure('its server has no public address'));
+    const { ca } = this.#options;
+    return new Promise((resolve, reject) => {
+      const asked = request(url, {
+        ...{ method: 'GET', agent: false, lookup: this.#lookup },
+        headers: { Accept: 'application/json', 'User-Agent': 'stagedoor' },
+        ...(ca === undefined ? {} : { ca }),
+      });
+      const stop = this.#options.alarm(timeoutMs, () =>
+        asked.destroy(new FetchFailure(`its server did not answer within ${timeoutMs} ms`)),
+      );
+      asked.on('close', stop);
+      asked.on('error', reject);
+      asked.on('response', (response) => {
+        const chunks: Buffer[] = [];
+        let length = 0;
+        response.on('data', (chunk: Buffer) => {
+          length += chunk.length;
+          if (length > mostBytes) asked.destroy(new FetchFailure(`it has more than ${mostBytes} bytes`));
+          else chunks.push(chunk);
+        });
+        response.on('error', reject);
+        response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));
+      });
+      asked.end();
+    });
+  }
+}

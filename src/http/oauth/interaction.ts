@@ -1,0 +1,284 @@
+// The pages between an authorization request and its answer: sign in, then allow or deny. Each answer is taken once.
+
+import { randomUUID } from 'node:crypto';
+import { errors, type Provider } from 'oidc-provider';
+import type { Auth } from '../../auth/auth.ts';
+import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
+import { ROLE_SCOPES, SCOPES, type Scope, type User } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { asGatewayError } from '../../domain/errors.ts';
+import type { OAuthStore } from '../../persistence/store.ts';
+import { type ClientRecord, LOOPBACK_NAMES } from './client-record.ts';
+import type { Clients } from './clients.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
+import { consentPage, faultPage, loginPage } from './pages.ts';
+import type { SignedIn, SignIns } from './sign-ins.ts';
+
+/** The scopes that every client may get. Others write, and are for clients that an admin allowed them. */
+export const OPEN_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
+
+const WORDS: Readonly<Record<Scope, string>> = {
+  'gateway:read': 'see which servers there are, and their state',
+  'tools:call': 'call tools, and read resources and prompts',
+  'gateway:write': 'register, change and remove servers',
+  admin: 'do everything, accounts included',
+};
+
+/** Until its code is redeemed. */
+const UNREDEEMED_MS = 5 * 60_000;
+
+export interface InteractionOptions extends Pick<Clock, 'wall'> {
+  readonly store: OAuthStore;
+  readonly clients: Clients;
+  readonly signIns: SignIns;
+  readonly auth: Pick<Auth, 'checkPassword' | 'audit'>;
+  /** The path of a resource; undefined when it is none of this gateway. */
+  readonly pathOf: (resource: string) => string | undefined;
+}
+
+type Details = Awaited<ReturnType<Provider['interactionDetails']>>;
+/** Answers the request of the library that began the interaction. */
+type Finish = (result: Parameters<Provider['interactionFinished']>[2]) => Promise<void>;
+
+export class Interactions {
+  readonly #options: InteractionOptions;
+
+  constructor(options: InteractionOptions) {
+    this.#options = options;
+  }
+
+  /** `path`: below /oauth/interaction/. */
+  async serve(exchange: OAuthExchange, path: string, details: Details, finish: Finish): Promise<void> {
+    const { request, response, address } = exchange;
+    const [uid = '', step = ''] = path.split('/');
+    const isPost = request.method === 'POST';
+    if (uid !== details.uid) throw new errors.SessionNotFound('another interaction');
+    const client = await this.#options.clients.find(String(details.params.client_id), address);
+    if (client === undefined) throw new errors.InvalidClient('the client was removed');
+    if (isPost && exchange.isForeign)
+      return sendPage(
+        response,
+        faultPage(
+          403,
+          'Nothing was changed',
+          'Another site sent this form.',
+          'Go back and use the form of this page.',
+        ),
+      );
+    const asked = askedFor(details, client);
+    if (asked.scopes.length === 0)
+      return finish({
+        error: 'invalid_scope',
+        error_description: 'none of the scopes is available to this client',
+      });
+    const path_ = this.#options.pathOf(asked.resource);
+    if (path_ === undefined)
+      return finish({ error: 'invalid_target', error_description: 'one resource of this gateway' });
+    const signedIn = await this.#options.signIns.find(request.headers.cookie);
+    if (isPost && step === 'login') return this.#login(exchange, details, client);
+    if (isPost && (step === 'consent' || step === 'sign-out')) {
+      const form = new URLSearchParams((await formOf(request)) ?? '');
+      // The page was for another sign-in, or none of ours.
+      if (
+        signedIn === undefined ||
+        form.get('form_token') !== signedIn.formToken ||
+        form.get('user') !== signedIn.user.id
+      )
+        return redirect(response, actionOf(uid));
+      if (step === 'sign-out')
+        return redirect(response, actionOf(uid), await this.#options.signIns.end(request.headers.cookie));
+      return this.#answer(exchange, {
+        details,
+        client,
+        signedIn,
+        asked,
+        isAllowed: form.get('decision') === 'allow',
+        finish,
+      });
+    }
+    if (isPost || step !== '') throw new errors.SessionNotFound('no such page');
+    // A client may ask for a new sign-in.
+    const wantsNew = /\b(?:login|select_account)\b/.test(String(details.params.prompt ?? ''));
+    const beganMs = (details.iat ?? 0) * 1_000;
+    if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs))
+      return sendPage(response, loginPage({ action: actionOf(uid), clientName: client.name }));
+    sendPage(
+      response,
+      this.#consent(uid, client, signedIn, asked, path_, String(details.params.redirect_uri)),
+    );
+  }
+
+  async #login(exchange: OAuthExchange, { uid }: Details, client: ClientRecord): Promise<void> {
+    const { request, response, address, isLocal, requestId } = exchange;
+    const form = new URLSearchParams((await formOf(request)) ?? '');
+    const username = form.get('username') ?? '';
+    const { auth, signIns } = this.#options;
+    const trail = (actor: string, actorName: string, status: number) =>
+      auth.audit.record({
+        actor,
+        actorName,
+        action: 'POST /oauth/login',
+        subject: `/oauth/clients/${client.id}`,
+        status,
+        address,
+        requestId,
+      });
+    try {
+      const user = await auth.checkPassword({
+        username,
+        password: form.get('password') ?? '',
+        address,
+        isLocal,
+      });
+      trail(`user:${user.id}`, user.username, 200);
+      redirect(response, actionOf(uid), await signIns.begin(user));
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      trail('unknown', 'unknown', error.status);
+      const problem =
+        error.code === 'INVALID_CREDENTIALS'
+          ? 'The user name or the password is wrong. Try again.'
+          : error.code === 'TOO_MANY_ATTEMPTS'
+            ? 'There were too many attempts. Try again in a minute.'
+            : 'The gateway cannot check passwords at this moment. Try again in a minute.';
+      const view = {
+        action: actionOf(uid),
+        clientName: client.name,
+        username,
+        problem,
+        status: error.status,
+      };
+      const { retryAfterSeconds } = error.facts;
+      const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
+      sendPage(response, loginPage(view), later);
+    }
+  }
+
+  #consent(
+    uid: string,
+    client: ClientRecord,
+    { user, formToken }: SignedIn,
+    asked: Asked,
+    path: string,
+    redirectUri: string,
+  ) {
+    const scopes = allowedTo(user, asked.scopes);
+    const { destination, formTarget } = destinationOf(redirectUri, client.name);
+    if (scopes.length === 0)
+      return faultPage(
+        403,
+        'Your account cannot allow this',
+        `${client.name} asks for more than the account ${user.username} may do.`,
+        'Ask an admin of this gateway for the right, then connect again.',
+      );
+    return consentPage({
+      action: actionOf(uid),
+      formToken,
+      userId: user.id,
+      username: user.username,
+      clientName: client.name,
+      origin: originOf(client),
+      destination,
+      scopes: scopes.map((scope) => WORDS[scope]),
+      dropped: asked.dropped.map((scope) => WORDS[scope]),
+      templates: templatesOf(user, path),
+      formTarget,
+    });
+  }
+
+  async #answer(
+    { address, requestId }: OAuthExchange,
+    { details, client, signedIn, asked, isAllowed, finish }: Answered,
+  ): Promise<void> {
+    const { store, wall, auth, clients } = this.#options;
+    const { user } = signedIn;
+    const nowMs = wall();
+    const at = new Date(nowMs).toISOString();
+    if (!(await store.consume('interaction', oauthKey('interaction', details.uid), at)))
+      throw new errors.SessionNotFound('answered before');
+    const trail = (subject: string, status: number) =>
+      auth.audit.record({
+        actor: `user:${user.id}`,
+        actorName: user.username,
+        action: 'POST /oauth/consent',
+        subject,
+        status,
+        address,
+        requestId,
+      });
+    const scopes = allowedTo(user, asked.scopes);
+    if (!isAllowed || scopes.length === 0) {
+      trail(`${client.name} (${client.id})`, 403);
+      return finish({ error: 'access_denied', error_description: 'the user denied the request' });
+    }
+    const id = randomUUID();
+    await store.save(
+      rowOfGrant({
+        id,
+        userId: user.id,
+        clientId: client.id,
+        clientName: client.name,
+        resource: asked.resource,
+        scopes,
+        createdAt: at,
+        expiresAt: new Date(nowMs + UNREDEEMED_MS).toISOString(),
+      }),
+    );
+    await clients.used(client.id);
+    trail(`/auth/grants/${id} for ${client.name} (${client.id})`, 201);
+    return finish({ login: { accountId: user.id }, consent: { grantId: id }, select_account: {} });
+  }
+}
+
+interface Answered {
+  readonly details: Details;
+  readonly client: ClientRecord;
+  readonly signedIn: SignedIn;
+  readonly asked: Asked;
+  readonly isAllowed: boolean;
+  readonly finish: Finish;
+}
+
+interface Asked {
+  readonly resource: string;
+  readonly scopes: readonly Scope[];
+  /** Asked for, and not given to this client. */
+  readonly dropped: readonly Scope[];
+}
+
+function askedFor({ params }: Details, client: ClientRecord): Asked {
+  const written = String(params.scope ?? '').split(' ');
+  const known = SCOPES.filter((scope) => written.includes(scope));
+  const isObtainable = (scope: Scope) => OPEN_SCOPES.includes(scope) || client.scopes.includes(scope);
+  return {
+    resource: typeof params.resource === 'string' ? params.resource : '',
+    scopes: known.filter(isObtainable),
+    dropped: known.filter((scope) => !isObtainable(scope)),
+  };
+}
+
+function allowedTo({ role }: User, scopes: readonly Scope[]): readonly Scope[] {
+  return scopes.filter((scope) => ROLE_SCOPES[role].includes(scope));
+}
+
+function actionOf(uid: string): string {
+  return `/oauth/interaction/${uid}`;
+}
+
+function originOf({ source, id }: ClientRecord): string {
+  if (source === 'document') return `described by ${new URL(id).host}`;
+  return source === 'added' ? 'added by an admin of this gateway' : 'which registered itself, unverified';
+}
+
+function destinationOf(redirectUri: string, name: string): { destination: string; formTarget: string } {
+  const { protocol, hostname, host, origin } = new URL(redirectUri);
+  if (LOOPBACK_NAMES.has(hostname))
+    return { destination: `a program on this computer; it may not be ${name}`, formTarget: origin };
+  if (protocol === 'https:') return { destination: host, formTarget: origin };
+  return { destination: `the program that opens links with ${protocol}`, formTarget: protocol };
+}
+
+function templatesOf({ templates }: User, path: string): string {
+  if (path.startsWith('/mcp/')) return `only ${path.slice('/mcp/'.length)}`;
+  return templates === undefined ? 'all, also later ones' : templates.join(', ') || 'none';
+}

@@ -1,0 +1,133 @@
+// The pages of the authorization server: plain HTML without script, in the style of the console. Each says what happens next.
+
+import { hash } from 'node:crypto';
+
+/** An HTML text; all other texts are escaped where they are inserted. */
+class Html {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Part = string | number | Html | undefined | readonly Html[];
+
+function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+  return new Html(
+    strings.map((text, index) => `${index === 0 ? '' : written(parts[index - 1])}${text}`).join(''),
+  );
+}
+
+function written(part: Part): string {
+  if (part instanceof Html) return part.text;
+  if (typeof part === 'object') return part.map(({ text }) => text).join('');
+  return String(part ?? '').replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}
+
+export interface Page {
+  readonly status: number;
+  readonly text: string;
+  /** As `[name, value, ...]`. */
+  readonly headers: readonly string[];
+}
+
+const STYLE = `:root{color-scheme:light dark;--ground:light-dark(#f6f7f9,#101217);--panel:light-dark(#fff,#181b21);--text:light-dark(#191c22,#e6e8ed);--muted:light-dark(#565d6d,#a3aab8);--line:light-dark(#dfe2e8,#2c313b);--edge:light-dark(#878e9c,#6b7382);--accent:light-dark(#2450c8,#94b2ff);--on-accent:light-dark(#fff,#0d1530);--bad:light-dark(#ae2118,#ff9c92);font:16px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif;color:var(--text);background:var(--ground)}
+*{box-sizing:border-box}body{margin:0;padding:24px 16px}main{max-width:32rem;margin:6vh auto 0;padding:28px;background:var(--panel);border:1px solid var(--line);border-radius:8px;overflow-wrap:anywhere}
+h1{font-size:1.35rem;line-height:1.3;margin:0 0 12px}p,dl,ul{margin:0 0 16px}.muted{color:var(--muted)}.bad{color:var(--bad)}
+dt{color:var(--muted);font-size:.9rem}dd{margin:0 0 10px}ul{padding-left:1.2rem}label{display:block;margin-bottom:14px}
+input{display:block;width:100%;font:inherit;padding:8px 10px;margin-top:4px;color:inherit;background:var(--ground);border:1px solid var(--edge);border-radius:6px}
+.row{display:flex;gap:12px;flex-wrap:wrap}button{font:inherit;font-weight:600;min-height:40px;padding:6px 20px;border:1px solid var(--edge);border-radius:6px;color:inherit;background:var(--ground);cursor:pointer}
+.main{color:var(--on-accent);background:var(--accent);border-color:var(--accent)}.link{border:0;background:none;padding:0;min-height:0;font-weight:400;color:var(--accent);text-decoration:underline}
+:focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
+
+/** `formTargets`: origins and schemes to which the answers of forms lead, besides this gateway. */
+function page(status: number, title: string, content: Html, formTargets: readonly string[] = []): Page {
+  const { text } = html`<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex"><title>${title} - stagedoor</title><style>${new Html(STYLE)}</style></head>
+<body><main><h1>${title}</h1>${content}</main></body></html>
+`;
+  return { status, text, headers: headersOf(formTargets) };
+}
+
+/** For a browser that cannot go on; `next`: one sentence about what to do. */
+export function faultPage(status: number, title: string, what: string, next: string): Page {
+  return page(status, title, html`<p>${what}</p><p>${next}</p>`);
+}
+
+function headersOf(formTargets: readonly string[]): readonly string[] {
+  const style = hash('sha256', STYLE, 'base64');
+  const policy = [
+    "default-src 'none'",
+    `style-src 'sha256-${style}'`,
+    // Chromium also checks the redirects that follow a form.
+    `form-action ${["'self'", ...formTargets].join(' ')}`,
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join('; ');
+  return [
+    ...['Content-Type', 'text/html; charset=utf-8', 'Content-Security-Policy', policy],
+    ...['Cache-Control', 'no-store', 'X-Frame-Options', 'DENY', 'X-Content-Type-Options', 'nosniff'],
+    // `no-referrer` would hide the Origin of forms.
+    ...['Referrer-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin'],
+  ];
+}
+
+export interface LoginView {
+  readonly action: string;
+  readonly clientName: string;
+  readonly username?: string | undefined;
+  readonly problem?: string | undefined;
+  readonly status?: number;
+}
+
+export function loginPage({ action, clientName, username, problem, status = 200 }: LoginView): Page {
+  const title = problem === undefined ? 'Sign in' : 'Sign in again';
+  return page(
+    status,
+    title,
+    html`<p class="muted">${clientName} asks for access to this gateway. After signing in you decide what it gets.</p>
+${problem === undefined ? undefined : html`<p class="bad" role="alert">${problem}</p>`}
+<form method="post" action="${action}/login">
+<label>User name <input name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="1024"></label>
+<label>Password <input name="password" type="password" autocomplete="current-password" required maxlength="1024"></label>
+<button class="main">Sign in</button></form>`,
+  );
+}
+
+export interface ConsentView {
+  readonly action: string;
+  readonly formToken: string;
+  readonly userId: string;
+  readonly username: string;
+  readonly clientName: string;
+  /** Who vouches for the name. */
+  readonly origin: string;
+  /** Which computer gets the answer. */
+  readonly destination: string;
+  readonly scopes: readonly string[];
+  /** Scopes that are not given to this client, in words. */
+  readonly dropped: readonly string[];
+  readonly templates: string;
+  readonly formTarget: string;
+}
+
+export function consentPage(view: ConsentView): Page {
+  const { action, formToken, userId, username, clientName, scopes, dropped } = view;
+  const hidden = html`<input type="hidden" name="form_token" value="${formToken}"><input type="hidden" name="user" value="${userId}">`;
+  return page(
+    200,
+    `Allow ${clientName}?`,
+    html`<dl><dt>Program</dt><dd>${clientName}, ${view.origin}</dd>
+<dt>The answer goes to</dt><dd>${view.destination}</dd>
+<dt>Servers</dt><dd>${view.templates}</dd>
+<dt>It may</dt><dd><ul>${scopes.map((scope) => html`<li>${scope}</li>`)}</ul></dd></dl>
+${dropped.length === 0 ? undefined : html`<p class="muted">It also asked to ${dropped.join(' and to ')}. Only clients that an admin added get this.</p>`}
+<form method="post" action="${action}/consent">${hidden}
+<p>It acts as <strong>${username}</strong> until you end its grant.</p>
+<div class="row"><button name="decision" value="allow">Allow</button><button name="decision" value="deny">Deny</button></div></form>
+<form method="post" action="${action}/sign-out">${hidden}<p class="muted">Not you? <button class="link">Sign in with another account</button></p></form>`,
+    [view.formTarget],
+  );
+}

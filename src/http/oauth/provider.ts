@@ -1,0 +1,196 @@
+// The library for OAuth, configured: one provider object for each set of signing keys. It checks authorization requests and clients,
+// makes codes and signs tokens; what it does not do by itself is in the files beside this one. Source: ADR 203.
+
+import { errors, interactionPolicy, type JWKS, type KoaContextWithOIDC, Provider } from 'oidc-provider';
+import type { KeySet } from '../../auth/oauth-keys.ts';
+import { SCOPES } from '../../domain/account.ts';
+import { type AdapterOptions, adapterFor } from './adapter.ts';
+import type { GuardedFetch } from './guarded-fetch.ts';
+import { ASYMMETRIC } from './metadata.ts';
+import { faultPage } from './pages.ts';
+import { type RefreshOptions, refreshHandler } from './refresh.ts';
+
+const CODE_SECONDS = 60;
+const INTERACTION_SECONDS = 600;
+const REFRESH_SECONDS = 30 * 24 * 3_600;
+const KEYS_BYTES = 64 * 1024;
+
+export interface ProviderOptions extends AdapterOptions, Omit<RefreshOptions, 'resourceServer'> {
+  readonly issuer: string;
+  readonly keys: KeySet;
+  /** Sign the cookies of interactions; the first signs, all verify. */
+  readonly cookieKeys: readonly string[];
+  readonly tokenSeconds: number;
+  readonly fetch: Pick<GuardedFetch, 'get'>;
+}
+
+export function makeProvider(options: ProviderOptions): Provider {
+  const { issuer, keys } = options;
+  const isSecure = issuer.startsWith('https:');
+  const suffix = isSecure ? '' : `_${new URL(issuer).port || '80'}`;
+  const prefix = `${isSecure ? '__Secure-' : ''}stagedoor`;
+  const resourceServer = async () => ({
+    scope: SCOPES.join(' '),
+    accessTokenFormat: 'jwt' as const,
+    accessTokenTTL: options.tokenSeconds,
+    jwt: { sign: { alg: 'ES256' as const, kid: keys.signing.kid } },
+  });
+  const jwks: JWKS = {
+    keys: keys.published.map(
+      ({ kid, jwk }) => ({ ...jwk, kid, alg: 'ES256', use: 'sig' }) as JWKS['keys'][number],
+    ),
+  };
+  const provider = new Provider(issuer, {
+    adapter: adapterFor(options),
+    jwks,
+    scopes: [],
+    claims: {},
+    responseTypes: ['code'],
+    clientAuthMethods: ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'],
+    enabledJWA: { clientAuthSigningAlgValues: ASYMMETRIC, idTokenSigningAlgValues: ['ES256'] },
+    clientDefaults: {
+      id_token_signed_response_alg: 'ES256',
+      grant_types: ['authorization_code', 'refresh_token'],
+    },
+    cookies: {
+      keys: [...options.cookieKeys],
+      names: {
+        interaction: `${prefix}_interaction${suffix}`,
+        resume: `${prefix}_resume${suffix}`,
+        session: `${prefix}_library${suffix}`,
+      },
+      short: { httpOnly: true, sameSite: 'lax', signed: true, secure: isSecure },
+      long: { httpOnly: true, sameSite: 'lax', signed: true, secure: isSecure, path: '/oauth' },
+    },
+    routes: {
+      authorization: '/oauth/authorize',
+      token: '/oauth/token',
+      jwks: '/oauth/jwks',
+      revocation: '/oauth/revoke',
+    },
+    features: {
+      devInteractions: { enabled: false },
+      userinfo: { enabled: false },
+      rpInitiatedLogout: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      dPoP: { enabled: false },
+      registration: { enabled: false },
+      revocation: { enabled: true, allowedPolicy: (_, client, token) => client.clientId === token.clientId },
+      resourceIndicators: {
+        enabled: true,
+        defaultResource: () => issuer,
+        useGrantedResource: () => true,
+        getResourceServerInfo: resourceServer,
+      },
+    },
+    pkce: { required: () => true },
+    ttl: {
+      AccessToken: options.tokenSeconds,
+      IdToken: options.tokenSeconds,
+      AuthorizationCode: CODE_SECONDS,
+      Interaction: INTERACTION_SECONDS,
+      RefreshToken: REFRESH_SECONDS,
+      Session: INTERACTION_SECONDS,
+      Grant: REFRESH_SECONDS,
+    },
+    interactions: {
+      policy: policyOf(),
+      url: (_, interaction) => `/oauth/interaction/${interaction.uid}`,
+    },
+    findAccount: async (_, id) =>
+      (await options.isActive(id)) ? { accountId: id, claims: async () => ({ sub: id }) } : undefined,
+    // A grant for each authorization: two authorizations of one client are two grants.
+    loadExistingGrant: async (ctx) => {
+      const id = ctx.oidc.result?.consent?.grantId;
+      return id === undefined ? undefined : ctx.oidc.provider.Grant.find(id);
+    },
+    issueRefreshToken: (_, client) => client.grantTypeAllowed('refresh_token'),
+    expiresWithSession: () => false,
+    extraTokenClaims: (_, token) => ({ grant_id: 'grantId' in token ? token.grantId : undefined }),
+    // Any token of a grant that is revoked ends the grant.
+    revokeGrantPolicy: () => true,
+    fetch: async (url) => {
+      const bounds = { mostBytes: KEYS_BYTES, timeoutMs: 2_500 };
+      const { status, body } = await options.fetch.get(new URL(String(url)), options.causedBy(), bounds);
+      return new Response(new Uint8Array(body), { status });
+    },
+    renderError: renderFault,
+  });
+  // The address that the library sees is written by request.ts.
+  provider.proxy = true;
+  provider.registerGrantType(
+    'refresh_token',
+    refreshHandler(provider, { ...options, resourceServer }),
+    ['refresh_token', 'scope', 'resource'],
+    [],
+  );
+  return provider;
+}
+
+/** Everything is asked on one page, each time. */
+function policyOf() {
+  const { Check, Prompt } = interactionPolicy;
+  const unanswered = new Check('unanswered', 'the user is asked each time', 'consent_required', (ctx) =>
+    ctx.oidc.result?.consent === undefined ? Check.REQUEST_PROMPT : Check.NO_NEED_TO_PROMPT,
+  );
+  const policy = interactionPolicy.base();
+  policy.clear();
+  policy.add(new Prompt({ name: 'consent', requestable: true }, unanswered));
+  // Clients may ask for these: the page does both.
+  policy.add(new Prompt({ name: 'login', requestable: true }));
+  policy.add(new Prompt({ name: 'select_account', requestable: true }));
+  return policy;
+}
+
+const AGAIN = 'Go back to the program that sent you here, and connect again.';
+
+/** `SessionNotFound`, unknown clients, redirect addresses that do not fit: the browser cannot be sent back. */
+function renderFault(ctx: KoaContextWithOIDC, out: { readonly error: string }, thrown: Error): void {
+  const fault = faultOf(ctx, out.error, thrown);
+  ctx.status = fault.status;
+  for (let index = 0; index < fault.headers.length; index += 2)
+    ctx.set(fault.headers[index] ?? '', fault.headers[index + 1] ?? '');
+  ctx.body = fault.text;
+}
+
+function faultOf(ctx: KoaContextWithOIDC, code: string, thrown: Error) {
+  const { client_id: id = '' } = ctx.query;
+  const name = String(id).slice(0, 200);
+  if (thrown instanceof errors.SessionNotFound)
+    return faultPage(
+      400,
+      'This page is no longer valid',
+      'It was answered already, or open for more than ten minutes.',
+      AGAIN,
+    );
+  if (thrown instanceof errors.InvalidClient && thrown.error_description?.startsWith('The document'))
+    return faultPage(
+      thrown.statusCode,
+      'This client cannot be checked',
+      `${thrown.error_description}.`,
+      'Tell the maker of the program; nothing was shared with it.',
+    );
+  if (thrown instanceof errors.InvalidClient)
+    return faultPage(
+      400,
+      'This client is not known here',
+      `The gateway does not know the client ${name}; it may have been removed.`,
+      'Remove the server from the program, or clear its saved sign-in, and add it again: then it registers itself anew.',
+    );
+  if (thrown instanceof errors.InvalidRedirectUri)
+    return faultPage(
+      400,
+      'The answer cannot be sent',
+      `The client ${name} asked for an address that it has not registered.`,
+      AGAIN,
+    );
+  if (code === 'server_error')
+    return faultPage(
+      503,
+      'The gateway cannot answer now',
+      'It could not read its database.',
+      'Try again in a minute.',
+    );
+  const description = thrown instanceof errors.OIDCProviderError ? thrown.error_description : undefined;
+  return faultPage(400, 'This request cannot be answered', description ?? code, AGAIN);
+}

@@ -1,0 +1,183 @@
+// The grant type refresh_token, in place of the library's: a refresh token is used once over all nodes. The answer of the token just
+// replaced may be asked for again for 30 s, because answers get lost and clients refresh from two tabs at once; any other reuse ends
+// the grant. Source: ADR 204.
+
+import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
+import { grantOf, oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
+import { type Clock, sleep } from '../../domain/clock.ts';
+import { decryptBytes, encryptBytes, encryptionKeyFrom } from '../../persistence/cipher.ts';
+import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
+import type { Clients } from './clients.ts';
+
+/** How long the answer of a replaced token may be asked for again. */
+const REPEATED_MS = 30_000;
+/** Longest wait for the answer to an equal request, and the time between two looks. */
+const WAIT_MS = 2_000;
+const LOOK_MS = 50;
+
+export interface RefreshOptions extends Pick<Clock, 'wall' | 'now' | 'alarm'> {
+  readonly store: OAuthStore;
+  readonly clients: Clients;
+  readonly isActive: (userId: string) => Promise<boolean>;
+  readonly onReplay: (grantId: string, what: string) => void;
+  /** The resource in its one spelling. */
+  readonly normalise: (resource: string) => string | undefined;
+  /** The part of the library's configuration that signs tokens. */
+  readonly resourceServer: () => Promise<ResourceServerInfo>;
+}
+
+interface ResourceServerInfo {
+  readonly scope: string;
+  readonly accessTokenFormat: 'jwt';
+  readonly accessTokenTTL: number;
+  readonly jwt: { readonly sign: { readonly alg: 'ES256'; readonly kid: string } };
+}
+
+interface Stored {
+  readonly clientId: string;
+  readonly accountId: string;
+  readonly scope: string;
+  readonly exp: number;
+  readonly rotations?: number;
+  /** Encrypted with a key that only the holder of the replaced token has. */
+  readonly answer?: string;
+  /** Key of the row of its successor. */
+  readonly successor?: string;
+}
+
+export function refreshHandler(provider: Provider, options: RefreshOptions) {
+  const { store, wall } = options;
+
+  const endReplayed = async (grantId: string | undefined): Promise<never> => {
+    if (grantId !== undefined && (await store.end({ grantId }))) options.onReplay(grantId, 'refresh token');
+    throw new errors.InvalidGrant('refresh token already used');
+  };
+
+  /** The answer that this token got before. */
+  const repeated = async (token: string, key: string, row: OAuthRow): Promise<object> => {
+    const usedMs = row.consumedAt === undefined ? 0 : Date.parse(row.consumedAt);
+    if (wall() - usedMs > REPEATED_MS) return endReplayed(row.grantId);
+    const untilMs = options.now() + WAIT_MS;
+    for (
+      let present: OAuthRow | undefined = row;
+      present !== undefined;
+      [present] = await store.find('refresh', [key])
+    ) {
+      const { answer, successor } = JSON.parse(present.value) as Stored;
+      if (answer !== undefined && successor !== undefined) {
+        const [next] = await store.find('refresh', [successor]);
+        if (next === undefined || next.consumedAt !== undefined) return endReplayed(row.grantId);
+        return JSON.parse(decrypted(token, answer)) as object;
+      }
+      if (options.now() >= untilMs) break;
+      await sleep({ alarm: options.alarm }, LOOK_MS);
+    }
+    const late = new errors.TemporarilyUnavailable('the same request is being answered');
+    late.status = 503;
+    late.statusCode = 503;
+    throw late;
+  };
+
+  return async (ctx: KoaContextWithOIDC): Promise<void> => {
+    const { client, params = {} } = ctx.oidc;
+    const token = params.refresh_token;
+    if (client === undefined || typeof token !== 'string' || token === '')
+      throw new errors.InvalidRequest("missing required parameter(s) 'refresh_token'");
+    const key = oauthKey('refresh', token);
+    const [row] = await store.find('refresh', [key]);
+    if (row === undefined) throw new errors.InvalidGrant('refresh token not found');
+    const stored = JSON.parse(row.value) as Stored;
+    if (stored.clientId !== client.clientId) throw new errors.InvalidGrant('client mismatch');
+    const [grantRow] = await store.find('grant', [oauthKey('grant', row.grantId ?? '')]);
+    const grant = grantRow && grantOf(grantRow);
+    if (grant === undefined || Date.parse(grant.expiresAt) <= wall())
+      throw new errors.InvalidGrant('the grant has ended');
+    if (!(await options.isActive(grant.userId))) throw new errors.InvalidGrant('the account cannot be used');
+    if (row.consumedAt !== undefined) {
+      ctx.body = await repeated(token, key, row);
+      return;
+    }
+    if (stored.exp * 1_000 <= wall()) throw new errors.InvalidGrant('refresh token is expired');
+    const wanted = scopesOf(params.scope);
+    const granted = stored.scope.split(' ');
+    if (wanted?.some((scope) => !granted.includes(scope)))
+      throw new errors.InvalidScope('only scopes of the grant can be asked for', wanted.join(' '));
+    if (params.resource !== undefined && options.normalise(String(params.resource)) !== grant.resource)
+      throw new errors.InvalidTarget();
+    if (!(await store.consume('refresh', key, new Date(wall()).toISOString()))) {
+      const [present] = await store.find('refresh', [key]);
+      ctx.body = await repeated(token, key, present ?? row);
+      return;
+    }
+
+    const successor = new provider.RefreshToken({
+      client,
+      accountId: grant.userId,
+      grantId: grant.id,
+      gty: 'authorization_code refresh_token',
+      resource: grant.resource,
+      scope: stored.scope,
+      rotations: (stored.rotations ?? 0) + 1,
+    });
+    const refreshToken = await successor.save();
+    const access = new provider.AccessToken({
+      client,
+      accountId: grant.userId,
+      grantId: grant.id,
+      gty: 'authorization_code refresh_token',
+    });
+    const info = await options.resourceServer();
+    access.resourceServer = new provider.ResourceServer(grant.resource, info);
+    access.scope = (wanted ?? granted).join(' ');
+    const body = {
+      access_token: await access.save(),
+      expires_in: access.expiration,
+      refresh_token: refreshToken,
+      scope: access.scope,
+      token_type: 'Bearer',
+    };
+    const answer = encrypted(token, JSON.stringify(body));
+    const value: Stored = { ...stored, answer, successor: oauthKey('refresh', refreshToken) };
+    await store.save({ ...row, value: JSON.stringify(value) });
+    if (grantRow !== undefined) {
+      // It goes with its last token. A grant that has ended meanwhile stays ended.
+      const endMs = Math.min(Date.parse(grant.createdAt) + MOST_MS, wall() + IDLE_MS);
+      await store.replace(
+        rowOfGrant({ ...grant, expiresAt: new Date(endMs).toISOString() }),
+        grantRow.version,
+      );
+    }
+    await options.clients.used(grant.clientId);
+    ctx.body = body;
+  };
+}
+
+const DAY_MS = 24 * 3_600_000;
+const IDLE_MS = 31 * DAY_MS;
+const MOST_MS = 180 * DAY_MS;
+
+/** Undefined when nothing in particular is asked for; scopes of OpenID clients are not ours. */
+function scopesOf(written: unknown): readonly string[] | undefined {
+  const scopes =
+    typeof written === 'string' ? written.split(' ').filter((scope) => scope !== '' && !isHabit(scope)) : [];
+  return scopes.length === 0 ? undefined : scopes;
+}
+
+/** Scopes that SDKs send by habit. They mean nothing here, and break nothing. */
+export function isHabit(scope: string): boolean {
+  return ['openid', 'offline_access', 'profile', 'email'].includes(scope);
+}
+
+const LABEL = 'stagedoor repeated answer';
+
+function encrypted(token: string, text: string): string {
+  return encryptBytes(keyOf(token), text, LABEL).toString('base64url');
+}
+
+function decrypted(token: string, text: string): string {
+  return decryptBytes(keyOf(token), Buffer.from(text, 'base64url'), LABEL);
+}
+
+function keyOf(token: string): Uint8Array {
+  return encryptionKeyFrom(token, LABEL);
+}

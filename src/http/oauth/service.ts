@@ -1,0 +1,309 @@
+// The authorization server as it runs: it is loaded with the first request for it. Source: ADR 203.
+
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { hkdfSync } from 'node:crypto';
+import { errors, type Provider } from 'oidc-provider';
+import type { Logger } from 'pino';
+import type { Auth } from '../../auth/auth.ts';
+import { networkOf } from '../../auth/network-of.ts';
+import type { OAuthKeys } from '../../auth/oauth-keys.ts';
+import { WindowCounter } from '../../auth/rate-limiter.ts';
+import type { Secrets } from '../../auth/secrets.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { asGatewayError, hasCode } from '../../domain/errors.ts';
+import type { Store } from '../../persistence/store.ts';
+import type { RevokedToken } from './adapter.ts';
+import { ClientDocuments } from './client-documents.ts';
+import { BadClient, metadataOf } from './client-record.ts';
+import { type ClientRule, Clients } from './clients.ts';
+import { copyFor, formOf, type OAuthExchange, sendJson, sendPage } from './exchange.ts';
+import { GuardedFetch } from './guarded-fetch.ts';
+import { Interactions, OPEN_SCOPES } from './interaction.ts';
+import { METADATA_PATHS, metadataDocument } from './metadata.ts';
+import { faultPage } from './pages.ts';
+import { makeProvider } from './provider.ts';
+import { isHabit } from './refresh.ts';
+import { SignIns } from './sign-ins.ts';
+
+export interface OAuthServiceOptions {
+  readonly address: {
+    readonly issuer: string;
+    pathOf(resource: string): string | undefined;
+    normalise(resource: string): string | undefined;
+  };
+  readonly store: Store;
+  readonly auth: Pick<Auth, 'checkPassword' | 'audit'>;
+  readonly keys: OAuthKeys;
+  readonly secrets: Secrets;
+  readonly rule: ClientRule;
+  readonly openNetworks: readonly string[];
+  readonly keepsSecrets: boolean;
+  readonly tokenSeconds: number;
+  readonly clock: Clock;
+  readonly log: Pick<Logger, 'warn' | 'error'>;
+  /** Certificates of further authorities for documents of clients, in PEM. */
+  readonly ca?: string | undefined;
+}
+
+interface Served {
+  readonly address: string;
+  readonly revoked?: RevokedToken | undefined;
+}
+
+/** Requests to authorize from one address within a minute, without a sign-in: each is a row. */
+const UNKNOWN_PER_MINUTE = 60;
+const COUNTED = 10_000;
+const LABEL = 'stagedoor cookies of interactions';
+
+export class OAuthService {
+  readonly clients: Clients;
+  readonly #options: OAuthServiceOptions;
+  readonly #served = new AsyncLocalStorage<Served>();
+  readonly #fetch: GuardedFetch;
+  readonly #signIns: SignIns;
+  readonly #interactions: Interactions;
+  readonly #unknown = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
+
+  constructor(options: OAuthServiceOptions) {
+    this.#options = options;
+    const { store, clock, auth, address, rule, keepsSecrets, openNetworks, ca } = options;
+    const { wall, now } = clock;
+    this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
+    const documents = new ClientDocuments({ store: store.oauth, fetch: this.#fetch, now, wall });
+    this.clients = new Clients({ store: store.oauth, documents, rule, keepsSecrets, now, wall });
+    this.#signIns = new SignIns({
+      store: store.oauth,
+      accounts: store.accounts,
+      issuer: () => address.issuer,
+      wall,
+    });
+    this.#interactions = new Interactions({
+      ...{ store: store.oauth, clients: this.clients, signIns: this.#signIns, auth, wall },
+      pathOf: (resource) => address.pathOf(resource),
+    });
+  }
+
+  /** Answers the request. Never rejects: what cannot be answered is a page or an error of OAuth. */
+  async serve(exchange: OAuthExchange): Promise<void> {
+    try {
+      await this.#served.run({ address: networkOf(exchange.address) }, () => this.#route(exchange));
+    } catch (thrown) {
+      this.#fail(exchange, thrown);
+    }
+  }
+
+  async #route(exchange: OAuthExchange): Promise<void> {
+    const { request, response, path } = exchange;
+    const { method } = request;
+    const { issuer } = this.#options.address;
+    const isGet = method === 'GET' || method === 'HEAD';
+    if (isGet && METADATA_PATHS.includes(path)) {
+      const document = metadataDocument({ issuer, isOpen: this.clients.areOpen, scopes: OPEN_SCOPES });
+      return sendJson(response, 200, document, ['Cache-Control', 'public, max-age=300']);
+    }
+    if (isGet && path === '/oauth/jwks') return this.#pass(exchange);
+    if (isGet && path === '/oauth/authorize') return this.#authorize(exchange);
+    if (isGet && path.startsWith('/oauth/authorize/')) return this.#pass(exchange);
+    if (path.startsWith('/oauth/interaction/')) return this.#interact(exchange);
+    if (method === 'POST' && path === '/oauth/token') return this.#token(exchange);
+    if (method === 'POST' && path === '/oauth/revoke') return this.#revoke(exchange);
+    if (method === 'POST' && path === '/oauth/register' && this.clients.areOpen)
+      return this.#register(exchange);
+    return sendPage(
+      response,
+      faultPage(
+        404,
+        'There is no such page',
+        'The address is wrong.',
+        'Go back to the program that sent you here, and connect again.',
+      ),
+    );
+  }
+
+  /** One provider for each set of keys: the library reads its keys once. */
+  async #current(): Promise<Provider> {
+    const { keys, address, store, clock, log } = this.#options;
+    const present = await keys.current();
+    const { issuer } = address;
+    if (this.#provider?.version !== present.version || this.#provider.issuer !== issuer) {
+      const provider = makeProvider({
+        ...{ issuer, keys: present, tokenSeconds: this.#options.tokenSeconds },
+        ...{ store: store.oauth, clients: this.clients, fetch: this.#fetch },
+        ...{ wall: clock.wall, now: clock.now, alarm: clock.alarm },
+        cookieKeys: this.#options.secrets.map((secret) =>
+          Buffer.from(hkdfSync('sha256', secret, '', LABEL, 32)).toString('base64url'),
+        ),
+        causedBy: () => this.#served.getStore()?.address ?? 'unknown',
+        revoked: () => this.#served.getStore()?.revoked,
+        normalise: (resource) => address.normalise(resource),
+        isActive: async (id) => (await store.accounts.findUsers([id]))[0]?.isActive === true,
+        onReplay: (grant, what) => log.warn({ grant }, `a ${what} was used twice: its grant has ended`),
+      });
+      provider.on('server_error', (_, error) => log.error({ err: error }, 'an OAuth request failed'));
+      this.#provider = { version: present.version, issuer, provider };
+    }
+    return this.#provider.provider;
+  }
+
+  async #pass(
+    exchange: OAuthExchange,
+    changes: { readonly url?: string; readonly body?: string } = {},
+  ): Promise<void> {
+    const provider = await this.#current();
+    await provider.callback()(copyFor(exchange, this.#options.address.issuer, changes), exchange.response);
+  }
+
+  /** The library gets the resource in its one spelling, and only scopes that mean something. */
+  async #authorize(exchange: OAuthExchange): Promise<void> {
+    const { request, response, address } = exchange;
+    const isKnown = (await this.#signIns.find(request.headers.cookie)) !== undefined;
+    const { count } = this.#unknown.add(networkOf(address), this.#options.clock.now(), isKnown ? 0 : 1);
+    if (!isKnown && count > UNKNOWN_PER_MINUTE)
+      return sendPage(
+        response,
+        faultPage(429, 'Too many requests', 'This address has asked too often.', 'Try again in a minute.'),
+        ['Retry-After', '60'],
+      );
+    const [, query = ''] = (request.url ?? '').split('?', 2);
+    const fields = new URLSearchParams(query);
+    this.#normalise(fields);
+    const asked = (fields.get('scope') ?? '').split(' ').filter((scope) => scope !== '' && !isHabit(scope));
+    fields.set('scope', (asked.length === 0 ? OPEN_SCOPES : asked).join(' '));
+    // Of OpenID Connect, which is not asked for.
+    for (const name of [
+      'nonce',
+      'max_age',
+      'claims',
+      'acr_values',
+      'id_token_hint',
+      'display',
+      'ui_locales',
+      'claims_locales',
+    ])
+      fields.delete(name);
+    return this.#pass(exchange, { url: `/oauth/authorize?${fields}` });
+  }
+
+  async #token(exchange: OAuthExchange): Promise<void> {
+    const form = await formOf(exchange.request);
+    if (form === undefined) return sendJson(exchange.response, 400, BAD_FORM, NOT_STORED);
+    const fields = new URLSearchParams(form);
+    this.#normalise(fields);
+    return this.#pass(exchange, { body: String(fields) });
+  }
+
+  #normalise(fields: URLSearchParams): void {
+    const resources = fields.getAll('resource');
+    if (resources.length === 0) return;
+    const normal = resources.map((resource) => this.#options.address.normalise(resource) ?? resource);
+    fields.delete('resource');
+    for (const resource of new Set(normal)) fields.append('resource', resource);
+  }
+
+  /** An access token is signed, not kept: what is revoked is its grant. */
+  async #revoke(exchange: OAuthExchange): Promise<void> {
+    const form = await formOf(exchange.request);
+    if (form === undefined) return sendJson(exchange.response, 400, BAD_FORM, NOT_STORED);
+    const fields = new URLSearchParams(form);
+    const token = fields.get('token') ?? '';
+    if (!token.includes('.')) return this.#pass(exchange, { body: form });
+    const { keys, address } = this.#options;
+    const revoked = await keys.read(token, address.issuer);
+    fields.set('token', 'signed');
+    fields.set('token_type_hint', 'access_token');
+    const served = { address: networkOf(exchange.address), revoked };
+    return this.#served.run(served, () => this.#pass(exchange, { body: String(fields) }));
+  }
+
+  async #register({ request, response, address }: OAuthExchange): Promise<void> {
+    try {
+      this.clients.admit(address);
+      const text = await formOf(request, 'application/json');
+      if (text === undefined) return sendJson(response, 400, BAD_REGISTRATION, NOT_STORED);
+      const client = await this.clients.register(jsonOf(text));
+      const { application_type: _, ...metadata } = metadataOf(client);
+      const issuedAt = Math.floor(this.#options.clock.wall() / 1_000);
+      const secret = client.secret === undefined ? {} : { client_secret_expires_at: 0 };
+      return sendJson(response, 201, { ...metadata, ...secret, client_id_issued_at: issuedAt }, NOT_STORED);
+    } catch (thrown) {
+      if (thrown instanceof BadClient)
+        return sendJson(response, 400, { error: thrown.code, error_description: thrown.message }, NOT_STORED);
+      if (!hasCode(thrown, 'TOO_MANY_ATTEMPTS')) throw thrown;
+      const { retryAfterSeconds = 60 } = asGatewayError(thrown).facts;
+      const body = {
+        error: 'temporarily_unavailable',
+        error_description: 'too many registrations; try again later',
+      };
+      return sendJson(response, 429, body, [...NOT_STORED, 'Retry-After', String(retryAfterSeconds)]);
+    }
+  }
+
+  async #interact(exchange: OAuthExchange): Promise<void> {
+    const { request, response, path } = exchange;
+    const provider = await this.#current();
+    const copy = copyFor(exchange, this.#options.address.issuer);
+    const details = await provider.interactionDetails(copy, response);
+    await this.#interactions.serve(exchange, path.slice('/oauth/interaction/'.length), details, (result) =>
+      provider.interactionFinished(copyFor({ request }, this.#options.address.issuer), response, result, {
+        mergeWithLastSubmission: false,
+      }),
+    );
+  }
+
+  #fail({ response, path, requestId }: OAuthExchange, thrown: unknown): void {
+    if (response.headersSent) {
+      response.destroy();
+      return;
+    }
+    const isPage = path.startsWith('/oauth/interaction') || path.startsWith('/oauth/authorize');
+    const isOver = thrown instanceof errors.SessionNotFound || thrown instanceof errors.InvalidClient;
+    if (isOver) {
+      sendPage(
+        response,
+        faultPage(
+          400,
+          'This page is no longer valid',
+          'It was answered already, or open for more than ten minutes.',
+          'Go back to the program that sent you here, and connect again.',
+        ),
+      );
+      return;
+    }
+    const error = asGatewayError(thrown);
+    if (error.code === 'INTERNAL_ERROR')
+      this.#options.log.error({ err: error, request_id: requestId }, 'an OAuth request failed');
+    if (isPage) {
+      sendPage(
+        response,
+        faultPage(
+          503,
+          'The gateway cannot answer now',
+          'It could not read its database.',
+          'Try again in a minute.',
+        ),
+      );
+      return;
+    }
+    const body = { error: 'temporarily_unavailable', error_description: 'the gateway cannot answer now' };
+    sendJson(response, 503, body, [...NOT_STORED, 'Retry-After', '5']);
+  }
+}
+
+const NOT_STORED = ['Cache-Control', 'no-store'];
+const BAD_FORM = { error: 'invalid_request', error_description: 'send a form of at most 16 KiB' };
+const BAD_REGISTRATION = {
+  error: 'invalid_client_metadata',
+  error_description: 'send JSON of at most 8 KiB',
+};
+const MOST_REGISTRATION = 8 * 1024;
+
+/** Undefined for a text that is no JSON, and for one that is too long. */
+function jsonOf(text: string): unknown {
+  if (text.length > MOST_REGISTRATION) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
