@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
 import { everythingProgram, startEverything } from '../../fixtures/everything-server.ts';
+import { stdioServerPath } from '../../fixtures/programs.ts';
 import { newKey, toolText } from '../../helpers/caller.ts';
 import { becomes, eventually } from '../../helpers/eventually.ts';
 import { LegacyClient, textOf } from '../../helpers/mcp-client.ts';
@@ -137,6 +138,34 @@ onLinux('the supervisor is killed: its workers end, with their programs', async 
   gateway.program.signal('SIGKILL');
   assert.equal(await gateway.program.survivors(), []);
   assert.equal(socketFolders(gateway.program), []);
+});
+
+onLinux('the supervisor is killed: a worker that hangs is killed 10 s later', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  const [first, second] = gateway.pids();
+  process.kill(second, 'SIGSTOP');
+  gateway.program.signal('SIGKILL');
+  const killedAtMs = performance.now();
+  await becomes(() => isRunning(first), false);
+  assert.ok(isRunning(second));
+  await becomes(() => isRunning(second), false, 20_000);
+  assert.ok(performance.now() - killedAtMs > 9_000, 'a worker that is only slow has its time');
+  await becomes(() => gateway.program.descendants(), []);
+});
+
+onLinux('the supervisor is killed: a worker with a call in flight ends after it', async () => {
+  const gateway = await start({ GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' });
+  await register(gateway.admin, 'programs', [
+    { id: 'one', command: process.execPath, args: [stdioServerPath] },
+  ]);
+  const calling = gateway.admin('POST /mcp/programs/tools/call', {
+    name: 'count',
+    arguments: { ms: 12_000 },
+  });
+  await delay(500);
+  gateway.program.signal('SIGKILL');
+  assert.is((await calling).status, 200);
+  assert.equal(await gateway.program.survivors(), []);
 });
 
 onLinux('Ctrl-C in a terminal: all end in order, and none by the signal itself', async () => {

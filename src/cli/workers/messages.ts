@@ -25,6 +25,8 @@ export type ToWorker =
   | { readonly kind: 'answers'; readonly id: string; readonly answers: readonly string[] }
   /** As if the process had got this signal. */
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
+  /** The process that ends this worker if it hangs when its supervisor is gone. */
+  | { readonly kind: 'watched'; readonly by: number }
   /** The lives of the workers that run, and of one whose process is gone. */
   | { readonly kind: 'processes'; readonly running: readonly string[]; readonly gone?: string | undefined };
 

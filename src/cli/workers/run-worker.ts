@@ -12,6 +12,7 @@ import { CommandFailure, UsageError } from '../failures.ts';
 import { createLog } from '../log.ts';
 import { runGateway } from '../run-gateway.ts';
 import type { Terminal } from '../terminal.ts';
+import { endsInOrder } from './hang-watch.ts';
 import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from './messages.ts';
 
 /** Longest wait for the answers of other workers, in ms. */
@@ -32,6 +33,7 @@ export async function runWorker(config: Config, terminal: Terminal): Promise<num
   };
   const signals = new EventEmitter();
   let server: RunningServer | undefined;
+  let watch: number | undefined;
   const asked = new Map<string, (answers: readonly string[]) => void>();
   const ask = async (question: WorkerQuestion): Promise<readonly string[]> => {
     const id = `${number} ${randomUUID()}`;
@@ -57,10 +59,14 @@ export async function runWorker(config: Config, terminal: Terminal): Promise<num
     else if (message.kind === 'question')
       void answerTo(message.question).then((answer) => send({ kind: 'answer', id: message.id, answer }));
     else if (message.kind === 'ping') send({ kind: 'alive', life: server?.members?.life });
+    else if (message.kind === 'watched') watch = message.by;
     else if (message.kind === 'signal') signals.emit(message.signal, message.signal);
     else server?.seeProcesses(message.running, message.gone);
   });
-  process.on('disconnect', () => signals.emit('SIGTERM', 'SIGTERM'));
+  process.on('disconnect', () => {
+    endsInOrder(watch);
+    signals.emit('SIGTERM', 'SIGTERM');
+  });
   // The terminal sends these to all processes, and the supervisor passes them on.
   for (const signal of ['SIGINT', 'SIGHUP', 'SIGBREAK'] as const) process.on(signal, () => {});
   process.on('SIGTERM', (signal) => signals.emit(signal, signal));

@@ -9,6 +9,7 @@ import { createLog } from '../log.ts';
 import { endProcess } from '../run-gateway.ts';
 import { listenForStop } from '../stop-signals.ts';
 import type { Terminal } from '../terminal.ts';
+import { watchForHang } from './hang-watch.ts';
 import { type ToSupervisor, type ToWorker, WORKER_MARK, type WorkerStart } from './messages.ts';
 import { openSocketFolder } from './socket-folder.ts';
 
@@ -42,13 +43,14 @@ const [LAST_MS, URGENT_MS] = [20_000, 2_000];
  */
 export async function runSupervisor(config: Config, options: SupervisorOptions): Promise<number> {
   const { count, log = createLog(config.logLevel), terminal } = options;
-  const workers = new Workers({ ...options, log });
+  const longestStopMs = config.shutdownDelayMs + config.graceMs + LAST_MS;
+  const workers = new Workers({ ...options, log, longestStopMs });
   const stop = listenForStop((error) => log.fatal({ err: error }, 'uncaught error; shutting down'));
   const pass = (signal: NodeJS.Signals): void => workers.stop(signal);
   for (const signal of SIGNALS) process.on(signal, pass);
   void stop.first.then(async ({ exitCode }) => {
     if (exitCode !== 0) workers.stop('SIGTERM');
-    workers.killAfter(config.shutdownDelayMs + config.graceMs + LAST_MS);
+    workers.killAfter(longestStopMs);
     // The delay before the stop is over at once after a second signal, as in the workers.
     if (config.shutdownDelayMs > 0 && exitCode === 0) await stop.wait(config.shutdownDelayMs);
   });
@@ -86,8 +88,13 @@ interface Slot {
   restart: NodeJS.Timeout | undefined;
 }
 
+interface WorkersOptions extends SupervisorOptions {
+  readonly log: Logger;
+  readonly longestStopMs: number;
+}
+
 class Workers {
-  readonly #options: SupervisorOptions & { readonly log: Logger };
+  readonly #options: WorkersOptions;
   readonly #slots: Slot[] = [];
   readonly #sockets = openSocketFolder();
   readonly #ended = Promise.withResolvers<Error | undefined>();
@@ -101,7 +108,7 @@ class Workers {
   #pings: NodeJS.Timeout | undefined;
   #pingedAtMs = performance.now();
 
-  constructor(options: SupervisorOptions & { readonly log: Logger }) {
+  constructor(options: WorkersOptions) {
     this.#options = options;
   }
 
@@ -143,13 +150,15 @@ class Workers {
   }
 
   #fork(slot: Slot): void {
-    const { count, terminal } = this.#options;
+    const { count, terminal, longestStopMs } = this.#options;
     const { number } = slot;
     const { path: sockets } = this.#sockets ?? {};
     const start: WorkerStart = { number, count, gateway: this.#gateway, sockets, columns: terminal.columns };
     const worker = cluster.fork({ [WORKER_MARK]: JSON.stringify(start) });
     const connection = watchConnections(worker);
+    const watch = watchForHang(worker.process.pid, longestStopMs);
     slot.process = worker;
+    if (watch !== undefined) tell(slot, { kind: 'watched', by: watch.pid });
     slot.heardAtMs = performance.now();
     slot.hasSpoken = false;
     slot.isReady = false;
@@ -160,6 +169,7 @@ class Workers {
     worker.on('message', (message: ToSupervisor) => this.#hear(slot, message));
     worker.on('exit', (code, signal) => {
       connection.close();
+      watch?.close();
       this.#hearEnd(slot, signal ?? `exit code ${code}`);
     });
   }
