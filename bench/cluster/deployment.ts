@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { freshDatabase, mariadb, postgresql } from '../../spec/helpers/services.ts';
+import { freshDatabase, mariadb, postgresql, redis } from '../../spec/helpers/services.ts';
 import { listening, type Started, startNode } from '../children.ts';
 import { ask, programPath } from '../gateway.ts';
 import { type Balancer, startBalancer } from './balancer.ts';
@@ -99,6 +99,17 @@ export class Node {
     if (this.#running !== undefined) process.kill(this.#running.pid, name);
   }
 
+  /** Process ids of its workers. Linux only; elsewhere there are none. */
+  get workers(): readonly number[] {
+    const parent = this.#running?.pid;
+    if (parent === undefined || process.platform !== 'linux') return [];
+    return readdirSync('/proc')
+      .map(Number)
+      .filter(Number.isInteger)
+      .filter((pid) => readProcess(pid, 'stat')?.split(') ')[1]?.split(' ')[1] === String(parent))
+      .filter((pid) => readProcess(pid, 'cmdline')?.includes(programPath));
+  }
+
   /** Resident memory. Linux only; elsewhere 0. */
   get memoryBytes(): number {
     const status = this.#running === undefined ? '' : (readProcess(this.#running.pid, 'status') ?? '');
@@ -127,6 +138,8 @@ export class Node {
 
 export interface Deployment {
   readonly nodes: readonly Node[];
+  /** Between the nodes and Redis; undefined without it. */
+  readonly redis: Relay | undefined;
   readonly balancer: Balancer;
   /** Headers of an API key. */
   readonly key: Readonly<Record<string, string>>;
@@ -146,6 +159,10 @@ export interface DeploymentOptions {
   readonly settings?: Readonly<Record<string, string>> | undefined;
   /** No relays between nodes and database, nor between nodes: each would need two files for each connection. */
   readonly isDirect?: boolean | undefined;
+  /** The nodes count limits in Redis. */
+  readonly hasRedis?: boolean;
+  /** Of each node. Default: one process. */
+  readonly workers?: number;
   /** Each node has a network of its own, in which it can be cut off; the program is one of any node. */
   readonly hasNetworks?: boolean;
 }
@@ -168,6 +185,8 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     const far = await startNode([recording, ...words], listening);
     closing.push(() => far.stop());
 
+    const counter = options.hasRedis ? await openRedis() : undefined;
+    if (counter !== undefined) closing.push(() => counter.refuse());
     const password = randomBytes(12).toString('hex');
     const environment = {
       GATEWAY_DATABASE_URL: database.url,
@@ -176,6 +195,8 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
       GATEWAY_API_KEY_LIMIT: '1000000000',
       GATEWAY_STATE_DIR: folder,
       GATEWAY_LOG_LEVEL: 'warn',
+      ...(counter && { GATEWAY_REDIS_URL: `redis://${counter.host}:${counter.port}` }),
+      ...(options.workers && { GATEWAY_WORKERS: String(options.workers) }),
       ...options.settings,
     };
     const names = Array.from({ length: options.nodes }, (_, index) => 'abcdefgh'[index] ?? `node-${index}`);
@@ -215,8 +236,8 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
         const body = { template_name: template, instance };
         await ask('POST', `${first.origin}/gateway/register?wait=30`, body, admin);
       }
-    // Registrations apply on the other nodes within some seconds.
-    if (nodes.length > 1) await delay(4_000);
+    // Registrations apply on the other nodes, or workers, within some seconds.
+    if (nodes.length > 1 || options.workers !== undefined) await delay(4_000);
 
     const balancer = await startBalancer(nodes.map(({ origin }) => origin));
     closing.push(() => balancer.close());
@@ -224,6 +245,7 @@ export async function startDeployment(options: DeploymentOptions): Promise<Deplo
     closing.push(sampled.stop);
     return {
       nodes,
+      redis: counter,
       balancer,
       key: { 'X-API-Key': String(key) },
       admin: logIn,
@@ -255,6 +277,15 @@ async function openDatabase(
   const server = await (name === 'MariaDB' ? mariadb() : postgresql());
   if (server.url === undefined) throw new Error(`no ${name}: ${server.skip}`);
   return freshDatabase(server);
+}
+
+async function openRedis(): Promise<Relay> {
+  const server = await redis();
+  if (server.url === undefined) throw new Error(`no Redis: ${server.skip}`);
+  const { hostname, port } = new URL(server.url);
+  const relay = new Relay({ host: hostname, port: Number(port || 6379) });
+  await relay.pass();
+  return relay;
 }
 
 /** What is between a node, the database and the other nodes, with the settings that use it. */

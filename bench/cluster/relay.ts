@@ -1,5 +1,5 @@
-// A TCP relay between one node and the database, or the other nodes. It can refuse connections, as a stopped server does, or hold all bytes, as a network
-// that drops packets does.
+// A TCP relay between one node and the database, Redis, or the other nodes. It can refuse connections, as a stopped server does, hold all bytes, as a
+// network that drops packets does, or pass them late.
 
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { portOf } from '../port.ts';
@@ -11,6 +11,7 @@ export class Relay {
   #server: Server | undefined;
   #port = 0;
   #isHeld = false;
+  #lateMs = 0;
 
   /** `host`: the address to listen on. */
   constructor(to: { readonly host: string; readonly port: number }, host = '127.0.0.1') {
@@ -31,7 +32,13 @@ export class Relay {
     this.#server ??= createServer((socket) => this.#relay(socket)).listen(this.#port, this.#host);
     this.#port ||= await portOf(this.#server);
     this.#isHeld = false;
+    this.#lateMs = 0;
     for (const socket of this.#sockets) socket.resume();
+  }
+
+  /** Passes everything later by this time, in each direction. */
+  delay(ms: number): void {
+    this.#lateMs = ms;
   }
 
   /** Breaks all connections and accepts none. */
@@ -54,7 +61,19 @@ export class Relay {
       [far, near],
     ] as const) {
       this.#sockets.add(socket);
-      socket.on('data', (bytes) => void other.write(bytes));
+      const late: { readonly bytes: Buffer; readonly atMs: number }[] = [];
+      const pass = (): void => {
+        for (let [next] = late; next !== undefined; [next] = late) {
+          const leftMs = next.atMs - performance.now();
+          if (leftMs > 0) return void setTimeout(pass, leftMs);
+          other.write(next.bytes);
+          late.shift();
+        }
+      };
+      socket.on('data', (bytes) => {
+        if (this.#lateMs === 0 && late.length === 0) other.write(bytes);
+        else if (late.push({ bytes, atMs: performance.now() + this.#lateMs }) === 1) pass();
+      });
       socket.on('error', () => other.destroy());
       socket.on('close', () => {
         this.#sockets.delete(socket);
