@@ -1,5 +1,7 @@
-// The id of the deployment's key in its database: a node without this key is named at its start. Source: ADR 147, 189.
+// The id of the deployment's key in its database: a node without this key is named at its start. And the salt of what names the key on the
+// network. Source: ADR 147, 178, 189.
 
+import { randomBytes } from 'node:crypto';
 import { type Secrets, secretId } from '../auth/secrets.ts';
 import type { Store } from '../persistence/store.ts';
 
@@ -17,6 +19,15 @@ export async function knowsDeploymentKey(settings: Store['settings'], secrets: S
   if (stored === undefined || !others.includes(stored)) return false;
   await settings.exchange(KEY_SETTING, stored, first); // fails only if another node has replaced it meanwhile
   return true;
+}
+
+const SALT_SETTING = 'cluster.salt';
+
+/** A random text that all nodes on this database have. The first one makes it. */
+export async function deploymentSalt(settings: Store['settings']): Promise<string> {
+  const made = randomBytes(32).toString('base64url');
+  if (await settings.exchange(SALT_SETTING, undefined, made)) return made;
+  return (await settings.read(SALT_SETTING)) ?? made; // nothing deletes it
 }
 
 export function otherKey(node: string): string {

@@ -9,6 +9,7 @@ import { merge, NEVER, Subject, share } from 'rxjs';
 import { ClusterCounts } from '../actors/cluster-counts.ts';
 import type { Auth } from '../auth/auth.ts';
 import { channelKeys } from '../cluster/channel/channel-keys.ts';
+import { deploymentSalt } from '../cluster/deployment-key.ts';
 import { loneNode } from '../cluster/lone-node.ts';
 import type { MemberTable } from '../cluster/member-table.ts';
 import type { Member, Members } from '../cluster/members.ts';
@@ -192,7 +193,8 @@ async function start(
   const { secrets } = await storage.signingSecrets();
   const certificates = hasOthers ? await certificatesOf(config.cluster.tls, log) : undefined;
   onUndo(async () => certificates?.close());
-  const keys = channelKeys(secrets, certificates);
+  const salt = isOnServer && certificates === undefined ? await deploymentSalt(store.settings) : undefined;
+  const keys = channelKeys(secrets, certificates, salt);
   let table: MemberTable | undefined;
   const clusterCounts = hasOthers ? new ClusterCounts() : undefined;
   let channel: PeerChannel | undefined;

@@ -7,11 +7,13 @@ import { createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { mock } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { connect as connectTls } from 'node:tls';
+import { connect as connectTls, createServer as createTlsServer } from 'node:tls';
 import * as assert from 'uvu/assert';
+import { secretId } from '../../../src/auth/secrets.ts';
 import { channelKeys } from '../../../src/cluster/channel/channel-keys.ts';
 import { MAX_CALLS } from '../../../src/cluster/channel/peer-client.ts';
 import { PeerProber } from '../../../src/cluster/channel/peer-prober.ts';
+import { pskTls } from '../../../src/cluster/channel/peer-tls.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
 import type { Principal } from '../../../src/domain/account.ts';
 import { type Clock, systemClock } from '../../../src/domain/clock.ts';
@@ -371,6 +373,32 @@ for (const isSecure of [false, true])
     await forward(a, c.life); // which has the old secret no more
     await becomes(() => c.refusals[0]?.reason, isSecure ? 'failed handshake' : 'forged token');
   });
+
+test('what names the secret in the handshake says nothing about it to readers of the network', async () => {
+  const secret = Buffer.from('a secret of these nodes, 32 bytes or more');
+  const identities: string[] = [];
+  const listener = createTlsServer({
+    ...{ ciphers: 'PSK', maxVersion: 'TLSv1.2' },
+    pskCallback: (_socket, identity) => {
+      identities.push(identity);
+      return null;
+    },
+  }).listen(0, '127.0.0.1');
+  listener.on('tlsClientError', () => {});
+  await once(listener, 'listening');
+  const { port } = Object(listener.address());
+  for (const salt of ['one salt', 'one salt', 'another salt']) {
+    const socket = connectTls({ port, ...pskTls([secret], salt).connection('127.0.0.1') });
+    await once(socket, 'error');
+  }
+  listener.close();
+  const [first, second, third] = identities;
+  assert.equal([first === second, first === third], [true, false]);
+  for (const identity of identities) {
+    assert.match(identity, /^stagedoor [0-9a-f]{16}$/);
+    assert.is(identity.includes(secretId(secret)), false, 'the database and tokens have this one');
+  }
+});
 
 test('another secret, and plain HTTP, are refused by the handshake of TLS', async () => {
   const b = await deployment.node(B, { isSecure: true });

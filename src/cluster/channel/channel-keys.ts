@@ -11,10 +11,10 @@ export interface ChannelKeys {
   readonly tls: PeerTls;
 }
 
-/** `secrets`: those that sign the tokens of clients. `tls`: default: with keys derived from them. */
-export function channelKeys(secrets: Secrets, tls: PeerTls = pskTls(secrets)): ChannelKeys {
+/** `secrets`: those that sign the tokens of clients. `tls`: default: with keys derived from them; for these the salt, see pskTls. */
+export function channelKeys(secrets: Secrets, tls?: PeerTls, salt?: string): ChannelKeys {
   const [first, ...others] = secrets;
-  return { tokens: [tokenKeyOf(first), ...others.map(tokenKeyOf)], tls };
+  return { tokens: [tokenKeyOf(first), ...others.map(tokenKeyOf)], tls: tls ?? pskTls(secrets, salt) };
 }
 
 function tokenKeyOf(secret: Uint8Array): Buffer {

@@ -3,7 +3,7 @@
 
 import { hkdfSync } from 'node:crypto';
 import type { ConnectionOptions, TlsOptions } from 'node:tls';
-import { type Secrets, secretId } from '../../auth/secrets.ts';
+import type { Secrets } from '../../auth/secrets.ts';
 
 export interface PeerTls {
   /** Of a listener. */
@@ -23,17 +23,26 @@ const PSK_TLS = {
   ciphers: 'ECDHE-PSK-CHACHA20-POLY1305',
 } as const;
 
-/** The identity of a key begins with this; the id of its secret follows. */
+/** The identity of a key begins with this; what names its secret follows. */
 const IDENTITY = 'stagedoor ';
 
-/** Encrypted and mutual, without certificates: only a node with a secret of the deployment completes the handshake. */
-export function pskTls(secrets: Secrets): PeerTls {
-  const keys = new Map(secrets.map((secret) => [IDENTITY + secretId(secret), keyOf(secret)]));
-  const own = { psk: keyOf(secrets[0]), identity: IDENTITY + secretId(secrets[0]) };
+/**
+ * Encrypted and mutual, without certificates: only a node with a secret of the deployment completes the handshake. `salt`: random, common to
+ * the nodes, and not known on the network: see identityOf. Default: none.
+ */
+export function pskTls(secrets: Secrets, salt = ''): PeerTls {
+  const keys = new Map(secrets.map((secret) => [identityOf(secret, salt), keyOf(secret)]));
+  const own = { psk: keyOf(secrets[0]), identity: identityOf(secrets[0], salt) };
   return {
     listener: () => ({ ...PSK_TLS, pskCallback: (_socket, identity) => keys.get(identity) ?? null }),
     connection: () => ({ ...PSK_TLS, pskCallback: () => own, checkServerIdentity: () => undefined }),
   };
+}
+
+/** It crosses in clear text: without the salt a guess of the secret cannot be compared with it. Source: ADR 178. */
+function identityOf(secret: Uint8Array, salt: string): string {
+  const id = hkdfSync('sha256', secret, salt, 'stagedoor peer channel: identity', 8);
+  return IDENTITY + Buffer.from(id).toString('hex');
 }
 
 function keyOf(secret: Uint8Array): Buffer {
