@@ -23,16 +23,22 @@ test.before(async () => {
   b = await start('b', {
     GATEWAY_MAX_SESSIONS: '4321',
     GATEWAY_ALLOWED_COMMANDS: '[["uvx", "good-server"]]',
+    GATEWAY_MAX_RETRIES: '7',
   });
 });
 test.after(async () => {
   for (const close of opened) await close();
 });
 
+/** One of each kind: defaults of failover, limits, the number of sessions, the commands that may be started. */
+const AGREED = [
+  'load_balancer.max_retries',
+  'sessions.max',
+  'rate_limits.user_per_hour',
+  'stdio.allowed_commands',
+] as const;
 const namesOf = (id: string) =>
-  ['sessions.max', 'rate_limits.user_per_hour', 'stdio.allowed_commands'].map(
-    (name) => `the setting ${name} of the node "${id}" is not that of this node`,
-  );
+  AGREED.map((name) => `the setting ${name} of the node "${id}" is not that of this node`);
 
 onPostgresql('differences are named by each node, and no value is', async () => {
   for (const [node, other] of [
