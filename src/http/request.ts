@@ -131,6 +131,11 @@ export class HttpRequest {
     return state.forwarded === undefined ? this.#proxies.address(req) : state.forwarded.address;
   }
 
+  /** Another node has the client. */
+  get isForwarded(): boolean {
+    return this.#context.state.forwarded !== undefined;
+  }
+
   /** This end of the connection; undefined when the socket is closed. */
   get ownEndpoint(): { readonly address: string; readonly port: number } | undefined {
     const { localAddress: address, localPort: port } = this.#context.req.socket;

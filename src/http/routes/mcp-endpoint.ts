@@ -7,7 +7,7 @@ import { tooManyMessages } from '../../domain/error-catalogue.ts';
 import type { GatewayError } from '../../domain/errors.ts';
 import { SessionElsewhere, type SessionOwner, type SessionOwners } from '../../domain/forwarding.ts';
 import { isRepeatableMethod } from '../../domain/mcp.ts';
-import { nodeUnavailable } from '../../domain/session-errors.ts';
+import { nodeUnavailable, sessionNotFound } from '../../domain/session-errors.ts';
 import { countedRequests, messagesIn } from '../../protocol/client-message.ts';
 import type { McpRequest } from '../../protocol/endpoint-types.ts';
 import { headerOf } from '../../protocol/headers.ts';
@@ -266,9 +266,10 @@ interface Place extends Waits {
 function serveHere(
   method: McpMethod,
   input: McpInput,
-  { gateway, mcp, auth, owners }: Services,
+  services: Services,
   { isSse, connection, sessionId, sinceMs }: Place,
 ): McpEndpointReply['serve'] {
+  const { gateway, mcp, auth, owners } = services;
   const { params, body, request, principal } = input;
   const { template }: { readonly template?: unknown } = Object(params);
   const name = typeof template === 'string' ? template : undefined;
@@ -300,8 +301,7 @@ function serveHere(
     const served = counted();
     return served?.catch((thrown: unknown) => {
       if (!(thrown instanceof SessionElsewhere)) throw thrown;
-      if (owners === undefined || sessionId === undefined)
-        throw nodeUnavailable('', 'another one has the session', 'no');
+      if (owners === undefined || sessionId === undefined) throw refusalOf(thrown, request, services);
       return serveElsewhere(new SessionElsewhere(thrown.life, sinceMs), {
         ownerIn: (life) => owners.elsewhere(sessionId, life),
         forwardTo: (owner, untilMs) => forward(owner, method, input, auth, relay, untilMs),
@@ -309,6 +309,20 @@ function serveHere(
       });
     });
   };
+}
+
+/**
+ * A session that is open at another node, to which nothing is forwarded from here: 404, as for any session that this node does not know, if
+ * requests are not forwarded at all (`cluster.forward`). Otherwise the node that forwarded the request goes on.
+ */
+function refusalOf(
+  { life }: SessionElsewhere,
+  { isForwarded }: Pick<McpInput['request'], 'isForwarded'>,
+  { gateway, nodes }: Pick<Services, 'gateway' | 'nodes'>,
+): GatewayError {
+  const isOpen = nodes?.().some((node) => node.life === life && node.state === 'live') === true;
+  if (isOpen && !isForwarded && !gateway.readiness.isLeaving) return sessionNotFound();
+  return nodeUnavailable('', 'another one has the session', 'no');
 }
 
 /** See McpRequest. The request is counted before. */
