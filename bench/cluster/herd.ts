@@ -119,6 +119,11 @@ export class Herd {
     const port = this.#nextPort();
     const { status, header, body } = await this.#client.post(port, {}, initializeBody);
     const id = header('mcp-session-id');
+    if (status === 503) {
+      // A busy machine: its nodes miss answers of the database. There is no fault yet.
+      await delay(1_000 * Number(header('retry-after') ?? AGAIN_S));
+      return this.#openOne();
+    }
     if (status !== 200 || id === undefined) throw new Error(`no session: ${status} ${body}`);
     const headers = { 'Mcp-Session-Id': id, 'MCP-Protocol-Version': '2025-11-25' };
     const member: Member = { port, headers, isOfEnded: false, servedAfterMs: undefined, isLost: false };
