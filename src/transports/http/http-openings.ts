@@ -17,13 +17,18 @@ const DELETES_AT_ONCE = 64;
 export function sessionDeletes(
   scheduler: TaskScheduler,
 ): (session: Pick<HttpSession, 'end'>) => Promise<void> {
-  const queue = new StartQueue({
-    atOnce: DELETES_AT_ONCE,
-    atOncePerOwner: DELETES_AT_ONCE,
-    maxWaitMs: LIMITS.backgroundMs,
-    scheduler,
-  });
-  return (session) => queue.take({ start: () => session.end() }).catch(() => undefined); // it waited too long
+  let queue: StartQueue | undefined; // thousands of instances never delete a session
+  const open = (): StartQueue =>
+    new StartQueue({
+      atOnce: DELETES_AT_ONCE,
+      atOncePerOwner: DELETES_AT_ONCE,
+      maxWaitMs: LIMITS.backgroundMs,
+      scheduler,
+    });
+  return (session) => {
+    queue ??= open();
+    return queue.take({ start: () => session.end() }).catch(() => undefined); // it waited too long
+  };
 }
 
 /** A conversation that ends alone, or with its transport. */

@@ -60,17 +60,20 @@ export async function openHttp(
 /** The conversation that all clients share, and those of single clients. */
 class HttpTransport extends HttpConversation implements EndpointTransport {
   readonly kind = 'http';
-  readonly #openings: HttpOpenings<HttpConversation>;
-  /** The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. */
-  readonly #peers = new LruMap<Peer>(PEERS_REMEMBERED);
+  /** From the first opening for a client on, which most of thousands of instances never see. */
+  #openingsMade: HttpOpenings<HttpConversation> | undefined;
+  /**
+   * The peers of the last handshakes, once each: a greeting may be kilobytes, and thousands of sessions refer to one. Undefined before
+   * the first handshake of a client.
+   */
+  #peers: LruMap<Peer> | undefined;
   #hasNoSessions: boolean;
 
   constructor(connection: HttpConnection, session: HttpSession, options: OpenOptions) {
-    const { scheduler, handshakeTimeoutMs } = options;
     const toolHeaders = new ToolHeaders(options);
-    super({ connection, options, toolHeaders, deleteSession: sessionDeletes(scheduler) }, session, undefined);
+    const deleteSession = sessionDeletes(options.scheduler);
+    super({ connection, options, toolHeaders, deleteSession }, session, undefined);
     this.#hasNoSessions = session.peer.era === 'bare' || options.era === 'modern';
-    this.#openings = new HttpOpenings(handshakeTimeoutMs, scheduler);
   }
 
   openUpstream(profile: ClientProfile, signal: AbortSignal, ownerId?: string) {
@@ -93,6 +96,12 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     });
   }
 
+  get #openings(): HttpOpenings<HttpConversation> {
+    const { scheduler, handshakeTimeoutMs } = this.backend.options;
+    this.#openingsMade ??= new HttpOpenings(handshakeTimeoutMs, scheduler);
+    return this.#openingsMade;
+  }
+
   /** Undefined when the backend keeps no sessions of single clients, which another opening may have found out meanwhile. */
   async #openFor(
     profile: ClientProfile,
@@ -105,6 +114,7 @@ class HttpTransport extends HttpConversation implements EndpointTransport {
     try {
       const session = await openSession(connection, { ...options, signal, profile, known: era });
       const text = JSON.stringify(session.peer);
+      this.#peers ??= new LruMap(PEERS_REMEMBERED);
       session.peer = this.#peers.get(text) ?? session.peer;
       this.#peers.set(text, session.peer);
       return new HttpConversation(this.backend, session, profile, ownerId);

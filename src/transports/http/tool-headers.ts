@@ -15,7 +15,8 @@ import type { OpenOptions } from '../transport.ts';
 export const MAX_TOOLS = 10_000;
 
 export class ToolHeaders {
-  readonly #declarations = new LruMap<readonly Declaration[]>(MAX_TOOLS);
+  /** Undefined until a tool declares some: thousands of backends have none. */
+  #declarations: LruMap<readonly Declaration[]> | undefined;
   /** Why tools were reported as left out of lists, by their names. */
   readonly #reported = new Map<string, string>();
   readonly #options: Pick<OpenOptions, 'relistTools' | 'onWithheld'>;
@@ -26,7 +27,7 @@ export class ToolHeaders {
 
   /** The headers to add to a request; undefined when it needs none, or its caller wrote them already. */
   for(request: ExchangeRequest, peer: Peer): ExchangeRequest['headers'] {
-    if (this.#declarations.size === 0 || !areOursFor(request, peer)) return undefined;
+    if (this.#declarations === undefined || !areOursFor(request, peer)) return undefined;
     const { name, arguments: args } = request.params ?? {};
     const declarations = typeof name === 'string' ? this.#declarations.get(name) : undefined;
     return declarations && paramHeaders(declarations, args);
@@ -60,12 +61,15 @@ export class ToolHeaders {
   #take(tool: unknown): boolean {
     if (!isJsonObject(tool) || typeof tool.name !== 'string') return true;
     const { declarations, fault } = declaredBy(tool.inputSchema);
-    this.#declarations.delete(tool.name);
+    this.#declarations?.delete(tool.name);
     if (fault !== undefined) {
       this.#report(tool.name, fault);
       return false;
     }
-    if (declarations.length > 0) this.#declarations.set(tool.name, declarations);
+    if (declarations.length > 0) {
+      this.#declarations ??= new LruMap(MAX_TOOLS);
+      this.#declarations.set(tool.name, declarations);
+    }
     return true;
   }
 
