@@ -4,7 +4,14 @@
 import * as assert from 'uvu/assert';
 import { errorOfAnswer, toolExecutionFailed } from '../../src/domain/answer-errors.ts';
 import * as errors from '../../src/domain/error-catalogue.ts';
-import { asGatewayError, GatewayError, hasCode, openingFailed, reasonOf } from '../../src/domain/errors.ts';
+import {
+  asGatewayError,
+  GatewayError,
+  hasCode,
+  openingFailed,
+  reasonOf,
+  withoutFrames,
+} from '../../src/domain/errors.ts';
 import type { ExchangeRequest } from '../../src/domain/exchange.ts';
 import * as sessionErrors from '../../src/domain/session-errors.ts';
 import { suite } from '../helpers/suite.ts';
@@ -47,6 +54,23 @@ test('makes Errors with a name, the status of their code, and an optional cause'
   assert.equal([full.name, full.status, full.message], ['GatewayError', 429, 'full']);
   assert.is(new GatewayError('INTERNAL_ERROR', 'x', { cause }).cause, cause);
   assert.is(Object.hasOwn(full, 'cause'), false);
+});
+
+test('has stack frames, unless it is a failure of a backend: they take longer than its answer', () => {
+  const frames = ({ stack = '' }: Error): number =>
+    stack.split('\n').filter((line) => /^\s+at /.test(line)).length;
+  const before = Error.stackTraceLimit;
+  assert.ok(frames(new GatewayError('INTERNAL_ERROR', 'x')) > 0);
+  assert.is(frames(errors.backendUnavailable('connection refused', { delivered: 'unknown' })), 0);
+  assert.is(frames(withoutFrames(() => new Error('x'))), 0);
+  assert.throws(
+    () =>
+      withoutFrames(() => {
+        throw new Error('not made');
+      }),
+    /not made/,
+  );
+  assert.is(Error.stackTraceLimit, before);
 });
 
 test('names the first validation issue and the number of further issues', () => {

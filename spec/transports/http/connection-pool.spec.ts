@@ -2,7 +2,8 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';
-import type { ConnectionPool } from '../../../src/transports/http/connection-pool.ts';
+import { ConnectionPool } from '../../../src/transports/http/connection-pool.ts';
+import { guardedConnector } from '../../../src/transports/http/connector.ts';
 import { type AnswerEnding, HttpAnswer } from '../../../src/transports/http/http-answer.ts';
 import { until } from '../../conformance/transport.ts';
 import { suite } from '../../helpers/suite.ts';
@@ -100,6 +101,35 @@ test('requests to a server that is away fail, those that waited for a connection
   const endings = await Promise.all(Array.from({ length: 10 }, () => send(pool, postTo('/'))));
   assert.equal(new Set(endings), new Set(['broken']));
   pool.destroy();
+});
+
+test('failures of answers are handled when their tasks run; a connection that was idle is forgotten at once', async () => {
+  const tasks: (() => void)[] = [];
+  let arrived = 0;
+  const server = await startRawServer(({ url }, response) => {
+    arrived += 1;
+    if (url === '/idle') response.end(RESULT);
+  });
+  const url = new URL(`http://127.0.0.1:${server.port}`);
+  const connector = guardedConnector(url, () => false);
+  const pool = new ConnectionPool(connector, { maxConnections: 8, run: (task) => tasks.push(task) });
+  assert.is(await send(pool, postTo('/idle')), 'complete');
+  const endings: string[] = [];
+  for (let count = 0; count < 5; count += 1)
+    void send(pool, postTo('/hangs')).then((ending) => endings.push(ending));
+  await until(() => arrived === 6, 'all requests arrived');
+  await server.close();
+  await until(() => tasks.length === 5, 'all connections broke');
+  assert.equal(endings, []);
+  tasks.pop()?.();
+  await delay(0);
+  assert.equal(endings, ['broken']);
+  pool.destroy(); // ends the others without their tasks
+  await delay(0);
+  assert.is(endings.length, 5);
+  for (const task of tasks) task();
+  await delay(0);
+  assert.is(endings.length, 5);
 });
 
 test('a destroyed pool ends its requests, those that wait, and later ones', async () => {

@@ -187,8 +187,9 @@ export class InstanceRef implements Candidate {
 
   /** Errors do not change health, but their causes may: a refused connection does immediately, other failures cause a probe. */
   #reportFailure(error: GatewayError): void {
-    if (error.facts.unreachable) this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
-    else if (error.facts.suspicious) this.suspect();
+    if (error.facts.unreachable) {
+      if (this.state === 'healthy') this.#actor.send({ type: 'unreachable', reason: reasonOf(error) });
+    } else if (error.facts.suspicious) this.suspect();
   }
 
   /**
@@ -243,7 +244,8 @@ export class InstanceRef implements Candidate {
 
   /** Requests a probe, because of how its calls end; at most one in LIMITS.promptedProbeMs. */
   suspect(): void {
-    this.#actor.send({ type: 'suspected' });
+    // The machine would do nothing about the others either, of thousands of calls that fail with their instance.
+    if (isAtRest(this.#actor.getSnapshot())) this.#actor.send({ type: 'suspected' });
   }
 
   drain(): void {
@@ -329,6 +331,13 @@ function stateOf(snapshot: InstanceMachineSnapshot): InstanceState {
   const { connected } = connection;
   if (connected === 'connecting') return 'starting';
   return typeof connected === 'object' && 'healthy' in connected ? 'healthy' : 'unhealthy';
+}
+
+/** True while a probe may begin. */
+function isAtRest({ value: { connection } }: InstanceMachineSnapshot): boolean {
+  if (typeof connection === 'string') return false;
+  const { connected } = connection;
+  return typeof connected === 'object' && 'healthy' in connected && connected.healthy === 'resting';
 }
 
 /** `more`: failures that are not counted yet. */

@@ -18,12 +18,15 @@ interface PoolOptions {
   readonly maxConnections: number;
   /** False: a connection carries one request, whose answer may take any time. Default: true. */
   readonly isKept?: boolean;
+  /** Runs what handles the failure of an answer. Default: at once. */
+  readonly run?: ((failure: () => void) => void) | undefined;
 }
 
 export class ConnectionPool {
   readonly #connector: Connector;
   readonly #maxConnections: number;
   readonly #isKept: boolean;
+  readonly run: (failure: () => void) => void;
   readonly #connections = new Set<Http1Connection>();
   readonly #idle: Http1Connection[] = [];
   /** Those that were freed in this turn of the event loop: what follows the answer, such as their end, is read in the next one. */
@@ -37,10 +40,14 @@ export class ConnectionPool {
   #sweepAtMs = Number.POSITIVE_INFINITY;
   #cancelSweep: (() => void) | undefined;
 
-  constructor(connector: Connector, { maxConnections, isKept = true }: PoolOptions) {
+  constructor(
+    connector: Connector,
+    { maxConnections, isKept = true, run = (failure) => failure() }: PoolOptions,
+  ) {
     this.#connector = connector;
     this.#maxConnections = maxConnections;
     this.#isKept = isKept;
+    this.run = run;
   }
 
   /** Every failure goes to the answer. */

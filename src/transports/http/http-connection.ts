@@ -36,6 +36,7 @@ export class HttpConnection implements Sender {
   readonly #connector: Connector;
   /** A connection for each answer that stays open, because calls need those of the pool. TCP detects a lost peer. */
   #streams: ConnectionPool | undefined;
+  readonly #run: OpenOptions['scheduler']['run'] | undefined;
   readonly #target: string;
   readonly #host: string;
   /** Cookies for secure connections are kept: over TLS, and on this machine. */
@@ -49,8 +50,14 @@ export class HttpConnection implements Sender {
 
   constructor(
     definition: EndpointDefinition,
-    { isDenied, answers, waitingBytes }: Pick<OpenOptions, 'isDenied' | 'answers' | 'waitingBytes'>,
+    {
+      isDenied,
+      answers,
+      waitingBytes,
+      scheduler,
+    }: Pick<OpenOptions, 'isDenied' | 'answers' | 'waitingBytes'> & Partial<Pick<OpenOptions, 'scheduler'>>,
   ) {
+    this.#run = scheduler?.run;
     this.waitingBytes = waitingBytes;
     this.#answers = answers;
     this.secrets = secretsOf(definition);
@@ -67,7 +74,7 @@ export class HttpConnection implements Sender {
       accept: 'application/json, text/event-stream',
     });
     this.#connector = guardedConnector(url, isDenied);
-    this.#pool = new ConnectionPool(this.#connector, { maxConnections: MAX_CONNECTIONS });
+    this.#pool = new ConnectionPool(this.#connector, { maxConnections: MAX_CONNECTIONS, run: this.#run });
   }
 
   /** True for a call while unfinished answers hold so much that the backend should not be asked for more. */
@@ -133,7 +140,7 @@ export class HttpConnection implements Sender {
   }
 
   #streamPool(): ConnectionPool {
-    const options = { maxConnections: Number.POSITIVE_INFINITY, isKept: false };
+    const options = { maxConnections: Number.POSITIVE_INFINITY, isKept: false, run: this.#run };
     this.#streams ??= new ConnectionPool(this.#connector, options);
     return this.#streams;
   }

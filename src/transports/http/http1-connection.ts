@@ -29,6 +29,8 @@ interface ConnectionOwner {
   freed(connection: Http1Connection): void;
   /** The socket is gone. Called before the answer that was under way fails. */
   closed(connection: Http1Connection): void;
+  /** Runs what handles the failure of an answer, now or in a later turn: thousands fail together when their server ends. */
+  run(failure: () => void): void;
 }
 
 export class Http1Connection {
@@ -41,6 +43,7 @@ export class Http1Connection {
   #answer: AnswerReceiver | undefined;
   #isPaused = false;
   #isClosed = false;
+  #isFailing = false;
   /** When its owner closes it: an idle one soon, one in use after the longest call. Monotonic, in ms. */
   endsAtMs = Number.POSITIVE_INFINITY;
   #cancelConnect: (() => void) | undefined;
@@ -75,7 +78,7 @@ export class Http1Connection {
   abort(answer: AnswerReceiver): void {
     if (answer !== this.#answer) return;
     this.#answer = undefined;
-    this.destroy(closedEarly());
+    this.destroy();
   }
 
   /** Reads nothing more until `resume`. */
@@ -89,8 +92,8 @@ export class Http1Connection {
     if (answer === this.#answer) this.#resume();
   }
 
-  /** The request under way fails. */
-  destroy(error: Error): void {
+  /** The request under way fails; default: as closed by the server. */
+  destroy(error?: Error): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
     this.#cancelConnect?.();
@@ -100,7 +103,7 @@ export class Http1Connection {
     this.#answer = undefined;
     this.#first = undefined;
     this.#owner.closed(this);
-    answer?.onResponseError(error);
+    answer?.onResponseError(error ?? closedEarly());
   }
 
   #connect({ connect, connectedEvent }: Connector): Socket {
@@ -110,8 +113,8 @@ export class Http1Connection {
     );
     socket.once(connectedEvent, () => this.#connected());
     socket.on('end', () => this.#end());
-    socket.on('error', (error) => this.destroy(error));
-    socket.on('close', () => this.destroy(closedEarly()));
+    socket.on('error', (error) => this.#fail(error));
+    socket.on('close', () => this.#fail());
     return socket;
   }
 
@@ -128,7 +131,7 @@ export class Http1Connection {
     const answer = this.#answer;
     try {
       // Without a request nothing may come, and what comes must not be taken for the next answer.
-      if (answer === undefined) this.destroy(closedEarly());
+      if (answer === undefined) this.destroy();
       else if (this.#parser.push(READ_BUFFER.subarray(0, length), answer)) this.#finish();
     } catch (thrown) {
       this.destroy(thrown as Error);
@@ -140,11 +143,20 @@ export class Http1Connection {
     try {
       this.#parser.end();
       // Without a request the socket would close by itself, but only after the next request was written to it.
-      if (this.#answer === undefined) this.destroy(closedEarly());
+      if (this.#answer === undefined) this.destroy();
       else this.#finish();
     } catch (thrown) {
-      this.destroy(thrown as Error);
+      this.#fail(thrown as Error);
     }
+  }
+
+  /** Nothing is read or written any more. A free connection must not be used again. */
+  #fail(error?: Error): void {
+    if (this.#isClosed || this.#isFailing) return;
+    this.#isFailing = true;
+    const destroy = (): void => this.destroy(error);
+    if (this.#answer === undefined && this.#first === undefined) destroy();
+    else this.#owner.run(destroy);
   }
 
   /** The answer is complete. It may send the next request at once, so the connection is free before. */
@@ -154,7 +166,7 @@ export class Http1Connection {
     this.#answer = undefined;
     const wasSent = this.#socket?.writableLength === 0;
     if (wasSent && this.#parser.isReusable) this.#free();
-    else this.destroy(closedEarly());
+    else this.destroy();
     try {
       answer.onResponseEnd();
     } catch (thrown) {

@@ -2,6 +2,8 @@
 // and until the close. Whatever is not exactly HTTP is an error, because a guess could take the bytes of one answer for another.
 // Sources: RFC 9112, 2.2, 4, 5, 6, 7, 9; ADR 135.
 
+import { withoutFrames } from '../../domain/errors.ts';
+
 /** By name in lower case; all values of a repeated header. */
 export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -194,7 +196,8 @@ export class ResponseParser {
 
 /** The server closed the connection before the end of the answer. */
 export function closedEarly(): Error {
-  return Object.assign(new Error('the server closed the connection'), { code: 'ECONNRESET' });
+  const error = withoutFrames(() => new Error('the server closed the connection'));
+  return Object.assign(error, { code: 'ECONNRESET' });
 }
 
 const HEAD_END = Buffer.from('\r\n\r\n');
