@@ -11,6 +11,7 @@ import {
 } from '../balancing/load-balancer.ts';
 import { configIncomplete, duplicateServer } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import { TaskScheduler } from '../domain/task-scheduler.ts';
 import { type Cipher, CipherError } from './cipher.ts';
 import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
@@ -62,11 +63,12 @@ export function ormStore(
         const isEmpty = (await em.count(instances, { template: name })) === 0;
         return isEmpty && (await em.nativeDelete(templates, { name })) > 0;
       }),
-    listInstances: () =>
-      session.run(async (em, { instances }) => {
-        const rows = await em.createQueryBuilder(instances).orderBy({ position: 'asc' }).execute('all');
-        return rows.map((row) => instanceOf(row, secretsOf(row, cipher)));
-      }),
+    listInstances: async () => {
+      const rows = await session.run((em, { instances }) =>
+        em.createQueryBuilder(instances).orderBy({ position: 'asc' }).execute('all'),
+      );
+      return inTurns(rows, (row) => instanceOf(row, secretsOf(row, cipher)));
+    },
     saveInstance: (definition, before) => saveInstances(session, cipher, [{ definition, before }]),
     saveInstances: (saves) => saveInstances(session, cipher, saves),
     deleteInstance: (template, id, fingerprint) =>
@@ -98,6 +100,21 @@ export function ormStore(
     close: () => session.close(),
   };
 }
+
+/** Maps thousands of rows, a few hundred in one turn of the event loop: all of them would be a stall. */
+async function inTurns<R, T>(rows: readonly R[], map: (row: R) => T): Promise<T[]> {
+  const mapped: T[] = [];
+  const starts = Array.from(
+    { length: Math.ceil(rows.length / MAPPED_TOGETHER) },
+    (_, n) => n * MAPPED_TOGETHER,
+  );
+  await new TaskScheduler().each(starts, (start) => {
+    for (const row of rows.slice(start, start + MAPPED_TOGETHER)) mapped.push(map(row));
+  });
+  return mapped;
+}
+
+const MAPPED_TOGETHER = 50;
 
 /** Few statements for all of them: each one takes longer than the rest of the work for an instance. */
 async function saveInstances(
