@@ -104,6 +104,47 @@ test('counts an item as the number of tasks that it costs', async () => {
   ]);
 });
 
+test('takes fewer costly items, and as many other tasks, after turns that took long, until turns are short again', async () => {
+  const { scheduler, turn, done, task, clock } = setUp({ perTurn: 20, turnMs: 10 });
+  const items = Array.from({ length: 200 }, (_, index) => index);
+  void scheduler.each(
+    items,
+    (number) => task(number)(),
+    () => 5,
+  );
+  /** How many are visited in each turn, while what they cause takes this long in each. */
+  const visitedWhile = async (laterMs: number, turns: number): Promise<number[]> => {
+    const counts: number[] = [];
+    for (let count = 0; count < turns; count += 1) {
+      done.length = 0;
+      clock.nowMs += laterMs;
+      await turn();
+      counts.push(done.length);
+    }
+    return counts;
+  };
+  done.length = 0;
+  assert.equal(await visitedWhile(30, 4), [0, 4, 4, 4]);
+  assert.equal(await visitedWhile(31, 5), [4, 3, 2, 1, 1]);
+  const recovering = await visitedWhile(5, 30);
+  assert.equal([recovering[0], recovering.at(-1)], [1, 4]);
+  assert.equal(recovering, recovering.toSorted());
+
+  const {
+    scheduler: other,
+    turn: otherTurn,
+    done: cheap,
+    task: cheapTask,
+    clock: otherClock,
+  } = setUp({ perTurn: 4, turnMs: 10 });
+  for (let number = 0; number < 20; number += 1) other.run(cheapTask(number));
+  for (let turns = 0; turns < 3; turns += 1) {
+    otherClock.nowMs += 300;
+    await otherTurn();
+  }
+  assert.is(cheap.length, 12);
+});
+
 test('rejects a walk with the error of a visit, at once or later, and continues other tasks', async () => {
   const { scheduler, turn, done, task } = setUp({ perTurn: 2 });
   const failing = (at: number) => (number: number) => {

@@ -21,12 +21,20 @@ type Task = () => void;
 /** Node's setImmediate: a spec may simulate the global, and drop what was scheduled meanwhile. */
 const inNextTurn = setImmediate;
 
+/** A turn is long when it takes this many times the longest time of its tasks. */
+const LONG_TURNS = 3;
+const MOST_SLOWNESS = 8;
+
 /** One scheduler serves a gateway, so that the bound holds for all tasks together. Tasks must not throw. */
 export class TaskScheduler {
   readonly #perTurn: (waiting: number) => number;
   readonly #turnMs: number;
   readonly #nextTurn: (run: () => void) => void;
   readonly #now: () => number;
+  /** 1, or up to 8 after long turns: as how many times its cost an item counts that costs more than a task. */
+  slowness = 1;
+  /** Begin of the turn under way, while tasks run or wait. */
+  #beganAtMs = 0;
   /** In order of arrival. */
   readonly #waiting = new LinkedSet<Linked & { readonly task: Task }>();
   /** Tasks that may still begin in this turn, and until when; undefined before the first task. */
@@ -100,7 +108,7 @@ export class TaskScheduler {
 
   /** `cost`: of the task that has just run; one of it was counted when it began. */
   #mayRunNow(cost = 1): boolean {
-    this.#left -= cost - 1;
+    this.#left -= (cost - 1) * this.slowness;
     if (this.#waiting.size > 0 || !this.#hasRoom()) return false;
     this.#left -= 1;
     this.#scheduleTurn();
@@ -110,7 +118,9 @@ export class TaskScheduler {
   /** True for the first task of each turn. */
   #hasRoom(): boolean {
     if (this.#untilMs === undefined) {
-      this.#untilMs = this.#now() + this.#turnMs;
+      const nowMs = this.#now();
+      if (!this.#isTurning) this.#beganAtMs = nowMs;
+      this.#untilMs = nowMs + this.#turnMs;
       return true;
     }
     return this.#left > 0 && this.#now() < this.#untilMs;
@@ -129,6 +139,7 @@ export class TaskScheduler {
 
   readonly #turn = (): void => {
     this.#isTurning = false;
+    this.#noteTurn();
     const { size } = this.#waiting;
     this.#left = this.#perTurn(size);
     this.#untilMs = undefined;
@@ -137,6 +148,14 @@ export class TaskScheduler {
     for (let count = Math.min(size, this.#left); count > 0; count -= 1) this.#nextTurn(this.#next);
     this.#scheduleTurn();
   };
+
+  /** Adapts to the machine and to its collections of garbage: what costs more than a task is paid in later turns, which were too long. */
+  #noteTurn(): void {
+    const nowMs = this.#now();
+    const isLong = nowMs - this.#beganAtMs > LONG_TURNS * this.#turnMs;
+    this.slowness = isLong ? Math.min(this.slowness * 2, MOST_SLOWNESS) : Math.max(this.slowness * 0.9, 1);
+    this.#beganAtMs = nowMs;
+  }
 
   readonly #next = (): void => {
     const { first } = this.#waiting;

@@ -69,6 +69,7 @@ interface WantedInstance extends Pick<Deployment, 'template' | 'id' | 'input' | 
 
 /** Instances that one change of the store adds, changes or removes: few enough for one turn of the event loop. */
 const SAVED_TOGETHER = 8;
+const LEAST_TOGETHER = 2;
 
 /**
  * Adds new instances, changes others, removes missing ones. Skips one that cannot be registered, with the reason. Those that
@@ -106,7 +107,7 @@ async function synchronize(
       skip(each, `"${id}" belongs to the node "${existing.nodeId}"`);
     } else different.push(each);
   });
-  for (const group of groupsOf(different)) {
+  for (const group of groupsOf(different, registry)) {
     const tombstones = await tombstonesOf(registry, group);
     const isBuried = ({ template, id, fingerprint }: WantedInstance) =>
       tombstones.get(`${template}/${id}`) === fingerprint;
@@ -136,7 +137,7 @@ async function synchronize(
     const isMissing = isOwn(definition) && mayUse(template) && !present.has(`${template}/${id}`);
     if (isMissing && registry.active.belongsHere(definition)) missing.push(definition);
   });
-  for (const group of groupsOf(missing))
+  for (const group of groupsOf(missing, registry))
     for (const [template, ids] of idsByTemplate(group)) {
       const removed = isDryRun ? ids : await registry.withdraw(template, ids, source).catch(fail);
       report.removed.push(...removed.map((id) => ({ template, id })));
@@ -167,11 +168,13 @@ function idsByTemplate(all: readonly SyncedInstance[]): ReadonlyMap<string, read
   return new Map(Array.from(groups, ([template, group]) => [template, group.map(({ id }) => id)]));
 }
 
-function groupsOf<T>(all: readonly T[]): T[][] {
-  const count = Math.ceil(all.length / SAVED_TOGETHER);
-  return Array.from({ length: count }, (_, index) =>
-    all.slice(index * SAVED_TOGETHER, (index + 1) * SAVED_TOGETHER),
-  );
+/** Smaller ones after long turns of the event loop. */
+function* groupsOf<T>(all: readonly T[], registry: Pick<Registry, 'slowness'>): Generator<T[]> {
+  for (let start = 0; start < all.length; ) {
+    const end = start + Math.max(LEAST_TOGETHER, Math.floor(SAVED_TOGETHER / registry.slowness));
+    yield all.slice(start, end);
+    start = end;
+  }
 }
 
 /** Throws the error; for DATABASE_UNAVAILABLE with the advice, because earlier changes were made. */

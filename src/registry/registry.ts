@@ -168,6 +168,11 @@ export class Registry {
     }
   }
 
+  /** As TaskScheduler.slowness. */
+  get slowness(): number {
+    return this.#deps.scheduler.slowness;
+  }
+
   /** Visits thousands of items, each within microseconds, in a few turns of the event loop. */
   inTurns<T>(items: readonly T[], visit: (item: T) => void): Promise<void> {
     const count = Math.ceil(items.length / VISITED_TOGETHER);
