@@ -17,7 +17,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Bytes and memory': [
     8, 137, 176, 118, 135, 42, 112, 120, 128, 90, 91, 43, 44, 45, 89, 79, 163, 152, 139, 140,
   ],
-  'Fairness of the event loop': [36, 94, 197, 102, 132],
+  'Fairness of the event loop': [36, 94, 197, 136, 144, 102, 132],
   'Accounts and security': [
     12, 16, 17, 92, 189, 100, 20, 22, 73, 77, 99, 78, 82, 88, 95, 124, 154, 201, 202, 203, 204,
   ],
