@@ -110,6 +110,27 @@ test('names the source and what it expected when a value cannot be used', () => 
   for (const [written, expected] of cases) assert.is(refusal(written), expected);
 });
 
+test('takes one public address, whose host and origin are allowed', () => {
+  const config = load({ yaml: 'public_url: HTTPS://Gateway.Example:443/\nallowed_hosts: [other.example]' });
+  assert.is(config.publicUrl, 'https://gateway.example');
+  assert.equal(config.allowedHosts, ['other.example', 'gateway.example']);
+  assert.equal(config.allowedOrigins, ['https://gateway.example']);
+  assert.is(load({ flags: { 'public-url': 'http://localhost:8080' } }).publicUrl, 'http://localhost:8080');
+  const refused = [
+    ...['http://gateway.example', 'https://gateway.example/path', 'https://me@gateway.example', 'gateway'],
+    ...['https://gateway.example?x', 'https://gateway.example#x', 'ftp://localhost', 'https://'],
+  ];
+  for (const publicUrl of refused)
+    assert.match(refusal({ flags: { 'public-url': publicUrl } }), /^--public-url: expected an https URL/);
+});
+
+test('takes any, known or hosts as the clients that may ask for sign-in', () => {
+  const rule = (clients: string) => load({ yaml: `auth: { clients: ${clients} }` }).oauth.clients;
+  assert.equal([rule('any'), rule('Known')], ['any', 'known']);
+  assert.equal(rule('[claude.ai, localhost]'), ['claude.ai', 'localhost']);
+  assert.match(refusal({ yaml: 'auth: { clients: none }' }), /expected any, known, or host names/);
+});
+
 test('never shows a secret, whether it can be used or not', () => {
   const secret = 'hunter22-'.repeat(8);
   const written: Written = {

@@ -102,6 +102,14 @@ const ROWS: Readonly<Record<string, Row>> = {
     ],
     { needs: open, admitted: '200' },
   ),
+  // Clients cannot sign in at this app: see sign-in.spec.ts.
+  ...rows(
+    [
+      ...['GET /.well-known/oauth-protected-resource', 'GET /.well-known/oauth-protected-resource/mcp'],
+      'GET /.well-known/oauth-protected-resource/mcp/:template',
+    ],
+    { needs: open, admitted: '404 NOT_FOUND' },
+  ),
   'GET /docs/assets/:file': { needs: open, admitted: '200', params: { file: 'swagger-ui.min.css' } },
   'GET /redoc/assets/:file': { needs: open, admitted: '200', params: { file: 'redoc.standalone.js' } },
   ...rows(['GET /console', 'GET /console/*path'], {

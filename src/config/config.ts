@@ -5,9 +5,11 @@
 import { hostname } from 'node:os';
 import { hostAndPort } from '../domain/endpoint.ts';
 import { ConfigError, ConfigErrors } from './config-error.ts';
-import { readAll, type Setting, type ValuesOf } from './setting-types.ts';
+import { isLoopback, readAll, type Setting, type ValuesOf } from './setting-types.ts';
 import { ALL_SETTINGS, SETTINGS } from './settings.ts';
 import { type Found, type Prefix, Sources, type SourcesInput, unknownVariables } from './sources.ts';
+
+export { isLoopback };
 
 type ReadSettings = Omit<typeof SETTINGS, 'host' | 'port'>;
 
@@ -70,7 +72,7 @@ export function loadConfig(input: SourcesInput): Config {
   const { host: _host, port: _port, ...table } = SETTINGS;
   const { nodeId, ...values } = readAll(table, read);
   const config: Config = {
-    ...values,
+    ...withPublicUrl(values),
     ...nodeOf(values.databaseUrl, nodeId),
     listeners,
     portsDefaulted,
@@ -104,6 +106,20 @@ export function loadConfig(input: SourcesInput): Config {
       return value;
     }, row.default);
   }
+}
+
+/** The host of `public_url` is an allowed host, its origin an allowed origin. */
+function withPublicUrl<T extends Pick<Config, 'publicUrl' | 'allowedHosts' | 'allowedOrigins'>>(
+  values: T,
+): T {
+  const { publicUrl, allowedHosts, allowedOrigins } = values;
+  if (publicUrl === undefined) return values;
+  const { host } = new URL(publicUrl);
+  return {
+    ...values,
+    allowedHosts: [...allowedHosts, host],
+    allowedOrigins: [...allowedOrigins, publicUrl],
+  };
 }
 
 function readFound<T>(row: Setting<T>, found: Found | undefined): T {
@@ -219,9 +235,4 @@ function resolveListeners(sources: Sources, errors: ConfigErrors) {
     warnings.push(`${found?.source} is ignored: it looks like a Kubernetes service link, not like a port`);
     return undefined;
   }
-}
-
-/** True for an address that only this machine can reach, with or without the brackets of IPv6. */
-export function isLoopback(host: string): boolean {
-  return ['localhost', '::1', '[::1]'].includes(host) || /^127(\.\d+){1,3}$/.test(host);
 }

@@ -329,12 +329,43 @@ export const origin = text('origins such as https://app.example.com', (raw) => {
   return origin === 'null' ? written : origin;
 });
 
+/** An origin without a path, in lower case and without the default port. https, except on this machine. */
+export const publicUrl: SettingType<string | undefined> = {
+  type: 'an https URL without a path such as https://gateway.example.com, or http on loopback',
+  read: (raw) => {
+    if (typeof raw !== 'string' || !/^https?:\/\/[^\s/?#@\\]+\/?$/i.test(raw) || !URL.canParse(raw))
+      return undefined;
+    const { protocol, hostname, origin } = new URL(raw);
+    return protocol === 'https:' || isLoopback(hostname) ? origin : undefined;
+  },
+  show: (value) => value ?? 'none',
+};
+
+/** `any`, `known`, or host names in lower case. */
+export type ClientRule = 'any' | 'known' | readonly string[];
+
+export const clientRule: SettingType<ClientRule> = {
+  type: 'any, known, or host names, separated by commas',
+  read: (raw, folder) => {
+    const word = asWord(raw);
+    if (word === 'any' || word === 'known') return word;
+    const hosts = list(hostHeader).read(raw, folder);
+    return hosts !== undefined && hosts.length > 0 ? hosts : undefined;
+  },
+  show: (value) => (typeof value === 'string' ? value : value.join(', ')),
+};
+
 /** As `origin`, and `*` for all. */
 export const originOrAll: SettingType<string> = {
   ...origin,
   type: `* or ${origin.type}`,
   read: (raw, folder) => (raw === '*' ? raw : origin.read(raw, folder)),
 };
+
+/** True for an address that only this machine can reach, with or without the brackets of IPv6. */
+export function isLoopback(host: string): boolean {
+  return ['localhost', '::1', '[::1]'].includes(host) || /^127(\.\d+){1,3}$/.test(host);
+}
 
 /** The CIDR form of an address or a network, `10.0.0.1/32` for a single one; undefined when `text` is neither. */
 function readNetwork(text: string): string | undefined {

@@ -125,9 +125,15 @@ export interface ApiKey {
   readonly lastUsedAt?: string;
 }
 
+/** The scopes that any client may get. The others are for clients that an admin has added with them. */
+export const CLIENT_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
+
+/** The path of a resource: `''` for the whole gateway, `/mcp` for all templates as one server, `/mcp/{template}`. */
+export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
+
 /** The verified caller of a request; shared by all requests with the same credentials. */
 export interface Principal {
-  /** `anonymous`, `user:<id>` or `key:<id>`; limits are counted by it. */
+  /** `anonymous`, `user:<id>`, `key:<id>`, or `grant:<id>` of an access token. Limits are counted by its holder: see domain/holder.ts. */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
   /** For people and the audit log: the user name, or the name of the key. */
@@ -139,6 +145,17 @@ export interface Principal {
   readonly templates?: ReadonlySet<string>;
   /** Requests per hour; absent = no limit. */
   readonly hourlyLimit?: number;
+  /** Of an access token: the MCP client that acts for the user. */
+  readonly client?: ClientOfUser;
+}
+
+interface ClientOfUser {
+  /** For people; the client has chosen it. */
+  readonly name: string;
+  /** Where its token works: see domain/resource.ts. */
+  readonly audience: ResourcePath;
+  /** What another sign-in could get: the account has it, and the client may ask for it. */
+  readonly obtainable: ReadonlySet<Scope>;
 }
 
 /** Every caller while authentication is off. */

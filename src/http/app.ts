@@ -11,6 +11,7 @@ import { isLoopback } from '../config/config.ts';
 import { methodNotAllowed, routeNotFound } from '../domain/error-catalogue.ts';
 import { GatewayError, gatewayStarting } from '../domain/errors.ts';
 import type { ForwardedCaller } from '../domain/forwarding.ts';
+import type { SignIn } from '../domain/resource.ts';
 import type { WorkerPlace } from '../domain/workers.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { METRICS_TYPE, Prometheus } from '../metrics/prometheus.ts';
@@ -53,6 +54,7 @@ import type { Route, Services } from './route.ts';
 import { startingReply } from './routes/health.ts';
 import { ROUTES } from './routes/index.ts';
 import { NOT_STORED } from './schemas.ts';
+import { challenges } from './sign-in.ts';
 import { type EventStreamOptions, EventStreams } from './sse/event-stream.ts';
 import { RecentEvents } from './sse/recent-events.ts';
 import { metricsOfAll, tellingOthers } from './worker-routes.ts';
@@ -67,6 +69,8 @@ export interface AppOptions
   readonly log: Logger;
   /** Signs users of MCP clients in. Undefined: there is none. */
   readonly oauth?: AuthorizationServer | undefined;
+  /** Where MCP clients sign in. Undefined: they cannot. */
+  readonly signIn?: SignIn | undefined;
   /** Undefined without other nodes. */
   readonly clusterCounts?: ClusterCounts | undefined;
   /** Undefined: this process is the whole gateway. */
@@ -131,6 +135,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     return openApiDocument(ROUTES);
   });
   const trail = auditTrail(auth.audit, proxies);
+  const challenge = challenges(options.signIn, proxies, log);
   const [logCall, auditCall] = [reportLog(log), callTrail(auth.audit)];
   const onReport: ReportListener = (report, context) => {
     logCall(report, context);
@@ -147,6 +152,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     ...{ gateway, auth, mcp, allowedCommands, definitions, settings, log, documents, metrics },
     owners: options.owners,
     nodes: options.nodes,
+    signIn: options.signIn,
     ...{ deployment, events },
     peerEvents: options.owners && new PeerEvents({ deployment, owners: options.owners, events, loads }),
     consoleReply: consoleReply(options.consoleFolder),
@@ -161,6 +167,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   ): readonly HttpStep<C>[] => [
     ...trail(route),
     ...localAccounts(route, auth.isEnabled, proxies),
+    ...challenge(route),
     authorize(route, auth, proxies),
     ...(route.speaks === 'json-rpc' ? [knownPath(route, gateway), rpcErrors(log)] : []),
     ...admission(route, gateway, streams.unread, auth.limiter),

@@ -7,7 +7,14 @@ import type { Principal } from '../domain/account.ts';
 import type { ErrorCode } from '../domain/errors.ts';
 import type { ForwardedCaller } from '../domain/forwarding.ts';
 import type { CallerCheck } from './caller-check.ts';
-import type { HttpCallReport, HttpContext, RequestState, RouteContext, RouteMiddleware } from './request.ts';
+import type {
+  Challenge,
+  HttpCallReport,
+  HttpContext,
+  RequestState,
+  RouteContext,
+  RouteMiddleware,
+} from './request.ts';
 import type { Route } from './route.ts';
 
 interface PlainRoute {
@@ -83,6 +90,7 @@ class PlainState implements RequestState {
   requestId = '';
   principal?: Principal;
   check?: CallerCheck;
+  challenge?: Challenge;
   isPrivate?: boolean;
   rateLimit?: RequestState['rateLimit'];
   counted?: number;

@@ -182,24 +182,32 @@ function credentialField({ kind, id }: Principal): Pick<ErrorBody, 'credential'>
   return kind === 'anonymous' ? {} : { credential: { kind, id } };
 }
 
+export interface ErrorReplyFields {
+  readonly viewer?: Principal | undefined;
+  readonly fields?: object;
+  /** `WWW-Authenticate` of this answer. Default: `Bearer` for a 401. */
+  readonly challenge?: string | undefined;
+}
+
 export function errorReply(
   error: GatewayError,
   requestId: string,
-  { viewer, fields }: { readonly viewer?: Principal | undefined; readonly fields?: object } = {},
+  { viewer, fields, challenge }: ErrorReplyFields = {},
 ): BytesReply {
   const { instanceId } = error.facts;
   const body = { ...fields, ...errorBody(error, requestId, viewer) };
-  const replyFields = { headers: errorHeaders(error), instanceId };
+  const replyFields = { headers: errorHeaders(error, challenge), instanceId };
   const { result, ...others } = body;
   if (result instanceof JsonText) return withResult(error.status, others, result, replyFields);
   return json(error.status, body, replyFields);
 }
 
 /** `WWW-Authenticate` where other credentials would help. */
-function errorHeaders(error: GatewayError): string[] {
+function errorHeaders(error: GatewayError, challenge?: string): string[] {
   const { allow, retryAfterSeconds } = error.facts;
   const headers: string[] = [];
-  if (error.status === 401) headers.push('WWW-Authenticate', 'Bearer');
+  const authenticate = challenge ?? (error.status === 401 ? 'Bearer' : undefined);
+  if (authenticate !== undefined) headers.push('WWW-Authenticate', authenticate);
   if (allow !== undefined) headers.push('Allow', allow.join(', '));
   if (retryAfterSeconds !== undefined) headers.push('Retry-After', String(retryAfterSeconds));
   return headers;

@@ -8,7 +8,7 @@ import type { RateLimiter } from '../auth/rate-limiter.ts';
 import type { Principal } from '../domain/account.ts';
 import { systemClock } from '../domain/clock.ts';
 import { originNotAllowed } from '../domain/error-catalogue.ts';
-import type { ErrorCode } from '../domain/errors.ts';
+import type { ErrorCode, GatewayError } from '../domain/errors.ts';
 import {
   type CallEnd,
   type CallOutcome,
@@ -43,6 +43,8 @@ export interface RequestState extends CountedRequest, McpLog {
   forwardedTo?: string;
   /** Authorizes the caller again; set by middleware/authorize.ts on routes that need credentials. */
   check?: CallerCheck;
+  /** Makes `WWW-Authenticate` of a 401 or 403; set by sign-in.ts where MCP clients can sign in. */
+  challenge?: Challenge;
   /** The answer is for this caller only; set on routes that need credentials, and with the rate limit of a caller elsewhere. */
   isPrivate?: boolean;
   /** The answer names the origin that may read it; set by middleware/host-origin-check.ts. */
@@ -67,6 +69,9 @@ export interface RequestState extends CountedRequest, McpLog {
   /** Its log line is written: a call that continues gets a second line at its end. */
   isLogged?: boolean;
 }
+
+/** The header `WWW-Authenticate` for an answer with this error; undefined without one, and for that of every 401. */
+export type Challenge = (context: HttpContext, error: GatewayError) => string | undefined;
 
 export interface Trail {
   readonly actor?: Pick<Principal, 'id' | 'name'>;
@@ -157,6 +162,11 @@ export class HttpRequest {
     const host = this.#proxies.host(req) ?? '';
     const scheme = this.#proxies.scheme(req) === 'https' ? 'https' : 'http';
     return `${scheme}://${HOST.test(host) ? host : 'localhost'}`;
+  }
+
+  /** The Host of the request, as a trusted proxy got it. */
+  get host(): string | undefined {
+    return this.#proxies.host(this.#context.req);
   }
 
   /** True for a request of the console. Throws ORIGIN_NOT_ALLOWED when the console was opened on another host. */

@@ -20,6 +20,7 @@ import { InstanceId } from '../domain/instance.ts';
 import { isJsonObject, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { NodeView } from '../domain/nodes.ts';
+import type { SignIn } from '../domain/resource.ts';
 import { nodeNotFound, sessionUnknown } from '../domain/session-errors.ts';
 import { TemplateId } from '../domain/template.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
@@ -58,6 +59,8 @@ export interface Services {
   readonly events: RecentEvents;
   /** Undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
   readonly peerEvents?: PeerEvents | undefined;
+  /** Where MCP clients sign in. Undefined: they cannot. */
+  readonly signIn?: SignIn | undefined;
   readonly samples: Samples;
   readonly history: LoadHistory;
   readonly metrics: Pick<Prometheus, 'text'>;

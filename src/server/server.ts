@@ -20,6 +20,7 @@ import { systemClock } from '../domain/clock.ts';
 import { memoryBounds } from '../domain/held-bytes.ts';
 import { newLife } from '../domain/life.ts';
 import { nodeOf, type SharedPrograms } from '../domain/nodes.ts';
+import { GatewayAddress } from '../domain/resource.ts';
 import { VERSION } from '../domain/version.ts';
 import { type WorkerPlace, type WorkerQuestion, workerSocket } from '../domain/workers.ts';
 import { Gateway } from '../gateway/gateway.ts';
@@ -136,8 +137,11 @@ async function start(
   onUndo(async () => tls?.close());
   const answer: RequestListener = (request, response) => serve(request, response);
   let metrics: HttpApp['metrics'] | undefined;
+  let ports = config.listeners.map(({ port }) => port);
+  const address = new GatewayAddress(config.publicUrl, () => ports, tls === undefined ? 'http' : 'https');
   const openPorts = async () => {
     const listeners = await openListeners(config, answer, { connections, tls });
+    ports = listeners.urls.map((opened) => Number(URL.parse(opened)?.port || 80));
     onUndo(() => listeners.close(0));
     const scrapes = await openScrapes(config, connections, () => metrics, log);
     onUndo(async () => scrapes?.close(0));
@@ -328,6 +332,8 @@ async function start(
     clusterCounts,
     worker,
     nodes: () => nodes(),
+    oauth: undefined,
+    signIn: config.authEnabled && config.oauth.isEnabled ? { address } : undefined,
     auth,
     mcp: gateway.mcp,
     definitions: catalogue.templates,

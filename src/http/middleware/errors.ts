@@ -44,7 +44,8 @@ function answer(context: HttpContext, error: GatewayError, log: Pick<Logger, 'er
   state.errorCode = error.code;
   if (error.code === 'INTERNAL_ERROR')
     log.error({ err: error, request_id: state.requestId }, 'request failed');
-  refuse(context, errorReply(error, state.requestId, { viewer: state.principal }));
+  const challenge = state.challenge?.(context, error);
+  refuse(context, errorReply(error, state.requestId, { viewer: state.principal, challenge }));
 }
 
 /** Answers with an error, however much of the request was read. */

@@ -26,11 +26,13 @@ export interface HostOriginCheckOptions {
   /** Further origins that may call; `*` is all of them, on a public gateway only. */
   readonly corsOrigins: readonly string[];
   readonly proxies: Proxies;
+  /** Where MCP clients sign in: any origin may read how, and use what needs no credentials of the gateway. */
+  readonly signIn?: object | undefined;
 }
 
 /** Refuses with ORIGIN_NOT_ALLOWED; answers preflights of allowed origins. */
 export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware {
-  const { allowedOrigins, isPublic, corsOrigins, proxies } = options;
+  const { allowedOrigins, isPublic, corsOrigins, proxies, signIn } = options;
   const isHostAllowed = hostCheck(options);
   const isForAll = isPublic && corsOrigins.includes('*');
   const written = [...corsOrigins, ...allowedOrigins];
@@ -46,6 +48,9 @@ export function hostOriginCheck(options: HostOriginCheckOptions): HttpMiddleware
     if (isForAll) return shareWith('*', context, next);
     if (origins.has(origin.toLowerCase())) return shareWith(origin, context, next);
     if (isSame) return next();
+    if (signIn !== undefined && OPEN_PATH.test(context.path)) return shareWith('*', context, next);
+    if (signIn !== undefined && MCP_PATH.test(context.path) && !hasCredentials(context.req))
+      return shareWith('*', context, next, WITHOUT_CREDENTIALS);
     throw originNotAllowed('The Origin of the request is not allowed. See cors_origins.');
   };
 }
@@ -78,18 +83,38 @@ function isSameOrigin(origin: string, { req: request, state }: HttpContext, prox
   return state.isSameHost && scheme === proxies.scheme(request);
 }
 
+/** Documents about signing in, and what clients do there without a page. */
+const OPEN_PATH = /^\/\.well-known\/|^\/oauth\/(?:register|token|revoke|jwks)$/;
+/** The endpoint for MCP clients: there the 401 says where to begin. */
+const MCP_PATH = /^\/mcp(?:\/[^/]+)?(?:\/(?:mcp|sse))?$/;
+
+/** True for a request with credentials, and for the question whether they may be sent. */
+function hasCredentials({ headers }: IncomingMessage): boolean {
+  const asked = (headers['access-control-request-headers'] ?? '').toLowerCase().split(',');
+  return CREDENTIAL_HEADERS.some(
+    (name) => headers[name] !== undefined || asked.some((header) => header.trim() === name),
+  );
+}
+
+const CREDENTIAL_HEADERS: readonly string[] = ['authorization', 'x-api-key', 'x-stagedoor-console'];
+
 const PORT = /:\d{1,5}$/;
 const ORIGIN_FORM = /^[/*]/;
 
 /** Lets pages of one other origin, or of all (`*`), read the answer; without cookies, which only pages of this gateway use. */
-function shareWith(origin: string, context: HttpContext, next: Next): unknown {
+function shareWith(
+  origin: string,
+  context: HttpContext,
+  next: Next,
+  allowed: readonly string[] = ALLOWED_HEADERS,
+): unknown {
   const { req: request, res: response } = context;
   response.setHeader('Access-Control-Allow-Origin', origin);
   if (origin !== '*') context.state.variesByOrigin = true;
   response.setHeader('Access-Control-Expose-Headers', EXPOSED_HEADERS);
   if (request.method !== 'OPTIONS' || request.headers['access-control-request-method'] === undefined)
     return next();
-  respond(context, noContent({ headers: preflightHeaders(request) }));
+  respond(context, noContent({ headers: preflightHeaders(request, allowed) }));
   return undefined;
 }
 
@@ -107,12 +132,16 @@ const ALLOWED_HEADERS: readonly string[] = [
 /** Headers named by tools. Source: MCP 2026-07-28 basic/transports/streamable-http, custom headers. */
 const PARAMETER_HEADER = /^mcp-param-[a-z0-9_-]{1,64}$/i;
 
-function preflightHeaders({ headers }: IncomingMessage): readonly string[] {
+const WITHOUT_CREDENTIALS = ALLOWED_HEADERS.filter(
+  (name) => !CREDENTIAL_HEADERS.includes(name.toLowerCase()),
+);
+
+function preflightHeaders({ headers }: IncomingMessage, allowed: readonly string[]): readonly string[] {
   const requested = (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim());
   const parameters = requested.filter((name) => PARAMETER_HEADER.test(name));
   return [
     ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE'],
-    ...['Access-Control-Allow-Headers', [...ALLOWED_HEADERS, ...parameters].join(', ')],
+    ...['Access-Control-Allow-Headers', [...allowed, ...parameters].join(', ')],
     ...['Access-Control-Max-Age', String(HTTP_LIMITS.preflightSeconds)],
   ];
 }

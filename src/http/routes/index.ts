@@ -18,6 +18,7 @@ import { sessionRoutes } from './sessions.ts';
 import { settingRoutes } from './settings.ts';
 import { statisticsRoutes } from './statistics.ts';
 import { templateRoutes } from './templates.ts';
+import { wellKnownRoutes } from './well-known.ts';
 
 export const ROUTES: readonly Route[] = [
   ...mcpEndpointRoutes,
@@ -41,5 +42,6 @@ export const ROUTES: readonly Route[] = [
   ...apiKeyRoutes,
   ...auditRoutes,
   ...documentRoutes,
+  ...wellKnownRoutes,
   ...homeRoutes,
 ];

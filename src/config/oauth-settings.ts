@@ -1,0 +1,40 @@
+// The settings of the sign-in of MCP clients: where clients reach the gateway, and which clients may ask.
+
+import * as types from './setting-types.ts';
+import { setting } from './setting-types.ts';
+
+export const PUBLIC_URL = setting<string | undefined>({
+  key: 'public_url',
+  mustAgree: true,
+  kind: types.publicUrl,
+  default: undefined,
+  defaultText: '`http://127.0.0.1` with the first port, for clients on this machine',
+  doc: 'The one address of the gateway for clients and browsers: `https://gateway.example.com`. Tokens of MCP clients are for this address; its host is an allowed host, its origin an allowed origin. https, except on loopback.',
+});
+
+export const OAUTH = {
+  isEnabled: setting({
+    key: 'auth.oauth',
+    mustAgree: true,
+    flag: 'oauth',
+    variable: 'OAUTH',
+    kind: types.boolean,
+    default: true,
+    doc: 'Whether MCP clients that know only the address may send their user to sign in by browser; only with authentication, and only at `public_url` or on loopback.',
+  }),
+  clients: setting<types.ClientRule>({
+    key: 'auth.clients',
+    mustAgree: true,
+    kind: types.clientRule,
+    default: 'any',
+    doc: 'Which MCP clients may ask for sign-in: any, known (those that an admin added), or those from these hosts, `localhost` for programs on the computer of the user.',
+  }),
+  /** In CIDR form. */
+  clientNetworks: setting({
+    key: 'auth.client_networks',
+    mustAgree: true,
+    kind: types.list(types.network),
+    default: [],
+    doc: 'Networks besides the public ones from which the gateway may fetch documents and keys of MCP clients.',
+  }),
+} as const;
