@@ -96,7 +96,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const fixture = await startApp({
     ...app,
     auth,
-    ...(oauthFor === undefined ? {} : { oauth: oauthFor(auth) }),
+    ...(oauthFor === undefined ? {} : { authorizationServer: oauthFor(auth) }),
   });
   return {
     ...fixture,

@@ -31,7 +31,7 @@ export interface SignInFixture extends AccountsFixture {
 
 /** `signIn`: options of the authorization server. `store`: shared with other apps, as that of several nodes. */
 export async function startSignIn(
-  options: Omit<AccountsOptions, 'store' | 'oauth'> & {
+  options: Omit<AccountsOptions, 'store'> & {
     readonly store?: MemoryStore;
     readonly clock?: Clock;
     readonly signIn?: Partial<AuthorizationServerOptions>;

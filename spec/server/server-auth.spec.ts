@@ -97,6 +97,7 @@ async function open(
     initialPasswordFile: folder('initial-admin-password'),
     protectedPaths: [],
     isAnyDefault: false,
+    keepsSecrets: true,
     signingSecrets: async () => signing,
   };
   const log = pino({ level: 'trace' }, lineSink(logged));

@@ -68,7 +68,7 @@ export interface AppOptions
     Pick<Services, 'auth' | 'mcp' | 'allowedCommands' | 'settings' | 'owners' | 'nodes'> {
   readonly log: Logger;
   /** Signs users of MCP clients in. Undefined: there is none. */
-  readonly oauth?: AuthorizationServer | undefined;
+  readonly authorizationServer?: AuthorizationServer | undefined;
   /** Where MCP clients sign in. Undefined: they cannot. */
   readonly signIn?: SignIn | undefined;
   /** Undefined without other nodes. */
@@ -195,7 +195,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   );
   const app = new Koa<RequestState, Record<never, never>>();
   for (const step of common) app.use(step);
-  if (options.oauth !== undefined) app.use(options.oauth.step(proxies));
+  if (options.authorizationServer !== undefined) app.use(options.authorizationServer.step(proxies));
   app.use(router.routes());
   app.use(unmatched(router, auth, proxies));
   const listener = listenerOf(app, log, { callOf: plainCalls(plainRoutes), arrivals: ARRIVALS });

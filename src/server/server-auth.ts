@@ -1,12 +1,15 @@
-// Opens authentication on the storage of a server, creates the first admin, and returns messages about it.
+// Opens authentication on the storage of a server, creates the first admin, and returns messages about it; makes the authorization
+// server for MCP clients.
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import { createAuth } from '../auth/auth.ts';
 import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/first-admin.ts';
+import { OAuthKeys } from '../auth/oauth-keys.ts';
 import { Passwords } from '../auth/passwords.ts';
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../domain/clock.ts';
+import { AuthorizationServer, type AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
 
@@ -62,4 +65,22 @@ export async function openServerAuth(
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
   };
   return { auth, ensureAdmin, close };
+}
+
+/** Access tokens, in seconds. */
+const TOKEN_SECONDS = 3_600;
+
+/** Costs nothing until a client asks for it. */
+export function authorizationServerOf(
+  { oauth }: Pick<Config, 'oauth'>,
+  { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
+  own: Pick<AuthorizationServerOptions, 'address' | 'auth' | 'secrets' | 'log'>,
+): AuthorizationServer {
+  const clock = systemClock;
+  return new AuthorizationServer({
+    ...{ ...own, store, keepsSecrets, clock, tokenSeconds: TOKEN_SECONDS },
+    keys: new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall }),
+    rule: oauth.clients,
+    openNetworks: oauth.clientNetworks,
+  });
 }

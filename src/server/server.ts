@@ -41,7 +41,7 @@ import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
 import { certificatesOf } from './peer-certificates.ts';
 import type { PeerChannel } from './peer-channel.ts';
 import { openPortsWhenReady, openScrapes, publicTlsOf } from './ports.ts';
-import { openServerAuth } from './server-auth.ts';
+import { authorizationServerOf, openServerAuth } from './server-auth.ts';
 import type { ServeQuestion } from './share-with-peers.ts';
 import { countsOf, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
@@ -326,14 +326,18 @@ async function start(
       nodes: () => nodes(),
     });
   }
+  const signIn = config.authEnabled && config.oauth.isEnabled ? { address } : undefined;
+  const authorizationServer =
+    signIn && authorizationServerOf(config, storage, { address, auth, secrets, log });
+  onUndo(async () => authorizationServer?.close());
   app = createApp(gateway, {
     ...config,
     owners: channel?.owners,
     clusterCounts,
     worker,
     nodes: () => nodes(),
-    oauth: undefined,
-    signIn: config.authEnabled && config.oauth.isEnabled ? { address } : undefined,
+    signIn,
+    authorizationServer,
     auth,
     mcp: gateway.mcp,
     definitions: catalogue.templates,

@@ -17,6 +17,8 @@ import { fileOfNode } from './node-claim.ts';
 
 export interface Storage {
   readonly store: Store;
+  /** Whether values are encrypted, or end with this process: secrets of others may be stored. */
+  readonly keepsSecrets: boolean;
   /** The secrets that sign tokens; one is created in the database if there is none. Not called by commands, which sign nothing. */
   signingSecrets(): Promise<SigningSecrets>;
   /** File for the password of the first admin of this database, for starts without a terminal. */
@@ -57,6 +59,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
   const isOnServer = description.kind !== 'memory' && description.kind !== 'sqlite';
   return {
     store,
+    keepsSecrets: keys.length > 0 || description.kind === 'memory',
     isAnyDefault: isOnServer && programs && forward && ownsGroup,
     initialPasswordFile,
     protectedPaths: [

@@ -43,6 +43,15 @@ export class AuthorizationServer {
     };
   }
 
+  close(): void {
+    this.#service?.then(
+      (service) => service.close(),
+      () => {
+        // It was never loaded.
+      },
+    );
+  }
+
   #isForeign({ headers: { origin } }: IncomingMessage): boolean {
     return origin !== undefined && origin.toLowerCase() !== this.#options.address.issuer;
   }

@@ -53,6 +53,8 @@ interface Served {
 /** Requests to authorize from one address within a minute, without a sign-in: each is a row. */
 const UNKNOWN_PER_MINUTE = 60;
 const COUNTED = 10_000;
+const SWEEP_MS = 10 * 60_000;
+const MOST_SWEEPS = 20;
 const LABEL = 'stagedoor cookies of interactions';
 
 export class OAuthService {
@@ -62,6 +64,7 @@ export class OAuthService {
   readonly #fetch: GuardedFetch;
   readonly #signIns: SignIns;
   readonly #interactions: Interactions;
+  readonly #stopSweeps: () => void;
   readonly #unknown = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
@@ -69,6 +72,7 @@ export class OAuthService {
     this.#options = options;
     const { store, clock, auth, address, rule, keepsSecrets, openNetworks, ca } = options;
     const { wall, now } = clock;
+    this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
     this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
     const documents = new ClientDocuments({ store: store.oauth, fetch: this.#fetch, now, wall });
     this.clients = new Clients({ store: store.oauth, documents, rule, keepsSecrets, now, wall });
@@ -90,6 +94,22 @@ export class OAuthService {
       await this.#served.run({ address: networkOf(exchange.address) }, () => this.#route(exchange));
     } catch (thrown) {
       this.#fail(exchange, thrown);
+    }
+  }
+
+  close(): void {
+    this.#stopSweeps();
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, clock, log } = this.#options;
+    try {
+      for (let round = 0; round < MOST_SWEEPS; round += 1)
+        if ((await store.oauth.sweep(new Date(clock.wall()).toISOString())) === 0) return;
+    } catch (thrown) {
+      // The store logs its unavailability elsewhere; the next sweep tries again.
+      if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
+        log.warn({ err: thrown }, 'expired grants cannot be deleted');
     }
   }
 

@@ -1,0 +1,200 @@
+// What the authorization server refuses, and what ends a grant.
+
+import * as assert from 'uvu/assert';
+import { appFor } from '../../helpers/http-app.ts';
+import {
+  allow,
+  askToken,
+  Browser,
+  begin,
+  partsOf,
+  REDIRECT,
+  register,
+  startSignIn,
+  tokensOf,
+} from '../../helpers/sign-in.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('refusals of the authorization server');
+const app = appFor(test, () => startSignIn(), 'each');
+
+const refresh = (client_id: string, refresh_token = '') =>
+  askToken(app.url, { grant_type: 'refresh_token', client_id, refresh_token });
+const grants = () => app.oauthStore.oauth.count({ kind: 'grant' });
+
+test('a replayed code ends the grant, and so do concurrent redemptions', async () => {
+  const { client_id, ...client } = await register(app.url);
+  const { code, verifier, refresh_token } = await tokensOf(app.url, { client_id, ...client });
+  const redeem = {
+    grant_type: 'authorization_code',
+    code,
+    client_id,
+    redirect_uri: REDIRECT,
+    code_verifier: verifier,
+  };
+  assert.is(await grants(), 1);
+  assert.equal((await askToken(app.url, redeem)).body.error, 'invalid_grant');
+  assert.is(await grants(), 0);
+  assert.is((await refresh(client_id, refresh_token)).body.error, 'invalid_grant');
+  const begun = await begin(app.url, { client_id, ...client });
+  const again = { ...redeem, code: (await allow(begun)).get('code') ?? '', code_verifier: begun.verifier };
+  const answers = await Promise.all([1, 2, 3].map(() => askToken(app.url, again)));
+  assert.ok(answers.filter(({ status }) => status === 200).length <= 1);
+  assert.is(await grants(), 0);
+});
+
+test('equal refreshes get the same answer; one after its successor was used ends the grant', async () => {
+  const client = await register(app.url);
+  const { refresh_token: first } = await tokensOf(app.url, client);
+  const answers = await Promise.all([1, 2, 3].map(() => refresh(client.client_id, first)));
+  assert.equal(
+    answers.map(({ status }) => status),
+    [200, 200, 200],
+  );
+  assert.is(new Set(answers.map(({ body }) => body.refresh_token)).size, 1);
+  const second = String(answers[0]?.body.refresh_token);
+  assert.is((await refresh(client.client_id, second)).status, 200);
+  assert.is((await refresh(client.client_id, first)).body.error, 'invalid_grant');
+  assert.is(await grants(), 0);
+  assert.is((await refresh(client.client_id, second)).body.error, 'invalid_grant');
+});
+
+test('the revocation of an access token and of a refresh token ends the grant, for its own client only', async () => {
+  const client = await register(app.url);
+  const other = await register(app.url);
+  for (const kind of ['access_token', 'refresh_token'] as const) {
+    const tokens = await tokensOf(app.url, client);
+    const revoke = (client_id: string) =>
+      fetch(`${app.url}/oauth/revoke`, {
+        method: 'POST',
+        body: new URLSearchParams({ token: tokens[kind] ?? '', client_id }),
+      });
+    await revoke(other.client_id);
+    assert.is(await grants(), 1, kind);
+    assert.is((await revoke(client.client_id)).status, 200);
+    assert.is(await grants(), 0, kind);
+  }
+});
+
+test('scopes that change the gateway are dropped; when nothing is left the client is told', async () => {
+  const client = await register(app.url);
+  const begun = await begin(app.url, client, {
+    scope: 'openid offline_access tools:call admin gateway:write',
+  });
+  const consent = await begun.browser.signIn(begun.page, 'admin');
+  assert.match(consent.text, /It also asked to/);
+  const fields = new URL((await begun.browser.submit(consent, 'Allow')).url).searchParams;
+  const { body } = await askToken(app.url, {
+    ...{ grant_type: 'authorization_code', code: fields.get('code') ?? '', client_id: client.client_id },
+    ...{ redirect_uri: REDIRECT, code_verifier: begun.verifier },
+  });
+  assert.is(partsOf(String(body.access_token)).claims.scope, 'tools:call');
+  const nothing = await begin(app.url, client, { scope: 'admin' });
+  assert.is(new URL(nothing.page.url).searchParams.get('error'), 'invalid_scope');
+});
+
+test('no answer goes to an address that was not registered', async () => {
+  const client = await register(app.url);
+  const right = await authorizationUrl(client.client_id);
+  for (const uri of [
+    'http://127.0.0.1:53111/callback/more',
+    'http://127.0.0.1:53111/callback?x=1',
+    'http://127.0.0.1:53111/callback#x',
+    'http://user@127.0.0.1:53111/callback',
+    'http://127.0.0.1.evil.example/callback',
+    'http://localhost:53111/callback',
+    'https://127.0.0.1:53111/callback',
+    'http://127.0.0.1:53111/CALLBACK',
+  ]) {
+    right.searchParams.set('redirect_uri', uri);
+    const page = await new Browser(app.url).open(right.href);
+    assert.is(page.status, 400, uri);
+  }
+  right.searchParams.set('redirect_uri', 'http://127.0.0.1:61234/callback');
+  assert.is((await new Browser(app.url).open(right.href)).status, 200, 'another port of this machine');
+  right.searchParams.delete('code_challenge');
+  right.searchParams.set('redirect_uri', REDIRECT);
+  const refused = await new Browser(app.url).open(right.href);
+  assert.is(new URL(refused.url).searchParams.get('error'), 'invalid_request', 'without PKCE');
+});
+
+test('forms of another origin, of another sign-in and of a page that was answered change nothing', async () => {
+  const client = await register(app.url);
+  const { browser, page } = await begin(app.url, client);
+  const consent = await browser.signIn(page);
+  const foreign = await fetch(`${consent.url}/consent`, {
+    method: 'POST',
+    headers: { origin: 'https://evil.example' },
+    body: new URLSearchParams({ decision: 'allow' }),
+  });
+  assert.is(foreign.status === 403 || foreign.status === 400, true, String(foreign.status));
+  const forged = await browser.open(
+    `${consent.url}/consent`,
+    new URLSearchParams({ decision: 'allow', form_token: 'x', user: 'y' }),
+  );
+  assert.match(forged.text, />Allow<\/button>/);
+  assert.is(await grants(), 0);
+  await browser.submit(consent, 'Allow');
+  assert.is(await grants(), 1);
+  const twice = await browser.submit(consent, 'Allow');
+  assert.is(twice.status, 400);
+  assert.is(await grants(), 1);
+});
+
+test('a wrong password and a stopped account get no sign-in; the page has no script and a strict policy', async () => {
+  const client = await register(app.url);
+  const { browser, page } = await begin(app.url, client);
+  const policy = page.headers.get('content-security-policy') ?? '';
+  assert.match(policy, /default-src 'none'.*frame-ancestors 'none'/);
+  assert.not.match(page.text, /<script|onclick|javascript:/);
+  const wrong = await browser.signIn(page, 'ada', 'wrong horse');
+  assert.is(wrong.status, 401);
+  assert.match(wrong.text, /wrong/);
+  const tokens = await tokensOf(app.url, client);
+  const [ada] = (await app.oauthStore.accounts.findUsers()).filter(({ username }) => username === 'ada');
+  await app.auth.accounts.changeUser(ada?.id ?? '', { isActive: false });
+  assert.is((await refresh(client.client_id, tokens.refresh_token)).body.error, 'invalid_grant');
+});
+
+test('registrations drop what they do not know, and refuse addresses that nothing should answer to', async () => {
+  const ask = async (fields: object) => {
+    const response = await fetch(`${app.url}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(fields),
+    });
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
+  };
+  const cursor = await ask({
+    client_name: 'Cursor',
+    redirect_uris: ['cursor://anysphere.cursor-mcp/oauth/callback', 'https://www.cursor.com/callback'],
+    grant_types: ['authorization_code', 'refresh_token', 'urn:unknown'],
+    scope: 'openid offline_access',
+    contacts: 'nobody',
+    token_endpoint_auth_method: 'none',
+  });
+  assert.is(cursor.status, 201, JSON.stringify(cursor.body));
+  assert.equal([cursor.body.scope, cursor.body.contacts], [undefined, undefined]);
+  for (const uri of [
+    'javascript:alert(1)',
+    'http://evil.example/',
+    'https://a.example/#x',
+    'https://u@a.example/',
+    'nothing',
+  ])
+    assert.is((await ask({ redirect_uris: [uri] })).body.error, 'invalid_redirect_uri', uri);
+  const rest = await Promise.all(Array.from({ length: 8 }, () => ask({ redirect_uris: [REDIRECT] })));
+  assert.ok(rest.some(({ status }) => status === 429));
+});
+
+async function authorizationUrl(clientId: string): Promise<URL> {
+  const url = new URL('/oauth/authorize', app.url);
+  const fields = {
+    ...{ response_type: 'code', client_id: clientId, redirect_uri: REDIRECT },
+    ...{ code_challenge: 'E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM', code_challenge_method: 'S256' },
+  };
+  for (const [name, value] of Object.entries(fields)) url.searchParams.set(name, value);
+  return url;
+}
+
+test.run();
