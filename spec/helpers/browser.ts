@@ -90,7 +90,7 @@ function isProgram(path: string): boolean {
   }
 }
 
-/** What axe finds on the page, one text each. */
+/** The findings of axe, one line for each rule. Evaluated as text, because the policy of the page allows no such script. */
 export async function axeFindings(page: Page): Promise<readonly string[]> {
   await page.evaluate(axe.source);
   const findings = await page.evaluate(

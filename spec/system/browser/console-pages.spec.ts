@@ -527,10 +527,9 @@ async function open(path: string): Promise<void> {
   await page.goto(`${url}/console/${path}`);
   await page.getByRole('heading').first().waitFor();
   await page.locator('.status').first().waitFor({ state: 'detached' });
-  await page.getByText('Live', { exact: true }).waitFor({ state: 'attached' });
+  await page.locator('.connection', { hasText: 'Live' }).waitFor({ state: 'attached' });
 }
 
-/** The findings of axe, one line for each rule. Evaluated as text, because the policy of the page allows no such script. */
 async function scrollToEnd(list: Locator): Promise<void> {
   await list.evaluate((element) => element.scrollTo(0, element.scrollHeight));
 }
