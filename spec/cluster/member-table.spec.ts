@@ -448,6 +448,22 @@ test('a program goes on while the database is away for all members', async () =>
   );
 });
 
+test('a node whose database is slow is not cut off', async () => {
+  const nodes = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  const { list, beat } = store.nodes;
+  const slowly = <Result>(answer: Result) =>
+    new Promise<Result>((resolve) => void simulatedClock.background.alarm(4_000, () => resolve(answer)));
+  store.nodes.list = async () => slowly(await list.call(store.nodes));
+  store.nodes.beat = async (...values) => slowly(await beat.apply(store.nodes, values));
+  for (let seconds = 0; seconds < 30; seconds += 1) {
+    await pass(1_000);
+    assert.not.ok(nodes.some(({ isCutOff }) => isCutOff));
+  }
+  store.nodes.list = list;
+  store.nodes.beat = beat;
+});
+
 test('a program ends within the time of its lease when its node alone has lost the database', async () => {
   const away = new Set<string>();
   const nodes = [await joined('a', { away }), await joined('b', { away }), await joined('c', { away })];

@@ -50,6 +50,8 @@ import { answeredInTime } from './timely-answer.ts';
 /** Longest wait for an answer of the store, in ms: two of them fit into a lease. */
 const ANSWER_MS = 1_500;
 const TICK_MS = 500;
+/** A database that is only slow answers a read within this time, in ms. */
+const UNANSWERED_MS = 7_000;
 /** Longest wait of a start for its row, in ms. */
 const JOIN_MS = 10_000;
 /** Longest wait of a stop, in ms: otherwise the row expires. */
@@ -89,6 +91,8 @@ export class MemberTable implements Members {
   /** The last read did not fail. */
   #isCurrent = false;
   #readAtMs = Number.NEGATIVE_INFINITY;
+  /** The last answer to a read, also a late one. */
+  #answeredAtMs = Number.NEGATIVE_INFINITY;
   #stopTicks = (): void => {};
   #onJoined = (): void => {};
   #onChanged = (): void => {};
@@ -136,7 +140,8 @@ export class MemberTable implements Members {
 
   /** Others may end this life, and take over its sessions, while it is cut off from the database: it opens no more. */
   get isCutOff(): boolean {
-    return isAlone(this.#state, this.#options.clock.now());
+    const nowMs = this.#options.clock.now();
+    return nowMs - this.#answeredAtMs >= UNANSWERED_MS && isAlone(this.#state, nowMs);
   }
 
   /** The life that serves a stored session. DATABASE_UNAVAILABLE: its owner is not known, and the members cannot be read. */
@@ -390,6 +395,7 @@ export class MemberTable implements Members {
     const reading = async (): Promise<void> => {
       if (this.#programs?.isUsed) leases = await this.#programs.read();
       rows = await nodes.list();
+      this.#answeredAtMs = clock.now();
     };
     await settlesWithin(reading(), ANSWER_MS, clock);
     this.#isCurrent = rows !== undefined;

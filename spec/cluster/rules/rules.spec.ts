@@ -325,6 +325,7 @@ for (const [name, lives, word, wanted] of [
   ['one says that it answers', [row('b'), row('c')], (life: string) => life === 'life-b', true],
   ['all say that it is away', [row('b'), row('c')], () => true, false],
   ['there are no others', [], undefined, false],
+  ['the other refused connections, and was ended', [row('b', { end: REFUSED })], undefined, false],
   ['the other has left', [row('b', { end: { cause: 'stopped', frees: 'all' } })], undefined, false],
 ] as const)
   away(`without the database for longer than a lease, and ${name}: ${wanted ? 'no' : 'new'} sessions`, () => {

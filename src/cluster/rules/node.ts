@@ -53,7 +53,7 @@ import {
   readProgram,
   tickProgram,
 } from './program-leases.ts';
-import type { LifeRow, Moment, SharedRows } from './rows.ts';
+import { type LifeRow, type Moment, mapped, type SharedRows } from './rows.ts';
 
 /** Interval of reads, in ms: well below the longest gap of a watch, because ticks and answers are late on a busy machine. */
 const READ_MS = 2_000;
@@ -165,7 +165,11 @@ export function standings({ watches, supervised }: NodeState, atMs: number): Rea
 
 /** Whether this node opens no sessions, see own-life.ts. */
 export function isAlone(state: NodeState, atMs: number): boolean {
-  return isCutOff(state.own, atMs, seenBy(state));
+  const isThere = ({ row, isRefused }: MemberWatch) => row.end === undefined && !isRefused;
+  const lives = seenBy(state).filter((life) =>
+    [state.watches.get(life)].some((watch) => watch && isThere(watch)),
+  );
+  return isCutOff(state.own, atMs, lives);
 }
 
 export function stepNode(state: NodeState, event: NodeEvent, now: Moment): NodeStep {
@@ -439,11 +443,4 @@ function ofProgram(
 /** No process group exists. */
 function isIdle(phase: ProgramLease['phase']): boolean {
   return phase === 'none' || phase === 'taking' || phase === 'releasing';
-}
-
-function mapped<Key, Value>(
-  map: ReadonlyMap<Key, Value>,
-  change: (value: Value) => Value,
-): ReadonlyMap<Key, Value> {
-  return new Map([...map].map(([key, value]) => [key, change(value)]));
 }

@@ -53,3 +53,10 @@ export interface Moment {
   readonly atMs: number;
   readonly wallMs: number;
 }
+
+export function mapped<Key, Value>(
+  map: ReadonlyMap<Key, Value>,
+  change: (value: Value) => Value,
+): ReadonlyMap<Key, Value> {
+  return new Map([...map].map(([key, value]) => [key, change(value)]));
+}
