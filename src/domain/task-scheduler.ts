@@ -23,7 +23,7 @@ const inNextTurn = setImmediate;
 
 /** A turn is long when it takes this many times the longest time of its tasks. */
 const LONG_TURNS = 3;
-const MOST_SLOWNESS = 8;
+const MOST_SLOWNESS = 4;
 
 /** One scheduler serves a gateway, so that the bound holds for all tasks together. Tasks must not throw. */
 export class TaskScheduler {
@@ -31,7 +31,7 @@ export class TaskScheduler {
   readonly #turnMs: number;
   readonly #nextTurn: (run: () => void) => void;
   readonly #now: () => number;
-  /** 1, or up to 8 after long turns: as how many times its cost an item counts that costs more than a task. */
+  /** 1, or up to 4 after long turns: as how many times its cost an item counts that costs more than a task. */
   slowness = 1;
   /** Begin of the turn under way, while tasks run or wait. */
   #beganAtMs = 0;
