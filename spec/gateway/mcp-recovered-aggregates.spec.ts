@@ -248,7 +248,9 @@ async function openStream({ mcp }: Gateway, template: string | undefined, eventI
   await mcp.handle({ ...common, method: 'GET', headers, body: Buffer.alloc(0), sse }, reply);
   const [endpoint] = reply.events.events;
   const sessionId = String(endpoint?.data).split('sessionId=')[1] ?? '';
-  const messages = () => reply.events.events.slice(1).map(({ data }) => parsed(data));
+  const later = () => reply.events.events.slice(1);
+  // An event without data has only an id, for the next stream.
+  const messages = () => later().flatMap(({ data }) => (String(data) === '' ? [] : [parsed(data)]));
   return {
     ...{ reply, sessionId, lastEventId: endpoint?.id ?? '' },
     /** The status of one POST. */
