@@ -175,6 +175,14 @@ export const EVENTS = {
   'registry.current': fields<EventFields>(),
 };
 
+/** Changes of the registry, which every node of a deployment puts in force, and emits, itself. */
+export const REGISTRY_EVENTS: ReadonlySet<string> = new Set([
+  'instance.registered',
+  'instance.deregistered',
+  'instance.changed',
+  'template.changed',
+] satisfies EventName[]);
+
 /** Former names of events, which readers may still ask for, and the types that have them as their `alias`. */
 export const EVENT_ALIASES: Readonly<Record<string, readonly EventName[]>> = {
   'tool.omitted': ['tool.withheld'],

@@ -36,13 +36,28 @@ test('asks nothing while nothing reads; ends with the last reader', async () => 
 test('asks for the types that the readers want', () => {
   const { read, streams, live } = deployment('a');
   const session = read({ types: new Set(['session.opened']) });
-  const template = read({ types: new Set(['template.changed']) });
+  const template = read({ types: new Set(['session.ended']) });
   session.leave();
   const asked = streams.map(({ request }) => new URLSearchParams(request.target.split('?')[1]).get('type'));
-  assert.equal(asked, ['session.opened', 'session.opened,template.changed', 'template.changed']);
+  assert.equal(asked, ['session.opened', 'session.opened,session.ended', 'session.ended']);
   assert.equal(live(), ['a']);
   template.leave();
   assert.equal(live(), []);
+});
+
+test('does not ask for changes of the common registry, which each node emits itself', () => {
+  const { read, at, live } = deployment('a');
+  const registry = read({ types: new Set(['instance.registered', 'instance.changed', 'template.changed']) });
+  assert.equal(live(), []);
+  registry.leave();
+  read();
+  const asked = new URLSearchParams(at('a').request.target.split('?')[1]).get('type')?.split(',') ?? [];
+  assert.ok(asked.includes('instance.starting'));
+  const twice = ['instance.registered', 'instance.changed', 'instance.deregistered', 'template.changed'];
+  assert.equal(
+    twice.filter((name) => asked.includes(name)),
+    [],
+  );
 });
 
 test('asks for samples where a reader names them, and passes them on, but to no reader', async () => {
@@ -64,14 +79,14 @@ test('passes events on with the node and the id that it gave; rights of the read
   const { read, at } = deployment('a');
   const all = read();
   const some = read({ isSelected: ({ template }) => template === 'mine' });
-  at('a').sends(A_ID, { type: 'template.changed', at: 'then', template: 'mine' });
-  at('a').sends('aaaaaaaa-2', { type: 'template.changed', at: 'then', template: 'other' });
-  for (const odd of [{ type: 'gateway.invented' }, { type: 'template.changed', template: ['mine'] }, []])
+  at('a').sends(A_ID, { type: 'tools.changed', at: 'then', template: 'mine' });
+  at('a').sends('aaaaaaaa-2', { type: 'tools.changed', at: 'then', template: 'other' });
+  for (const odd of [{ type: 'gateway.invented' }, { type: 'tools.changed', template: ['mine'] }, []])
     at('a').sends('aaaaaaaa-3', odd);
   await passTurns(3);
   const mine = {
-    ...{ name: 'template.changed', id: A_ID },
-    data: '{"type":"template.changed","at":"then","template":"mine","node":"a"}',
+    ...{ name: 'tools.changed', id: A_ID },
+    data: '{"type":"tools.changed","at":"then","template":"mine","node":"a"}',
   };
   assert.equal(some.got, [mine]);
   assert.equal(

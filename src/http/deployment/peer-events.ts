@@ -5,7 +5,7 @@
 import { Observable } from 'rxjs';
 import { type Principal, SCOPES } from '../../domain/account.ts';
 import { type Clock, systemClock } from '../../domain/clock.ts';
-import { EVENTS } from '../../domain/events.ts';
+import { EVENTS, REGISTRY_EVENTS } from '../../domain/events.ts';
 import type { ForwardedAnswer, SessionOwners } from '../../domain/forwarding.ts';
 import { NO_CALLER } from '../../domain/held-bytes.ts';
 import { jsonIn } from '../../domain/json.ts';
@@ -132,11 +132,11 @@ export class PeerEvents {
     return peer;
   }
 
-  /** Names of events, with commas. Samples come to those that name them. */
+  /** Names of events, with commas, without those that this node emits as well. Samples come to those that name them. */
   #wantedTypes(): string {
     const readers = [...this.#readers];
-    const names = Object.keys(EVENTS).filter((name) =>
-      readers.some(({ types }) => types?.has(name) !== false),
+    const names = Object.keys(EVENTS).filter(
+      (name) => !REGISTRY_EVENTS.has(name) && readers.some(({ types }) => types?.has(name) !== false),
     );
     const isSampled = readers.some(({ types }) => types?.has(SAMPLED));
     return [...names, ...(isSampled ? [SAMPLED] : [])].join();
