@@ -4,7 +4,7 @@
 import { randomBytes } from 'node:crypto';
 import { NEVER } from 'rxjs';
 import type { AuditSettings } from '../../src/auth/audit.ts';
-import { type Auth, authOf } from '../../src/auth/auth.ts';
+import { type Auth, type AuthOptions, authOf } from '../../src/auth/auth.ts';
 import { Passwords } from '../../src/auth/passwords.ts';
 import { Tokens } from '../../src/auth/tokens.ts';
 import type { Role, Scope, User } from '../../src/domain/account.ts';
@@ -55,6 +55,8 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly store?: Pick<Store, 'accounts' | 'audit' | 'serverTimeMs'>;
   /** Makes the authorization server. Default: there is none. */
   readonly oauthFor?: (auth: Auth) => AuthorizationServer;
+  /** Access tokens of MCP clients. Default: none is valid. */
+  readonly accessTokens?: AuthOptions['oauth'];
   /** Settings of the audit log. Default: calls are not recorded. */
   readonly auditSettings?: AuditSettings;
 }
@@ -66,6 +68,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     store = new MemoryStore(),
     auditSettings = CHANGES_ONLY,
     passwordCost = 4,
+    accessTokens,
     clock = systemClock,
     passwords = new Passwords(passwordCost),
     oauthFor,
@@ -75,6 +78,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
   const auth = authOf({
     ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: HOUR_MS, ...limits, passwords },
     clock,
+    oauth: accessTokens,
     audit: auditSettings,
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },

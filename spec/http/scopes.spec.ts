@@ -201,6 +201,8 @@ const ROWS: Readonly<Record<string, Row>> = {
     body: () => ({ name: 'k', permissions: ['tools:call'] }),
   },
   'DELETE /auth/api-keys/:key_id': { needs: admin, admitted: '404 API_KEY_NOT_FOUND', params: nobody },
+  'GET /auth/grants': { needs: SCOPES, admitted: '200' },
+  'DELETE /auth/grants/:grant_id': { needs: SCOPES, admitted: '404 NOT_FOUND', params: { grant_id: 'none' } },
   'PATCH /gateway/log-level': { needs: admin, admitted: '200', body: () => ({ level: 'silent' }) },
 };
 

@@ -7,6 +7,7 @@ import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
 import type { SigningSecrets } from '../../src/auth/signing-secret.ts';
 import { loadConfig } from '../../src/config/config.ts';
+import { GatewayAddress } from '../../src/domain/resource.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
 import { openServerAuth } from '../../src/server/server-auth.ts';
 import type { Json } from '../fixtures/wire.ts';
@@ -101,6 +102,8 @@ async function open(
     signingSecrets: async () => signing,
   };
   const log = pino({ level: 'trace' }, lineSink(logged));
-  const opened = await openServerAuth(config, storage, { storeChanges$: NEVER, log, isTerminal });
+  const opened = await openServerAuth(config, storage, {
+    ...{ storeChanges$: NEVER, log, isTerminal, address: new GatewayAddress(undefined, () => []) },
+  });
   return { ...opened, logged };
 }

@@ -2,13 +2,23 @@
 // the fields by their schemas and write the audit log; the store applies the rules that need a transaction.
 
 import { randomUUID } from 'node:crypto';
-import { type ApiKey, passwordIssue, type User, type UserChange, usernameKey } from '../domain/account.ts';
+import {
+  type ApiKey,
+  grantIdIn,
+  grantPrincipalId,
+  nameWithClient,
+  passwordIssue,
+  type User,
+  type UserChange,
+  usernameKey,
+} from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
+import type { Grants } from './grants.ts';
 import type { HashCaller, Passwords } from './passwords.ts';
 
 /** Name of the user that the first start creates. Source: ADR 16. */
@@ -51,6 +61,8 @@ export interface AccountsOptions {
   readonly onKeyCreated?: (id: string) => void;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
+  /** Undefined: there are none. */
+  readonly grants?: Pick<Grants, 'find'> | undefined;
   /** Writes the times of use of keys, before a list of keys is read. */
   readonly flushKeyUse?: () => Promise<void>;
 }
@@ -110,11 +122,19 @@ export class Accounts {
 
   /** Names of users and keys by the id of their principal, without unknown ones. */
   async names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
+    const ids = new Set(principalIds.flatMap((id) => grantIdIn(id) ?? []));
+    const grants = (await this.#options.grants?.find([...ids])) ?? [];
+    const named = [...idsBehind('user:', principalIds), ...grants.map(({ userId }) => userId)];
     const [users, keys] = await Promise.all([
-      this.#store.findUsers(idsBehind('user:', principalIds)),
+      this.#store.findUsers([...new Set(named)]),
       this.#store.findApiKeys(idsBehind('key:', principalIds)),
     ]);
+    const usernames = new Map(users.map(({ id, username }) => [id, username]));
     return new Map([
+      ...grants.map(
+        ({ id, userId, clientName }) =>
+          [grantPrincipalId(id, userId), nameWithClient(usernames.get(userId) ?? '', clientName)] as const,
+      ),
       ...users.map(({ id, username }) => [`user:${id}`, username] as const),
       ...keys.map(({ id, name }) => [`key:${id}`, name] as const),
     ]);

@@ -6,14 +6,18 @@ import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
 import { ANONYMOUS, type Principal, type User } from '../domain/account.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
+import type { GatewayAddress } from '../domain/resource.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
-import type { Store } from '../persistence/store.ts';
+import type { OAuthStore, Store } from '../persistence/store.ts';
+import { AccessTokens } from './access-tokens.ts';
 import { Accounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
 import { AuditLog } from './audit.ts';
 import { type AddressOf, Authenticator, type Credentials } from './authenticator.ts';
 import { GatewayProofs, type ProofRequest } from './gateway-proof.ts';
+import { Grants } from './grants.ts';
 import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
+import type { OAuthKeys } from './oauth-keys.ts';
 import { Passwords } from './passwords.ts';
 import type { Endpoint } from './proof.ts';
 import { RateLimiter, type SharedCounter } from './rate-limiter.ts';
@@ -29,6 +33,8 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly secrets: Secrets;
   /** Never errors; subscribed to once, until close(). Even without changes each credential is verified every 10 s. */
   readonly storeChanges$: Observable<RevisionChange>;
+  /** Access tokens of MCP clients. Undefined: there are none. */
+  readonly oauth?: OAuthOptions | undefined;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Default: that of this process. */
   readonly clock?: Clock;
@@ -36,6 +42,12 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly passwords?: Passwords;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
+}
+
+interface OAuthOptions {
+  readonly store: OAuthStore;
+  readonly keys: Pick<OAuthKeys, 'publicKeys'>;
+  readonly address: GatewayAddress;
 }
 
 /**
@@ -60,9 +72,23 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const { accounts } = store;
   const tokens = new Tokens({ secrets: options.secrets, lifetimeMs: options.tokenLifetimeMs, wall });
   const keyUse = new KeyUse(accounts);
-  const revalidator = new SessionRevalidator({ accounts, wall, every: background.every, log });
+  /** Sessions and cached credentials of this principal are not what they were. */
+  const changed = (principalId: string): void => {
+    authenticator.invalidate(principalId);
+    revalidator.changed(principalId);
+  };
+  const oauth = options.oauth && {
+    tokens: new AccessTokens({
+      publicKeys: () => options.oauth?.keys.publicKeys() ?? Promise.resolve(new Map()),
+      ...{ address: options.oauth.address, wall },
+    }),
+    grants: new Grants({ store: options.oauth.store, accounts, wall, onEnded: changed }),
+  };
+  const revalidator = new SessionRevalidator({
+    ...{ accounts, grants: oauth?.grants, wall, every: background.every, log },
+  });
   const authenticator = new Authenticator({
-    ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator },
+    ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator, oauth },
   });
   const throttle = new LoginThrottle(now);
   const proofs = new GatewayProofs(options.secrets, accounts, now);
@@ -80,14 +106,14 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       store: accounts,
       passwords,
       wall,
-      onChange: (principalId) => {
-        authenticator.invalidate(principalId);
-        revalidator.changed(principalId);
-      },
+      onChange: changed,
+      grants: oauth?.grants,
       onKeyCreated: (id) => authenticator.keyCreated(id),
       onAdminPasswordChanged: options.onAdminPasswordChanged,
       flushKeyUse: () => keyUse.flush(),
     }),
+    /** Of MCP clients; undefined without sign-in. */
+    grants: oauth?.grants,
     audit,
     limiter: new RateLimiter(clock, shared),
     /** Of failed logins: the other nodes are connected with it. */
@@ -134,7 +160,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       storeChanges.unsubscribe();
       revalidator.close();
       shared?.close();
-      await Promise.all([audit.close(), keyUse.close()]);
+      await Promise.all([audit.close(), keyUse.close(), oauth?.grants.use.close()]);
     },
   };
 }

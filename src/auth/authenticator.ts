@@ -9,10 +9,13 @@ import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../d
 import { LruMap } from '../domain/lru-map.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
+import { type AccessTokens, isAccessToken } from './access-tokens.ts';
 import { isSecretOf, type KeyParts, type KeyUse, parseKey } from './api-keys.ts';
+import type { Grants } from './grants.ts';
 import { KeyLookups, WRONG_KEY } from './key-lookups.ts';
 import {
   type AccountStatus,
+  accessPrincipal,
   type HourlyLimits,
   isActive,
   keyPrincipal,
@@ -48,6 +51,8 @@ export interface Identity {
   readonly expiresAtMs: number;
   /** Of an API key. */
   readonly keyId?: string;
+  /** Of an access token. */
+  readonly grantId?: string;
   readonly status: AccountStatus;
 }
 
@@ -63,6 +68,8 @@ export interface AuthenticatorOptions {
   readonly wall: Clock['wall'];
   readonly now: Clock['now'];
   readonly keyUse: KeyUse;
+  /** Undefined: no access token of an MCP client is valid. */
+  readonly oauth?: { readonly tokens: AccessTokens; readonly grants: Grants } | undefined;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
 }
@@ -115,7 +122,11 @@ export class Authenticator {
   async endToken({ authorization }: Credentials): Promise<void> {
     const token = authorization === undefined ? undefined : bearerOf(authorization);
     if (token === undefined || isKey(token)) return;
-    const { tokens, accounts, wall } = this.#options;
+    const { tokens, accounts, wall, oauth } = this.#options;
+    if (oauth !== undefined && isAccessToken(token)) {
+      const { grantId, userId } = await oauth.tokens.read(token);
+      return oauth.grants.revoke(grantId, userId);
+    }
     const { userId, id, expiresAtMs } = await tokens.read(token);
     if (!(await accounts.endToken(userId, { id, expiresAtMs }, wall()))) {
       const at = new Date(wall()).toISOString();
@@ -182,7 +193,9 @@ export class Authenticator {
     try {
       const identity = await (isKey(credential)
         ? this.#verifyKey(credential, before, address)
-        : this.#verifyToken(credential));
+        : isAccessToken(credential)
+          ? this.#verifyAccessToken(credential)
+          : this.#verifyToken(credential));
       const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined };
       // The accounts changed meanwhile: only the waiting requests use the answer, and the next request verifies again.
       const isLate = epoch !== this.#epoch;
@@ -218,6 +231,21 @@ export class Authenticator {
     return { principal, expiresAtMs, status: statusOf(user) };
   }
 
+  async #verifyAccessToken(token: string): Promise<Identity> {
+    const { oauth, accounts, limits } = this.#options;
+    if (oauth === undefined) throw invalidCredentials();
+    const claims = await oauth.tokens.read(token);
+    const [[grant], [user]] = await Promise.all([
+      oauth.grants.find([claims.grantId]),
+      accounts.findUsers([claims.userId]),
+    ]);
+    const isTheirs = grant?.userId === claims.userId && grant.clientId === claims.clientId;
+    if (grant === undefined || !isTheirs || !isActive(user)) throw invalidCredentials(GRANT_OVER);
+    const principal = accessPrincipal(claims, grant, user, limits);
+    const status = statusOf(user, undefined, grant);
+    return { principal, expiresAtMs: claims.expiresAtMs, grantId: grant.id, status };
+  }
+
   /** A key that was verified before does not wait behind unknown ones. */
   async #verifyKey(text: string, before: CachedIdentity | undefined, address: string): Promise<Identity> {
     const parts = parseKey(text);
@@ -244,11 +272,14 @@ export class Authenticator {
     this.#pending.clear();
   }
 
-  #use({ principal, keyId }: CachedIdentity): Principal {
+  #use({ principal, keyId, grantId }: CachedIdentity): Principal {
     if (keyId !== undefined) this.#options.keyUse.used(keyId, this.#options.wall());
+    else if (grantId !== undefined) this.#options.oauth?.grants.use.used(grantId, this.#options.wall());
     return principal;
   }
 }
+
+const GRANT_OVER = 'The token is no longer valid; sign in again';
 
 function bearerOf(authorization: string): string {
   if (authorization.length > LONGEST_CREDENTIAL) throw invalidCredentials();

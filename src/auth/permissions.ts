@@ -4,12 +4,16 @@
 import type { Config } from '../config/config.ts';
 import {
   type ApiKey,
+  CLIENT_SCOPES,
+  grantPrincipalId,
   type Principal,
   ROLE_SCOPES,
   SCOPES,
   type Scope,
   type User,
 } from '../domain/account.ts';
+import type { Grant } from '../domain/grant.ts';
+import type { AccessClaims } from './access-tokens.ts';
 
 export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'>;
 
@@ -43,6 +47,36 @@ export function keyPrincipal(
     commonTemplates(key.templates, owner?.templates),
     apiKeyHourlyLimit,
   );
+}
+
+/**
+ * The rights of an access token: those in it that its grant and its user have now, for the templates of its audience. `CLIENT_SCOPES`
+ * and those of the grant are all that another sign-in of this client could get.
+ */
+export function accessPrincipal(
+  { grantId, audience, scopes }: Pick<AccessClaims, 'grantId' | 'audience' | 'scopes'>,
+  grant: Pick<Grant, 'scopes' | 'clientName'>,
+  user: User,
+  { userHourlyLimit }: HourlyLimits,
+): Principal {
+  const own = audience.startsWith('/mcp/') ? [audience.slice('/mcp/'.length)] : undefined;
+  const client = {
+    name: grant.clientName,
+    audience,
+    obtainable: effectiveScopes([...CLIENT_SCOPES, ...grant.scopes], user),
+  };
+  const granted = effectiveScopes(grant.scopes, user);
+  const both = [...effectiveScopes(scopes, user)].filter((scope) => granted.has(scope));
+  const name = user.username;
+  return {
+    ...principal(
+      { id: grantPrincipalId(grantId, user.id), kind: 'user', name, userId: user.id },
+      new Set(both),
+      commonTemplates(own, user.templates),
+      userHourlyLimit,
+    ),
+    client,
+  };
 }
 
 /** `admin` is expanded before the intersection, so that the admin key of a demoted owner has the rights of its owner. */
@@ -89,8 +123,13 @@ export interface AccountStatus {
  * The status of a user, or of a key with its owner: a key never changes, but the permissions of its owner limit it. A change of
  * password, role or activity changes `credentialsChangedAt`.
  */
-export function statusOf(owner: User | undefined, key?: ApiKey): AccountStatus {
-  const endsAtMs = key?.expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(key.expiresAt);
+export function statusOf(
+  owner: User | undefined,
+  key?: Pick<ApiKey, 'expiresAt'>,
+  grant?: Pick<Grant, 'expiresAt'>,
+): AccountStatus {
+  const expiresAt = grant?.expiresAt ?? key?.expiresAt;
+  const endsAtMs = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
   if (owner === undefined) return { stamp: '', endsAtMs };
   const { id: userId, credentialsChangedAt, templates } = owner;
   return { userId, stamp: `${credentialsChangedAt} ${templates?.join() ?? '*'}`, endsAtMs };

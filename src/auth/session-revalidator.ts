@@ -3,12 +3,14 @@
 
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
+import { grantIdIn, grantPrincipalId } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { idsBehind } from './accounts.ts';
 import type { Identity } from './authenticator.ts';
+import type { Grants } from './grants.ts';
 import { type AccountStatus, isActive, statusOf } from './permissions.ts';
 
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */
@@ -19,6 +21,8 @@ const KEY = 'key:';
 
 export interface SessionRevalidatorOptions {
   readonly accounts: Pick<AccountStore, 'findUsers' | 'findApiKeys'>;
+  /** Undefined: there are none. */
+  readonly grants?: Pick<Grants, 'find'> | undefined;
   readonly wall: Clock['wall'];
   readonly every: Clock['every'];
   readonly log: Pick<Logger, 'warn'>;
@@ -101,7 +105,7 @@ export class SessionRevalidator {
     return [...this.#open()].filter((id) => {
       const { endsAtMs = nowMs + 1 } = this.#statuses.get(id) ?? {};
       if (endsAtMs <= nowMs) this.#revoke(id);
-      return endsAtMs > nowMs && (id.startsWith(USER) || id.startsWith(KEY));
+      return endsAtMs > nowMs && (id.startsWith(USER) || id.startsWith(KEY) || grantIdIn(id) !== undefined);
     });
   }
 
@@ -118,9 +122,11 @@ export class SessionRevalidator {
 
   /** The statuses of the principals that may still authenticate. */
   async #statusesOf(ids: readonly string[]): Promise<ReadonlyMap<string, AccountStatus>> {
-    const { accounts, wall } = this.#options;
+    const { accounts, wall, grants: ended } = this.#options;
+    const grants = (await ended?.find(ids.flatMap((id) => grantIdIn(id) ?? []))) ?? [];
     const keys = await accounts.findApiKeys(idsBehind(KEY, ids));
     const named = [...idsBehind(USER, ids), ...keys.flatMap(({ ownerId }) => ownerId ?? [])];
+    named.push(...grants.map(({ userId }) => userId));
     const users = await accounts.findUsers([...new Set(named)]);
     const active = new Map(users.filter(isActive).map((user) => [user.id, user]));
     const ofUsers = [...active.values()].map((user) => [`${USER}${user.id}`, statusOf(user)] as const);
@@ -128,7 +134,12 @@ export class SessionRevalidator {
       .filter(({ ownerId }) => ownerId === undefined || active.has(ownerId))
       .map((key) => [`${KEY}${key.id}`, statusOf(active.get(key.ownerId ?? ''), key)] as const)
       .filter(([, { endsAtMs }]) => endsAtMs > wall());
-    return new Map([...ofUsers, ...ofKeys]);
+    const ofGrants = grants.flatMap((grant) => {
+      const user = active.get(grant.userId);
+      if (user === undefined) return [];
+      return [[grantPrincipalId(grant.id, user.id), statusOf(user, undefined, grant)] as const];
+    });
+    return new Map([...ofUsers, ...ofKeys, ...ofGrants]);
   }
 
   #revoke(id: string): void {

@@ -133,7 +133,7 @@ export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
 
 /** The verified caller of a request; shared by all requests with the same credentials. */
 export interface Principal {
-  /** `anonymous`, `user:<id>`, `key:<id>`, or `grant:<id>` of an access token. Limits are counted by its holder: see domain/holder.ts. */
+  /** `anonymous`, `user:<id>`, `key:<id>`, or of an access token `grant:<id>@<user>`. Limits are counted by `holderOf` it. */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
   /** For people and the audit log: the user name, or the name of the key. */
@@ -156,6 +156,36 @@ interface ClientOfUser {
   readonly audience: ResourcePath;
   /** What another sign-in could get: the account has it, and the client may ask for it. */
   readonly obtainable: ReadonlySet<Scope>;
+}
+
+const GRANT = 'grant:';
+
+/** The id of the principal of an access token. It names the user, so that what is counted by user needs no look-up. */
+export function grantPrincipalId(grantId: string, userId: string): string {
+  return `${GRANT}${grantId}@${userId}`;
+}
+
+/** The grant of such an id; undefined for an id of another kind. */
+export function grantIdIn(principalId: string): string | undefined {
+  return principalId.startsWith(GRANT)
+    ? principalId.slice(GRANT.length, principalId.lastIndexOf('@'))
+    : undefined;
+}
+
+/** Whose limits and shares count for a principal: the user of an access token, so that several clients get no more than one; else itself. */
+export function holderOf(principalId: string): string {
+  return principalId.startsWith(GRANT)
+    ? `user:${principalId.slice(principalId.lastIndexOf('@') + 1)}`
+    : principalId;
+}
+
+/** The name of a principal for people and the audit log: with its client, if it has one. */
+export function nameOf({ name, client }: Pick<Principal, 'name' | 'client'>): string {
+  return client === undefined ? name : nameWithClient(name, client.name);
+}
+
+export function nameWithClient(username: string, clientName: string): string {
+  return `${username} via ${clientName}`;
 }
 
 /** Every caller while authentication is off. */

@@ -106,6 +106,10 @@ export function invalidCredentials(why = 'The credentials are not valid'): Gatew
   return new GatewayError('INVALID_CREDENTIALS', `${why}.`);
 }
 
+export function grantNotFound(id: string): GatewayError {
+  return new GatewayError('NOT_FOUND', `There is no grant "${id}".`);
+}
+
 export function tokenExpired(): GatewayError {
   return new GatewayError('TOKEN_EXPIRED', 'The token has expired; log in again.');
 }

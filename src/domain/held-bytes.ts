@@ -2,7 +2,7 @@
 // When a budget is exceeded, the holding with the most bytes times its age is cut, so that slow and large ones lose to fast and
 // small ones. Source: ADR 42, ADR 45.
 
-import { ANONYMOUS } from './account.ts';
+import { ANONYMOUS, holderOf } from './account.ts';
 import { systemClock } from './clock.ts';
 import { valuesIn } from './json.ts';
 import { LIMITS } from './limits.ts';
@@ -24,6 +24,9 @@ export class OwnerAmounts {
   #firstHeld = 0;
   /** The amounts of all other owners. */
   #others: Map<string, number> | undefined;
+  /** The last principal that is not its own holder: most calls follow one of the same. */
+  #lastId = NO_CALLER;
+  #lastHolder = NO_CALLER;
   total = 0;
 
   get size(): number {
@@ -34,14 +37,29 @@ export class OwnerAmounts {
     return [...(this.#firstHeld > 0 ? [this.#first] : []), ...(this.#others?.keys() ?? [])];
   }
 
-  held(ownerId: string): number {
+  /** The principals of one user are one owner. */
+  held(principalId: string): number {
+    return this.#held(this.#ownerOf(principalId));
+  }
+
+  #ownerOf(id: string): string {
+    if (!id.startsWith('grant:')) return id;
+    if (id !== this.#lastId) {
+      this.#lastId = id;
+      this.#lastHolder = holderOf(id);
+    }
+    return this.#lastHolder;
+  }
+
+  #held(ownerId: string): number {
     if (ownerId === this.#first && this.#firstHeld > 0) return this.#firstHeld;
     return this.#others?.get(ownerId) ?? 0;
   }
 
   /** A negative `amount` is subtracted. */
-  add(ownerId: string, amount: number): void {
-    const held = this.held(ownerId) + amount;
+  add(principalId: string, amount: number): void {
+    const ownerId = this.#ownerOf(principalId);
+    const held = this.#held(ownerId) + amount;
     if (this.#firstHeld === 0 && this.#others?.has(ownerId) !== true) this.#first = ownerId;
     if (ownerId === this.#first) this.#firstHeld = Math.max(0, held);
     else if (held > 0) {

@@ -74,7 +74,7 @@ export interface RequestState extends CountedRequest, McpLog {
 export type Challenge = (context: HttpContext, error: GatewayError) => string | undefined;
 
 export interface Trail {
-  readonly actor?: Pick<Principal, 'id' | 'name'>;
+  readonly actor?: Pick<Principal, 'id' | 'name' | 'client'>;
   /** Path of the created resource, or a description of the change. */
   readonly subject?: string;
 }

@@ -8,6 +8,7 @@ import type { Principal, Scope } from '../domain/account.ts';
 import type { AllowedCommand } from '../domain/command.ts';
 import {
   apiKeyNotFound,
+  grantNotFound,
   routeNotFound,
   serverNotFound,
   templateNotFound,
@@ -243,6 +244,12 @@ export const ServerParams = Type.Object({
 const accountId = (example: string) => Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$', examples: [example] });
 export const UserParams = Type.Object({ user_id: accountId('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10') });
 export const ApiKeyParams = Type.Object({ key_id: accountId('00112233445566ff') });
+export const GrantParams = Type.Object({
+  grant_id: Type.String({
+    pattern: '^[A-Za-z0-9_-]{1,64}$',
+    examples: ['8c0e7f64-35a5-4a0e-9f43-8a3d9d2f6a11'],
+  }),
+});
 export const SessionParams = Type.Object({
   session_id: Type.String({ pattern: '^[0-9a-f]{12}$', examples: ['0123456789ab'] }),
 });
@@ -260,6 +267,7 @@ const NOT_FOUND: Readonly<Record<string, (name: string) => GatewayError>> = {
   server_id: serverNotFound,
   user_id: userNotFound,
   key_id: apiKeyNotFound,
+  grant_id: grantNotFound,
   session_id: sessionUnknown,
   node_id: nodeNotFound,
 };

@@ -13,7 +13,7 @@ import type { Route } from './route.ts';
 export const RESOURCE_DOCUMENT = '/.well-known/oauth-protected-resource';
 
 /** Makes the function that finds the resource of a request to a route: that of its template, also for REST; else the gateway. */
-function resourceOfRoute(path: string): (template: string | undefined) => ResourcePath {
+export function resourceOfRoute(path: string): (template: string | undefined) => ResourcePath {
   if (path.startsWith('/mcp/:template'))
     return (template) => {
       const resource = `/mcp/${template}`;

@@ -9,6 +9,7 @@ import { OAuthKeys } from '../auth/oauth-keys.ts';
 import { Passwords } from '../auth/passwords.ts';
 import type { Config } from '../config/config.ts';
 import { systemClock } from '../domain/clock.ts';
+import type { GatewayAddress } from '../domain/resource.ts';
 import { AuthorizationServer, type AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
@@ -23,14 +24,19 @@ export async function openServerAuth(
     readonly storeChanges$: Observable<RevisionChange>;
     readonly log: Logger;
     readonly isTerminal: boolean;
+    readonly address: GatewayAddress;
   },
 ) {
-  const { storeChanges$, log, isTerminal } = options;
+  const { storeChanges$, log, isTerminal, address } = options;
   const passwords = new Passwords();
   const signing = await signingSecrets();
+  const { now, wall } = systemClock;
+  const keys = new OAuthKeys({ store: store.oauth, now, wall });
+  const hasOAuth = config.authEnabled && config.oauth.isEnabled;
   const auth = await createAuth({
     ...config,
     store,
+    oauth: hasOAuth ? { store: store.oauth, keys, address } : undefined,
     secrets: signing.secrets,
     storeChanges$,
     log,
@@ -64,7 +70,7 @@ export async function openServerAuth(
     await auth.close();
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
   };
-  return { auth, ensureAdmin, close };
+  return { auth, keys, ensureAdmin, close };
 }
 
 /** Access tokens, in seconds. */
@@ -74,12 +80,11 @@ const TOKEN_SECONDS = 3_600;
 export function authorizationServerOf(
   { oauth }: Pick<Config, 'oauth'>,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
-  own: Pick<AuthorizationServerOptions, 'address' | 'auth' | 'secrets' | 'log'>,
+  own: Pick<AuthorizationServerOptions, 'address' | 'auth' | 'keys' | 'secrets' | 'log'>,
 ): AuthorizationServer {
   const clock = systemClock;
   return new AuthorizationServer({
     ...{ ...own, store, keepsSecrets, clock, tokenSeconds: TOKEN_SECONDS },
-    keys: new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall }),
     rule: oauth.clients,
     openNetworks: oauth.clientNetworks,
   });

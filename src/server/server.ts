@@ -181,7 +181,7 @@ async function start(
   // One watch for all subscribers. No other process writes a store in memory.
   const known$ = new Subject<RevisionChange>();
   const storeChanges$ = store.kind === 'memory' ? NEVER : merge(watchRevision(store), known$).pipe(share());
-  const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal });
+  const serverAuth = await openServerAuth(config, storage, { storeChanges$, log, isTerminal, address });
   const { auth } = serverAuth;
   onUndo(serverAuth.close);
   // Another thread hashes the password, which takes 0.2 s; the gateway and its app are made meanwhile.
@@ -328,7 +328,7 @@ async function start(
   }
   const signIn = config.authEnabled && config.oauth.isEnabled ? { address } : undefined;
   const authorizationServer =
-    signIn && authorizationServerOf(config, storage, { address, auth, secrets, log });
+    signIn && authorizationServerOf(config, storage, { address, auth, keys: serverAuth.keys, secrets, log });
   onUndo(async () => authorizationServer?.close());
   app = createApp(gateway, {
     ...config,

@@ -33,7 +33,7 @@ test('waits for credentials and a shared rate limit, and consumes the limit befo
   const known: KnownCaller = { limiter, authenticate: async () => ADA };
   const app = await startRoute(
     '/:template',
-    authorize({ scope: 'tools:call' }, known, { address: () => undefined }),
+    authorize({ path: '/:template', scope: 'tools:call' }, known, { address: () => undefined }),
     (context) => respond(context, json(200, {})),
   );
   for (const [path, status, remaining] of [
@@ -59,7 +59,9 @@ test('calls the next step synchronously when the credentials are cached and the 
   const app = await startRoute(
     '/:template',
     (context, next) => {
-      const entered = authorize({ scope: 'tools:call' }, known, { address: () => undefined })(context, next);
+      const entered = authorize({ path: '/:template', scope: 'tools:call' }, known, {
+        address: () => undefined,
+      })(context, next);
       assert.ok(isInside, 'nothing was waited for');
       return entered;
     },

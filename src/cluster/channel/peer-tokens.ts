@@ -6,6 +6,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { type Principal, SCOPES, type Scope } from '../../domain/account.ts';
 import { isJsonObject, jsonIn } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
+import { isResourcePath } from '../../domain/resource.ts';
 
 const TOKEN_MS = 30_000;
 /** A token with less time left is not sent. */
@@ -167,12 +168,13 @@ export class TokenIssuer {
   }
 
   #sign({ principal, ...claims }: Claims): string {
-    const { scopes, templates, hourlyLimit: _, ...identity } = principal;
+    const { scopes, templates, hourlyLimit: _, client, ...identity } = principal;
     const written = {
       ...claims,
       principal: {
         ...identity,
         scopes: [...scopes],
+        ...(client === undefined ? {} : { client: { name: client.name, audience: client.audience } }),
         ...(templates === undefined ? {} : { templates: [...templates] }),
       },
     };
@@ -202,7 +204,7 @@ function claimsIn(text: string): Claims | undefined {
   const { from, to, endsAtMs, principal } = Object(jsonIn(text));
   if (typeof from !== 'string' || typeof to !== 'string' || typeof endsAtMs !== 'number') return undefined;
   if (!isJsonObject(principal)) return undefined;
-  const { id, kind, name, userId, scopes, templates } = principal;
+  const { id, kind, name, userId, scopes, templates, client } = principal;
   if (typeof id !== 'string' || typeof name !== 'string') return undefined;
   if (kind !== 'anonymous' && kind !== 'user' && kind !== 'api-key') return undefined;
   const names = textsIn(templates);
@@ -214,11 +216,20 @@ function claimsIn(text: string): Claims | undefined {
     principal: {
       ...{ id, kind, name },
       ...(typeof userId === 'string' ? { userId } : {}),
+      ...clientIn(client),
       scopes: new Set((textsIn(scopes) ?? []).filter(isScope)),
       // Without an hourly limit: the node that received the request has counted it.
       ...(names === undefined ? {} : { templates: new Set(names) }),
     },
   };
+}
+
+/** The node that received the request has checked where the token works. */
+function clientIn(value: unknown): Pick<Principal, 'client'> {
+  const { name, audience } = Object(value);
+  if (typeof name !== 'string' || typeof audience !== 'string') return {};
+  if (!isResourcePath(audience)) return {};
+  return { client: { name, audience, obtainable: new Set() } };
 }
 
 function isScope(text: string): text is Scope {

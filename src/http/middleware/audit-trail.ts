@@ -3,6 +3,7 @@
 
 import type { AuditLog } from '../../auth/audit.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
+import { nameOf } from '../../domain/account.ts';
 import { CALL_ACTION } from '../../domain/audit.ts';
 import { systemClock } from '../../domain/clock.ts';
 import { asGatewayError, ERROR_STATUS, type ErrorCode } from '../../domain/errors.ts';
@@ -43,7 +44,7 @@ export function auditTrail(
     if (isOver && actor !== UNKNOWN) return;
     const entry = {
       actor: actor.id,
-      actorName: actor.name,
+      actorName: nameOf(actor),
       action,
       subject: trail?.subject ?? path,
       status,
@@ -91,7 +92,7 @@ export function callTrail(audit: Pick<AuditLog, 'recordsCalls' | 'recordCall'>):
     const { principal = UNKNOWN, requestId } = state;
     const entry = {
       actor: principal.id,
-      actorName: principal.name,
+      actorName: nameOf(principal),
       action: CALL_ACTION,
       subject: path,
       status: statusOf(outcome, errorCode),

@@ -4,8 +4,13 @@
 import type { Auth } from '../../auth/auth.ts';
 import { FREE_MESSAGES_PER_SECOND, type RateLimiter } from '../../auth/rate-limiter.ts';
 import { NO_PRINCIPAL } from '../../domain/account.ts';
-import { accountsFromHereOnly, tooManyFreeMessages } from '../../domain/error-catalogue.ts';
+import {
+  accountsFromHereOnly,
+  invalidCredentials,
+  tooManyFreeMessages,
+} from '../../domain/error-catalogue.ts';
 import { gatewayStarting } from '../../domain/errors.ts';
+import { opens } from '../../domain/resource.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { resumesSse } from '../../protocol/legacy/legacy-sse.ts';
 import {
@@ -21,6 +26,7 @@ import { LATER_STREAM } from '../reply.ts';
 import type { RouteMiddleware } from '../request.ts';
 import { respond } from '../respond.ts';
 import type { Route } from '../route.ts';
+import { resourceOfRoute } from '../sign-in.ts';
 import type { UnreadAnswers } from '../unread-answers.ts';
 
 /**
@@ -30,19 +36,23 @@ import type { UnreadAnswers } from '../unread-answers.ts';
  * no credentials and count nothing. Handlers count the requests of JSON-RPC routes, because one HTTP request may hold several or none.
  */
 export function authorize(
-  route: Pick<Route, 'scope' | 'speaks' | 'isFree'>,
+  route: Pick<Route, 'path' | 'scope' | 'speaks' | 'isFree'>,
   auth: Pick<Auth, 'authenticate' | 'limiter'>,
   proxies: Pick<Proxies, 'address'>,
 ): RouteMiddleware {
   if (route.scope === 'open') return (_context, next) => next();
   const anyOf = [route.scope].flat();
   const check = callerCheck(anyOf, auth);
+  const resourceOf = resourceOfRoute(route.path);
   const isCountedHere = route.speaks !== 'json-rpc' && route.isFree !== true;
   return (context, next) => {
     const { state, params } = context;
     state.isPrivate = true;
     const address = () => proxies.address(context.req) ?? 'unknown';
     return whenKnown(auth.authenticate(credentialsOf(context), address), (principal) => {
+      // Before the principal is known to the answer: it is none here.
+      if (principal.client !== undefined && !opens(principal.client.audience, resourceOf(params.template)))
+        throw invalidCredentials('The token is for another resource');
       state.principal = principal;
       state.check = check;
       if (!isCountedHere) state.rateLimit = auth.limiter.peek(principal);

@@ -7,6 +7,7 @@ import { auditRoutes } from './audit.ts';
 import { connectRoutes } from './connect.ts';
 import { documentRoutes, homeRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
+import { grantRoutes } from './grants.ts';
 import { healthRoutes, livenessRoutes } from './health.ts';
 import { instanceRoutes } from './instances.ts';
 import { mcpEndpointRoutes } from './mcp-endpoint.ts';
@@ -40,6 +41,7 @@ export const ROUTES: readonly Route[] = [
   ...accountRoutes,
   ...userRoutes,
   ...apiKeyRoutes,
+  ...grantRoutes,
   ...auditRoutes,
   ...documentRoutes,
   ...wellKnownRoutes,
