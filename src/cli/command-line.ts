@@ -38,8 +38,16 @@ export function readCommandLine(commands: readonly Command[], argv: readonly str
   if (VERSION.includes(word)) return { kind: 'version' };
   const name = group === undefined ? word : `${group} ${word}`;
   const command = commands.find((candidate) => candidate.name === name || candidate.alias === name);
-  if (command === undefined) throw unknownWord(word, group, commands);
-  return readOptions(command, rest);
+  if (command !== undefined) return readOptions(command, rest);
+  // A group within a group: `gateway grants list`.
+  if (!commands.some((candidate) => candidate.name.startsWith(`${name} `)))
+    throw unknownWord(word, group, commands);
+  const [last, ...others] = rest;
+  if (last === undefined || HELP.includes(last))
+    return { kind: 'overview', group: name, isRequested: last !== undefined };
+  const inner = commands.find((candidate) => candidate.name === `${name} ${last}`);
+  if (inner === undefined) throw unknownWord(last, name, commands);
+  return readOptions(inner, others);
 }
 
 function readOptions(command: Command, typed: readonly string[]): CommandLine {

@@ -53,7 +53,10 @@ for (const [shell, harness] of Object.entries(HARNESS)) {
     assert.equal(complete('gateway', 'st').sort(), ['start', 'stats', 'status', 'stop']);
     const group = COMMANDS.filter(({ name }) => name.startsWith('gateway '));
     const found = complete('gateway', '').sort();
-    assert.equal(found, group.map(({ name }) => name.replace('gateway ', '')).sort());
+    const words = group.map(({ name }) => name.replace('gateway ', '').replace(/ .*$/, ''));
+    assert.equal(found, [...new Set(words)].sort());
+    assert.equal(complete('gateway', 'grants', '').sort(), ['list', 'revoke']);
+    assert.equal(complete('gateway', 'grants', 'list', '--js'), ['--json']);
     assert.equal(complete('nothing', 'st'), []);
   });
 

@@ -17,7 +17,11 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('journey: the examples of the help texts', { timeoutMs: 450_000 });
 const SERVER = fileURLToPath(new URL('../../../node_modules/.bin/mcp-server-everything', import.meta.url));
 const PASSWORD = 'correct horse battery staple';
-const examples = COMMANDS.flatMap((command) => command.examples ?? []);
+/** An end of a grant needs a browser and a consent: spec/cli/commands/grants.spec.ts runs that command. */
+const NEEDS_CONSENT = /^gateway grants revoke/;
+const examples = COMMANDS.flatMap((command) => command.examples ?? []).filter(
+  (example) => !NEEDS_CONSENT.test(example),
+);
 const isStart = (example: string) => /^gateway start(?!.*--background)/.test(example);
 const isOfDatabase = (example: string) => example.startsWith('db ');
 const SEARCH = 'stagedoor gateway register search --wait 20 --endpoint http://127.0.0.1:9000/mcp --id';

@@ -4,6 +4,7 @@
 import { Accounts } from '../../auth/accounts.ts';
 import { AuditLog } from '../../auth/audit.ts';
 import { forgetInitialPassword } from '../../auth/first-admin.ts';
+import { Grants } from '../../auth/grants.ts';
 import { Passwords } from '../../auth/passwords.ts';
 import { ANONYMOUS } from '../../domain/account.ts';
 import { systemClock } from '../../domain/clock.ts';
@@ -12,6 +13,7 @@ import type { BytesReply } from '../../http/reply.ts';
 import type { HttpRequest } from '../../http/request.ts';
 import type { RawInput, Services } from '../../http/route.ts';
 import { apiKeyRoutes, userRoutes } from '../../http/routes/accounts.ts';
+import { grantRoutes } from '../../http/routes/grants.ts';
 import type { CommandInput } from '../command.ts';
 import { withDatabase } from '../database/open-database.ts';
 import type { Remote } from '../remote.ts';
@@ -21,7 +23,7 @@ import type { Terminal } from '../terminal.ts';
 /** Takes the requests of the /auth routes. */
 export type AccountClient = Pick<Remote, 'request'>;
 
-const ROUTES = [...userRoutes, ...apiKeyRoutes];
+const ROUTES = [...userRoutes, ...apiKeyRoutes, ...grantRoutes];
 
 export async function withLocalClient<T>(
   input: CommandInput,
@@ -48,6 +50,7 @@ export async function withLocalClient<T>(
         });
       },
     });
+    const grants = new Grants({ store: store.oauth, accounts: store.accounts, wall, onEnded: () => {} });
     const { SUDO_USER, USER, USERNAME } = terminal.env;
     const actor = { actor: 'local', actorName: SUDO_USER || USER || USERNAME || 'operator' };
     const client: AccountClient = {
@@ -56,7 +59,7 @@ export async function withLocalClient<T>(
         const isMeant = (written: string) => (id === '' ? written === list : written.startsWith(`${list}/:`));
         const route = ROUTES.find((each) => each.method === method && isMeant(each.path));
         if (route === undefined) throw new Error(`no route for ${method} ${path}`);
-        const params = { user_id: id, key_id: id };
+        const params = { user_id: id, key_id: id, grant_id: id };
         // The parts of a request and of a gateway that the routes of accounts use.
         const input: Partial<RawInput> = {
           params,
@@ -65,7 +68,7 @@ export async function withLocalClient<T>(
           principal: ANONYMOUS,
           request: {} as HttpRequest, // it has no address
         };
-        const services = { auth: { accounts } } as Services;
+        const services = { auth: { accounts, grants } } as Services;
         const { bytes, trail } = (await route.run(input as RawInput, services)) as BytesReply;
         if (method !== 'GET') {
           const subject = trail?.subject ?? path;
@@ -78,6 +81,7 @@ export async function withLocalClient<T>(
       return await work(client);
     } finally {
       await forgetting;
+      await grants.use.close();
       await audit.close();
     }
   });

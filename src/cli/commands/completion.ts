@@ -47,19 +47,19 @@ interface CompletionRule {
 
 /** First the groups and commands, then the options of each command. */
 function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
-  const { single = [], ...groups } = Object.groupBy(commands, ({ name }) =>
-    name.includes(' ') ? name.replace(/ .*$/, '') : 'single',
-  );
+  const single = commands.filter(({ name }) => !name.includes(' '));
+  const groups = groupsOf(commands);
+  const outer = [...groups.keys()].filter((group) => !group.includes(' '));
   const top = [
-    ...Object.keys(groups).map((word) => ({ word, about: `commands of ${word}` })),
+    ...outer.map((word) => ({ word, about: `commands of ${word}` })),
     ...single.map(asCompletion),
     { word: '--help', about: 'show help' },
     { word: '--version', about: 'show the version' },
   ];
   return [
     { before: '', isOpen: false, candidates: top },
-    ...Object.entries(groups).map(([before, members = []]) => ({
-      ...{ before, isOpen: false, candidates: members.map(asCompletion) },
+    ...[...groups].map(([before, words]) => ({
+      ...{ before, isOpen: false, candidates: [...words.values()] },
     })),
     ...commands.map((command) => ({
       ...{ before: command.name, isOpen: true },
@@ -71,6 +71,22 @@ function rulesOf(commands: readonly Command[]): readonly CompletionRule[] {
       ],
     })),
   ];
+}
+
+/** The words after each group, and after each group within a group. */
+function groupsOf(commands: readonly Command[]): ReadonlyMap<string, ReadonlyMap<string, Completion>> {
+  const groups = new Map<string, Map<string, Completion>>();
+  for (const { name, summary } of commands) {
+    const words = name.split(' ');
+    for (const [depth, word] of words.entries()) {
+      if (depth === 0) continue;
+      const group = words.slice(0, depth).join(' ');
+      const about = depth === words.length - 1 ? short(summary) : `commands of ${word}`;
+      const after = groups.get(group) ?? new Map<string, Completion>();
+      groups.set(group, after.set(word, { word, about }));
+    }
+  }
+  return groups;
 }
 
 function asCompletion({ name, summary }: Command): Completion {

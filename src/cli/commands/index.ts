@@ -8,6 +8,7 @@ import { config, doctor } from './config.ts';
 import { bridge, connect } from './connect.ts';
 import { dbExport, dbImport, dbMigrate, dbStatus } from './database.ts';
 import { events } from './events.ts';
+import { grants, revokeGrant } from './grants.ts';
 import {
   deleteTemplate,
   deregister,
@@ -40,6 +41,7 @@ export const COMMANDS: readonly Command[] = [
   ...[list, status, health, stats, events, logLevel, nodes, drainNode, resumeNode],
   ...[sessions, endSession, audit, tools, call],
   ...[login, logout, createUser, users, usersSet, setPassword, deleteUser, createApiKey, apiKeys, revoke],
+  ...[grants, revokeGrant],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport],
   ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],
   ...[config, doctor, completionOf(() => COMMANDS)],

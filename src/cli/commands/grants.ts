@@ -1,0 +1,45 @@
+// `stagedoor gateway grants list | revoke`: what MCP clients may do for their users, at a running gateway or in its database.
+
+import { ACCOUNT_CLIENT_OPTIONS, withAccountClient } from '../accounts/account-client.ts';
+import { type Fields, listOf } from '../answers.ts';
+import type { Command } from '../command.ts';
+import { type Columns, minute, printResult, table } from '../output.ts';
+
+export const grants: Command = {
+  name: 'gateway grants list',
+  summary: 'List what MCP clients may do for their users',
+  options: ACCOUNT_CLIENT_OPTIONS,
+  examples: ['gateway grants list'],
+  run: async (input, terminal) => {
+    const path = '/auth/grants';
+    const found = listOf(await withAccountClient(input, terminal, (client) => client.request(path)));
+    return printResult(input, terminal, found, () =>
+      found.length === 0 ? 'No MCP client was allowed anything.' : table(terminal, COLUMNS, found),
+    );
+  },
+};
+
+const COLUMNS: Columns<Fields> = {
+  ID: 'id',
+  CLIENT: 'client_name',
+  USER: 'username',
+  SCOPES: 'scopes',
+  RESOURCE: 'resource',
+  'LAST USED': ({ last_used_at: at }) => minute(at ?? 'never'),
+  EXPIRES: ({ expires_at: at }) => minute(at),
+};
+
+/** The gateway that gets the request ends the grant at once, others within 12 s. */
+export const revokeGrant: Command = {
+  name: 'gateway grants revoke',
+  positionals: '<id>',
+  summary: 'End a grant: its MCP client has to ask its user again',
+  options: ACCOUNT_CLIENT_OPTIONS,
+  examples: ['gateway grants revoke 8c0e7f64-35a5-4a0e-9f43-8a3d9d2f6a11'],
+  run: async (input, terminal) => {
+    const id = input.positional(0);
+    const path = `/auth/grants/${encodeURIComponent(id)}`;
+    await withAccountClient(input, terminal, (client) => client.request(path, { method: 'DELETE' }));
+    return printResult(input, terminal, { id, revoked: true }, `the grant ${id} is ended`);
+  },
+};
