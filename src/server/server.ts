@@ -43,7 +43,7 @@ import type { PeerChannel } from './peer-channel.ts';
 import { openPortsWhenReady, openScrapes, publicTlsOf } from './ports.ts';
 import { authorizationServerOf, openServerAuth } from './server-auth.ts';
 import type { ServeQuestion } from './share-with-peers.ts';
-import { countsOf, foreignPrograms, linesOf } from './start-lines.ts';
+import { countsOf, foreignGrants, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
 
 export interface RunningServer extends Pick<Listeners, 'urls' | 'addresses'> {
@@ -373,6 +373,7 @@ async function start(
   serve = app.callback();
   await loaded;
   const { listeners, scrapes } = early ?? (await openPortsWhenReady(gateway, openPorts));
+  const otherGrants = isFirst ? await foreignGrants(auth.grants, address).catch(() => []) : [];
   // Not earlier: a start without its database reports this itself.
   const databaseLog = logDatabase(storeChanges$, log);
   databaseLog.add(watchClockSkew(store, log));
@@ -406,6 +407,7 @@ async function start(
       ...config.warnings,
       ...warnings,
       ...(exposure === undefined ? [] : [exposure]),
+      ...otherGrants,
       ...foreignPrograms(gateway, gatewayId),
       ...catalogue.problems.map((problem) => `templates: ${problem}`),
       ...listeners.warnings,

@@ -1,8 +1,22 @@
 // What a start says about the registry: lines for the log, and warnings.
 
+import type { Auth } from '../auth/auth.ts';
 import type { SyncReport } from '../domain/deployment.ts';
 import { isShared } from '../domain/nodes.ts';
+import type { GatewayAddress } from '../domain/resource.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+
+/** One line when clients were allowed something at another address than this: their tokens are refused now. */
+export async function foreignGrants(grants: Auth['grants'], address: GatewayAddress): Promise<string[]> {
+  const found = (await grants?.list()) ?? [];
+  const foreign = found.filter(({ grant }) => address.pathOf(grant.resource) === undefined);
+  const [first] = foreign;
+  if (first === undefined) return [];
+  const former = URL.parse(first.grant.resource)?.origin ?? first.grant.resource;
+  return [
+    `the address of the gateway is ${address.issuer}: ${foreign.length} of ${found.length} grants of MCP clients end, which were made at ${former}; their users have to sign in again, or set public_url: ${former}`,
+  ];
+}
 
 /** One line for each node whose programs are listed here but do not run here. */
 export function foreignPrograms(gateway: Gateway, nodeId: string): string[] {
