@@ -1,0 +1,111 @@
+// The pages of the sign-in in a real Chromium: without script, without a finding of axe, and through the redirect to the client after the
+// consent form, which the policy of the page has to allow.
+
+import { createServer, type Server } from 'node:http';
+import * as assert from 'uvu/assert';
+import {
+  axeFindings,
+  type Browser,
+  chromiumPath,
+  launchBrowser,
+  NO_CHROMIUM,
+  type WatchedPage,
+} from '../../helpers/browser.ts';
+import { PASSWORD } from '../../helpers/mcp-program.ts';
+import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
+import { newProof } from '../../helpers/scripted-browser.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('the pages of the sign-in', { timeoutMs: 120_000 });
+const inBrowser = test.needs(chromiumPath !== undefined, NO_CHROMIUM);
+
+let gateway: OAuthHarness;
+let client: Server;
+let redirectUri = '';
+let clientId = '';
+let browser: Browser;
+let watched: WatchedPage;
+test.before(async () => {
+  if (chromiumPath === undefined) return;
+  client = createServer((_request, response) =>
+    response
+      .writeHead(200, { 'Content-Type': 'text/html' })
+      .end('<title>client</title><p>The client goes on.</p>'),
+  ).listen(0, '127.0.0.1');
+  await new Promise((resolve) => client.once('listening', resolve));
+  redirectUri = `http://127.0.0.1:${Object(client.address()).port}/callback`;
+  gateway = await startWithSignIn();
+  clientId = await gateway.oauth.client([redirectUri]);
+  browser = await launchBrowser();
+  watched = await browser.open();
+  watched.page.setDefaultTimeout(20_000);
+});
+test.after(async () => {
+  await browser?.close();
+  await gateway?.remove();
+  client?.close().closeAllConnections();
+});
+
+inBrowser('a wrong password says so, a right one leads to the consent, and Allow to the client', async () => {
+  const { page } = watched;
+  const proof = newProof();
+  await page.goto(await address(proof));
+  assert.equal(await axeFindings(page), []);
+  await page.getByLabel('User name').fill('ada');
+  await page.getByLabel('Password').fill('not the password');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('alert').waitFor();
+  assert.equal(await axeFindings(page), []);
+  await page.getByLabel('User name').fill('ada');
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByRole('button', { name: 'Allow' }).waitFor();
+  assert.equal(await axeFindings(page), []);
+  const focused = await page.evaluate('document.activeElement.tagName');
+  assert.is(focused, 'BODY', 'neither button is preselected');
+  await page.getByRole('button', { name: 'Allow' }).click();
+  await page.getByText('The client goes on.').waitFor();
+  const code = new URL(page.url()).searchParams.get('code') ?? '';
+  const { status, body } = await gateway.oauth.redeem(clientId, code, proof, redirectUri);
+  assert.is(status, 200, JSON.stringify(body));
+});
+
+inBrowser('a user who is signed in decides at once; "Not you?" leads to another account', async () => {
+  const { page } = watched;
+  await page.goto(await address(newProof()));
+  await page.getByRole('button', { name: 'Deny' }).waitFor();
+  await page.getByText('ada', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Sign in with another account' }).click();
+  await page.getByLabel('User name').fill('bob');
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByText('bob', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Deny' }).click();
+  await page.getByText('The client goes on.').waitFor();
+  assert.is(new URL(page.url()).searchParams.get('error'), 'access_denied');
+});
+
+inBrowser('pages of faults pass axe, and say what to do', async () => {
+  const { page } = watched;
+  const broken = new URL(await address(newProof()));
+  broken.searchParams.set('redirect_uri', 'https://evil.example/');
+  for (const place of [broken.href, `${gateway.url}/oauth/interaction/none`]) {
+    const response = await page.goto(place);
+    assert.ok((response?.status() ?? 0) >= 400);
+    assert.equal(await axeFindings(page), []);
+    assert.match(await page.locator('main').innerText(), /\w+ .*\./);
+  }
+});
+
+inBrowser('breaks no policy of its own', () => {
+  const faults = watched.complaints.filter(
+    (line) => !/status of 4\d\d/.test(line) && !line.includes('favicon'),
+  );
+  assert.equal(faults, []);
+});
+
+test.run();
+
+async function address(proof: ReturnType<typeof newProof>): Promise<string> {
+  return (await gateway.oauth.authorizationUrl(clientId, proof, { redirect_uri: redirectUri })).href;
+}
