@@ -21,6 +21,9 @@ const shellReference = (variable: string) => `\${${variable}}`;
 const envReference = (variable: string) => `\${env:${variable}}`;
 const secretReference = (variable: string) => `\${{ secrets.${variable} }}`;
 
+/** The step of clients that open it by themselves. */
+const BROWSER = 'The browser opens: sign in to the gateway, and allow the access.';
+
 export const FILE_CLIENTS: readonly ConnectKind[] = [
   // The Claude desktop app: programs only, and no variables in its file.
   fileKind({
@@ -57,6 +60,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       stdio: { type: 'stdio' },
       http: { type: 'http' },
     }),
+    signIn:
+      'Choose the server in /mcp, then Authenticate: the browser opens. Sign in to the gateway, and allow the access.',
     steps: [
       SET_VARIABLE,
       'Put the snippet into .mcp.json in the root of the project, or its entry into the existing mcpServers.',
@@ -78,6 +83,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       { reference: envReference, stdio: { type: 'stdio' }, http: { type: 'http' } },
       ['servers'],
     ),
+    signIn: BROWSER,
     steps: [
       SET_VARIABLE,
       'Put the snippet into .vscode/mcp.json of the workspace; for all workspaces run "MCP: Open User Configuration".',
@@ -96,6 +102,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     name: 'cursor',
     title: 'Cursor',
     file: jsonFile(everywhere('~/.cursor/mcp.json'), { reference: envReference }),
+    signIn:
+      'Click "Needs login" beside the server: the browser opens. Sign in to the gateway, and allow the access.',
     steps: [
       SET_VARIABLE,
       'Put the snippet into ~/.cursor/mcp.json, or into .cursor/mcp.json of one project.',
@@ -115,6 +123,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       reference: envReference,
       urlName: 'serverUrl',
     }),
+    signIn: BROWSER,
     steps: [
       SET_VARIABLE,
       'Put the snippet into ~/.codeium/windsurf/mcp_config.json.',
@@ -198,6 +207,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
       {},
       ['context_servers'],
     ),
+    signIn: BROWSER,
     steps: [
       'Run "zed: open settings file" from the command palette.',
       'Put the entry of the snippet into context_servers.',
@@ -206,7 +216,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     ],
     troubleshooting: [
       'A red dot: its tooltip has the reason; "zed: open log" has more.',
-      'A remote server without headers makes Zed look for OAuth, which the gateway does not have.',
+      'A remote server without headers makes Zed ask for a sign-in, which the gateway may have switched off.',
     ],
     documentation: ['https://zed.dev/docs/ai/mcp'],
   }),
@@ -236,6 +246,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
     name: 'gemini-cli',
     title: 'Gemini CLI',
     file: jsonFile(everywhere('~/.gemini/settings.json'), { reference: shellReference, urlName: 'httpUrl' }),
+    signIn:
+      'Type /mcp auth and the name of the server: the browser opens. Sign in to the gateway, and allow the access.',
     steps: [
       SET_VARIABLE,
       'Put the entry of the snippet into mcpServers of ~/.gemini/settings.json, or of .gemini/settings.json in a project.',
@@ -269,6 +281,8 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
         return { command, args, ...named, ...unlessEmpty('env', environmentOf(written)) };
       },
     },
+    signIn:
+      'Run "codex mcp login" with the name of the server: the browser opens. Sign in to the gateway, and allow the access.',
     steps: [
       SET_VARIABLE,
       'Append the snippet to ~/.codex/config.toml; the command line and the IDE extension read the same file.',
@@ -308,6 +322,7 @@ export const FILE_CLIENTS: readonly ConnectKind[] = [
         return { ...common, type: 'stdio', cmd, args, envs, ...secrets };
       },
     },
+    signIn: BROWSER,
     steps: [
       SET_VARIABLE,
       'Put the entry of the snippet into extensions of the file.',

@@ -25,27 +25,50 @@ export interface ProgramConnection extends AnyConnection {
 export interface EndpointConnection extends AnyConnection {
   readonly transport: 'http';
   readonly endpoint: string;
+  /** The client signs its user in by a browser and so needs no key. */
+  readonly isSignIn?: boolean;
 }
 
 /** How a client may reach one template. */
 export interface Connections {
   readonly stdio: ProgramConnection;
   readonly http: EndpointConnection;
+  /** Where the gateway lets users sign in: for clients that can, the default. */
+  readonly signIn?: EndpointConnection | undefined;
 }
 
 /** The name of all templates together in the configuration of a client. */
 export const ALL_TEMPLATES = 'stagedoor';
 
-/** Connections of a client that may run on another machine, where `stagedoor` has to be installed; for all templates without `wanted`. */
-export function remoteConnections(wanted: string | undefined, url: string, needsKey: boolean): Connections {
+/**
+ * Connections of a client that may run on another machine, where `stagedoor` has to be installed; for all templates without `wanted`. `signIn`:
+ * the address of the gateway for clients whose user signs in; undefined where no user can.
+ */
+export function remoteConnections(
+  wanted: string | undefined,
+  url: string,
+  needsKey: boolean,
+  signIn?: string,
+): Connections {
   const template = wanted ?? ALL_TEMPLATES;
   const key = needsKey ? { variable: 'STAGEDOOR_API_KEY' } : undefined;
   const args = ['bridge', ...(wanted === undefined ? [] : [wanted]), '--url', url];
-  const endpoint = wanted === undefined ? `${url}/mcp` : `${url}/mcp/${wanted}`;
+  const path = wanted === undefined ? '/mcp' : `/mcp/${wanted}`;
   return {
-    http: { transport: 'http', template, url, key, endpoint },
+    http: { transport: 'http', template, url, key, endpoint: `${url}${path}` },
+    signIn: signInConnection(template, url, signIn && `${signIn}${path}`),
     stdio: { transport: 'stdio', template, url, key, program: 'bridge', command: 'stagedoor', args, env: {} },
   };
+}
+
+/** `endpoint`: undefined where no user can sign in. */
+export function signInConnection(
+  template: string,
+  url: string,
+  endpoint: string | undefined,
+): EndpointConnection | undefined {
+  if (endpoint === undefined) return undefined;
+  return { transport: 'http', template, url, key: undefined, endpoint, isSignIn: true };
 }
 
 /** The API key. It is sent as X-API-Key, or handed to the bridge as STAGEDOOR_API_KEY. */
@@ -106,6 +129,20 @@ export interface ConnectKind {
   readonly documentation: readonly string[];
   /** The client sends requests to the HTTP API, no MCP messages. */
   readonly usesApi?: boolean;
+  /** The client signs its user in where a server asks for it. How, as a step. */
+  readonly signIn?: string;
+}
+
+/** The connection of this kind. `wanted`: by this transport only. Undefined when the client cannot use it. */
+export function connectionOf(
+  { transports, signIn }: Pick<ConnectKind, 'transports' | 'signIn'>,
+  connections: Connections,
+  wanted: Connection['transport'] | undefined,
+): Connection | undefined {
+  if (signIn !== undefined && connections.signIn !== undefined && wanted !== 'stdio')
+    return connections.signIn;
+  const transport = wanted ?? transports[0];
+  return transports.includes(transport) ? connections[transport] : undefined;
 }
 
 /** Replaces the key where a client can read no variable. */
@@ -149,12 +186,14 @@ export function withWrittenKey<C extends Connection>(connection: C): C {
 }
 
 /** The steps of the setup for this connection. */
-export function stepsOf({ steps }: ConnectKind, connection: Connection): string[] {
+export function stepsOf({ steps, signIn }: ConnectKind, connection: Connection): string[] {
   const variable = keyVariable(connection);
-  return steps.flatMap((step) => {
+  const all = steps.flatMap((step) => {
     if (typeof step === 'string') return step;
     return variable === undefined ? [] : step(variable);
   });
+  const isSignIn = connection.transport === 'http' && connection.isSignIn === true;
+  return isSignIn && signIn !== undefined ? [...all, signIn] : all;
 }
 
 export const SET_VARIABLE: SetupStep = (name) =>

@@ -13,17 +13,22 @@ import { isRunning } from '../../helpers/processes.ts';
 import { Program } from '../../helpers/program.ts';
 import { suite } from '../../helpers/suite.ts';
 import { scripted } from '../../transports/stdio/open-stdio.ts';
-import { complaint, gatewayFor, HANDLER } from './against-gateway.ts';
+import { ADMIN_PASSWORD, complaint, gatewayFor, HANDLER } from './against-gateway.ts';
 
 const test = suite('connect');
 const folder = folderOfAll(test);
-const gateway = gatewayFor(test, { withAccounts: true }, async ({ server }) => {
+const gateway = gatewayFor(test, { withAccounts: true, more: { oauth: false } }, async ({ server }) => {
   await server.gateway.register('weather', { id: 'one', handler: HANDLER });
   await server.gateway.register('own', { id: 'one', command: '/bin/own-server', args: ['--flag'] });
   await server.gateway.register('relative', { id: 'one', command: 'node ./server.js' });
 });
 
 const open = gatewayFor(test, {}, ({ server }) =>
+  server.gateway.register('weather', { id: 'one', handler: HANDLER }),
+);
+
+/** Clients may send their user to sign in. */
+const signingIn = gatewayFor(test, { withAccounts: true }, ({ server }) =>
   server.gateway.register('weather', { id: 'one', handler: HANDLER }),
 );
 
@@ -89,6 +94,49 @@ test('names the bridge, or the registered command if a client can start it in th
     args: ['--flag'],
     env: { LEVEL: 'a=b' },
   });
+});
+
+test('names an address without a key for clients that sign their user in', async () => {
+  const read = async (line: string) => {
+    const { out, err } = await signingIn.run(`connect ${line} --json`);
+    const [found] = JSON.parse(out).integrations;
+    assert.not.match(out + err, /sd_[0-9a-z]/);
+    return { snippet: String(found.snippet), steps: String(found.steps) };
+  };
+  const url = `${signingIn.url}/mcp/weather`;
+  const { snippet, steps } = await read('weather --llm claude-code');
+  assert.equal(JSON.parse(snippet), { mcpServers: { weather: { type: 'http', url } } });
+  assert.match(steps, 'Authenticate');
+  assert.not.match(steps, 'STAGEDOOR_API_KEY');
+  for (const kind of CONNECT_KINDS.filter((each) => each.signIn !== undefined)) {
+    const found = await read(`weather --llm ${kind.name}`);
+    assert.match(found.snippet, url);
+    assert.not.match(found.snippet, 'API', kind.name);
+  }
+  assert.match((await read('weather --llm claude-code --stdio')).snippet, 'STAGEDOOR_API_KEY');
+  assert.match((await read('weather --llm claude-code --http --key written')).snippet, 'written');
+  assert.match((await read('weather --llm curl')).snippet, 'STAGEDOOR_API_KEY');
+});
+
+test('verifies the sign-in as a client and a browser would, and leaves no grant', async () => {
+  const line = 'connect weather --llm claude-code --verify';
+  const begun = await signingIn.run(line);
+  assert.is(begun.code, 0, begun.err);
+  assert.match(begun.out, 'works: as far as the sign-in page; --user <name> tries the rest');
+  const wrong = await signingIn.runAt({ line: 'not the password' }, `${line} --user admin --password -`);
+  assert.is(wrong.code, 1);
+  assert.match(wrong.err, 'the sign-in of admin was refused');
+  const right = await signingIn.runAt({ line: ADMIN_PASSWORD }, `${line} --user admin --password -`);
+  assert.is(right.code, 0, right.err);
+  assert.match(right.out, /works: .*no tools/);
+  assert.match(
+    (await signingIn.run('connect weather --llm curl --verify --user admin --password x')).err,
+    '--user is for',
+  );
+  assert.match(
+    (await signingIn.run('connect weather --llm zed --user admin --password x')).err,
+    '--user requires --verify',
+  );
 });
 
 test('omits the key where authentication is off', async () => {

@@ -23,7 +23,7 @@ import { complaint, gatewayFor, HANDLER, type Outcome } from '../commands/agains
 
 const test = suite('connect --write');
 const home = folderOfEach(test);
-const gateway = gatewayFor(test, { withAccounts: true }, ({ server }) =>
+const gateway = gatewayFor(test, { withAccounts: true, more: { oauth: false } }, ({ server }) =>
   server.gateway.register('weather', { id: 'one', handler: HANDLER }),
 );
 

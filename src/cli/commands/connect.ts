@@ -9,14 +9,19 @@ import {
   type Connection,
   type Connections,
   type ConnectKind,
+  connectionOf,
+  type EndpointConnection,
   locationText,
   stepsOf,
 } from '../../connect/kind.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
+import { PASSWORD_OPTION } from '../accounts/account-client.ts';
+import { readPassword } from '../accounts/account-options.ts';
 import { namedEnvironment, requestCredentials, trustUrl } from '../accounts/credentials.ts';
 import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
+import type { Person } from '../connect/verify-sign-in.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
@@ -38,6 +43,9 @@ export const connect: Command = {
       'Write this API key into the snippet, in place of STAGEDOOR_API_KEY; - reads standard input',
     '--verify':
       'Connect as the snippet does, list the tools and report them; exit code 1 when it does not work',
+    '--user <name>':
+      'With --verify, where clients sign in by a browser: sign in as this user and allow it; ends the grant afterwards',
+    ...PASSWORD_OPTION,
     '--write': "Show the changes to the client's own file, ask, and write it; a copy of the old file is kept",
     '--remove': "Remove the entry from the client's own file, in the same way",
     '--yes': 'Write without asking',
@@ -72,12 +80,35 @@ export const connect: Command = {
     if (isWritten) await changeEntry(only.kind, entryName(input), only.connection, input, terminal);
     const output = input.text('output');
     const write = resultWriter(terminal, output);
-    const integrations = input.has('verify') ? await verifyAll(planned, { ...terminal, env }) : planned;
+    const person = await personOf(input, terminal, planned);
+    const integrations = input.has('verify')
+      ? await verifyAll(planned, { ...terminal, env }, person)
+      : planned;
     if (isWritten) return report(integrations, input, terminal);
     write(textOf(integrations, input, terminal, output !== undefined));
     return report(integrations, input, terminal);
   },
 };
+
+/** Whose sign-in is verified; undefined without --user. Throws UsageError where nothing signs in. */
+async function personOf(
+  input: CommandInput,
+  terminal: Terminal,
+  planned: readonly Integration[],
+): Promise<Person | undefined> {
+  const username = input.text('user');
+  if (username === undefined && !input.has('password')) return undefined;
+  if (username === undefined) throw new UsageError('--password requires --user <name>');
+  if (!input.has('verify')) throw new UsageError('--user requires --verify');
+  if (!planned.some(({ connection }) => isSignIn(connection)))
+    throw new UsageError('--user is for clients that sign in by a browser, and none of these does here');
+  const question = `Password of ${username}`;
+  return { username, password: await readPassword(input, terminal, { question, isNew: false }) };
+}
+
+function isSignIn(connection: Connection): connection is EndpointConnection {
+  return connection.transport === 'http' && connection.isSignIn === true;
+}
 
 /** Throws UsageError for options that --write and --remove require or exclude. */
 function checkFileOptions(input: CommandInput): void {
@@ -150,7 +181,10 @@ async function connectionsFor(input: CommandInput, terminal: Terminal) {
   const key = { variable, ...(value === undefined ? {} : { value }) };
   const isTrusted = input.has('trust');
   const choice = { key, env: variables, environment: name, isTrusted, note: terminal.note };
-  const connections = await findConnections(gateway, input.positionals[0], choice);
+  const found = await findConnections(gateway, input.positionals[0], choice);
+  // A key or variables that were named belong into the snippet.
+  const isNamed = value !== undefined || words.length > 0;
+  const connections = isNamed ? { ...found, signIn: undefined } : found;
   return { connections, transport, env: envWithKey };
 }
 
@@ -176,8 +210,8 @@ function integrationsOf(
   wanted: Connection['transport'] | undefined,
 ): readonly Integration[] {
   const integrations = kinds.flatMap((kind) => {
-    const transport = wanted ?? kind.transports[0];
-    return kind.transports.includes(transport) ? [{ kind, connection: connections[transport] }] : [];
+    const connection = connectionOf(kind, connections, wanted);
+    return connection === undefined ? [] : [{ kind, connection }];
   });
   if (integrations.length > 0) return integrations;
   throw new UsageError(`${kinds[0]?.title} cannot use --${wanted}`);
@@ -238,14 +272,20 @@ function recordOf({ kind, connection, outcome }: Integration): object {
 async function verifyAll(
   integrations: readonly Integration[],
   { busy, env }: Pick<Terminal, 'busy' | 'env'>,
+  person: Person | undefined,
 ): Promise<readonly Integration[]> {
   const { verify, verifyApi } = await import('../connect/verify.ts');
-  const wayOf = ({ kind, connection }: Integration) => (kind.usesApi ? 'api' : connection.transport);
+  const { verifySignIn } = await import('../connect/verify-sign-in.ts');
+  const wayOf = ({ kind, connection }: Integration) =>
+    kind.usesApi ? 'api' : isSignIn(connection) ? 'sign-in' : connection.transport;
   const outcomes = new Map<string, Verification | CommandFailure>();
   for (const each of integrations) {
     if (outcomes.has(wayOf(each))) continue;
-    const check = each.kind.usesApi ? verifyApi : verify;
-    const begun = busy(`verifying ${each.kind.name}`, () => check(each.connection, env));
+    const { connection, kind } = each;
+    const begun = busy(`verifying ${kind.name}`, () => {
+      if (kind.usesApi) return verifyApi(connection, env);
+      return isSignIn(connection) ? verifySignIn(connection, person) : verify(connection, env);
+    });
     const outcome = await begun.catch((error: unknown) => {
       if (error instanceof CommandFailure) return error;
       throw error;
@@ -261,11 +301,12 @@ function report(integrations: readonly Integration[], input: CommandInput, termi
     if (outcome instanceof CommandFailure)
       terminal.complain(`${what} does not work: ${printable(outcome.message)}`);
     else if (outcome !== undefined && !input.has('json')) {
-      const { server, protocolVersion, tools, ms } = outcome;
+      const { server, protocolVersion, tools, ms, until } = outcome;
       const names = tools.length > NAMED_TOOLS ? [...tools.slice(0, NAMED_TOOLS), '…'] : tools;
       const list = tools.length === 0 ? 'no tools' : `${tools.length} tools (${names.join(', ')})`;
       const seen = server === undefined ? [] : [server, `MCP ${protocolVersion}`];
-      terminal.print(printable(`${what} works: ${[...seen, list, `${ms} ms`].join(', ')}`));
+      const how = until === undefined ? [...seen, list] : [`as far as ${until}`];
+      terminal.print(printable(`${what} works: ${[...how, `${ms} ms`].join(', ')}`));
     }
   }
   return integrations.some(({ outcome }) => outcome instanceof CommandFailure) ? 1 : 0;

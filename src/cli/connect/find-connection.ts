@@ -6,13 +6,20 @@ import { realpathSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { isLoopback } from '../../config/config.ts';
 import { didYouMean } from '../../config/nearest.ts';
-import { ALL_TEMPLATES, type Connections, type Key, type ProgramConnection } from '../../connect/kind.ts';
+import {
+  ALL_TEMPLATES,
+  type Connections,
+  type Key,
+  type ProgramConnection,
+  signInConnection,
+} from '../../connect/kind.ts';
 import { commandWords } from '../../domain/command.ts';
+import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
-import type { Remote } from '../remote.ts';
+import { beginningOf, type Remote } from '../remote.ts';
 
 type GatewayApi = Pick<Remote, 'url' | 'request'>;
 
@@ -34,18 +41,21 @@ export async function findConnections(
 ): Promise<Connections> {
   const { env, environment, isTrusted, note } = choice;
   const { url } = gateway;
-  const [instances, needsKey] = await Promise.all([
+  const path = wanted === undefined ? '/mcp' : `/mcp/${wanted}`;
+  const [instances, needsKey, resource] = await Promise.all([
     wanted === undefined ? [] : instancesOf(gateway, wanted),
     requiresKey(url),
+    resourceAt(url, path),
   ]);
   const template = wanted ?? ALL_TEMPLATES;
   const key = needsKey ? choice.key : undefined;
-  const endpoint = wanted === undefined ? `${url}/mcp` : `${url}/mcp/${wanted}`;
-  const http = { transport: 'http', template, url, key, endpoint } as const;
+  const http = { transport: 'http', template, url, key, endpoint: `${url}${path}` } as const;
+  const signIn = signInConnection(template, url, resource);
   const base = { transport: 'stdio', template, url, env } as const;
   const own = ownProgram(instances, url, Object.keys(env));
   if (own !== undefined && (own.program === 'container' || !(await hasVariables(gateway, template)))) {
-    if (isTrusted || (await isInCatalogue(own))) return { http, stdio: { ...base, ...own, key: undefined } };
+    if (isTrusted || (await isInCatalogue(own)))
+      return { http, signIn, stdio: { ...base, ...own, key: undefined } };
     const words = JSON.stringify([own.command, ...own.args]);
     note(
       `the program ${words} is named by ${url} and not in the local catalogue; the bridge is used, or the program with --trust`,
@@ -60,7 +70,7 @@ export async function findConnections(
     command: process.execPath,
     args: [realpathSync(PROGRAM), 'bridge', ...(wanted === undefined ? [] : [wanted]), ...named],
   };
-  return { http, stdio: bridge };
+  return { http, signIn, stdio: bridge };
 }
 
 const PROGRAM = fileURLToPath(new URL('../../../bin/stagedoor.mjs', import.meta.url));
@@ -112,6 +122,21 @@ async function requiresKey(url: string): Promise<boolean> {
     return status === 401;
   } catch {
     return true; // unknown: a snippet with a key works in either case
+  }
+}
+
+/** The address of a path for clients whose user signs in, as the gateway names it; undefined where no user can. Source: RFC 9728. */
+async function resourceAt(url: string, path: string): Promise<string | undefined> {
+  try {
+    const response = await fetch(`${url}/.well-known/oauth-protected-resource${path}`, {
+      redirect: 'error',
+      signal: AbortSignal.timeout(10_000),
+    });
+    const { resource, authorization_servers: servers } = fields(jsonIn(await beginningOf(response)));
+    const isUsable = response.ok && itemsOf(servers).length > 0 && typeof resource === 'string';
+    return isUsable && /^https?:\/\/[\w.:[\]-]+\/mcp[\w./-]*$/.test(resource) ? resource : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -1,7 +1,7 @@
 // Proves that a snippet works: starts its program, or connects to its endpoint, as a client would, and lists the tools. Calls no tool.
 
 import { listTools } from '../../actors/instances/session.ts';
-import type { Connection } from '../../connect/kind.ts';
+import type { Connection, EndpointConnection } from '../../connect/kind.ts';
 import { settlesWithin, systemClock } from '../../domain/clock.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
@@ -23,6 +23,8 @@ export interface Verification {
   readonly server?: string;
   readonly protocolVersion?: string;
   readonly tools: readonly string[];
+  /** How far it went, when it did not list the tools. */
+  readonly until?: string;
   /** From the start to the last page of tools. */
   readonly ms: number;
 }
@@ -45,9 +47,14 @@ export async function verify(
   // The API says more about a refused key than the endpoint does; it has no list of all templates.
   if (connection.transport === 'http' && connection.endpoint !== `${connection.url}/mcp`)
     await verifyApi(connection, env);
+  return listedBy(definitionOf(connection, env), listMs);
+}
+
+/** Connects as this definition says, and lists the tools. Throws CommandFailure. */
+export async function listedBy(definition: InstanceDefinition, listMs = LIST_MS): Promise<Verification> {
   const beganAtMs = performance.now();
   const signal = new AbortController().signal;
-  const open = openTransport(connection.transport, definitionOf(connection, env), {
+  const open = openTransport(definition.transport, definition, {
     signal,
     clock: systemClock,
     handshakeTimeoutMs: VERIFY_MS,
@@ -61,7 +68,7 @@ export async function verify(
   try {
     const transport = await open;
     try {
-      const isHttp = connection.transport === 'http';
+      const isHttp = definition.transport === 'http';
       const upstream = (isHttp && (await transport.openUpstream(PROFILE, signal))) || transport;
       const listed = listTools(upstream, systemClock);
       if (!(await settlesWithin(listed, listMs)))
@@ -95,21 +102,23 @@ export async function verifyApi(connection: Connection, env: Terminal['env']): P
   return { tools, ms: Math.round(performance.now() - beganAtMs) };
 }
 
-function definitionOf(connection: Connection, env: Terminal['env']): InstanceDefinition {
-  const { template } = connection;
+/** An instance at the endpoint, with these headers. */
+export function endpointDefinition(
+  { template, endpoint }: Pick<EndpointConnection, 'template' | 'endpoint'>,
+  headers: Readonly<Record<string, string>>,
+): InstanceDefinition {
+  return { ...commonOf(template), transport: 'http', endpoint, args: [], env: {}, headers };
+}
+
+function commonOf(template: string) {
   const ids = { id: template, serverId: template, template };
-  const common = { ...ids, weight: 1, metadata: {}, source: 'api', createdAt: '', updatedAt: '' } as const;
-  if (connection.transport === 'http') {
-    const { transport, endpoint } = connection;
-    return {
-      ...common,
-      transport,
-      endpoint,
-      args: [],
-      env: {},
-      headers: credentialsOf(connection, env).headers,
-    };
-  }
+  return { ...ids, weight: 1, metadata: {}, source: 'api', createdAt: '', updatedAt: '' } as const;
+}
+
+function definitionOf(connection: Connection, env: Terminal['env']): InstanceDefinition {
+  if (connection.transport === 'http')
+    return endpointDefinition(connection, credentialsOf(connection, env).headers);
+  const common = commonOf(connection.template);
   const { transport, command, args, env: own } = connection;
   // A client passes on its whole environment.
   const variables = definedFields({ ...env, ...own }) as Readonly<Record<string, string>>;

@@ -4,6 +4,7 @@ import Type, { type Static } from 'typebox';
 import {
   type Connections,
   type ConnectKind,
+  connectionOf,
   locationText,
   remoteConnections,
   stepsOf,
@@ -71,10 +72,11 @@ async function reply(
   template: string | undefined,
   transport: string | undefined,
   url: string,
-  { auth }: Pick<Services, 'auth'>,
+  { auth, signIn }: Pick<Services, 'auth' | 'signIn'>,
 ): Promise<BytesReply> {
   const { CONNECT_KINDS } = await import('../../connect/index.ts');
-  const connections = remoteConnections(template, url, auth.isEnabled);
+  const address = signIn?.address.baseFor(new URL(url).host);
+  const connections = remoteConnections(template, url, auth.isEnabled, address);
   const kinds = CONNECT_KINDS.filter(({ usesApi = false }) => template !== undefined || !usesApi);
   return json(200, { snippets: kinds.map((kind) => snippetOf(kind, connections, transport)) });
 }
@@ -85,9 +87,10 @@ function snippetOf(
   wanted: string | undefined,
 ): Static<typeof Snippet> {
   const { name, title, transports, file, troubleshooting } = kind;
-  const transport =
+  const asked =
     transports.find((each) => each === wanted) ?? (transports.includes('http') ? 'http' : 'stdio');
-  const connection = connections[transport];
+  const connection = connectionOf(kind, connections, asked) ?? connections[asked];
+  const { transport } = connection;
   return {
     ...{ kind: name, title, transport, transports: [...transports], text: kind.snippet(connection) },
     ...(file === undefined ? {} : { location: locationText(file.locations) }),

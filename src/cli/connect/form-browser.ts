@@ -1,0 +1,72 @@
+// A browser for the pages of the sign-in: cookies, redirects within one origin, and forms without script.
+
+import { CommandFailure } from '../failures.ts';
+import { beginningOf } from '../remote.ts';
+
+/** Redirects in a row that end a visit. */
+const MOST_REDIRECTS = 10;
+
+export class FormBrowser {
+  readonly #origin: string;
+  readonly #timeoutMs: number;
+  readonly #cookies = new Map<string, string>();
+  #at: URL | undefined;
+  #page = '';
+
+  constructor(origin: string, timeoutMs: number) {
+    this.#origin = origin;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  /** The text of the page, or the address of another origin to which it leads. Throws CommandFailure. */
+  async open(address: URL, form?: URLSearchParams): Promise<string | URL> {
+    let url = address;
+    let body = form;
+    for (let n = 0; n < MOST_REDIRECTS; n += 1) {
+      if (url.origin !== this.#origin) return url;
+      const response = await this.#load(url, body);
+      for (const written of response.headers.getSetCookie()) {
+        const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(written) ?? [];
+        this.#cookies.set(name, value);
+      }
+      const location = response.headers.get('location');
+      if (response.status < 300 || response.status > 399 || location === null) {
+        this.#at = url;
+        this.#page = await beginningOf(response);
+        return this.#page;
+      }
+      await response.body?.cancel();
+      url = new URL(location, url);
+      body = undefined;
+    }
+    throw new CommandFailure(`${this.#origin} redirects the browser again and again`);
+  }
+
+  /** Sends the form of the page that contains this text, with its hidden fields and these values. */
+  send(part: string, values: Readonly<Record<string, string>>): Promise<string | URL> {
+    const form = [...this.#page.matchAll(/<form\b[^>]*\baction="([^"]*)"[^>]*>(.*?)<\/form>/gs)].find(
+      ([, , content = '']) => content.includes(part),
+    );
+    if (form === undefined || this.#at === undefined) throw new CommandFailure('the page has no such form');
+    const [, action = '', content = ''] = form;
+    const hidden = [...content.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)">/g)].map(
+      ([, name = '', value = '']) => [name, value],
+    );
+    const body = new URLSearchParams({ ...Object.fromEntries(hidden), ...values });
+    return this.open(new URL(action, this.#at), body);
+  }
+
+  async #load(url: URL, body: URLSearchParams | undefined): Promise<Response> {
+    const cookie = [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    try {
+      return await fetch(url, {
+        ...(body === undefined ? {} : { method: 'POST', body }),
+        headers: { Accept: 'text/html', Origin: this.#origin, ...(cookie === '' ? {} : { Cookie: cookie }) },
+        redirect: 'manual',
+        signal: AbortSignal.timeout(this.#timeoutMs),
+      });
+    } catch (cause) {
+      throw new CommandFailure(`${url.origin}${url.pathname} did not answer`, { cause });
+    }
+  }
+}
