@@ -7,6 +7,7 @@ import { connection } from './events.ts';
 import { ActivityPage } from './pages/activity.tsx';
 import { AuditPage } from './pages/audit.tsx';
 import { ConnectPage } from './pages/connect.tsx';
+import { GrantsPage } from './pages/grants.tsx';
 import { NodesPage } from './pages/nodes.tsx';
 import { OverviewPage } from './pages/overview.tsx';
 import { PlaygroundPage } from './pages/playground.tsx';
@@ -41,6 +42,7 @@ const PAGES: Readonly<Record<PageName, PageEntry>> = {
   sessions: { title: 'Sessions', view: SessionsPage, icon: 'sessions' },
   nodes: { title: 'Nodes', view: NodesPage, icon: 'nodes', isUseful: () => hasNodes.value },
   connect: { title: 'Connect', view: ConnectPage, icon: 'connect' },
+  grants: { title: 'Grants', view: GrantsPage, icon: 'grants' },
   users: { title: 'Users and keys', view: UsersPage, icon: 'users', isForAdmins: true },
   audit: { title: 'Audit log', view: AuditPage, icon: 'audit', isForAdmins: true },
   settings: { title: 'Settings', view: SettingsPage, icon: 'settings', isForAdmins: true },

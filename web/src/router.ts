@@ -12,6 +12,7 @@ export type PageName =
   | 'sessions'
   | 'nodes'
   | 'connect'
+  | 'grants'
   | 'users'
   | 'audit'
   | 'settings';
