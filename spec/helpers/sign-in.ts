@@ -31,7 +31,7 @@ export interface SignInFixture extends AccountsFixture {
 
 /** `signIn`: options of the authorization server. `store`: shared with other apps, as that of several nodes. */
 export async function startSignIn(
-  options: Omit<AccountsOptions, 'store'> & {
+  options: Omit<AccountsOptions, 'store' | 'signIn'> & {
     readonly store?: MemoryStore;
     readonly clock?: Clock;
     readonly signIn?: Partial<AuthorizationServerOptions>;
@@ -56,6 +56,7 @@ export async function startSignIn(
         ...{ store, auth, keys, clock, secrets: [randomBytes(32)] },
         ...{ rule: 'any', openNetworks: [], keepsSecrets: true, tokenSeconds: 3_600 },
         address: {
+          baseFor: (host) => (`http://${host}` === url ? url : undefined),
           get issuer() {
             return url;
           },

@@ -203,6 +203,11 @@ const ROWS: Readonly<Record<string, Row>> = {
   'DELETE /auth/api-keys/:key_id': { needs: admin, admitted: '404 API_KEY_NOT_FOUND', params: nobody },
   'GET /auth/grants': { needs: SCOPES, admitted: '200' },
   'DELETE /auth/grants/:grant_id': { needs: SCOPES, admitted: '404 NOT_FOUND', params: { grant_id: 'none' } },
+  // This app has no authorization server.
+  ...rows(['GET /auth/clients', 'POST /auth/clients', 'DELETE /auth/clients/:client_id'], {
+    ...{ needs: admin, admitted: '404 NOT_FOUND', params: nobody },
+    body: () => ({ name: 'k', redirect_uris: ['https://a.example/x'] }),
+  }),
   'PATCH /gateway/log-level': { needs: admin, admitted: '200', body: () => ({ level: 'silent' }) },
 };
 

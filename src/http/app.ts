@@ -153,6 +153,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     owners: options.owners,
     nodes: options.nodes,
     signIn: options.signIn,
+    authorizationServer: options.authorizationServer,
     ...{ deployment, events },
     peerEvents: options.owners && new PeerEvents({ deployment, owners: options.owners, events, loads }),
     consoleReply: consoleReply(options.consoleFolder),

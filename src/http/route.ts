@@ -36,6 +36,7 @@ import type { Deployment } from './deployment/deployment.ts';
 import type { PeerEvents } from './deployment/peer-events.ts';
 import type { ConsoleReply } from './docs/console.ts';
 import type { Documents } from './docs/documents.ts';
+import type { AuthorizationServer } from './oauth/authorization-server.ts';
 import type { Reply } from './reply.ts';
 import type { HttpRequest } from './request.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
@@ -62,6 +63,8 @@ export interface Services {
   readonly peerEvents?: PeerEvents | undefined;
   /** Where MCP clients sign in. Undefined: they cannot. */
   readonly signIn?: SignIn | undefined;
+  /** Signs users of MCP clients in. Undefined: there is none. */
+  readonly authorizationServer?: AuthorizationServer | undefined;
   readonly samples: Samples;
   readonly history: LoadHistory;
   readonly metrics: Pick<Prometheus, 'text'>;

@@ -1,5 +1,6 @@
 // What the authorization server refuses, and what ends a grant.
 
+import { get } from 'node:http';
 import * as assert from 'uvu/assert';
 import { appFor } from '../../helpers/http-app.ts';
 import {
@@ -186,6 +187,38 @@ test('registrations drop what they do not know, and refuse addresses that nothin
   const rest = await Promise.all(Array.from({ length: 8 }, () => ask({ redirect_uris: [REDIRECT] })));
   assert.ok(rest.some(({ status }) => status === 429));
 });
+
+test('by another name than its own the server is not there', async () => {
+  const { port } = app;
+  for (const path of ['/.well-known/oauth-authorization-server', '/oauth/jwks'])
+    assert.is(await statusBy(`localhost:${port}`, path), 404, path);
+});
+
+test('an admin adds a client that may change the gateway, and removes it with its grants', async () => {
+  const body = { name: 'build', redirect_uris: [REDIRECT], scopes: ['gateway:write'], confidential: true };
+  const made = await app.as(app.admin, 'POST', '/auth/clients', { body });
+  assert.is(made.status, 201, made.text);
+  const client = { ...made.body, client_id: String(made.body.client_id), redirect_uris: [REDIRECT] };
+  const options = { scope: 'tools:call gateway:write', username: 'admin' };
+  const tokens = await tokensOf(app.url, client, options);
+  assert.is(partsOf(tokens.access_token).claims.scope, 'gateway:write tools:call');
+  const stranger = await refresh(client.client_id, tokens.refresh_token);
+  assert.equal([stranger.status, stranger.body.error], [401, 'invalid_client'], 'without its secret');
+  const listed = await app.as(app.admin, 'GET', '/auth/clients');
+  assert.not.match(listed.text, /secret/);
+  assert.is((await app.as(app.admin, 'DELETE', `/auth/clients/${client.client_id}`)).status, 204);
+  assert.is(await grants(), 0);
+});
+
+function statusBy(host: string, path: string): Promise<number | undefined> {
+  const options = { port: app.port, path, headers: { host } };
+  return new Promise((resolve, reject) => {
+    get(options, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    }).on('error', reject);
+  });
+}
 
 async function authorizationUrl(clientId: string): Promise<URL> {
   const url = new URL('/oauth/authorize', app.url);

@@ -3,6 +3,7 @@
 import type { Command } from '../command.ts';
 import { apiKeys, createApiKey, revoke } from './api-keys.ts';
 import { audit } from './audit.ts';
+import { clients } from './clients.ts';
 import { completionOf } from './completion.ts';
 import { config, doctor } from './config.ts';
 import { bridge, connect } from './connect.ts';
@@ -41,7 +42,7 @@ export const COMMANDS: readonly Command[] = [
   ...[list, status, health, stats, events, logLevel, nodes, drainNode, resumeNode],
   ...[sessions, endSession, audit, tools, call],
   ...[login, logout, createUser, users, usersSet, setPassword, deleteUser, createApiKey, apiKeys, revoke],
-  ...[grants, revokeGrant],
+  ...[clients, grants, revokeGrant],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport],
   ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],
   ...[config, doctor, completionOf(() => COMMANDS)],

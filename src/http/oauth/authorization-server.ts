@@ -30,7 +30,9 @@ export class AuthorizationServer {
   step(proxies: Proxies): HttpMiddleware {
     return async (context, next) => {
       const { path, req: request, res: response, state } = context;
-      if (!path.startsWith(PREFIX) && !METADATA.test(path)) return next();
+      const isFor = path.startsWith(PREFIX) || METADATA.test(path);
+      // By another name there is nothing: passwords would be typed at an address that is not the gateway's.
+      if (!isFor || this.#options.address.baseFor(proxies.host(request)) === undefined) return next();
       const service = await this.#loaded();
       state.route = path.startsWith(PREFIX) ? `${PREFIX}*` : path;
       response.setHeader('X-Request-ID', state.requestId);

@@ -35,7 +35,14 @@ export interface ClientsOptions extends Pick<Clock, 'now' | 'wall'> {
   readonly keepsSecrets: boolean;
 }
 
-export interface NewClient {
+interface Listed {
+  readonly client: ClientRecord;
+  /** ISO 8601. */
+  readonly createdAt: string;
+  readonly usedAt?: string | undefined;
+}
+
+interface NewClient {
   readonly name: string;
   readonly redirectUris: readonly string[];
   readonly scopes: readonly Scope[];
@@ -88,7 +95,7 @@ export class Clients {
   }
 
   /** A client that an admin knows. Throws BadClient. */
-  async add({ name, redirectUris, scopes, isConfidential }: NewClient): Promise<ClientRecord> {
+  async add({ name, redirectUris, scopes, isConfidential }: NewClient): Promise<Omit<Listed, 'usedAt'>> {
     const fields = {
       client_name: name,
       redirect_uris: [...redirectUris],
@@ -102,13 +109,14 @@ export class Clients {
         'a secret needs GATEWAY_SECRET_KEY or GATEWAY_ENCRYPTION_KEY',
       );
     const client = isConfidential ? { ...read, secret: newSecret() } : read;
-    await this.#options.store.save(this.#rowOf(client, undefined));
-    return client;
+    const row = this.#rowOf(client, undefined);
+    await this.#options.store.save(row);
+    return { client, createdAt: row.createdAt };
   }
 
-  async list(): Promise<{ readonly client: ClientRecord; readonly row: OAuthRow }[]> {
+  async list(): Promise<Listed[]> {
     const rows = await this.#options.store.list({ kind: 'client' }, MOST_LISTED);
-    return rows.map((row) => ({ client: this.#recordOf(row), row }));
+    return rows.map((row) => ({ client: this.#recordOf(row), createdAt: row.createdAt, usedAt: row.usedAt }));
   }
 
   /** Also ends its grants. False when there was none. */

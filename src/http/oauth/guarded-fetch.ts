@@ -125,8 +125,13 @@ export class GuardedFetch {
         let length = 0;
         response.on('data', (chunk: Buffer) => {
           length += chunk.length;
-          if (length > mostBytes) asked.destroy(new FetchFailure(`it has more than ${mostBytes} bytes`));
-          else chunks.push(chunk);
+          if (length <= mostBytes) {
+            chunks.push(chunk);
+            return;
+          }
+          // At once: a short answer may have ended already.
+          reject(new FetchFailure(`it has more than ${mostBytes} bytes`));
+          asked.destroy();
         });
         response.on('error', reject);
         response.on('end', () => resolve({ status: response.statusCode ?? 0, body: Buffer.concat(chunks) }));

@@ -28,6 +28,8 @@ import { SignIns } from './sign-ins.ts';
 export interface OAuthServiceOptions {
   readonly address: {
     readonly issuer: string;
+    /** Undefined when the gateway was reached by a name at which clients cannot sign in. */
+    baseFor(host: string | undefined): string | undefined;
     pathOf(resource: string): string | undefined;
     normalise(resource: string): string | undefined;
   };

@@ -4,6 +4,7 @@
 import type { Route } from '../route.ts';
 import { accountRoutes, apiKeyRoutes, userRoutes } from './accounts.ts';
 import { auditRoutes } from './audit.ts';
+import { clientRoutes } from './clients.ts';
 import { connectRoutes } from './connect.ts';
 import { documentRoutes, homeRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
@@ -42,6 +43,7 @@ export const ROUTES: readonly Route[] = [
   ...userRoutes,
   ...apiKeyRoutes,
   ...grantRoutes,
+  ...clientRoutes,
   ...auditRoutes,
   ...documentRoutes,
   ...wellKnownRoutes,
