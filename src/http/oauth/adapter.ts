@@ -43,8 +43,8 @@ const REMEMBERED_MS: Readonly<Partial<Record<OAuthKind, number>>> = {
   code: 3_600_000,
   refresh: 24 * 3_600_000,
 };
-/** Of a grant and all that comes from it. */
-const GRANT_MS = 180 * 24 * 3_600_000;
+/** A day more than its first refresh token; each refresh prolongs it: refresh.ts. */
+const GRANT_MS = 31 * 24 * 3_600_000;
 
 export function adapterFor(options: AdapterOptions): (model: string) => Adapter {
   return (model) => {

@@ -18,6 +18,8 @@ export interface OAuthExchange {
 }
 
 const MOST_BYTES = 16 * 1024;
+/** A longer body ends the connection. */
+const MOST_READ = 1024 * 1024;
 
 /** Undefined for a body of another type, and for one that is too long. */
 export async function formOf(
@@ -30,6 +32,7 @@ export async function formOf(
   for await (const chunk of request) {
     length += chunk.length;
     if (length <= MOST_BYTES) chunks.push(chunk);
+    if (length > MOST_READ) request.destroy();
   }
   return isForm && length <= MOST_BYTES ? Buffer.concat(chunks).toString() : undefined;
 }

@@ -69,8 +69,8 @@ function headersOf(formTargets: readonly string[]): readonly string[] {
   return [
     ...['Content-Type', 'text/html; charset=utf-8', 'Content-Security-Policy', policy],
     ...['Cache-Control', 'no-store', 'X-Frame-Options', 'DENY', 'X-Content-Type-Options', 'nosniff'],
-    // `no-referrer` would hide the Origin of forms.
-    ...['Referrer-Policy', 'same-origin', 'Cross-Origin-Opener-Policy', 'same-origin'],
+    // `no-referrer` would hide the Origin of forms. Web clients open these pages as pop-ups: no Cross-Origin-Opener-Policy.
+    ...['Referrer-Policy', 'same-origin'],
   ];
 }
 

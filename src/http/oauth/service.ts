@@ -189,6 +189,16 @@ export class OAuthService {
       );
     const [, query = ''] = (request.url ?? '').split('?', 2);
     const fields = new URLSearchParams(query);
+    if ((fields.get('response_mode') ?? 'query') !== 'query')
+      return sendPage(
+        response,
+        faultPage(
+          400,
+          'This request cannot be answered',
+          'The program asked for a kind of answer that the gateway does not give.',
+          'Tell the maker of the program that only response_mode=query is supported.',
+        ),
+      );
     this.#normalise(fields);
     const asked = (fields.get('scope') ?? '').split(' ').filter((scope) => scope !== '' && !isHabit(scope));
     fields.set('scope', (asked.length === 0 ? OPEN_SCOPES : asked).join(' '));
