@@ -191,7 +191,7 @@ test('are cached, and count as one user together with its logins', async () => {
   const one = await of(first ?? '');
   const two = await of(second ?? '');
   assert.is(auth.authenticate({ authorization: first }), one);
-  for (const id of [one.id, two.id, `user:${user.id}`]) await auth.limiter.take(id, 1_000);
+  for (const id of [one.id, two.id, `user:${user.id}`]) await auth.limiter.take(holderOf(id), 1_000);
   assert.is(auth.limiter.peek(one)?.remaining, 997);
   assert.equal((await auth.accounts.names([one.id])).get(one.id), 'ada via Claude Code');
 });

@@ -62,6 +62,7 @@ export function accessPrincipal(
   const own = audience.startsWith('/mcp/') ? [audience.slice('/mcp/'.length)] : undefined;
   const client = {
     name: grant.clientName,
+    holderId: `user:${user.id}`,
     audience,
     obtainable: effectiveScopes([...CLIENT_SCOPES, ...grant.scopes], user),
   };

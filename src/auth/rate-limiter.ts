@@ -1,7 +1,7 @@
 // Counts the requests of principals with an hourly limit: in Redis or, without it, in memory, where the nodes of a deployment share the
 // limit in chunks (limit-chunks.ts). When neither answers, this process counts alone and refuses no request because of that.
 
-import { holderOf, type Principal } from '../domain/account.ts';
+import type { Principal } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { LruMap } from '../domain/lru-map.ts';
 
@@ -60,11 +60,10 @@ export class RateLimiter {
   }
 
   /**
-   * Counts a request, or `count` of them at once, of a principal with this hourly limit; without a promise
+   * `id`: the holder of the principal (`holderOf`). Counts a request, or `count` of them at once, of a principal with this hourly limit; without a promise
    * when this process counts alone, and within a chunk. Allows the request when counting fails. A refused request is not counted.
    */
-  take(principalId: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
-    const id = holderOf(principalId);
+  take(id: string, limit: number, count = 1): RateLimit | Promise<RateLimit> {
     if (this.#shared === undefined) return this.#count(id, limit, count);
     return this.#shared
       .add(id, count, limit)
@@ -77,19 +76,19 @@ export class RateLimiter {
    * The present window, without counting; an empty window would begin now. Undefined without a limit, and
    * when Redis counts, because this method is synchronous.
    */
-  peek({ id, hourlyLimit: limit }: Principal): RateLimit | undefined {
+  peek({ id, client, hourlyLimit: limit }: Principal): RateLimit | undefined {
     return limit === undefined || this.#shared !== undefined
       ? undefined
-      : limitOf(this.#present(holderOf(id), limit), limit, this.#clock.wall(), 0);
+      : limitOf(this.#present(client?.holderId ?? id, limit), limit, this.#clock.wall(), 0);
   }
 
   /**
    * Counts a message that may be free. False beyond FREE_MESSAGES_PER_SECOND of a principal that has no request left; others are not
    * counted. When Redis counts, a principal has none left after the count that this process saw.
    */
-  takeFree({ id: principalId, hourlyLimit: limit }: Principal): boolean {
+  takeFree({ id: ownId, client, hourlyLimit: limit }: Principal): boolean {
     if (limit === undefined) return true;
-    const id = holderOf(principalId);
+    const id = client?.holderId ?? ownId;
     const nowMs = this.#clock.now();
     const isSpent =
       this.#shared === undefined

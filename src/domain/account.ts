@@ -152,6 +152,8 @@ export interface Principal {
 interface ClientOfUser {
   /** For people; the client has chosen it. */
   readonly name: string;
+  /** `holderOf` its principal, made once. */
+  readonly holderId: string;
   /** Where its token works: see domain/resource.ts. */
   readonly audience: ResourcePath;
   /** What another sign-in could get: the account has it, and the client may ask for it. */

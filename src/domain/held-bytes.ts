@@ -43,12 +43,12 @@ export class OwnerAmounts {
   }
 
   #ownerOf(id: string): string {
-    if (!id.startsWith('grant:')) return id;
-    if (id !== this.#lastId) {
-      this.#lastId = id;
-      this.#lastHolder = holderOf(id);
-    }
-    return this.#lastHolder;
+    if (id === this.#lastId) return this.#lastHolder;
+    const holder = holderOf(id);
+    if (holder === id) return id;
+    this.#lastId = id;
+    this.#lastHolder = holder;
+    return holder;
   }
 
   #held(ownerId: string): number {

@@ -148,11 +148,14 @@ export function consumeRateLimit(
   if (count <= counted) return;
   state.counted = count;
   if (principal?.hourlyLimit === undefined) return;
-  return whenKnown(limiter.take(principal.id, principal.hourlyLimit, count - counted), (window) => {
-    state.rateLimit = window;
-    const { limit, retryAfterSeconds } = window;
-    if (retryAfterSeconds !== undefined) throw rateLimitExceeded(limit, retryAfterSeconds);
-  });
+  return whenKnown(
+    limiter.take(principal.client?.holderId ?? principal.id, principal.hourlyLimit, count - counted),
+    (window) => {
+      state.rateLimit = window;
+      const { limit, retryAfterSeconds } = window;
+      if (retryAfterSeconds !== undefined) throw rateLimitExceeded(limit, retryAfterSeconds);
+    },
+  );
 }
 
 /** Requests that a body of this size counts as: one for each started 64 kB. Source: ADR 42. */

@@ -42,6 +42,15 @@ const ADA: Principal = {
   hourlyLimit: 5,
 };
 
+/** The same user, through an MCP client that it has allowed. */
+const CLIENT: Principal = {
+  ...{ id: 'grant:g1@u1', kind: 'user', name: 'ada', userId: 'u1', scopes: new Set(['tools:call']) },
+  client: {
+    ...{ name: 'Claude Code', holderId: 'user:u1', audience: '/mcp/demo' },
+    obtainable: new Set(['tools:call']),
+  },
+};
+
 /** Two nodes; the second one serves. */
 async function pair(
   serve: (request: IncomingMessage, response: ServerResponse) => void,
@@ -49,6 +58,19 @@ async function pair(
 ): Promise<[PeerNode, PeerNode]> {
   return [await deployment.node(A, options), await deployment.node(B, { ...options, serve })];
 }
+
+test('a principal keeps its client and its holder, but not what the client could get', async () => {
+  const seen: Principal[] = [];
+  const a = await deployment.node(A, {});
+  await deployment.node(B, {
+    serve: (_, response, { principal }) => {
+      seen.push(principal);
+      response.end('{}');
+    },
+  });
+  await ask(a, B, { target: '/mcp/demo', principal: CLIENT });
+  assert.equal(seen, [{ ...CLIENT, client: { ...CLIENT.client, obtainable: new Set() } }]);
+});
 
 for (const isSecure of [false, true]) {
   test(`a request reaches the owner with its principal and without credentials (${isSecure ? 'TLS' : 'plain'})`, async () => {

@@ -3,7 +3,7 @@
 // those of the receiver's monotonic clock, which a greeting asks for: no clocks are compared. Source: ADR 148.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { type Principal, SCOPES, type Scope } from '../../domain/account.ts';
+import { holderOf, type Principal, SCOPES, type Scope } from '../../domain/account.ts';
 import { isJsonObject, jsonIn } from '../../domain/json.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import { isResourcePath } from '../../domain/resource.ts';
@@ -216,7 +216,7 @@ function claimsIn(text: string): Claims | undefined {
     principal: {
       ...{ id, kind, name },
       ...(typeof userId === 'string' ? { userId } : {}),
-      ...clientIn(client),
+      ...clientIn(client, holderOf(id)),
       scopes: new Set((textsIn(scopes) ?? []).filter(isScope)),
       // Without an hourly limit: the node that received the request has counted it.
       ...(names === undefined ? {} : { templates: new Set(names) }),
@@ -225,11 +225,11 @@ function claimsIn(text: string): Claims | undefined {
 }
 
 /** The node that received the request has checked where the token works. */
-function clientIn(value: unknown): Pick<Principal, 'client'> {
+function clientIn(value: unknown, holderId: string): Pick<Principal, 'client'> {
   const { name, audience } = Object(value);
   if (typeof name !== 'string' || typeof audience !== 'string') return {};
   if (!isResourcePath(audience)) return {};
-  return { client: { name, audience, obtainable: new Set() } };
+  return { client: { name, holderId, audience, obtainable: new Set() } };
 }
 
 function isScope(text: string): text is Scope {
