@@ -157,10 +157,11 @@ function announce(
   print(`console: ${urls[0]}/console`);
   for (const warning of warnings) log.warn(warning);
   const open = config.listeners.find(({ host }) => !isLoopback(host));
-  if (open !== undefined && config.authEnabled && config.tls.cert === undefined)
+  const isEncrypted = config.tls.cert !== undefined || config.publicUrl?.startsWith('https:') === true;
+  if (open !== undefined && config.authEnabled && !isEncrypted)
     log.warn(
-      `PASSWORDS AND KEYS CROSS THE NETWORK UNENCRYPTED: the gateway listens on ${open.host} without TLS; ` +
-        'set tls.cert and tls.key, or listen on 127.0.0.1 behind a proxy with TLS',
+      `PASSWORDS AND KEYS CROSS THE NETWORK UNENCRYPTED: the gateway listens on ${open.host} without TLS, so sign-in by URL is for ` +
+        'this machine only; set tls.cert and tls.key, or public_url to the https address of a proxy, and let the gateway listen on 127.0.0.1',
     );
   if (open === undefined || config.authEnabled) return;
   log.warn(

@@ -3,7 +3,7 @@
 import * as assert from 'uvu/assert';
 import { statusAndCode } from '../../helpers/caller.ts';
 import { becomes } from '../../helpers/eventually.ts';
-import { PASSWORD } from '../../helpers/mcp-program.ts';
+import { PASSWORD, startGuarded } from '../../helpers/mcp-program.ts';
 import { CALLBACK } from '../../helpers/oauth-caller.ts';
 import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
 import {
@@ -335,6 +335,32 @@ test('a Host that is not ours changes no document, and is refused', async () => 
     });
     assert.not.match(text, 'evil.example');
     assert.is(JSON.parse(text).issuer, url);
+  }
+});
+
+test('on a public address without TLS there is no sign-in by any name but those of this machine', async () => {
+  const open = await startGuarded({ env: { GATEWAY_HOST: '0.0.0.0', MCP_GATEWAY_HOST: '0.0.0.0' } });
+  try {
+    const port = new URL(open.url).port;
+    const statuses = async (host: string) => {
+      const paths = [
+        '/.well-known/oauth-authorization-server',
+        '/.well-known/oauth-protected-resource',
+        '/oauth/jwks',
+      ];
+      const headers = { Host: `${host}:${port}` };
+      const answers = paths.map((path) => open.wire.exchange(path, { method: 'GET', headers }));
+      return (await Promise.all(answers)).map(({ status }) => status);
+    };
+    assert.equal(await statuses('localhost'), [200, 200, 200]);
+    assert.equal(await statuses('gateway.example'), [404, 404, 404]);
+    const refused = await open.wire.exchange('/mcp', {
+      body: '{}',
+      headers: { Host: `gateway.example:${port}` },
+    });
+    assert.equal([refused.status, refused.headers['www-authenticate']], [401, 'Bearer']);
+  } finally {
+    await open.remove();
   }
 });
 
