@@ -37,6 +37,7 @@ const PAGES = {
   nodes: 'nodes',
   connect: 'connect?template=everything',
   users: 'users',
+  grants: 'grants',
   audit: 'audit',
   settings: 'settings',
 } as const;

@@ -11,6 +11,8 @@ import {
   NO_CHROMIUM,
   type WatchedPage,
 } from '../../helpers/browser.ts';
+import { canUseConsole, NO_CONSOLE, signIn } from '../../helpers/console.ts';
+import { becomes } from '../../helpers/eventually.ts';
 import { PASSWORD } from '../../helpers/mcp-program.ts';
 import { type OAuthHarness, startWithSignIn } from '../../helpers/oauth-gateway.ts';
 import { newProof } from '../../helpers/scripted-browser.ts';
@@ -18,6 +20,7 @@ import { suite } from '../../helpers/suite.ts';
 
 const test = suite('the pages of the sign-in', { timeoutMs: 120_000 });
 const inBrowser = test.needs(chromiumPath !== undefined, NO_CHROMIUM);
+const inConsole = test.needs(canUseConsole, NO_CONSOLE);
 
 let gateway: OAuthHarness;
 let client: Server;
@@ -83,6 +86,30 @@ inBrowser('a user who is signed in decides at once; "Not you?" leads to another 
   await page.getByRole('button', { name: 'Deny' }).click();
   await page.getByText('The client goes on.').waitFor();
   assert.is(new URL(page.url()).searchParams.get('error'), 'access_denied');
+});
+
+inConsole('the console lists the own grants, and ends one', async () => {
+  const { access_token: token } = await gateway.oauth.signIn(
+    clientId,
+    { username: 'ada' },
+    { redirect_uri: redirectUri },
+  );
+  const { page } = await browser.open();
+  page.setDefaultTimeout(20_000);
+  await page.goto(`${gateway.url}/console/grants`);
+  await signIn(page, 'ada');
+  await page.getByRole('heading', { name: 'Grants' }).waitFor();
+  const ends = page.getByRole('button', { name: 'End the grant of Spec client' });
+  await ends.first().waitFor();
+  assert.equal(await axeFindings(page), []);
+  for (let left = await ends.count(); left > 0; left -= 1) {
+    await ends.first().click();
+    await page.getByRole('button', { name: 'End the grant', exact: true }).click();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await becomes(() => ends.count(), left - 1);
+  }
+  await page.getByText('No client has a grant.').waitFor();
+  await becomes(() => gateway.oauth.use(token), 401);
 });
 
 inBrowser('pages of faults pass axe, and say what to do', async () => {

@@ -60,6 +60,34 @@ for (const workers of [1, 2]) {
   });
 }
 
+openssl(
+  'clients sign in over it: the issuer is the https address, and the cookies are for https only',
+  async () => {
+    const gateway = start({});
+    const url = await gateway.url();
+    const metadata = JSON.parse((await ask(url, 'GET /.well-known/oauth-authorization-server', {})).text);
+    assert.equal([metadata.issuer, metadata.token_endpoint], [url, `${url}/oauth/token`]);
+    const refused = await ask(url, 'POST /mcp', { body: {} });
+    assert.match(String(refused.headers['www-authenticate']), `resource_metadata="${url}/.well-known/`);
+    const client = await ask(url, 'POST /oauth/register', {
+      body: { redirect_uris: ['http://127.0.0.1/callback'] },
+    });
+    assert.is(client.status, 201, client.text);
+    const query = new URLSearchParams({
+      ...{ response_type: 'code', client_id: JSON.parse(client.text).client_id, scope: 'tools:call' },
+      ...{
+        redirect_uri: 'http://127.0.0.1:1/callback',
+        code_challenge_method: 'S256',
+        code_challenge: 'x'.repeat(43),
+      },
+    });
+    const begun = await ask(url, `GET /oauth/authorize?${query}`, {});
+    const cookies = [begun.headers['set-cookie'] ?? []].flat();
+    assert.ok(cookies.length > 0, begun.text);
+    for (const cookie of cookies) assert.match(cookie, /^__Secure-.*; secure/i);
+  },
+);
+
 openssl('the command line reaches it with the authority, and says what is missing without', async () => {
   const gateway = start({});
   const url = await gateway.url();
