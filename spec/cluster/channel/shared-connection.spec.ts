@@ -12,7 +12,7 @@ import { type ServedInstances, serveInstances } from '../../../src/cluster/chann
 import { exchangeBody, frameOf } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
-import { MESSAGE, MessageWriter, SHARED_PROTOCOL } from '../../../src/cluster/channel/shared-wire.ts';
+import { MESSAGE, MessageReader, MessageWriter, PART_BYTES, SHARED_PROTOCOL } from '../../../src/cluster/channel/shared-wire.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { systemClock } from '../../../src/domain/clock.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -234,6 +234,28 @@ test('an answer whose messages the other node does not read is ended', async () 
   socket.destroy();
   opened.forwarding?.cancel();
   await transport.close();
+});
+
+test('an answer that waits for the other node goes on as soon as it reads, without a further one', async () => {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const near = connect(Object(server.address()).port, '127.0.0.1');
+  const [far]: Socket[] = await once(server, 'connection');
+  assert.ok(far);
+  const answered = new Set<number>();
+  const reader = new MessageReader((kind, number) => kind === MESSAGE.last && answered.add(number));
+  const writer = new MessageWriter(near);
+  let sent = 0;
+  do {
+    sent += 1;
+    writer.part(sent, Buffer.alloc(PART_BYTES), true);
+    await turn();
+  } while (writer.waitingBytes(sent) === 0); // the system buffers some of them
+  far.on('data', (bytes) => reader.push(bytes));
+  await becomes(() => answered.size, sent);
+  near.destroy();
+  server.close();
 });
 
 test.run();

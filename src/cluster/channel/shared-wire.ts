@@ -160,8 +160,12 @@ export class MessageWriter {
     const whole = messages.length === 1 ? first : Buffer.concat(messages, this.#bytes);
     this.#messages = [];
     this.#bytes = 0;
-    if (this.#waiting.size === 0) this.#socket.write(whole);
-    else this.#socket.write(whole, () => this.turn());
+    this.#socket.write(whole, this.#written);
+  };
+
+  /** What began to wait after the last write goes on here, too. */
+  readonly #written = (): void => {
+    if (this.#waiting.size > 0) this.turn();
   };
 
   /** Of the answer whose turn it is. */
