@@ -7,6 +7,7 @@ import { ANONYMOUS, NO_PRINCIPAL } from '../../../src/domain/account.ts';
 import { shuttingDown } from '../../../src/domain/errors.ts';
 import { newSessionId } from '../../../src/domain/life.ts';
 import { LegacySse, RESUME_MS } from '../../../src/protocol/legacy/legacy-sse.ts';
+import { SsePosition, sessionOfEvent } from '../../../src/protocol/legacy/sse-position.ts';
 import { settled } from '../../helpers/failing-backend.ts';
 import { endOf } from '../../helpers/outcome.ts';
 import { simulatedClock } from '../../helpers/simulated-time.ts';
@@ -249,6 +250,14 @@ test('calls that were under way in an earlier life are answered on the next stre
       [undefined, `${session.id}.0`],
     ],
   );
+});
+
+test('the longest position is one with which a client continues its stream', async () => {
+  for (const letter of ['x', '\u6f22']) {
+    const position = new SsePosition(newSessionId('life-one'));
+    for (const end of ['a', 'b', 'c']) position.begin({ ...CALL, id: letter.repeat(200) + end });
+    assert.ok(sessionOfEvent({ 'last-event-id': position.eventId }));
+  }
 });
 
 test('so are those of a session that does not continue; the next stream gets 404', async () => {

@@ -8,7 +8,7 @@ import { headerOf } from '../headers.ts';
 
 /** The id of the session, a number, and the ids of requests as base64url of a JSON array. */
 const EVENT_ID = /^([\w-]{51})\.\d{1,9}(?:\.([\w-]{1,1024}))?$/;
-/** Most characters of the ids that are named; those of further requests are left out. */
+/** Most bytes of the ids that are named; those of further requests are left out. */
 const MAX_IDS = 512;
 
 /** The session of the stream that a client continues; undefined where it opens a first one. */
@@ -45,7 +45,7 @@ export class SsePosition {
     const named: JsonRpcId[] = [];
     let left = MAX_IDS;
     for (const id of this.#waiting) {
-      left -= JSON.stringify(id).length + 1;
+      left -= Buffer.byteLength(JSON.stringify(id)) + 1;
       if (left < 0) break;
       named.push(id);
     }
