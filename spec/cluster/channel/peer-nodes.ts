@@ -145,6 +145,8 @@ export interface Sent {
   readonly principal?: Principal;
   /** Default: false. */
   readonly isRepeatable?: boolean;
+  /** Default: false. */
+  readonly mayShare?: boolean;
   /** Default: 15 s. */
   readonly untilMs?: number;
   /** Default: it reads everything. */
@@ -176,6 +178,7 @@ export async function forward(from: PeerNode, life: string, sent: Sent = {}): Pr
       ...{ hop: sent.hop ?? 'session', method, target, headers, body: Buffer.from(body) },
       isStream: method === 'GET',
       isRepeatable: () => sent.isRepeatable ?? false,
+      mayShare: sent.mayShare ?? false,
       untilMs: sent.untilMs,
     },
     {

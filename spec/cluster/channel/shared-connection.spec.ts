@@ -12,7 +12,13 @@ import { type ServedInstances, serveInstances } from '../../../src/cluster/chann
 import { exchangeBody, frameOf } from '../../../src/cluster/channel/peer-frames.ts';
 import { INSTANCE_PATHS } from '../../../src/cluster/channel/peer-protocol.ts';
 import { TokenIssuer, TokenVerifier } from '../../../src/cluster/channel/peer-tokens.ts';
-import { MESSAGE, MessageReader, MessageWriter, PART_BYTES, SHARED_PROTOCOL } from '../../../src/cluster/channel/shared-wire.ts';
+import {
+  MESSAGE,
+  MessageReader,
+  MessageWriter,
+  PART_BYTES,
+  SHARED_PROTOCOL,
+} from '../../../src/cluster/channel/shared-wire.ts';
 import { ANONYMOUS } from '../../../src/domain/account.ts';
 import { systemClock } from '../../../src/domain/clock.ts';
 import { JsonText } from '../../../src/domain/json.ts';
@@ -21,7 +27,7 @@ import type { Transport } from '../../../src/transports/transport.ts';
 import { becomes } from '../../helpers/eventually.ts';
 import { HeldTool, serving, text } from '../../helpers/function-backend.ts';
 import { suite } from '../../helpers/suite.ts';
-import { Deployment, forward, type PeerNode } from './peer-nodes.ts';
+import { ask, Deployment, forward, type PeerNode } from './peer-nodes.ts';
 
 const test = suite('the connection that exchanges share');
 const [A, B] = ['AAAAAAAA', 'BBBBBBBB'] as const;
@@ -66,6 +72,24 @@ test('after the first exchange, exchanges share a connection; a large request ta
   assert.match(await echo(transport, { t: 'y'.repeat(100_000) }), 'yyyy');
   assert.is(ways.alone.at(-1), INSTANCE_PATHS.exchange);
   assert.is(ways.alone.length, before + 1);
+  await transport.close();
+});
+
+test('so does one with the largest token, and the others go on', async () => {
+  const transport = await sharing();
+  const call = lastValueFrom(transport.exchange(calling('held')));
+  await becomes(() => held.waiting, 1);
+  const templates = new Set(Array.from({ length: 1_000 }, (_, n) => String(n).padStart(128, 't')));
+  const principal = { ...ANONYMOUS, id: 'eve', templates };
+  const target = INSTANCE_PATHS.exchange;
+  const body = exchangeBody('none', { method: 'tools/list' });
+  const { status, text: answer } = await ask(a, B, {
+    ...{ hop: 'instance', target, body, principal, mayShare: true },
+  });
+  assert.is(status, 200);
+  assert.match(answer, 'its conversation has ended');
+  held.answer();
+  assert.is((await call).kind, 'result');
   await transport.close();
 });
 
@@ -204,6 +228,15 @@ test('a request of a program without the key opens none', async () => {
       ['forged token', INSTANCE_PATHS.shared],
     ],
   );
+});
+
+test('a program without the key does not keep its connection open', async () => {
+  const socket = connect({ port: b.listener.port, host: '127.0.0.1', allowHalfOpen: true });
+  socket.write('GET / HTTP/1.1\r\nHost: b\r\nConnection: upgrade\r\nUpgrade: other\r\n\r\n');
+  socket.resume();
+  await once(socket, 'end');
+  await b.listener.close(60_000); // before the end of its time
+  socket.destroy();
 });
 
 test('each request needs a token; bytes that are no messages end the connection', async () => {

@@ -74,8 +74,8 @@ const REQUEST_MS = 60_000;
 const BACKLOG = 4_096;
 /** Connections of all members together: calls and streams of some peers. */
 const MAX_CONNECTIONS = 32_768;
-/** A token may name 1,000 templates. */
-const TOKEN_BYTES = 128 * 1024;
+/** A token may name 1,000 templates, each with 128 characters. */
+const TOKEN_BYTES = 192 * 1024;
 
 /** Opens the listener. Rejects with OperatorError. */
 export async function openPeerListener(options: PeerListenerOptions): Promise<PeerListener> {
@@ -228,7 +228,9 @@ function shareExchanges(server: Server, options: PeerListenerOptions): ReadonlyS
     socket.on('error', () => socket.destroy());
     const { url, headers } = request;
     const refuse = (reason: PeerRefusal['reason']): void => {
-      socket.end(`HTTP/1.1 ${refusalOf(request, reason, options)} Refused\r\nconnection: close\r\n\r\n`);
+      const status = refusalOf(request, reason, options);
+      // Else a program that does not close its end would keep the connection.
+      socket.end(`HTTP/1.1 ${status} Refused\r\nconnection: close\r\n\r\n`, () => socket.destroy());
     };
     const isShared = url === INSTANCE_PATHS.shared && headers.upgrade === SHARED_PROTOCOL;
     admit(

@@ -82,7 +82,8 @@ export class SharedConnection {
     const isOpen = this.#head === undefined && !this.#isLeaving && !this.#isClosed;
     if (!isOpen || this.#exchanges.size + this.#pending.length >= MAX_SHARED || this.#writer.isBusy)
       return false;
-    if (body.length > PART_BYTES || caller.requestId.length > MAX_ID) return false;
+    if (body.length > PART_BYTES || token.length > PART_BYTES || caller.requestId.length > MAX_ID)
+      return false;
     this.#pending.push({ exchange, token });
     this.#writer.turn();
     return true;

@@ -26,14 +26,14 @@ export const MESSAGE = {
   leaving: 8,
 } as const;
 
-/** Content of a message, at most. Larger requests get a connection of their own, larger answers several messages. */
+/** Content of a message, at most. Larger requests, and those with larger tokens, get a connection of their own, larger answers several messages. */
 export const PART_BYTES = 64 * 1024;
 /** Exchanges under way on one connection. */
 export const MAX_SHARED = 1_024;
 /** Tokens that both ends of a connection remember. */
 export const TOKEN_PLACES = 4_096;
 const HEAD_BYTES = 9;
-/** A token may name 1,000 templates. */
+/** A request has a head besides. */
 const MOST_BYTES = 2 * PART_BYTES;
 /** Bytes that may wait in a socket before answers wait in their own lists. */
 const BUSY_BYTES = 256 * 1024;
