@@ -6,12 +6,19 @@ import { type ChildProcess, spawn } from 'node:child_process';
 /** Wait for a sign of a worker whose supervisor is gone, in ms. */
 const HUNG_MS = 10_000;
 
-/** Arguments: process id, and the two waits in seconds. A line before the end of the input: the worker has ended. */
+/**
+ * Arguments: process id, and the two waits in seconds. A line before the end of the input: the worker has ended. The time at which its process began,
+ * on Linux, shows that another one has not got its id.
+ */
 const SCRIPT = `
+began() {
+  read -r stat <"/proc/$1/stat" && set -- \${stat##*) } && echo "\${20}"
+}
+worker=$(began "$1")
 left=$2
 trap 'left=$3' USR1
 read -r ended && exit
-while kill -s 0 "$1"; do
+while kill -s 0 "$1" && [ "$(began "$1")" = "$worker" ]; do
   [ "$left" -le 0 ] && kill -s KILL "$1" && exit
   left=$((left - 1))
   sleep 1
