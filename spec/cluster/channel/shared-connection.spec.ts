@@ -216,6 +216,40 @@ test('after a cut exchanges do not wait for the connection from before it', asyn
   }
 });
 
+test('when the shared connection alone is cut, exchanges soon go another way', async () => {
+  let nowMs = 0;
+  const ticks = new Set<() => void>();
+  const every = (_ms: number, tick: () => void) => {
+    ticks.add(tick);
+    return () => ticks.delete(tick);
+  };
+  const background = { ...systemClock.background, every };
+  const c = await deployment.node('CCCCCCCC', { clock: { ...systemClock, now: () => nowMs, background } });
+  const relay = await relayTo(b.listener.port);
+  deployment.rows.set(B, { ...b.member, address: `http://127.0.0.1:${relay.port}` });
+  const transport = await sharing(c);
+  relay.cutShared();
+  let answer = '';
+  for (let tries = 0; tries < 5 && answer === ''; tries += 1) {
+    // The first one is lost.
+    transport.exchange(calling('echo', { tries })).subscribe({
+      next: (event) => {
+        answer = JSON.stringify(event);
+      },
+      error: () => {},
+    });
+    for (let second = 0; second < 10; second += 1) {
+      nowMs += 1_000;
+      for (const tick of [...ticks]) tick();
+      for (let turns = 0; turns < 500; turns += 1) await turn();
+    }
+  }
+  assert.match(answer, 'tries');
+  await transport.close();
+  c.peers.close();
+  relay.close();
+});
+
 test('a request of a program without the key opens none', async () => {
   for (const token of ['', 'forged.token']) {
     const { status } = await upgraded(token);
@@ -373,10 +407,14 @@ async function upgraded(given?: string) {
 /** Passes bytes on; after `cut` none of the connections that are open passes any, and new ones pass them after `heal`. */
 async function relayTo(port: number) {
   let isCut = false;
+  const shared = new Set<Socket>();
   const sockets = new Set<Socket>();
   const server = createServer((near) => {
     if (isCut) return;
     const far = connect(port, '127.0.0.1');
+    near.once('data', (head: Buffer) => {
+      if (head.includes(INSTANCE_PATHS.shared)) for (const socket of [near, far]) shared.add(socket);
+    });
     for (const [from, to] of [
       [near, far],
       [far, near],
@@ -394,6 +432,9 @@ async function relayTo(port: number) {
     cut: () => {
       isCut = true;
       for (const socket of sockets) socket.unpipe();
+    },
+    cutShared: () => {
+      for (const socket of shared) socket.unpipe();
     },
     heal: () => {
       isCut = false;

@@ -271,6 +271,7 @@ export class PeerClient implements SessionOwner {
       this.#giveUpPing();
       this.#shared?.leave(); // after a cut TCP repeats what was lost ever more rarely
     }
+    this.#shared?.probe(nowMs);
     for (const exchange of [...this.#exchanges])
       if (nowMs >= this.#givesUpAtMs(exchange))
         exchange.fail(this.#unavailable('it does not answer', exchange.isSent));

@@ -6,6 +6,7 @@ import { systemClock } from '../../domain/clock.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import type { Connector } from '../../transports/http/connector.ts';
 import type { Carrier, PeerExchange } from './peer-exchange.ts';
+import { LOST_PING_MS } from './peer-ping.ts';
 import { INSTANCE_PATHS, PEER_HEADERS } from './peer-protocol.ts';
 import {
   MAX_SHARED,
@@ -57,6 +58,8 @@ export class SharedConnection {
   #nextNumber = 0;
   /** The answer to the upgrade, until it is complete. */
   #head: string | undefined = '';
+  /** When it asked for a sign of life, since which none came. */
+  #askedAtMs: number | undefined;
   #isLeaving = false;
   #isClosed = false;
   readonly #cancelOpening: () => void;
@@ -87,6 +90,15 @@ export class SharedConnection {
     this.#pending.push({ exchange, token });
     this.#writer.turn();
     return true;
+  }
+
+  /** Called each second while exchanges are under way. A device between the nodes may have forgotten this connection alone: then it leaves. */
+  probe(nowMs: number): void {
+    if (this.#head !== undefined || this.#exchanges.size === 0) return;
+    if (this.#askedAtMs === undefined) {
+      this.#askedAtMs = nowMs;
+      this.#writer.message(MESSAGE.ping, 0);
+    } else if (nowMs - this.#askedAtMs >= LOST_PING_MS) this.leave();
   }
 
   /** It takes no more requests, and closes after its last answer. */
@@ -124,6 +136,7 @@ export class SharedConnection {
 
   /** Must not throw. Returns true: reading goes on. */
   #read(length: number): boolean {
+    this.#askedAtMs = undefined;
     try {
       const bytes = Buffer.from(READ_BUFFER.subarray(0, length));
       if (this.#head === undefined) this.#reader.push(bytes);
@@ -207,7 +220,7 @@ export class SharedConnection {
       this.leave();
       return;
     }
-    const exchange = this.#exchanges.get(number);
+    const exchange = kind === MESSAGE.pong ? undefined : this.#exchanges.get(number);
     if (exchange === undefined) return; // cancelled
     if (kind !== MESSAGE.part) this.#exchanges.delete(number);
     if (kind === MESSAGE.part) exchange.part(content);

@@ -110,6 +110,7 @@ export class SharedListener {
       this.#end(number);
     } else if (kind === MESSAGE.token && number < TOKEN_PLACES)
       this.#tokens[number] = content.toString('latin1');
+    else if (kind === MESSAGE.ping) this.#writer.message(MESSAGE.pong, number);
     else throw new RangeError('a message of another node has an unknown kind');
   }
 

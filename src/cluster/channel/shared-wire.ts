@@ -13,6 +13,8 @@ export const MESSAGE = {
   token: 1,
   request: 2,
   cancel: 3,
+  /** Asks for a sign of life. */
+  ping: 9,
   // From the node of the instance:
   /** A part of an answer. */
   part: 4,
@@ -24,6 +26,7 @@ export const MESSAGE = {
   broken: 7,
   /** It takes no further requests. */
   leaving: 8,
+  pong: 10,
 } as const;
 
 /** Content of a message, at most. Larger requests, and those with larger tokens, get a connection of their own, larger answers several messages. */
