@@ -322,14 +322,14 @@ export const SETTINGS = {
     default: 'sqlite:///gateway.db',
     doc: 'Database of registry and accounts; `memory://` loses them when the gateway stops. See docs/guides/databases.md.',
   }),
-  /** The first key encrypts, all keys decrypt. */
-  encryptionKeys: setting<readonly string[]>({
+  /** The first key encrypts, all keys decrypt; undefined: only keys derived from the secret. */
+  encryptionKeys: setting<readonly string[] | undefined>({
     key: 'encryption_key',
     secret: true,
-    kind: types.list(types.secretText(LIMITS.secretBytes)),
-    default: [],
+    kind: types.secretKeys(LIMITS.secretBytes),
+    default: undefined,
     defaultText: 'derived from the signing secret, unless that is in the database',
-    doc: 'Encrypts environment variables and headers of instances in the database. The first key encrypts, all decrypt.',
+    doc: 'Encrypts secrets in the database, such as environment variables and headers of instances. To replace it, several: the first encrypts, all decrypt. See docs/guides/key-rotation.md.',
   }),
   /** Absolute; undefined: beside the database. */
   stateFolder: setting({

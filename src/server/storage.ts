@@ -46,7 +46,7 @@ export async function openStorage(config: Config, options: StorageOptions): Prom
     configured: config.secretKeys,
     keyFile: mayMakeKey ? keyFile : undefined,
   });
-  const keys = encryptionKeys(config.encryptionKeys, local ?? []);
+  const keys = encryptionKeys(config.encryptionKeys ?? [], local ?? []);
   const store = await openStore(config.databaseUrl, {
     ...options,
     cwd: config.folder,
