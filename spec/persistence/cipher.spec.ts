@@ -50,6 +50,7 @@ test('encrypts with the new key after a rotation, and decrypts with both', () =>
   assert.ok(after.startsWith(`v1.${otherId}.`));
   assert.equal([rotated.decrypt(before, purpose), rotated.decrypt(after, purpose)], ['old', 'new']);
   assert.is(createCipher([other]).decrypt(after, purpose), 'new');
+  assert.equal([rotated.isCurrent(before), rotated.isCurrent(after)], [false, true]);
 });
 
 test('refuses a text whose key is missing, and names that key', () => {

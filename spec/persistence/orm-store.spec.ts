@@ -9,6 +9,7 @@ import { errorOf } from '../helpers/outcome.ts';
 import { suite } from '../helpers/suite.ts';
 import { cipher, everyConformance } from './every-conformance.ts';
 import { openInProcesses } from './open-in-processes.ts';
+import { rekeyBehaviour } from './rekey-behaviour.ts';
 
 const inFile = suite('store on a SQLite file', { timeoutMs: 60_000 });
 const folder = folderOfAll(inFile);
@@ -17,6 +18,13 @@ everyConformance(inFile, () => {
   files += 1;
   return openStore(`sqlite:///${files}.db`, { cwd: folder(), cipher, migrations: 'apply' });
 });
+
+rekeyBehaviour((name, body) =>
+  inFile(name, () => {
+    files += 1;
+    return body(`sqlite:///${folder()}/${files}.db`);
+  }),
+);
 
 const secret = definition('i', {
   ...{ template: 'demo', transport: 'stdio', command: 'run' },

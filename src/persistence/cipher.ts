@@ -18,6 +18,8 @@ export interface Cipher {
   encrypt(text: string, purpose: string): string;
   /** Throws CipherError when no key fits or the text was changed. */
   decrypt(encrypted: string, purpose: string): string;
+  /** Whether the text names the key that encrypts. Says nothing about whether it can be decrypted. */
+  isCurrent(encrypted: string): boolean;
 }
 
 /** Text that cannot be encrypted or decrypted. The message may name the key, never a part of the text. */
@@ -48,6 +50,7 @@ export function createCipher(keys: readonly Uint8Array[]): Cipher {
       if (!text.isWellFormed()) throw new CipherError('the text to be encrypted is not well-formed Unicode');
       return `${VERSION}.${first.id}.${encryptBytes(first.key, text, purpose).toString('base64url')}`;
     },
+    isCurrent: (encrypted) => encrypted.startsWith(`${VERSION}.${first.id}.`),
     decrypt(encrypted, purpose) {
       const [, id = '', encoded = ''] = ENCRYPTED.exec(encrypted) ?? [];
       const bytes = Buffer.from(encoded, 'base64url');

@@ -30,6 +30,7 @@ import type {
   NodeStore,
   OAuthStore,
   ProgramStore,
+  RekeyResult,
   SessionStore,
   SettingStore,
   Store,
@@ -126,6 +127,10 @@ export class MemoryStore implements Store {
 
   async revision(): Promise<number> {
     return this.#revision;
+  }
+
+  async rekey(): Promise<RekeyResult> {
+    return { done: 0, current: 0, unreadable: 0, reasons: [] };
   }
 
   async serverTimeMs(): Promise<undefined> {}

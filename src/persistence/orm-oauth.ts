@@ -6,7 +6,7 @@ import type { SqlEntityManager } from '@mikro-orm/sql';
 import type { Cipher } from './cipher.ts';
 import type { OAuthTableRow, Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import { opened, sealed } from './sealed.ts';
+import { opened, purposeOfOAuth, sealed } from './sealed.ts';
 import {
   MAX_OAUTH_ROWS,
   OAUTH_KINDS,
@@ -131,7 +131,7 @@ function columnsOf(row: Omit<OAuthRow, 'version'>, cipher: Cipher | undefined) {
     usedAt: time(row.usedAt),
     consumedAt: time(row.consumedAt),
     expiresAt: time(row.expiresAt),
-    value: sealed(row.value, purposeOf(row), cipher),
+    value: sealed(row.value, purposeOfOAuth(row), cipher),
   };
 }
 
@@ -139,7 +139,7 @@ function columnsOf(row: Omit<OAuthRow, 'version'>, cipher: Cipher | undefined) {
 function rowsOf(rows: readonly OAuthTableRow[], cipher: Cipher | undefined): OAuthRow[] {
   return rows.flatMap((row) => {
     const kind = OAUTH_KINDS.find((known) => known === row.kind);
-    const value = opened(row.value, purposeOf(row), cipher);
+    const value = opened(row.value, purposeOfOAuth(row), cipher);
     if (kind === undefined || value === undefined) return [];
     return [
       {
@@ -157,8 +157,4 @@ function rowsOf(rows: readonly OAuthTableRow[], cipher: Cipher | undefined): OAu
       },
     ];
   });
-}
-
-function purposeOf({ kind, key }: Pick<OAuthTableRow, 'kind' | 'key'>): string {
-  return `oauth:${kind}:${key}`;
 }

@@ -7,7 +7,7 @@ import { hasCode } from '../domain/errors.ts';
 import type { Cipher } from './cipher.ts';
 import { SESSIONS, type SessionRow, type Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import { opened, sealed } from './sealed.ts';
+import { opened, purposeOfSession, sealed } from './sealed.ts';
 import { MAX_SESSION_ROWS, type SessionChange, type SessionStore, type StoredSession } from './store.ts';
 
 export function ormSessions(session: OrmSession, cipher: Cipher | undefined): SessionStore {
@@ -146,7 +146,7 @@ function keysOf(rows: readonly { readonly key: string }[]): string[] {
 }
 
 function encoded(key: string, value: string, cipher: Cipher | undefined): string {
-  return sealed(value, purposeOf(key), cipher);
+  return sealed(value, purposeOfSession(key), cipher);
 }
 
 /** Undefined when the value cannot be read: its key is gone. The session cannot be continued, as without a row. */
@@ -154,10 +154,6 @@ function storedOf(
   { value, usedAt, ...row }: SessionRow,
   cipher: Cipher | undefined,
 ): StoredSession | undefined {
-  const text = opened(value, purposeOf(row.key), cipher);
+  const text = opened(value, purposeOfSession(row.key), cipher);
   return text === undefined ? undefined : { ...row, value: text, usedAt: usedAt.toISOString() };
-}
-
-function purposeOf(key: string): string {
-  return `session:${key}`;
 }

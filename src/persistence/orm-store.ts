@@ -21,6 +21,7 @@ import { ormOAuth } from './orm-oauth.ts';
 import { ormPrograms } from './orm-programs.ts';
 import { type OrmSession, REVISION } from './orm-session.ts';
 import { ormSessions } from './orm-sessions.ts';
+import { purposeOfInstance, SECRET_FIELDS, type SecretField } from './sealed.ts';
 import type { InstanceSave, SettingStore, Store } from './store.ts';
 import { readRow } from './store-errors.ts';
 
@@ -95,6 +96,11 @@ export function ormStore(
         const row = await em.findOneOrFail(revision, { name: REVISION });
         return row.counter;
       }),
+    rekey: async (onProgress) => {
+      if (cipher === undefined) throw configIncomplete(NO_CIPHER);
+      const { rekey } = await import('./orm-rekey.ts');
+      return rekey(session, cipher, onProgress);
+    },
     serverTimeMs: () => session.serverTimeMs(),
     ping: () => session.probe(),
     close: () => session.close(),
@@ -164,7 +170,7 @@ function encrypted(definition: InstanceDefinition, cipher: Cipher | undefined) {
   const column = (field: SecretField) => {
     if (Object.keys(definition[field]).length === 0) return null;
     if (cipher === undefined) throw configIncomplete(NO_CIPHER);
-    return cipher.encrypt(JSON.stringify(definition[field]), purposeOf(definition, field));
+    return cipher.encrypt(JSON.stringify(definition[field]), purposeOfInstance(definition, field));
   };
   return { env: column('env'), headers: column('headers') };
 }
@@ -175,11 +181,11 @@ function secretsOf(
   cipher: Cipher | undefined,
 ): Pick<InstanceDefinition, 'env' | 'headers' | 'locked'> {
   const secrets: Record<SecretField, Texts> = { env: {}, headers: {} };
-  for (const field of ['env', 'headers'] as const) {
+  for (const field of SECRET_FIELDS) {
     try {
       if (!row[field]) continue;
       if (cipher === undefined) throw new CipherError('there is no encryption key');
-      secrets[field] = JSON.parse(cipher.decrypt(row[field], purposeOf(row, field)));
+      secrets[field] = JSON.parse(cipher.decrypt(row[field], purposeOfInstance(row, field)));
     } catch (thrown) {
       const reason = thrown instanceof CipherError ? thrown.message : 'unknown reason';
       const location = `"${field}" of the instance ${row.template}/${row.id}`;
@@ -189,12 +195,7 @@ function secretsOf(
   return secrets;
 }
 
-type SecretField = 'env' | 'headers';
 type Texts = Readonly<Record<string, string>>;
-
-function purposeOf({ template, id }: Pick<InstanceDefinition, 'template' | 'id'>, field: SecretField) {
-  return `instance:${template}/${id}:${field}`;
-}
 
 const HOW_TO_READ =
   'give the GATEWAY_ENCRYPTION_KEY, or the signing secret (GATEWAY_SECRET_KEY, gateway.key), with which it was stored';

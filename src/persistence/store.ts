@@ -49,12 +49,30 @@ export interface Store {
   findTombstones(template: string, ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Changes with each change of the registry or the accounts on any node, and only then. */
   revision(): Promise<number>;
+  /**
+   * Encrypts with the present key what another key encrypted, or none. Other processes may use the database meanwhile: a row is locked
+   * while it is changed, and its content of that moment is kept. May be repeated after a failure. `onProgress` gets the number
+   * of texts that were seen so far. CONFIG_INCOMPLETE without a cipher.
+   */
+  rekey(onProgress?: (texts: number) => void): Promise<RekeyResult>;
   /** Ms since 1970 by the clock of a database server; undefined for a file and for memory, which have no own clock. */
   serverTimeMs(): Promise<number | undefined>;
   /** Resolves when the store answers and, if it was unavailable for the last change, accepts changes again. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** Numbers of stored texts: an instance has up to two. */
+export interface RekeyResult {
+  readonly done: number;
+  /** The present key had encrypted them before. */
+  readonly current: number;
+  readonly unreadable: number;
+  /** A line for each unreadable text, without its content; at most MAX_REKEY_REASONS. */
+  readonly reasons: readonly string[];
+}
+
+export const MAX_REKEY_REASONS = 100;
 
 export interface InstanceSave {
   readonly definition: InstanceDefinition;

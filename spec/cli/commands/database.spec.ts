@@ -188,4 +188,38 @@ withDocument('export with secrets fails when the secret key is a different one',
   assert.match(without.err, /^left out the environment variables and headers of demo\/far, demo\/near;/);
 });
 
+withDocument(
+  'rekey moves secrets to another encryption key, which is the only one that is needed then',
+  async () => {
+    const [next, old] = ['next-key-'.repeat(4), readFileSync(folder('gateway.key'), 'utf8').trim()];
+    const onlyNext = { GATEWAY_SECRET_KEY: 's'.repeat(32), GATEWAY_ENCRYPTION_KEY: next };
+    const both = { ...onlyNext, GATEWAY_ENCRYPTION_KEY: `${next}, ${old}` };
+    const unreadable = await run('rekey', onlyNext);
+    assert.is(unreadable.code, 1);
+    assert.match(unreadable.out, /^database +.*gateway\.db\n.* 0\n.* 0\ncannot be decrypted +2$/);
+    const reason = 'cannot be read: encrypted with the key \\w{8}, which is not among the encryption keys';
+    const lines = ['"env" of the instance demo/near', '"headers" of the instance demo/far'];
+    assert.match(unreadable.err, new RegExp(`^${lines.map((line) => `${line} ${reason}`).join('\n')}$`));
+
+    const { out } = await run('rekey', both);
+    assert.match(out, /\nencrypted again +2\nalready current +0\ncannot be decrypted +0$/);
+    const again = JSON.parse(await printed(run('rekey --json', both)));
+    const counts = { done: 0, current: 2, unreadable: 0, reasons: [] };
+    assert.equal(again, { database: folder('gateway.db'), ...counts });
+    assert.equal(JSON.parse(await printed(run('export --with-secrets', onlyNext))), document);
+  },
+);
+
+withDocument('rekey follows a secret from which the encryption key is derived', async () => {
+  const [next, old] = ['next-key-'.repeat(4), readFileSync(folder('gateway.key'), 'utf8').trim()];
+  assert.match(await printed(run('rekey', { GATEWAY_SECRET_KEY: `${next},${old}` })), /again +2\n/);
+  const env = { GATEWAY_SECRET_KEY: next };
+  assert.equal(JSON.parse(await printed(run('export --with-secrets', env))), document);
+  assert.match(await complaint(run('export --with-secrets')), /^stagedoor: demo\/far: .* cannot be read: /);
+});
+
+test('rekey needs a database that outlives its gateway', async () => {
+  assert.match(await complaint(run('rekey --database memory://')), 'exists only inside a running gateway');
+});
+
 test.run();

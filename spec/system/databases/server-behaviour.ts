@@ -19,6 +19,7 @@ import type { Suite } from '../../helpers/suite.ts';
 import { connect, connectOptions, parsed } from '../../persistence/connect-options.ts';
 import { failureOf } from '../../persistence/open-failure.ts';
 import { openInProcesses } from '../../persistence/open-in-processes.ts';
+import { rekeyBehaviour } from '../../persistence/rekey-behaviour.ts';
 import { schemaDifference } from '../../persistence/schema-difference.ts';
 import { fatesOfChanges, freshStore, reachable, UNDONE } from './server-stores.ts';
 
@@ -68,6 +69,8 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     assert.is(await store.revision(), 8 + 1);
     await store.close();
   });
+
+  rekeyBehaviour(declare);
 
   declare('creates a missing database once, also with concurrent starts', async (url) => {
     const missing = new URL(url);

@@ -1,4 +1,4 @@
-// `stagedoor db status | migrate | export | import`: commands on the database itself, without a gateway.
+// `stagedoor db status | migrate | export | import | rekey`: commands on the database itself, without a gateway.
 
 import { resolve } from 'node:path';
 import { counted } from '../../domain/text.ts';
@@ -136,5 +136,37 @@ export const dbImport: Command = {
     );
     for (const problem of done.problems) terminal.complain(printable(problem));
     return done.problems.length === 0 ? 0 : 1;
+  },
+};
+
+/**
+ * Encrypts secrets in the database again, with the first key of this command's settings; gateways may use it meanwhile. May be
+ * repeated. Exit code 1 when a secret cannot be decrypted.
+ */
+export const dbRekey: Command = {
+  name: 'db rekey',
+  summary: 'Encrypt the secrets in the database again, with the first encryption key',
+  options: { ...DATABASE_OPTIONS, '--json': 'Print the result as JSON' },
+  examples: ['db rekey', 'db rekey --json'],
+  run: async (input, terminal) => {
+    const config = readSettings(input, terminal);
+    const { withDatabase } = await import('../database/open-database.ts');
+    const { name, ...result } = await withDatabase(config, terminal, async ({ store, name }) => {
+      const rekey = (progress: (text: string) => void) =>
+        store.rekey((texts) => progress(`${counted(texts, 'secret')} of ${name}`));
+      return { name, ...(await terminal.busy(`encrypting ${name}`, rekey)) };
+    });
+    const { done, current, unreadable, reasons } = result;
+    printResult(input, terminal, { database: name, ...result }, () =>
+      detailLines(terminal, [
+        ['database', name],
+        ['encrypted again', done],
+        ['already current', current],
+        ['cannot be decrypted', unreadable],
+      ]),
+    );
+    for (const reason of reasons) terminal.complain(printable(reason));
+    if (unreadable > reasons.length) terminal.complain(`and ${unreadable - reasons.length} more`);
+    return unreadable === 0 ? 0 : 1;
   },
 };

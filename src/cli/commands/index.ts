@@ -7,7 +7,7 @@ import { clients } from './clients.ts';
 import { completionOf } from './completion.ts';
 import { config, doctor } from './config.ts';
 import { bridge, connect } from './connect.ts';
-import { dbExport, dbImport, dbMigrate, dbStatus } from './database.ts';
+import { dbExport, dbImport, dbMigrate, dbRekey, dbStatus } from './database.ts';
 import { events } from './events.ts';
 import { grants, revokeGrant } from './grants.ts';
 import {
@@ -43,7 +43,7 @@ export const COMMANDS: readonly Command[] = [
   ...[sessions, endSession, audit, tools, call],
   ...[login, logout, createUser, users, usersSet, setPassword, deleteUser, createApiKey, apiKeys, revoke],
   ...[clients, grants, revokeGrant],
-  ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport],
+  ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport, dbRekey],
   ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],
   ...[config, doctor, completionOf(() => COMMANDS)],
 ];

@@ -1,0 +1,136 @@
+// Encrypts again, with the first key, what is stored: `stagedoor db rekey`. Loaded only for it. Source: ADR 212.
+
+import type { EntitySchema } from '@mikro-orm/core';
+import type { QBFilterQuery, SqlEntityManager } from '@mikro-orm/sql';
+import { type Cipher, CipherError } from './cipher.ts';
+import type { Tables } from './entities.ts';
+import type { OrmSession } from './orm-session.ts';
+import { purposeOfInstance, purposeOfOAuth, purposeOfSession, resealed, SECRET_FIELDS } from './sealed.ts';
+import { MAX_REKEY_REASONS, type RekeyResult } from './store.ts';
+
+/** Rows of one query: each may have some 100 kB. */
+const GROUP = 100;
+
+/** What is read of a row: its identity, and columns with encrypted text or null. */
+type Row = Readonly<Record<string, string | null>>;
+
+/** A column with encrypted texts. */
+interface Encrypted {
+  readonly table: 'instances' | 'oauth' | 'sessions';
+  readonly column: string;
+  /** Rows are found, and read in the order of, this unique column. */
+  readonly key: string;
+  /** Other columns for `purpose` and `name`. */
+  readonly others: readonly string[];
+  purpose(row: Row): string;
+  /** For people. */
+  name(row: Row): string;
+}
+
+/** Every column with encrypted texts. */
+const ALL: readonly Encrypted[] = [
+  ...SECRET_FIELDS.map(
+    (column): Encrypted => ({
+      ...{ table: 'instances', column, key: 'serverId', others: ['template', 'id'] },
+      purpose: ({ template, id }) =>
+        purposeOfInstance({ template: String(template), id: String(id) }, column),
+      name: ({ template, id }) => `"${column}" of the instance ${template}/${id}`,
+    }),
+  ),
+  {
+    ...{ table: 'oauth', column: 'value', key: 'key', others: ['kind'] },
+    purpose: ({ kind, key }) => purposeOfOAuth({ kind: String(kind), key: String(key) }),
+    name: ({ kind, key }) => `the row "${kind}" ${key} of the table oauth`,
+  },
+  {
+    ...{ table: 'sessions', column: 'value', key: 'key', others: [] },
+    purpose: ({ key }) => purposeOfSession(String(key)),
+    name: ({ key }) => `the session row ${key}`,
+  },
+];
+
+/** See Store. */
+export async function rekey(
+  session: OrmSession,
+  cipher: Cipher,
+  onProgress: (texts: number) => void = () => {},
+): Promise<RekeyResult> {
+  const counts = { done: 0, current: 0, unreadable: 0 };
+  const reasons: string[] = [];
+  for (const encrypted of ALL)
+    for await (const rows of groupsOf(session, encrypted)) {
+      for (const row of rows) {
+        try {
+          const outcome = await rekeyRow(session, encrypted, row, cipher);
+          if (outcome !== undefined) counts[outcome] += 1;
+        } catch (thrown) {
+          if (!(thrown instanceof CipherError)) throw thrown;
+          counts.unreadable += 1;
+          if (reasons.length < MAX_REKEY_REASONS)
+            reasons.push(`${encrypted.name(row)} cannot be read: ${thrown.message}`);
+        }
+      }
+      onProgress(counts.done + counts.current + counts.unreadable);
+    }
+  return { ...counts, reasons };
+}
+
+/**
+ * Undefined when there is nothing encrypted in the row. One transaction per row: a group of locked rows would be in the way of the
+ * writers of gateways. Throws CipherError.
+ */
+async function rekeyRow(
+  session: OrmSession,
+  encrypted: Encrypted,
+  row: Row,
+  cipher: Cipher,
+): Promise<'done' | 'current' | undefined> {
+  const { column, key, purpose } = encrypted;
+  const again = (of: Row) => {
+    const text = of[column];
+    return text ? { text: resealed(text, purpose(of), cipher) } : undefined;
+  };
+  const found = again(row);
+  if (found?.text === undefined) return found && 'current';
+  const where = { [key]: row[key] };
+  return session.writeBehind(async (em, tables) => {
+    const entity = entityOf(tables, encrypted);
+    // Locks the row until the end of the transaction. Then it is read again: a gateway may have changed it since.
+    await em.nativeUpdate(entity, where, where);
+    const [present] = await query(em, entity, encrypted).where(where).execute('all');
+    const next = present && again(present);
+    if (next?.text === undefined) return next && 'current';
+    await em.nativeUpdate(entity, where, { [column]: next.text });
+    return 'done';
+  });
+}
+
+/** By their keys, not by an offset, which rows that come and go meanwhile would shift. */
+async function* groupsOf(session: OrmSession, encrypted: Encrypted): AsyncGenerator<readonly Row[]> {
+  const { key } = encrypted;
+  let after: Row | undefined;
+  for (;;) {
+    const where: QBFilterQuery<Row> =
+      after === undefined ? {} : ({ [key]: { $gt: after[key] } } as QBFilterQuery<Row>);
+    const rows = await session.run(async (em, tables): Promise<Row[]> => {
+      const some = query(em, entityOf(tables, encrypted), encrypted).where(where);
+      return some
+        .orderBy({ [key]: 'asc' })
+        .limit(GROUP)
+        .execute('all');
+    });
+    yield rows;
+    after = rows.at(-1);
+    if (after === undefined || rows.length < GROUP) return;
+  }
+}
+
+function query(em: SqlEntityManager, entity: EntitySchema<Row>, { key, others, column }: Encrypted) {
+  return em.createQueryBuilder(entity).select([key, ...others, column]);
+}
+
+/** With the columns that are read here, all of which are texts. */
+function entityOf(tables: Tables, { table }: Encrypted): EntitySchema<Row> {
+  const entity: EntitySchema = tables[table];
+  return entity;
+}
