@@ -1,6 +1,7 @@
 // What the authorization server refuses, and what ends a grant.
 
 import { get } from 'node:http';
+import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
 import { appFor } from '../../helpers/http-app.ts';
 import {
@@ -186,6 +187,51 @@ test('registrations drop what they do not know, and refuse addresses that nothin
     assert.is((await ask({ redirect_uris: [uri] })).body.error, 'invalid_redirect_uri', uri);
   const rest = await Promise.all(Array.from({ length: 8 }, () => ask({ redirect_uris: [REDIRECT] })));
   assert.ok(rest.some(({ status }) => status === 429));
+});
+
+test('addresses that a browser handles itself, and hosts that mean something in a policy, cannot be registered', async () => {
+  for (const uri of [
+    ...['https://*/x', 'https://a;sandbox/x', 'https://a,b.example/x', 'https:a.example/x'],
+    ...[
+      'filesystem:https://a.example/x',
+      'view-source:https://a.example/',
+      'intent://a',
+      'mailto:a@b.example',
+    ],
+  ]) {
+    const response = await fetch(`${app.url}/oauth/register`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ redirect_uris: [uri] }),
+    });
+    assert.is(Object(await response.json()).error, 'invalid_redirect_uri', uri);
+  }
+});
+
+test('a private scheme is no address of this computer, whatever its host', async () => {
+  const metadata = { redirect_uris: ['web+evil://localhost/x'], token_endpoint_auth_method: 'none' };
+  const { browser, page } = await begin(app.url, await register(app.url, metadata));
+  const { text, headers } = await browser.signIn(page);
+  assert.match(text, 'the program that opens links with web+evil:');
+  assert.match(headers.get('content-security-policy') ?? '', "form-action 'self' web+evil:;");
+});
+
+test('a body that its client does not finish ends its connection, and is no error of the gateway', async () => {
+  for (const path of ['token', 'revoke', 'register']) {
+    const socket = connect(app.port, '127.0.0.1');
+    const head = `POST /oauth/${path} HTTP/1.1\r\nHost: 127.0.0.1:${app.port}\r\n`;
+    const type = path === 'register' ? 'application/json' : 'application/x-www-form-urlencoded';
+    socket.write(`${head}Content-Type: ${type}\r\nContent-Length: 2000000\r\n\r\n`);
+    // Over 1 MiB the gateway ends it.
+    const isOver = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+    socket.on('error', () => {
+      // Reset by the gateway.
+    });
+    socket.write('a'.repeat(1_500_000));
+    await isOver;
+  }
+  assert.equal(app.warnings, []);
+  assert.is((await fetch(`${app.url}/oauth/jwks`)).status, 200);
 });
 
 test('by another name than its own the server is not there', async () => {

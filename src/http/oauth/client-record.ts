@@ -29,19 +29,14 @@ type AuthMethod = (typeof AUTH_METHODS)[number];
 const MOST_URIS = 10;
 const LONGEST_URI = 500;
 const NAME_CHARACTERS = 60;
-/** Schemes that a browser executes, or reads from the disk. */
+/** Schemes that a browser or the system handles itself: no client gets an answer there. */
 const FORBIDDEN: ReadonlySet<string> = new Set([
-  'javascript:',
-  'vbscript:',
-  'data:',
-  'blob:',
-  'file:',
-  'about:',
-  'ws:',
-  'wss:',
-  'ftp:',
+  ...['javascript:', 'vbscript:', 'data:', 'blob:', 'file:', 'filesystem:', 'about:', 'view-source:'],
+  ...['chrome:', 'resource:', 'jar:', 'intent:', 'mailto:', 'tel:', 'sms:', 'ws:', 'wss:', 'ftp:'],
 ]);
-export const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
+/** Two slashes, a name or an address, a port. A browser accepts more, `;` and `*` too, which mean something in a policy of pages. */
+const WEB_ORIGIN = /^https?:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?(?:[/?]|$)/i;
+const LOOPBACK_NAMES: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]']);
 
 /** A refusal in the words of RFC 7591. */
 export class BadClient extends Error {
@@ -123,11 +118,17 @@ function uriFault(uri: string): string | undefined {
   if (url === null || !/^[a-z][a-z0-9+.-]*:/i.test(uri)) return 'is not an absolute URL';
   if (uri.includes('#')) return 'has a fragment';
   if (url.username !== '' || url.password !== '') return 'has a user name';
+  if (/^https?:$/.test(url.protocol) && !WEB_ORIGIN.test(uri)) return 'has an unusual host';
   if (FORBIDDEN.has(url.protocol)) return `has the scheme ${url.protocol}`;
   if (url.protocol === 'http:' && !LOOPBACK_NAMES.has(url.hostname))
     return 'must be https, or on this machine';
   if (url.protocol === 'https:' && LOOPBACK_NAMES.has(url.hostname)) return 'must be http on this machine';
   return undefined;
+}
+
+/** True for an address at which a program on the user's machine waits. With another scheme the system chooses the program. */
+export function isLoopback({ protocol, hostname }: URL): boolean {
+  return protocol === 'http:' && LOOPBACK_NAMES.has(hostname);
 }
 
 /** Programs on the user's machine: their port is free, and private schemes may be used. */

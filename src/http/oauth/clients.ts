@@ -10,7 +10,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { tooManyAttempts } from '../../domain/error-catalogue.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
-import { BadClient, type ClientRecord, clientOf, LOOPBACK_NAMES } from './client-record.ts';
+import { BadClient, type ClientRecord, clientOf, isLoopback } from './client-record.ts';
 
 /** Which clients may sign users in: any, those that an admin added, or those of these hosts as well. */
 export type ClientRule = 'any' | 'known' | readonly string[];
@@ -170,9 +170,9 @@ export class Clients {
   #checkHosts(uris: readonly string[]): void {
     const hosts = uris
       .map((uri) => new URL(uri))
-      .map(({ protocol, host, hostname }) => {
-        if (protocol === 'https:') return host;
-        return LOOPBACK_NAMES.has(hostname) ? 'localhost' : protocol;
+      .map((url) => {
+        if (url.protocol === 'https:') return url.host;
+        return isLoopback(url) ? 'localhost' : url.protocol;
       });
     const refused = hosts.find((host) => !this.#isHostAllowed(host));
     if (refused !== undefined)

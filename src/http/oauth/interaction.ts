@@ -3,12 +3,13 @@
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
 import type { Auth } from '../../auth/auth.ts';
+import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
 import { ROLE_SCOPES, SCOPES, type Scope, type User } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
-import { type ClientRecord, LOOPBACK_NAMES } from './client-record.ts';
+import { type ClientRecord, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import { consentPage, faultPage, loginPage } from './pages.ts';
@@ -53,7 +54,7 @@ export class Interactions {
     const [uid = '', step = ''] = path.split('/');
     const isPost = request.method === 'POST';
     if (uid !== details.uid) throw new errors.SessionNotFound('another interaction');
-    const client = await this.#options.clients.find(String(details.params.client_id), address);
+    const client = await this.#options.clients.find(String(details.params.client_id), networkOf(address));
     if (client === undefined) throw new errors.InvalidClient('the client was removed');
     if (isPost && exchange.isForeign)
       return sendPage(
@@ -271,8 +272,9 @@ function originOf({ source, id }: ClientRecord): string {
 }
 
 function destinationOf(redirectUri: string, name: string): { destination: string; formTarget: string } {
-  const { protocol, hostname, host, origin } = new URL(redirectUri);
-  if (LOOPBACK_NAMES.has(hostname))
+  const url = new URL(redirectUri);
+  const { protocol, host, origin } = url;
+  if (isLoopback(url))
     return { destination: `a program on this computer; it may not be ${name}`, formTarget: origin };
   if (protocol === 'https:') return { destination: host, formTarget: origin };
   return { destination: `the program that opens links with ${protocol}`, formTarget: protocol };
