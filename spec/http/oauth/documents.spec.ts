@@ -6,8 +6,9 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import * as assert from 'uvu/assert';
-import { isDocumentUrl } from '../../../src/http/oauth/client-documents.ts';
+import { ClientDocuments, isDocumentUrl } from '../../../src/http/oauth/client-documents.ts';
 import { FetchFailure, GuardedFetch } from '../../../src/http/oauth/guarded-fetch.ts';
+import { MemoryStore } from '../../../src/persistence/memory-store.ts';
 import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import { allow, askToken, begin, REDIRECT, startSignIn } from '../../helpers/sign-in.ts';
@@ -94,6 +95,7 @@ test('nothing inside the network is reached, by address or by name', async () =>
   for (const url of [
     ...[base, 'https://127.0.0.1/', 'https://[::1]/', 'https://169.254.169.254/latest', 'https://10.0.0.1/'],
     ...['https://[::ffff:10.0.0.1]/', 'https://0.0.0.0/', 'https://2130706433/', 'http://example.com/'],
+    ...['https://[::ffff:0:127.0.0.1]/', 'https://[4000::1]/', 'https://[ff02::1]/'],
   ]) {
     const failure = await closed.get(new URL(url), url, bounds).catch((thrown: unknown) => thrown);
     assert.instance(failure, FetchFailure, url);
@@ -117,9 +119,26 @@ test('only URLs that every reader understands alike name a document', () => {
       'https://a.example/%2e%2e/x',
       'https://A.example/x',
     ],
+    ...['https://*/x', 'https://a;b/x', 'https://a,b.example/x', "https://a'b/x"],
     ...['https://a.example/\\x', `https://a.example/${'x'.repeat(500)}`],
   ])
     assert.not.ok(isDocumentUrl(bad), bad);
+});
+
+test('stored documents are bounded: the oldest make room', async () => {
+  const { oauth: store } = new MemoryStore();
+  let nowMs = 0;
+  const fetched = {
+    get: async (url: URL) => ({ status: 200, body: Buffer.from(documentOf(url.href)) }),
+  };
+  const documents = new ClientDocuments({ store, fetch: fetched, now: () => nowMs, wall: () => nowMs });
+  for (let n = 0; n < 1_050; n += 1) {
+    nowMs += 1;
+    await documents.find(`https://a.example/${n}`, 'anyone');
+  }
+  const kept = await store.list({ kind: 'document' }, 2_000);
+  assert.ok(kept.length <= 1_000, String(kept.length));
+  assert.match(kept[0]?.value ?? '', 'https://a.example/1049');
 });
 
 if (hasOpenssl()) test.run();

@@ -25,11 +25,18 @@ const FRESH_MS = 10 * 60_000;
 const FAILED_MS = 60_000;
 const KEPT_MS = 7 * 24 * 3_600_000;
 const KNOWN = 1_000;
+/** Most stored documents, over all nodes: any outsider can cause one. The oldest make room, this many at once. */
+const MOST_STORED = 1_000;
+const MADE_ROOM = 100;
 const LONGEST_ID = 500;
 
 /** True for the URL of a document: https, with a path, and without parts that two readers would resolve differently. */
 export function isDocumentUrl(id: string): boolean {
-  if (id.length > LONGEST_ID || !/^https:\/\/[^\s/?#@\\]+\/[^\s#\\]*$/.test(id)) return false;
+  if (
+    id.length > LONGEST_ID ||
+    !/^https:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?\/[^\s#\\]*$/.test(id)
+  )
+    return false;
   const path =
     id
       .slice('https://'.length)
@@ -45,7 +52,7 @@ interface Kept {
 }
 
 export interface ClientDocumentsOptions extends Pick<Clock, 'now' | 'wall'> {
-  readonly store: Pick<OAuthStore, 'find' | 'save'>;
+  readonly store: Pick<OAuthStore, 'find' | 'save' | 'count' | 'list' | 'delete'>;
   readonly fetch: Pick<GuardedFetch, 'get'>;
 }
 
@@ -79,6 +86,7 @@ export class ClientDocuments {
       try {
         const client = await this.#fetch(id, causedBy);
         this.#kept.set(id, { client, atMs: now() });
+        await this.#makeRoom();
         await store.save({
           kind: 'document',
           key: oauthKey('document', id),
@@ -101,6 +109,14 @@ export class ClientDocuments {
     if (row?.expiresAt === undefined || Date.parse(row.expiresAt) <= wall()) throw fault;
     // Written above.
     return JSON.parse(row.value) as ClientRecord;
+  }
+
+  async #makeRoom(): Promise<void> {
+    const { store } = this.#options;
+    if ((await store.count({ kind: 'document' })) < MOST_STORED) return;
+    const stored = await store.list({ kind: 'document' }, MOST_STORED);
+    const oldest = stored.slice(MOST_STORED - MADE_ROOM).map(({ key }) => key);
+    await store.delete('document', oldest);
   }
 
   async #fetch(id: string, causedBy: string): Promise<ClientRecord> {
