@@ -156,4 +156,49 @@ test('mask the password and the options of a URL, and know whether it contains a
   }
 });
 
+test('read other issuers, and name what is wrong with an entry', () => {
+  const yaml = (entry: object) => JSON.stringify({ auth: { issuers: [entry] } });
+  const good = {
+    issuer: 'https://login.example.com/realm/',
+    roles: { staff: { role: 'user', templates: ['files'] } },
+  };
+  const written = load({
+    yaml: yaml({ ...good, audience: 'api://x', jwks_uri: 'https://keys.example.com/k?v=1' }),
+  });
+  assert.equal(written.oauth.issuers, [
+    {
+      ...{
+        issuer: good.issuer,
+        audience: ['api://x'],
+        jwksUri: 'https://keys.example.com/k?v=1',
+        claims: {},
+      },
+      roles: [['staff', { role: 'user', templates: ['files'] }]],
+    },
+  ]);
+  const [row] = written.rows.filter(({ name }) => name === 'auth.issuers');
+  const again = load({ env: { GATEWAY_AUTH_ISSUERS: row?.value ?? '' } });
+  assert.equal(again.oauth.issuers, written.oauth.issuers);
+  assert.equal(load({ env: { GATEWAY_AUTH_ISSUERS: 'none' } }).oauth.issuers, []);
+  const bad: [object, string][] = [
+    [{ ...good, issuer: 'http://login.example.com' }, '`issuer` must be an https URL'],
+    [{ ...good, issuer: 'https://a:b@login.example.com' }, '`issuer` must be an https URL'],
+    [{ ...good, jwks_uri: 'http://10.0.0.1/keys' }, '`jwks_uri` must be an https URL'],
+    [{ ...good, audience: [] }, '`audience` must be'],
+    [{ ...good, claims: { group: 'groups' } }, 'unknown key "group"'],
+    [{ ...good, roles: {} }, '`roles` must name a role'],
+    [{ ...good, roles: { staff: { role: 'root' } } }, '`role` must be one of admin, user'],
+    [
+      { ...good, roles: { staff: { role: 'user', scopes: ['admin'] } } },
+      '`scopes` must be a list of scopes of the role user',
+    ],
+    [{ ...good, roles: { staff: { role: 'user', templates: ['../x'] } } }, '`templates` must be'],
+    [{ ...good, typ: 'JWT' }, 'unknown key "typ"'],
+  ];
+  for (const [entry, fault] of bad) assert.match(refusal({ yaml: yaml(entry) }), fault);
+  const twice = JSON.stringify({ auth: { issuers: [good, good] } });
+  assert.match(refusal({ yaml: twice }), 'is there twice');
+  load({ yaml: yaml({ ...good, issuer: 'http://127.0.0.1:9000' }) });
+});
+
 test.run();

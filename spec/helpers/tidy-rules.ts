@@ -42,6 +42,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/auth/tokens.ts',
   // Expiries of grants, codes and keys, which all nodes compare.
   'src/auth/grants.ts',
+  'src/auth/issuers.ts',
   'src/auth/oauth-keys.ts',
   'src/http/oauth/adapter.ts',
   'src/http/oauth/client-documents.ts',

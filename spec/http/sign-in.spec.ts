@@ -20,6 +20,15 @@ const here = appFor(test, () =>
     signIn: { address: new GatewayAddress(undefined, () => ports) },
   }),
 );
+const theirs = ['https://login.example', 'http://127.0.0.1:9000'];
+const both = appFor(test, () =>
+  startWithAccounts({ signIn: { address: new GatewayAddress(base, () => []), issuers: theirs } }),
+);
+const onlyTheirs = appFor(test, () =>
+  startWithAccounts({
+    signIn: { address: new GatewayAddress(base, () => []), issuers: theirs, hasOwnServer: false },
+  }),
+);
 const none = appFor(test, () => startWithAccounts());
 test.before(() => {
   ports.push(here.port);
@@ -146,6 +155,19 @@ test('lets pages of any origin read how to sign in, but call with credentials on
   for (const path of ['/servers', '/oauth/authorize', '/auth/login', '/mcp/files/tools/call'])
     assert.is(await allowed('POST', path), '403 null', path);
   assert.match(await byName('evil.example', 'POST /mcp'), /^HTTP\/1.1 403 /);
+});
+
+test('names other issuers after ours, and alone when ours is off', async () => {
+  const serversAt = async (app: typeof both) => {
+    const { body } = await app.ask('GET', '/.well-known/oauth-protected-resource/mcp/files');
+    return Object(body).authorization_servers;
+  };
+  assert.equal(await serversAt(both), [base, ...theirs]);
+  assert.equal(await serversAt(onlyTheirs), theirs);
+  assert.match(
+    challengeOf(await onlyTheirs.ask('POST', '/mcp/files', { body: message })),
+    document('/mcp/files'),
+  );
 });
 
 test.run();

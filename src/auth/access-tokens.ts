@@ -80,6 +80,6 @@ function isId(value: unknown): value is string {
   return typeof value === 'string' && ID.test(value);
 }
 
-function isScope(text: string): text is Scope {
+export function isScope(text: string): text is Scope {
   return SCOPES.some((scope) => scope === text);
 }

@@ -13,7 +13,7 @@ import { AccessTokens } from './access-tokens.ts';
 import { Accounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
 import { AuditLog } from './audit.ts';
-import { type AddressOf, Authenticator, type Credentials } from './authenticator.ts';
+import { type AddressOf, Authenticator, type Credentials, type ForeignTokens } from './authenticator.ts';
 import { GatewayProofs, type ProofRequest } from './gateway-proof.ts';
 import { Grants } from './grants.ts';
 import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
@@ -35,6 +35,8 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly storeChanges$: Observable<RevisionChange>;
   /** Access tokens of MCP clients. Undefined: there are none. */
   readonly oauth?: OAuthOptions | undefined;
+  /** Tokens of other issuers. Undefined: there are none. */
+  readonly issuers?: ForeignTokens | undefined;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Default: that of this process. */
   readonly clock?: Clock;
@@ -89,6 +91,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   });
   const authenticator = new Authenticator({
     ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator, oauth },
+    issuers: options.issuers,
   });
   const throttle = new LoginThrottle(now);
   const proofs = new GatewayProofs(options.secrets, accounts, now);

@@ -26,6 +26,8 @@ import type { Tokens } from './tokens.ts';
 
 /** Longest credential, in characters: tokens have about 400, API keys 63. */
 const LONGEST_CREDENTIAL = 4_096;
+/** With other issuers: their tokens may contain many groups. */
+const LONGEST_FOREIGN = 12 * 1_024;
 const SCHEME = 'bearer ';
 
 /** Gives the address of the client; called only for credentials that are not cached. */
@@ -58,6 +60,12 @@ export interface Identity {
 
 type CachedIdentity = Verified & Identity;
 
+/** Tokens of other issuers: see issuers.ts. */
+export interface ForeignTokens {
+  has(token: string): boolean;
+  verify(token: string, isKnown: boolean): Promise<Identity>;
+}
+
 export interface AuthenticatorOptions {
   readonly accounts: Pick<
     AccountStore,
@@ -70,6 +78,8 @@ export interface AuthenticatorOptions {
   readonly keyUse: KeyUse;
   /** Undefined: no access token of an MCP client is valid. */
   readonly oauth?: { readonly tokens: AccessTokens; readonly grants: Grants } | undefined;
+  /** Undefined: no token of another issuer is valid. */
+  readonly issuers?: ForeignTokens | undefined;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
 }
@@ -94,11 +104,11 @@ export class Authenticator {
   authenticate({ authorization, apiKey }: Credentials, address: AddressOf): Principal | Promise<Principal> {
     if (apiKey === undefined) {
       if (authorization === undefined) throw authenticationRequired();
-      return this.#principalOf(bearerOf(authorization), address);
+      return this.#principalOf(this.#bearerOf(authorization), address);
     }
     const key = keyOf(apiKey);
     if (authorization === undefined) return this.#principalOf(key, address);
-    return this.#samePrincipal(bearerOf(authorization), key, address);
+    return this.#samePrincipal(this.#bearerOf(authorization), key, address);
   }
 
   /** A key was created on this node: it is valid at once. */
@@ -120,9 +130,11 @@ export class Authenticator {
    * of them: the list stays short, and no ended token becomes valid again.
    */
   async endToken({ authorization }: Credentials): Promise<void> {
-    const token = authorization === undefined ? undefined : bearerOf(authorization);
+    const token = authorization === undefined ? undefined : this.#bearerOf(authorization);
     if (token === undefined || isKey(token)) return;
-    const { tokens, accounts, wall, oauth } = this.#options;
+    const { tokens, accounts, wall, oauth, issuers } = this.#options;
+    // Its issuer alone can end it.
+    if (issuers?.has(token) === true) return;
     if (oauth !== undefined && isAccessToken(token)) {
       const { grantId, userId } = await oauth.tokens.read(token);
       return oauth.grants.revoke(grantId, userId);
@@ -191,11 +203,7 @@ export class Authenticator {
     const epoch = this.#epoch;
     const verifiedAtMs = this.#options.now();
     try {
-      const identity = await (isKey(credential)
-        ? this.#verifyKey(credential, before, address)
-        : isAccessToken(credential)
-          ? this.#verifyAccessToken(credential)
-          : this.#verifyToken(credential));
+      const identity = await this.#identify(credential, before, address);
       const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined };
       // The accounts changed meanwhile: only the waiting requests use the answer, and the next request verifies again.
       const isLate = epoch !== this.#epoch;
@@ -218,6 +226,13 @@ export class Authenticator {
       if (!isStillKnown || this.#cache.freshnessOf(before, nowMs) === 'expired') throw error;
       return this.#use(before);
     }
+  }
+
+  #identify(credential: string, before: CachedIdentity | undefined, address: string): Promise<Identity> {
+    const { issuers } = this.#options;
+    if (isKey(credential)) return this.#verifyKey(credential, before, address);
+    if (issuers?.has(credential) === true) return issuers.verify(credential, before !== undefined);
+    return isAccessToken(credential) ? this.#verifyAccessToken(credential) : this.#verifyToken(credential);
   }
 
   async #verifyToken(token: string): Promise<Identity> {
@@ -272,6 +287,13 @@ export class Authenticator {
     this.#pending.clear();
   }
 
+  #bearerOf(authorization: string): string {
+    return bearerOf(
+      authorization,
+      this.#options.issuers === undefined ? LONGEST_CREDENTIAL : LONGEST_FOREIGN,
+    );
+  }
+
   #use({ principal, keyId, grantId }: CachedIdentity): Principal {
     if (keyId !== undefined) this.#options.keyUse.used(keyId, this.#options.wall());
     else if (grantId !== undefined) this.#options.oauth?.grants.use.used(grantId, this.#options.wall());
@@ -281,8 +303,8 @@ export class Authenticator {
 
 const GRANT_OVER = 'The token is no longer valid; sign in again';
 
-function bearerOf(authorization: string): string {
-  if (authorization.length > LONGEST_CREDENTIAL) throw invalidCredentials();
+function bearerOf(authorization: string, longest: number): string {
+  if (authorization.length > longest) throw invalidCredentials();
   // RFC 7235: the scheme is case-insensitive. No regular expression: it would cost as much as the rest of this path.
   const isBearer = authorization.slice(0, SCHEME.length).toLowerCase() === SCHEME;
   const credential = isBearer ? authorization.slice(SCHEME.length).trim() : '';

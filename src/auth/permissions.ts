@@ -2,11 +2,13 @@
 // credentials; each route names the scope that it needs.
 
 import type { Config } from '../config/config.ts';
+import type { GroupRole } from '../config/issuer-settings.ts';
 import {
   type ApiKey,
   CLIENT_SCOPES,
   grantPrincipalId,
   type Principal,
+  type ResourcePath,
   ROLE_SCOPES,
   SCOPES,
   type Scope,
@@ -78,6 +80,38 @@ export function accessPrincipal(
     ),
     client,
   };
+}
+
+/** What a token of another issuer says, and the role of its groups. */
+interface IssuedRights {
+  readonly audience: ResourcePath;
+  /** Those of this gateway that the token names; empty: it does not limit the role. */
+  readonly scopes: readonly Scope[];
+  readonly role: GroupRole;
+}
+
+/** The rights of the role, limited by the token and its audience. */
+export function issuedPrincipal(
+  { id, name, clientName }: Pick<Principal, 'id' | 'name'> & { readonly clientName: string },
+  { audience, scopes, role }: IssuedRights,
+  { userHourlyLimit }: HourlyLimits,
+): Principal {
+  const own = audience.startsWith('/mcp/') ? [audience.slice('/mcp/'.length)] : undefined;
+  const granted = scopesOfRole(role);
+  const wanted = scopes.length === 0 || scopes.includes('admin') ? SCOPES : scopes;
+  return {
+    ...principal(
+      { id, kind: 'user', name },
+      new Set(granted.filter((scope) => wanted.includes(scope))),
+      commonTemplates(own, role.templates),
+      userHourlyLimit,
+    ),
+    client: { name: clientName, holderId: id, audience, obtainable: new Set(granted) },
+  };
+}
+
+export function scopesOfRole({ role, scopes }: GroupRole): readonly Scope[] {
+  return scopes ?? ROLE_SCOPES[role];
 }
 
 /** `admin` is expanded before the intersection, so that the admin key of a demoted owner has the rights of its owner. */

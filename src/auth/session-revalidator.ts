@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import { Subject } from 'rxjs';
-import { grantIdIn, grantPrincipalId } from '../domain/account.ts';
+import { grantIdIn, grantPrincipalId, isOfIssuer } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
@@ -56,7 +56,9 @@ export class SessionRevalidator {
    */
   track({ principal: { id }, status }: Identity, isLate: boolean): void {
     const before = this.#statuses.get(id);
-    this.#statuses.set(id, status);
+    // Of several tokens of another issuer the last to expire counts: a client renews them.
+    const isShorter = isOfIssuer(id) && before !== undefined && before.endsAtMs > status.endsAtMs;
+    if (!isShorter) this.#statuses.set(id, status);
     this.#isDue ||= isLate;
     if (before !== undefined && before.stamp !== status.stamp) this.changed$.next(id);
   }

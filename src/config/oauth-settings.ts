@@ -1,5 +1,6 @@
-// The settings of the sign-in of MCP clients: where clients reach the gateway, and which clients may ask.
+// The settings of the sign-in of MCP clients: where clients reach the gateway, which clients may ask, and whose tokens count.
 
+import { ISSUERS } from './issuer-settings.ts';
 import * as types from './setting-types.ts';
 import { setting } from './setting-types.ts';
 
@@ -37,4 +38,5 @@ export const OAUTH = {
     default: [],
     doc: 'Networks besides the public ones from which the gateway may fetch documents and keys of MCP clients.',
   }),
+  issuers: ISSUERS,
 } as const;

@@ -133,7 +133,7 @@ export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
 
 /** The verified caller of a request; shared by all requests with the same credentials. */
 export interface Principal {
-  /** `anonymous`, `user:<id>`, `key:<id>`, or of an access token `grant:<id>@<user>`. Limits are counted by `holderOf` it. */
+  /** `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`. Limits are counted by `holderOf` it. */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
   /** For people and the audit log: the user name, or the name of the key. */
@@ -172,6 +172,18 @@ export function grantIdIn(principalId: string): string | undefined {
   return principalId.startsWith(GRANT)
     ? principalId.slice(GRANT.length, principalId.lastIndexOf('@'))
     : undefined;
+}
+
+const ISSUER = 'issuer:';
+
+/** The id of the principal of a subject of another issuer. `hash`: of both. */
+export function issuerPrincipalId(hash: string): string {
+  return `${ISSUER}${hash}`;
+}
+
+/** True for a caller that another issuer vouches for: it has no account here. */
+export function isOfIssuer(principalId: string): boolean {
+  return principalId.startsWith(ISSUER);
 }
 
 /** Whose limits and shares count for a principal: the user of an access token, so that several clients get no more than one; else itself. */

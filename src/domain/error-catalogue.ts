@@ -114,6 +114,12 @@ export function tokenExpired(): GatewayError {
   return new GatewayError('TOKEN_EXPIRED', 'The token has expired; log in again.');
 }
 
+/** A token of another issuer cannot be verified: it is neither accepted nor refused. */
+export function issuerUnavailable(issuer: string): GatewayError {
+  const message = `The keys of the issuer ${issuer} cannot be read at this moment, so its tokens cannot be verified.`;
+  return new GatewayError('ISSUER_UNAVAILABLE', message, retryAfter(60));
+}
+
 // --- authorization -------------------------------------------------------------------------------------------------
 
 export function accountsNeedAllTemplates(): GatewayError {
@@ -129,6 +135,17 @@ export const BEHIND_A_PROXY =
 export function accountsFromHereOnly(): GatewayError {
   const message = `While authentication is off, accounts can be changed only from this machine, and not from a web page. ${BEHIND_A_PROXY}`;
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message, { requiredPermissions: ['admin'] });
+}
+
+/** A valid token of another issuer. Without scopes to ask for: another sign-in would end the same way. */
+export function noRoleForGroups(message: string): GatewayError {
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
+}
+
+/** A key would outlive the token, and there is no account that an admin could disable. */
+export function keysNeedAnAccount(): GatewayError {
+  const message = 'API keys are created by callers with an account here, not with a token of another issuer.';
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
 }
 
 /** `anyOf`: one of these scopes is enough. */

@@ -217,6 +217,7 @@ export const ERROR_STATUS = {
   NODE_UNAVAILABLE: 503,
   SHUTTING_DOWN: 503,
   DATABASE_UNAVAILABLE: 503,
+  ISSUER_UNAVAILABLE: 503,
 } as const;
 
 /** A second status of a code. 403: it depends on the caller; 400: the command is refused to all callers. Source: ADR 87. */

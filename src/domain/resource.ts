@@ -77,4 +77,8 @@ export class GatewayAddress {
 /** Where MCP clients send their user to sign in. */
 export interface SignIn {
   readonly address: GatewayAddress;
+  /** Other authorization servers whose tokens are accepted. Default: none. */
+  readonly issuers?: readonly string[];
+  /** False: only these sign users in. Default true. */
+  readonly hasOwnServer?: boolean;
 }

@@ -220,7 +220,7 @@ function shapeOf<S extends TSchema>(schema: S | undefined, part: InputPart): Sha
 
 const WITH_CREDENTIALS: readonly ErrorCode[] = [
   ...(['AUTHENTICATION_REQUIRED', 'INVALID_CREDENTIALS', 'TOKEN_EXPIRED'] as const),
-  ...(['INSUFFICIENT_PERMISSIONS', 'DATABASE_UNAVAILABLE'] as const),
+  ...(['INSUFFICIENT_PERMISSIONS', 'DATABASE_UNAVAILABLE', 'ISSUER_UNAVAILABLE'] as const),
 ];
 
 const WITH_BODY: readonly ErrorCode[] = [

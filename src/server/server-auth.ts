@@ -5,11 +5,13 @@ import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import { createAuth } from '../auth/auth.ts';
 import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/first-admin.ts';
+import type { Issuers } from '../auth/issuers.ts';
 import { OAuthKeys } from '../auth/oauth-keys.ts';
 import { Passwords } from '../auth/passwords.ts';
 import type { Config } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { systemClock } from '../domain/clock.ts';
-import type { GatewayAddress } from '../domain/resource.ts';
+import type { GatewayAddress, SignIn } from '../domain/resource.ts';
 import { AuthorizationServer, type AuthorizationServerOptions } from '../http/oauth/authorization-server.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Storage } from './storage.ts';
@@ -33,10 +35,12 @@ export async function openServerAuth(
   const { now, wall } = systemClock;
   const keys = new OAuthKeys({ store: store.oauth, now, wall });
   const hasOAuth = config.authEnabled && config.oauth.isEnabled;
+  const issuers = await issuersOf(config, address, log);
   const auth = await createAuth({
     ...config,
     store,
     oauth: hasOAuth ? { store: store.oauth, keys, address } : undefined,
+    issuers,
     secrets: signing.secrets,
     storeChanges$,
     log,
@@ -71,6 +75,27 @@ export async function openServerAuth(
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
   };
   return { auth, keys, ensureAdmin, close };
+}
+
+/** Undefined, and nothing is loaded, without other issuers. ConfigError for one that is this gateway. */
+async function issuersOf(config: Config, address: GatewayAddress, log: Logger): Promise<Issuers | undefined> {
+  const settings = config.oauth.issuers;
+  if (!config.authEnabled || settings.length === 0) return undefined;
+  const own = settings.find(({ issuer }) => issuer.replace(/\/$/, '') === address.issuer);
+  if (own !== undefined) throw new ConfigError(`auth.issuers: ${own.issuer} is this gateway itself`);
+  const { Issuers } = await import('../auth/issuers.ts');
+  const { now, wall, background } = systemClock;
+  return new Issuers({
+    ...{ settings, address, now, wall, alarm: background.alarm, limits: config },
+    warn: (line) => log.warn(line),
+  });
+}
+
+/** Where MCP clients sign in; undefined: nowhere. */
+export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress): SignIn | undefined {
+  const issuers = oauth.issuers.map(({ issuer }) => issuer);
+  const isOn = authEnabled && (oauth.isEnabled || issuers.length > 0);
+  return isOn ? { address, issuers, hasOwnServer: oauth.isEnabled } : undefined;
 }
 
 /** Access tokens, in seconds. */

@@ -41,7 +41,7 @@ import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
 import { certificatesOf } from './peer-certificates.ts';
 import type { PeerChannel } from './peer-channel.ts';
 import { openPortsWhenReady, openScrapes, publicTlsOf } from './ports.ts';
-import { authorizationServerOf, openServerAuth } from './server-auth.ts';
+import { authorizationServerOf, openServerAuth, signInOf } from './server-auth.ts';
 import type { ServeQuestion } from './share-with-peers.ts';
 import { countsOf, foreignGrants, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
@@ -326,9 +326,10 @@ async function start(
       nodes: () => nodes(),
     });
   }
-  const signIn = config.authEnabled && config.oauth.isEnabled ? { address } : undefined;
-  const authorizationServer =
-    signIn && authorizationServerOf(config, storage, { address, auth, keys: serverAuth.keys, secrets, log });
+  const signIn = signInOf(config, address);
+  const authorizationServer = signIn?.hasOwnServer
+    ? authorizationServerOf(config, storage, { address, auth, keys: serverAuth.keys, secrets, log })
+    : undefined;
   onUndo(async () => authorizationServer?.close());
   app = createApp(gateway, {
     ...config,

@@ -197,6 +197,11 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'Without `delivered` nothing was changed. With `delivered: "unknown"` check whether the change was made before repeating it; see ' +
       'docs/guides/databases.md.',
   },
+  ISSUER_UNAVAILABLE: {
+    cause:
+      'The token is of another authorization server (`auth.issuers`), whose keys cannot be read at this moment.',
+    remedy: 'Try again after `Retry-After`; see docs/guides/other-issuers.md.',
+  },
 };
 
 export function errorsReference(): string {

@@ -5,6 +5,7 @@ import type { ApiKeyView } from '../../auth/accounts.ts';
 import type { HashCaller } from '../../auth/passwords.ts';
 import {
   Email,
+  isOfIssuer,
   KeyName,
   KeyPermissions,
   type Principal,
@@ -15,7 +16,7 @@ import {
   type User,
   Username,
 } from '../../domain/account.ts';
-import { validationFailed } from '../../domain/error-catalogue.ts';
+import { keysNeedAnAccount, validationFailed } from '../../domain/error-catalogue.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../caller-check.ts';
 import { PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';
@@ -368,6 +369,7 @@ export const apiKeyRoutes: readonly Route[] = [
     request: { body: NewApiKeyBody },
     answers: { 201: { description: 'The key and its record', body: NewApiKey } },
     handler: async ({ body, principal }, { auth }) => {
+      if (isOfIssuer(principal.id)) throw keysNeedAnAccount();
       const { expires_at: expiresAt, ...fields } = body;
       const input = { ...fields, expiresAt, ownerId: principal.userId };
       const { apiKey, key } = await auth.accounts.createApiKey(input);

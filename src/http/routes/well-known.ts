@@ -4,6 +4,7 @@
 import Type from 'typebox';
 import { CLIENT_SCOPES, type ResourcePath } from '../../domain/account.ts';
 import { routeNotFound } from '../../domain/error-catalogue.ts';
+import type { SignIn } from '../../domain/resource.ts';
 import { json, type Reply } from '../reply.ts';
 import type { HttpRequest } from '../request.ts';
 import { defineRoute, type Route, type Services, TemplateParams } from '../route.ts';
@@ -43,6 +44,11 @@ function about(summary: string) {
   } as const;
 }
 
+/** Ours first: clients take the first one. */
+function serversOf({ address, issuers = [], hasOwnServer = true }: SignIn): readonly string[] {
+  return hasOwnServer ? [address.issuer, ...issuers] : issuers;
+}
+
 /** NOT_FOUND where clients cannot sign in: there is no sign-in, or the gateway was reached by a name that is not its own. */
 function documentOf(path: ResourcePath, request: HttpRequest, { signIn }: Pick<Services, 'signIn'>): Reply {
   const base = signIn?.address.baseFor(request.host);
@@ -50,7 +56,7 @@ function documentOf(path: ResourcePath, request: HttpRequest, { signIn }: Pick<S
   const about = path === '' ? '' : `: ${path === '/mcp' ? 'all templates' : path.slice('/mcp/'.length)}`;
   const document = {
     resource: `${base}${path}`,
-    authorization_servers: [signIn.address.issuer],
+    authorization_servers: serversOf(signIn),
     scopes_supported: CLIENT_SCOPES,
     bearer_methods_supported: ['header'],
     resource_name: `stagedoor${about}`,

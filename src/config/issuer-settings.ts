@@ -1,0 +1,157 @@
+// The setting of other authorization servers whose tokens are accepted: its form, and which faults it names. Source: ADR 207.
+
+import { ROLE_SCOPES, ROLES, type Role, SCOPES, type Scope } from '../domain/account.ts';
+import { isJsonObject, jsonIn } from '../domain/json.ts';
+import { ConfigError } from './config-error.ts';
+import { isLoopback, type SettingType, setting } from './setting-types.ts';
+
+/** What the members of a group may do. */
+export interface GroupRole {
+  readonly role: Role;
+  /** Absent: all of the role. */
+  readonly scopes?: readonly Scope[];
+  /** Absent: all. */
+  readonly templates?: readonly string[];
+}
+
+/** Names of claims; a name with dots may also be a path. */
+interface ClaimNames {
+  readonly subject?: string;
+  readonly scope?: string;
+  readonly client?: string;
+  readonly groups?: string;
+}
+
+export interface IssuerSetting {
+  /** As in the claim `iss`, character by character. */
+  readonly issuer: string;
+  /** Absent: a resource of this gateway. */
+  readonly audience?: readonly string[];
+  /** Absent: named by the metadata of the issuer. */
+  readonly jwksUri?: string;
+  readonly claims: ClaimNames;
+  /** In the order as written. */
+  readonly roles: readonly (readonly [group: string, GroupRole])[];
+}
+
+const MOST_ISSUERS = 20;
+const MOST_ROLES = 200;
+const TEMPLATE = /^[a-z][a-z0-9-]{0,127}$/;
+const FIELDS = ['issuer', 'audience', 'jwks_uri', 'claims', 'roles'];
+const CLAIMS = ['subject', 'scope', 'client', 'groups'] as const;
+
+const issuers: SettingType<readonly IssuerSetting[]> = {
+  type: 'a list of issuers, each with `issuer`, `audience`, `jwks_uri`, `claims` and `roles`',
+  read: (raw) => {
+    if (raw === 'none') return [];
+    const value = typeof raw === 'string' ? jsonIn(raw) : raw;
+    if (!Array.isArray(value) || value.length > MOST_ISSUERS) return undefined;
+    const all = value.map((each, index) => issuerIn(each, `auth.issuers, entry ${index + 1}`));
+    const twice = all.find(({ issuer }, index) => all.findIndex((each) => each.issuer === issuer) !== index);
+    if (twice !== undefined) throw new ConfigError(`auth.issuers: ${twice.issuer} is there twice`);
+    return all;
+  },
+  show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value.map(written))),
+};
+
+export const ISSUERS = setting<readonly IssuerSetting[]>({
+  key: 'auth.issuers',
+  mustAgree: true,
+  kind: issuers,
+  default: [],
+  doc: 'Other authorization servers whose tokens for this gateway are accepted as they are, with the roles of their groups. See docs/guides/other-issuers.md.',
+});
+
+/** True for https, and for http on this machine. */
+export function isSafeUrl(text: string): boolean {
+  if (!/^https?:\/\/[^\s/?#@\\]+(\/[^\s?#\\]*)?$/i.test(text) || !URL.canParse(text)) return false;
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || isLoopback(hostname);
+}
+
+function issuerIn(value: unknown, place: string): IssuerSetting {
+  const fail = (what: string): never => {
+    throw new ConfigError(`${place}: ${what}`);
+  };
+  if (!isJsonObject(value)) return fail('expected `issuer` and `roles`');
+  const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${FIELDS.join(', ')}`);
+  const { issuer, audience, jwks_uri: jwksUri, claims = {}, roles } = value;
+  if (typeof issuer !== 'string' || !isSafeUrl(issuer))
+    return fail('`issuer` must be an https URL, or http on loopback, as in the claim `iss`');
+  if (
+    jwksUri !== undefined &&
+    (typeof jwksUri !== 'string' || !isSafeUrl(jwksUri.replace(/\?[^#\s\\]*$/, '')))
+  )
+    return fail('`jwks_uri` must be an https URL, or http on loopback');
+  const audiences = audience === undefined ? undefined : textsIn([audience].flat());
+  if (audiences === undefined ? audience !== undefined : audiences.length === 0)
+    return fail('`audience` must be a text or a list of texts');
+  return {
+    issuer,
+    ...(audiences === undefined ? {} : { audience: audiences }),
+    ...(jwksUri === undefined ? {} : { jwksUri }),
+    claims: claimsIn(claims, fail),
+    roles: rolesIn(roles, fail),
+  };
+}
+
+function claimsIn(value: unknown, fail: (what: string) => never): ClaimNames {
+  const known = CLAIMS.join(', ');
+  if (!isJsonObject(value)) return fail(`\`claims\` must be names of claims: ${known}`);
+  for (const [name, claim] of Object.entries(value)) {
+    if (!CLAIMS.some((each) => each === name))
+      fail(`\`claims\`: unknown key ${JSON.stringify(name)}; known: ${known}`);
+    if (textsIn([claim]) === undefined) fail(`\`claims\`: ${name} must be the name of a claim`);
+  }
+  return value;
+}
+
+function rolesIn(value: unknown, fail: (what: string) => never): IssuerSetting['roles'] {
+  const entries = isJsonObject(value) ? Object.entries(value) : [];
+  if (entries.length === 0 || entries.length > MOST_ROLES)
+    return fail(`\`roles\` must name a role for each of 1 to ${MOST_ROLES} groups`);
+  return entries.map(([group, each]) => [
+    group,
+    roleIn(each, (what) => fail(`\`roles\`, ${group}: ${what}`)),
+  ]);
+}
+
+function roleIn(value: unknown, fail: (what: string) => never): GroupRole {
+  if (!isJsonObject(value)) return fail('expected `role`');
+  const { role: named, scopes, templates, ...others } = value;
+  const role = ROLES.find((each) => each === named);
+  if (role === undefined) return fail(`\`role\` must be one of ${ROLES.join(', ')}`);
+  const [unknown] = Object.keys(others);
+  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: role, scopes, templates`);
+  const own = ROLE_SCOPES[role];
+  const wanted = scopes === undefined ? undefined : textsIn(scopes);
+  const granted = wanted && SCOPES.filter((scope) => own.includes(scope) && wanted.includes(scope));
+  if (
+    scopes !== undefined &&
+    (granted === undefined || granted.length === 0 || granted.length !== wanted?.length)
+  )
+    fail(`\`scopes\` must be a list of scopes of the role ${role}: ${own.join(', ')}`);
+  const ids = templates === undefined ? undefined : textsIn(templates);
+  if (templates !== undefined && ids?.every((id) => TEMPLATE.test(id)) !== true)
+    fail('`templates` must be a list of ids of templates');
+  return {
+    role,
+    ...(granted === undefined ? {} : { scopes: granted }),
+    ...(ids === undefined ? {} : { templates: ids }),
+  };
+}
+
+function textsIn(value: unknown): readonly string[] | undefined {
+  if (!Array.isArray(value) || value.length > 1_000) return undefined;
+  const isText = (each: unknown) => typeof each === 'string' && each !== '' && each.length <= 500;
+  return value.every(isText) ? value : undefined;
+}
+
+function written({ jwksUri, roles, ...rest }: IssuerSetting): unknown {
+  return {
+    ...rest,
+    ...(jwksUri === undefined ? {} : { jwks_uri: jwksUri }),
+    roles: Object.fromEntries(roles),
+  };
+}
