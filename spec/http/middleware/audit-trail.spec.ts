@@ -108,13 +108,19 @@ test('covers exactly the routes that change something, logins and logouts', () =
       .map(({ method, path }) => `${method} ${path}`)
       .sort(),
     [
-      ...['DELETE /auth/api-keys/:key_id', 'DELETE /auth/users/:user_id'],
+      ...[
+        'DELETE /auth/api-keys/:key_id',
+        'DELETE /auth/clients/:client_id',
+        'DELETE /auth/grants/:grant_id',
+      ],
+      'DELETE /auth/users/:user_id',
       'DELETE /gateway/deregister/:template/:instance_id',
       ...['DELETE /gateway/sessions/:session_id', 'DELETE /gateway/templates/:template'],
       'DELETE /servers/:server_id',
       ...['PATCH /auth/users/:user_id', 'PATCH /gateway/instances/:template/:instance_id'],
       ...['PATCH /gateway/log-level', 'PATCH /gateway/templates/:template'],
-      ...['POST /auth/api-keys', 'POST /auth/login', 'POST /auth/logout', 'POST /auth/users'],
+      ...['POST /auth/api-keys', 'POST /auth/clients', 'POST /auth/login'],
+      ...['POST /auth/logout', 'POST /auth/users'],
       'POST /gateway/instances/:template/:instance_id/drain',
       'POST /gateway/instances/:template/:instance_id/restart',
       'POST /gateway/instances/:template/:instance_id/resume',

@@ -76,16 +76,18 @@ test('calls the next step synchronously when the credentials are cached and the 
 });
 
 // What it refuses: routes/accounts.spec.ts.
-test('without accounts requires a local caller for every route that changes an account or an API key', () => {
+test('without accounts requires a local caller for every route that changes an account, an API key or a client', () => {
   const guarded = (isEnabled: boolean) =>
     ROUTES.filter((route) => localAccounts(route, isEnabled, { isLocal: () => false }).length > 0).map(
       ({ method, path }) => `${method} ${path}`,
     );
   assert.equal(guarded(false).sort(), [
     'DELETE /auth/api-keys/:key_id',
+    'DELETE /auth/clients/:client_id',
     'DELETE /auth/users/:user_id',
     'PATCH /auth/users/:user_id',
     'POST /auth/api-keys',
+    'POST /auth/clients',
     'POST /auth/users',
   ]);
   assert.equal(guarded(true), []);
