@@ -3,18 +3,12 @@
 import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
 import { trustUrl } from '../../src/cli/accounts/credentials.ts';
+import { answeringUrl, answerOfGateway } from '../../src/cli/answering-url.ts';
 import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
 import { CommandInput } from '../../src/cli/command.ts';
 import { freePort } from '../../src/cli/demo-servers.ts';
 import { CommandFailure, GatewayRefusal, UsageError } from '../../src/cli/failures.ts';
-import {
-  answeringUrl,
-  answerOfGateway,
-  findGateway as find,
-  gatewayOf,
-  type Remote,
-  StreamBroken,
-} from '../../src/cli/remote.ts';
+import { findGateway as find, gatewayOf, type Remote, StreamBroken } from '../../src/cli/remote.ts';
 import { lockFile } from '../../src/persistence/file-lock.ts';
 import { credentialsPath } from '../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../helpers/folder.ts';
@@ -160,6 +154,33 @@ test('asks only the background gateway of this folder, if its address is on loop
   }
   await lock?.release();
   assert.equal(asked, [urls[0], urls[1], ...DEFAULT_URLS, ...DEFAULT_URLS]);
+});
+
+test('asks by https where a port says so, and by the name of its certificate on this machine', async () => {
+  const [first] = DEFAULT_URLS;
+  const secure = first.replace('http:', 'https:');
+  const local = secure.replace('127.0.0.1', 'localhost');
+  const refusals: Record<string, string | undefined>[] = [
+    {},
+    { [secure]: 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+    { [secure]: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+    { [secure]: 'ERR_TLS_CERT_ALTNAME_INVALID', [local]: 'ERR_TLS_CERT_ALTNAME_INVALID' },
+    { [secure]: 'ECONNRESET' },
+  ];
+  const found: (string | undefined)[] = [];
+  for (const refused of refusals) {
+    replaceFetch(async (url) => {
+      const { origin, protocol } = new URL(String(url));
+      if (origin !== first && !origin.startsWith('https:')) return Response.error();
+      if (protocol === 'http:') return new Response('This port speaks HTTPS: use https://', { status: 400 });
+      const code = refused[origin];
+      if (code === undefined) return Response.json({ status: 'healthy', build: '1' });
+      throw new TypeError('fetch failed', { cause: Object.assign(new Error('x'), { code }) });
+    });
+    found.push(await answeringUrl(recordingTerminal({ folder: folder() })));
+  }
+  // A gateway whose certificate is refused is still the gateway here: its first request says why.
+  assert.equal(found, [secure, secure, local, secure, undefined]);
 });
 
 test('says that the background gateway of this folder has ended, and asks no other one', async () => {

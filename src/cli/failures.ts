@@ -23,6 +23,9 @@ export class GatewayRefusal extends CommandFailure {
   }
 }
 
+/** The certificate of a gateway is refused. */
+export class CertificateRefused extends CommandFailure {}
+
 /** Ctrl-C at a question or during a wait: exit code 130, as if the signal had ended the program. */
 export class Cancelled extends CommandFailure {
   constructor() {

@@ -8,10 +8,12 @@ import { credentialsPath } from '../templates/command-exposure.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
 import { type RequestCredentials, requestCredentials, trustUrl } from './accounts/credentials.ts';
 import { PROVEN_MS } from './accounts/proof.ts';
+import { answeringUrl } from './answering-url.ts';
 import { type Fields, fields, issueText, itemsOf, listOf } from './answers.ts';
 import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
+import { certificateFault, secured, speaksHttps } from './certificate-fault.ts';
 import type { CommandInput, OptionTable } from './command.ts';
-import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
+import { CertificateRefused, CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
 
 /** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first that answers at a usual address. `isTrusted`: of --trust. */
@@ -40,41 +42,6 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
     throw new UsageError(`${where} must be a URL such as ${DEFAULT_URLS[0]}, not "${text}"`);
   }
   return `${url.origin}${url.pathname}`.replace(/\/+$/, '');
-}
-
-/** The background gateway of this folder, if there is one, else the first default address, where a gateway answers. Sends no secret to another program. */
-export function answeringUrl(terminal: Pick<Terminal, 'folder' | 'busy'>): Promise<string | undefined> {
-  return terminal.busy('looking for a gateway', async () => {
-    const here = await daemonHere(terminal);
-    if (here?.lost !== undefined) return undefined;
-    for (const url of here === undefined ? DEFAULT_URLS : [here.url])
-      if (await answerOfGateway(url)) return url;
-    return undefined;
-  });
-}
-
-/** Longest wait for the answer that shows whether a gateway is at an address, in ms. */
-export const SEEK_MS = 3_000;
-
-/** The headers of the gateway that answers at this address in time; undefined without one. Sends no secret. */
-export async function answerOfGateway(url: string, timeoutMs = SEEK_MS): Promise<Headers | undefined> {
-  try {
-    const signal = AbortSignal.timeout(timeoutMs);
-    const response = await fetch(`${url}/gateway/health`, { signal, redirect: 'error' });
-    return 'build' in fields(JSON.parse(await beginningOf(response))) ? response.headers : undefined;
-  } catch {
-    return undefined;
-  }
-}
-
-/** The first 64 KiB of an answer as text: another program on the port of a gateway may write without end. */
-export async function beginningOf({ body }: Response): Promise<string> {
-  let text = '';
-  for await (const chunk of body ?? []) {
-    text += Buffer.from(chunk).toString('latin1');
-    if (text.length >= 65_536) break;
-  }
-  return text;
 }
 
 interface RemoteRequest {
@@ -246,6 +213,8 @@ export class Remote {
     const { status, ok } = response;
     if (status === 204) return undefined;
     const body = jsonIn(text);
+    if (speaksHttps(this.url, status, text))
+      throw new CommandFailure(`${this.url} speaks HTTPS; name it as ${secured(this.url)}`);
     if (typeof body !== 'object' || body === null)
       throw new CommandFailure(`${this.url} is not a gateway: its answer (status ${status}) is not JSON`);
     if (ok) {
@@ -294,6 +263,8 @@ function reasonsOf(answer: object): string {
 }
 
 function unreachable(url: string, timeoutMs: number, error: unknown, method: string): CommandFailure {
+  const fault = certificateFault(url, error);
+  if (fault !== undefined) return new CertificateRefused(fault, { cause: error });
   const cause = error instanceof Error ? (error.cause ?? error) : error;
   const code = codeOf(cause);
   let reason = `${url} cannot be reached: ${code ?? messageOf(cause)}`;
@@ -303,22 +274,9 @@ function unreachable(url: string, timeoutMs: number, error: unknown, method: str
     reason = `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
   } else if (code !== undefined && BROKEN.includes(code)) {
     reason = `the connection to ${url} broke (${code})${outcomeText(method)}`;
-  } else if (code !== undefined && UNTRUSTED.includes(code)) {
-    reason = `${url} has a certificate of an authority that is not known here (${code}); NODE_EXTRA_CA_CERTS=<file> names one`;
-  } else if (code === 'ERR_TLS_CERT_ALTNAME_INVALID') {
-    reason = `${url} has a certificate for another name; name the gateway as its certificate does, with --url or STAGEDOOR_URL`;
   }
   return new CommandFailure(reason, { cause: error });
 }
-
-/** Codes of OpenSSL for a chain of certificates that does not end at a known authority. */
-const UNTRUSTED: readonly string[] = [
-  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-  'UNABLE_TO_GET_ISSUER_CERT',
-  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
-  'SELF_SIGNED_CERT_IN_CHAIN',
-  'DEPTH_ZERO_SELF_SIGNED_CERT',
-];
 
 /** Connections that ended after they were made. */
 const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
@@ -330,7 +288,7 @@ function outcomeText(method: string): string {
 
 export const URL_OPTION: OptionTable = {
   '--url <url>':
-    'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000',
+    'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else 127.0.0.1:8080 or :8000, by http or https',
   '--trust': 'Send key or token to this http URL without a proof that its gateway knows them, now and later',
 };
 

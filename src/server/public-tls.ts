@@ -56,6 +56,12 @@ export async function openPublicTls(
   };
 }
 
+/** When the certificate of these files expires. Rejects like `openPublicTls`. */
+export async function endOfCertificate(files: Pair): Promise<Date> {
+  const { cert } = await readPair(files.cert, files.key);
+  return new Date(new X509Certificate(cert).validTo);
+}
+
 interface Pair {
   readonly cert: string;
   readonly key: string;

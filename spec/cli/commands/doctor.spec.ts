@@ -43,6 +43,7 @@ test('finds no problem in an empty folder', async () => {
       'settings',
       'database',
       'ports',
+      'tls',
       'files',
       'templates',
       'proxy',

@@ -5,6 +5,7 @@ import { chmod, readFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import * as assert from 'uvu/assert';
+import { freePort } from '../../../src/cli/demo-servers.ts';
 import { everythingProgram } from '../../fixtures/everything-server.ts';
 import { hasOpenssl, issueCertificate, makeAuthority } from '../../helpers/certificates.ts';
 import { becomes } from '../../helpers/eventually.ts';
@@ -100,12 +101,58 @@ openssl('the command line reaches it with the authority, and says what is missin
   assert.is(unknown.code, 1);
   assert.match(unknown.err, /an authority that is not known here .*NODE_EXTRA_CA_CERTS=<file>/);
   const plain = await status({ STAGEDOOR_URL: url.replace('https:', 'http:') });
-  assert.match(plain.err, /is not a gateway: its answer \(status 400\)/);
+  assert.match(plain.err, `speaks HTTPS; name it as ${url}`);
+  const withKey = await status({
+    STAGEDOOR_URL: url.replace('https:', 'http:'),
+    STAGEDOOR_API_KEY: `sd_${'k'.repeat(8)}_${'s'.repeat(43)}`,
+  });
+  assert.match(withKey.err, /HTTPS; name it as https:|did not prove/);
   const named = await status({
     NODE_EXTRA_CA_CERTS: folder('ca.crt'),
     STAGEDOOR_URL: url.replace('127.0.0.1', 'localhost'),
   });
-  assert.match(named.err, 'a certificate for another name');
+  assert.match(named.err, /a certificate for another name \(127\.0\.0\.1\); name the gateway as/);
+});
+
+openssl('a gateway in the background is found by https, and so it is by the doctor', async () => {
+  const port = String(await freePort());
+  const files = { ...FILES(), GATEWAY_PORT: port, MCP_GATEWAY_PORT: port };
+  const env = { ...GUARDED, ...files, HOME: folder(), GATEWAY_DATABASE_URL: '' };
+  const trusted = { ...env, NODE_EXTRA_CA_CERTS: folder('ca.crt') };
+  const run = (words: string[], variables: Record<string, string>) =>
+    runProgram(words, { env: variables, folder: folder() });
+  const begun = await run(['gateway', 'start', '--background', '--port', port], env);
+  try {
+    assert.is(begun.code, 0, begun.err);
+    const status = await run(['gateway', 'status'], trusted);
+    assert.match(status.out, 'healthy', status.err);
+    const login = await run(['gateway', 'login', 'admin', '--password', PASSWORD], trusted);
+    assert.match(login.out, `admin is logged in at https://127.0.0.1:${port}`, login.err);
+    const users = await run(['gateway', 'users'], trusted);
+    assert.match(users.err, `using the gateway https://127.0.0.1:${port}`);
+    const doctor = await run(['doctor', '--port', port], trusted);
+    assert.match(doctor.out, `127.0.0.1:${port} is used by a gateway that is running`);
+    assert.match(doctor.out, /door\.crt is valid until \d{4}-/);
+    assert.match(doctor.out, `the same as at https://127.0.0.1:${port}`);
+    const unknown = await run(['gateway', 'status'], env);
+    assert.is(unknown.code, 1);
+    assert.match(unknown.err, /an authority that is not known here .*NODE_EXTRA_CA_CERTS=<file>/);
+    const worried = await run(['doctor', '--port', port], env);
+    assert.match(worried.out, `127.0.0.1:${port} is used by a gateway that is running`);
+    assert.match(worried.out, /an authority that is not known here/);
+    const logout = await run(['gateway', 'logout'], trusted);
+    assert.match(logout.out, `logged out of https://127.0.0.1:${port}`);
+  } finally {
+    await run(['gateway', 'stop'], env);
+  }
+});
+
+openssl('the doctor names a pair that cannot be used', async () => {
+  const { code, out } = await runProgram(['doctor'], {
+    env: { ...GUARDED, ...FILES(), GATEWAY_TLS_KEY: folder('third.key') },
+  });
+  assert.is(code, 1);
+  assert.match(out, /third\.key cannot be used: ENOENT/);
 });
 
 openssl('a pair that cannot be used ends the start with one line', async () => {

@@ -60,7 +60,7 @@ export const PASSWORD_OPTION: OptionTable = {
 
 export const ACCOUNT_CLIENT_OPTIONS: OptionTable = {
   '--url <url>':
-    'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else http://127.0.0.1:8080 or :8000, else the database',
+    'URL of the gateway; default STAGEDOOR_URL, else the gateway in the background here, else 127.0.0.1:8080 or :8000, by http or https, else the database',
   '--local': 'Use the database, even when a gateway runs',
   ...DATABASE_OPTIONS,
   '--json': 'Print records as JSON',

@@ -5,6 +5,7 @@ import { parseKey } from '../../auth/api-keys.ts';
 import { isProof, proofOf } from '../../auth/proof.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { fields } from '../answers.ts';
+import { secured, speaksHttps } from '../certificate-fault.ts';
 import { CommandFailure } from '../failures.ts';
 
 /** Not imported, which loads more; see server/listeners.ts. */
@@ -55,6 +56,8 @@ export async function requireProof(
   );
   if (status === 429 || status === 503)
     throw new ProofUnavailable(`${failure}: it answers with status ${status}; try again later`);
+  if (speaksHttps(url, status, body))
+    throw new CommandFailure(`${url} speaks HTTPS; name it as ${secured(url)}`);
   const wanted = proofOf(provable.secret, nonce, { address, port });
   if (status !== 200 || !isProof(fields(jsonIn(body)).proof, wanted))
     throw new CommandFailure(`${failure}: ${hint}`);

@@ -18,6 +18,7 @@ import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
 import { namedEnvironment, requestCredentials, trustUrl } from '../accounts/credentials.ts';
+import { answeringUrl } from '../answering-url.ts';
 import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';
 import type { Verification } from '../connect/verify.ts';
@@ -25,7 +26,7 @@ import type { Person } from '../connect/verify-sign-in.ts';
 import { CommandFailure, UsageError } from '../failures.ts';
 import { json, printable } from '../output.ts';
 import { resultWriter } from '../private-file.ts';
-import { answeringUrl, CLIENT_OPTIONS, gatewayOf, namedUrl, URL_OPTION } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, namedUrl, URL_OPTION } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const connect: Command = {

@@ -12,12 +12,13 @@ import {
   type StoredToken,
   storeToken,
 } from '../accounts/credentials.ts';
+import { answerOfGateway, SEEK_MS, variantsOf } from '../answering-url.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
 import type { Command } from '../command.ts';
 import { CommandFailure } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
-import { answerOfGateway, CLIENT_OPTIONS, gatewayOf, namedUrl, Remote, SEEK_MS } from '../remote.ts';
+import { CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: Command = {
@@ -64,18 +65,20 @@ export const logout: Command = {
   summary: 'End and forget the token of a gateway',
   options: {
     '--url <url>':
-      'Gateway to log out of; default STAGEDOOR_URL, else the gateway in the background here, http://127.0.0.1:8080 and :8000',
+      'Gateway to log out of; default STAGEDOOR_URL, else the gateway in the background here, 127.0.0.1:8080 and :8000, by http and https',
     '--json': 'Print the URLs as JSON',
   },
   examples: ['gateway logout'],
   run: async (input, terminal) => {
     const path = credentialsPath(terminal.env);
     const named = namedUrl(input.text('url'), terminal.env);
-    const removed = (named === undefined ? usualUrls(terminal) : [named]).flatMap((url) => {
-      const credentials = requestCredentials(url, { ...terminal.env, STAGEDOOR_API_KEY: undefined });
-      const token = removeToken(path, url);
-      return token === undefined ? [] : [{ url, token, credentials }];
-    });
+    const removed = (named === undefined ? usualUrls(terminal).flatMap(variantsOf) : [named]).flatMap(
+      (url) => {
+        const credentials = requestCredentials(url, { ...terminal.env, STAGEDOOR_API_KEY: undefined });
+        const token = removeToken(path, url);
+        return token === undefined ? [] : [{ url, token, credentials }];
+      },
+    );
     const urls = removed.map(({ url }) => url);
     const text = urls.length === 0 ? 'Not logged in.' : `logged out of ${urls.join(', ')}`;
     printResult(input, terminal, { logged_out: urls }, text);

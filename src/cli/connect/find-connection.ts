@@ -17,9 +17,10 @@ import { commandWords } from '../../domain/command.ts';
 import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
+import { beginningOf } from '../answering-url.ts';
 import { type Fields, fields, itemsOf, listOf } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
-import { beginningOf, type Remote } from '../remote.ts';
+import type { Remote } from '../remote.ts';
 
 type GatewayApi = Pick<Remote, 'url' | 'request'>;
 

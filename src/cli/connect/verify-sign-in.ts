@@ -4,9 +4,9 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type { EndpointConnection } from '../../connect/kind.ts';
 import { jsonIn } from '../../domain/json.ts';
+import { beginningOf } from '../answering-url.ts';
 import { type Fields, fields, itemsOf } from '../answers.ts';
 import { CommandFailure } from '../failures.ts';
-import { beginningOf } from '../remote.ts';
 import { FormBrowser } from './form-browser.ts';
 import { endpointDefinition, listedBy, type Verification } from './verify.ts';
 

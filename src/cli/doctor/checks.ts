@@ -10,17 +10,19 @@ import { counted } from '../../domain/text.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { describeDatabase } from '../../persistence/database-url.ts';
 import { RegistryFileError, readRegistryFile } from '../../persistence/registry-file.ts';
+import { endOfCertificate } from '../../server/public-tls.ts';
 import { stateFolderOf } from '../../server/storage.ts';
 import { readCatalogue } from '../../templates/catalogue.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { unmetRequirement } from '../../templates/requirements.ts';
+import { beginningOf, gatewayAt } from '../answering-url.ts';
 import { fields, listOf, warningsOf } from '../answers.ts';
 import { filesIn, usualUrls } from '../background/daemon-files.ts';
 import type { CommandInput } from '../command.ts';
 import { type DatabaseReport, databaseReport } from '../database/open-database.ts';
-import { GatewayRefusal, UsageError } from '../failures.ts';
+import { CertificateRefused, GatewayRefusal, UsageError } from '../failures.ts';
 import { printable } from '../output.ts';
-import { answerOfGateway, beginningOf, findGateway, namedUrl } from '../remote.ts';
+import { findGateway, namedUrl } from '../remote.ts';
 import { readSettings } from '../setting-options.ts';
 import type { Terminal } from '../terminal.ts';
 
@@ -40,6 +42,7 @@ type Check = (config: Config, terminal: Terminal) => Promise<readonly CheckResul
 const CHECKS: Readonly<Record<string, Check>> = {
   database: checkDatabase,
   ports: checkPorts,
+  tls: checkTls,
   files: checkFiles,
   templates: checkTemplates,
   proxy: checkProxies,
@@ -127,7 +130,7 @@ async function checkAddress({ host, port }: { host: string; port: number }): Pro
 
 /** Whether a gateway listens there, or its metrics, which are all that their listener serves. */
 async function isOfGateway(url: string): Promise<boolean> {
-  if (await answerOfGateway(url, ANSWER_MS)) return true;
+  if ((await gatewayAt(url, ANSWER_MS)) !== undefined) return true;
   try {
     const response = await fetch(`${url}/metrics`, { signal: AbortSignal.timeout(ANSWER_MS) });
     return (await beginningOf(response)).startsWith('# HELP stagedoor_');
@@ -145,6 +148,17 @@ function bindingError(host: string, port: number): Promise<string | undefined> {
     server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
     server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)));
   });
+}
+
+/** The files of the certificate, as a start would read them. */
+async function checkTls({ tls: { cert, key } }: Config): Promise<readonly CheckResult[]> {
+  if (cert === undefined || key === undefined)
+    return [ok('off: the ports speak plain HTTP; tls.cert and tls.key change that')];
+  const end = await attemptAsync(() => endOfCertificate({ cert, key }));
+  if (end instanceof Error)
+    return [fail(end.message, 'correct the files: the gateway does not start with them')];
+  const text = `${cert} ${end.getTime() <= Date.now() ? 'has expired' : 'is valid until'} ${end.toISOString()}`;
+  return [end.getTime() <= Date.now() ? fail(text, 'renew it: clients refuse it') : ok(text)];
 }
 
 async function checkFiles(config: Config, terminal: Terminal): Promise<readonly CheckResult[]> {
@@ -260,9 +274,9 @@ async function checkClock(_config: Config, terminal: Terminal): Promise<readonly
   if (named instanceof Error) return [fail(named.message, 'correct STAGEDOOR_URL')];
   for (const url of named === undefined ? usualUrls(terminal) : [named]) {
     const before = Date.now();
-    const headers = await answerOfGateway(url, ANSWER_MS);
-    const there = Date.parse(headers?.get('date') ?? '');
-    if (!Number.isNaN(there)) return [compareClock(url, there - (before + Date.now()) / 2)];
+    const found = await gatewayAt(url, ANSWER_MS);
+    const there = Date.parse(found?.headers?.get('date') ?? '');
+    if (!Number.isNaN(there)) return [compareClock(found?.url ?? url, there - (before + Date.now()) / 2)];
   }
   return [ok(`${new Date().toISOString()}; no gateway to compare it with`)];
 }
@@ -276,6 +290,7 @@ async function checkLists(_config: Config, terminal: Terminal): Promise<readonly
     const text = `not checked, since ${gateway.url} does not show its templates: ${registry.message}`;
     return [warn(text, `"${ownCommand('gateway login admin')}" first`)];
   }
+  if (registry instanceof CertificateRefused) return [warn(registry.message, null)];
   if (registry instanceof Error) return [ok(`no gateway to ask: ${registry.message}`)];
   const templates = Object.entries(fields(fields(registry).templates));
   const found = templates.flatMap(([template, view]) =>
