@@ -15,6 +15,7 @@ import type {
 } from '@modelcontextprotocol/sdk/shared/auth.js';
 import { OAuthKeys } from '../../src/auth/oauth-keys.ts';
 import { type Clock, systemClock } from '../../src/domain/clock.ts';
+import { GatewayAddress } from '../../src/domain/resource.ts';
 import {
   AuthorizationServer,
   type AuthorizationServerOptions,
@@ -51,6 +52,10 @@ export async function startSignIn(
     ...others,
     store,
     clock,
+    accessTokens: {
+      ...{ store: store.oauth, keys },
+      address: new GatewayAddress(undefined, () => [Number(new URL(url).port)]),
+    },
     oauthFor: (auth) =>
       new AuthorizationServer({
         ...{ store, auth, keys, clock, secrets: [randomBytes(32)] },
@@ -95,10 +100,7 @@ export class Browser {
     const target = new URL(url, this.origin);
     if (target.origin !== this.origin) return { url, status: 0, headers: new Headers(), text: '' };
     const { pathname } = target;
-    const cookie = [...this.#cookies]
-      .filter(([, { path }]) => pathname === path || pathname.startsWith(path === '/' ? path : `${path}/`))
-      .map(([key, { value }]) => `${key.split(' ')[0]}=${value}`)
-      .join('; ');
+    const cookie = this.cookiesFor(pathname);
     const response = await fetch(target, {
       redirect: 'manual',
       method: body === undefined ? 'GET' : 'POST',
@@ -109,7 +111,7 @@ export class Browser {
       },
       body: body ?? null,
     });
-    for (const set of response.headers.getSetCookie()) this.#keep(set, pathname);
+    this.take(response.headers, pathname);
     const text = await response.text();
     const location = response.headers.get('location');
     if (response.status === 303 && location !== null) return this.open(new URL(location, target).href);
@@ -143,6 +145,31 @@ export class Browser {
     return page.text.includes('>Sign in</button>')
       ? this.submit(page, 'Sign in', { username, password })
       : page;
+  }
+
+  /** The header `Cookie` for this path; empty without one. */
+  cookiesFor(pathname: string): string {
+    return [...this.#cookies]
+      .filter(([, { path }]) => pathname === path || pathname.startsWith(path === '/' ? path : `${path}/`))
+      .map(([key, { value }]) => `${key.split(' ')[0]}=${value}`)
+      .join('; ');
+  }
+
+  /** Keeps and removes the cookies of an answer. */
+  take(headers: Headers, pathname: string): void {
+    for (const set of headers.getSetCookie()) this.#keep(set, pathname);
+  }
+
+  /** Another browser with the same cookies. */
+  copy(): Browser {
+    const copy = new Browser(this.origin);
+    copy.join(this);
+    return copy;
+  }
+
+  /** Adds the cookies of another browser. */
+  join(other: Browser): void {
+    for (const [key, cookie] of other.#cookies) this.#cookies.set(key, cookie);
   }
 
   cookieNames(): string[] {

@@ -4,7 +4,7 @@
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
 import type { Config } from '../config/config.ts';
-import { ANONYMOUS, type Principal, type User } from '../domain/account.ts';
+import { ANONYMOUS, type EndedToken, type Principal, type User } from '../domain/account.ts';
 import { type Clock, systemClock } from '../domain/clock.ts';
 import type { GatewayAddress } from '../domain/resource.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
@@ -85,6 +85,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       ...{ address: options.oauth.address, wall },
     }),
     grants: new Grants({ store: options.oauth.store, accounts, wall, onEnded: changed }),
+    endSignIn: async (tokenId: string) => options.oauth?.store.end({ kind: 'sign-in', grantId: tokenId }),
   };
   const revalidator = new SessionRevalidator({
     ...{ accounts, grants: oauth?.grants, wall, every: background.every, log },
@@ -158,6 +159,9 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
      * valid. DATABASE_UNAVAILABLE.
      */
     logout: (credentials: Credentials): Promise<void> => authenticator.endToken(credentials),
+    /** The same for the login token with this id (claim `jti`). */
+    endToken: (userId: string, token: EndedToken): Promise<void> =>
+      authenticator.endLoginToken(userId, token),
     /** Writes all buffered entries and closes the connection to Redis; bounded in time. */
     close: async (): Promise<void> => {
       storeChanges.unsubscribe();

@@ -2,7 +2,7 @@
 // a hash and a look-up. The cache decides how long an entry is fresh. Source: ADR 16.
 
 import { hash } from 'node:crypto';
-import type { Principal } from '../domain/account.ts';
+import type { EndedToken, Principal } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
@@ -66,6 +66,13 @@ export interface ForeignTokens {
   verify(token: string, isKnown: boolean): Promise<Identity>;
 }
 
+interface OAuth {
+  readonly tokens: AccessTokens;
+  readonly grants: Grants;
+  /** Ends the sign-in of the browser that got this login token. */
+  endSignIn(tokenId: string): Promise<unknown>;
+}
+
 export interface AuthenticatorOptions {
   readonly accounts: Pick<
     AccountStore,
@@ -77,7 +84,7 @@ export interface AuthenticatorOptions {
   readonly now: Clock['now'];
   readonly keyUse: KeyUse;
   /** Undefined: no access token of an MCP client is valid. */
-  readonly oauth?: { readonly tokens: AccessTokens; readonly grants: Grants } | undefined;
+  readonly oauth?: OAuth | undefined;
   /** Undefined: no token of another issuer is valid. */
   readonly issuers?: ForeignTokens | undefined;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
@@ -132,7 +139,7 @@ export class Authenticator {
   async endToken({ authorization }: Credentials): Promise<void> {
     const token = authorization === undefined ? undefined : this.#bearerOf(authorization);
     if (token === undefined || isKey(token)) return;
-    const { tokens, accounts, wall, oauth, issuers } = this.#options;
+    const { tokens, oauth, issuers } = this.#options;
     // Its issuer alone can end it.
     if (issuers?.has(token) === true) return;
     if (oauth !== undefined && isAccessToken(token)) {
@@ -140,6 +147,14 @@ export class Authenticator {
       return oauth.grants.revoke(grantId, userId);
     }
     const { userId, id, expiresAtMs } = await tokens.read(token);
+    return this.endLoginToken(userId, { id, expiresAtMs });
+  }
+
+  /** The same for a token that the caller does not have. */
+  async endLoginToken(userId: string, { id, expiresAtMs }: EndedToken): Promise<void> {
+    const { accounts, wall, oauth } = this.#options;
+    // First: if it fails, the caller can still log out again.
+    await oauth?.endSignIn(id);
     if (!(await accounts.endToken(userId, { id, expiresAtMs }, wall()))) {
       const at = new Date(wall()).toISOString();
       await accounts.changeUser(userId, { credentialsChangedAt: at, updatedAt: at });

@@ -25,6 +25,7 @@ export interface LoginAttempt {
 export interface IssuedToken {
   readonly accessToken: string;
   readonly expiresInSeconds: number;
+  readonly expiresAtMs: number;
   readonly user: User;
   readonly proof: TokenProof;
 }

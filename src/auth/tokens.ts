@@ -29,6 +29,13 @@ interface TokenClaims {
   readonly expiresAtMs: number;
 }
 
+interface Issued {
+  readonly id: string;
+  readonly accessToken: string;
+  readonly expiresInSeconds: number;
+  readonly expiresAtMs: number;
+}
+
 export interface TokenOptions {
   /** The first signs, all verify. */
   readonly secrets: Secrets;
@@ -53,9 +60,10 @@ export class Tokens {
     this.#wall = wall;
   }
 
-  async issue(user: User): Promise<{ id: string; accessToken: string; expiresInSeconds: number }> {
+  async issue(user: User): Promise<Issued> {
     const id = `${this.#keyId}-${randomUUID()}`;
     const issuedAt = Math.floor(this.#wall() / 1000);
+    const expiresAt = issuedAt + this.#lifetimeSeconds;
     const accessToken = await new SignJWT({
       role: user.role,
       scope: ROLE_SCOPES[user.role].join(' '),
@@ -66,9 +74,9 @@ export class Tokens {
       .setIssuer(ISSUER)
       .setJti(id)
       .setIssuedAt(issuedAt)
-      .setExpirationTime(issuedAt + this.#lifetimeSeconds)
+      .setExpirationTime(expiresAt)
       .sign(this.#keys[0]);
-    return { id, accessToken, expiresInSeconds: this.#lifetimeSeconds };
+    return { id, accessToken, expiresInSeconds: this.#lifetimeSeconds, expiresAtMs: expiresAt * 1000 };
   }
 
   /** TOKEN_EXPIRED for a valid token that has expired, else INVALID_CREDENTIALS. */

@@ -6,6 +6,7 @@ import type { Proxies } from '../proxies.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
+import { SignIns } from './sign-ins.ts';
 
 export type AuthorizationServerOptions = OAuthServiceOptions;
 
@@ -14,11 +15,15 @@ const PREFIX = '/oauth/';
 const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configuration)$/;
 
 export class AuthorizationServer {
+  /** Also for the login of the console. */
+  readonly signIns: SignIns;
   readonly #options: AuthorizationServerOptions;
   #service: Promise<OAuthService> | undefined;
 
   constructor(options: AuthorizationServerOptions) {
     this.#options = options;
+    const { store, auth, address, clock } = options;
+    this.signIns = new SignIns({ store: store.oauth, accounts: store.accounts, auth, address, clock });
   }
 
   /** For the routes of admins. */
@@ -59,7 +64,9 @@ export class AuthorizationServer {
   }
 
   #loaded(): Promise<OAuthService> {
-    this.#service ??= import('./service.ts').then(({ OAuthService }) => new OAuthService(this.#options));
+    this.#service ??= import('./service.ts').then(
+      ({ OAuthService }) => new OAuthService(this.#options, this.signIns),
+    );
     return this.#service;
   }
 }

@@ -132,7 +132,7 @@ export class Interactions {
         isLocal,
       });
       trail(`user:${user.id}`, user.username, 200);
-      redirect(response, actionOf(uid), await signIns.begin(user));
+      redirect(response, actionOf(uid), await signIns.begin(user, request.headers.cookie));
     } catch (thrown) {
       const error = asGatewayError(thrown);
       trail('unknown', 'unknown', error.status);

@@ -23,7 +23,7 @@ import { METADATA_PATHS, metadataDocument } from './metadata.ts';
 import { faultPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
 import { isHabit } from './refresh.ts';
-import { SignIns } from './sign-ins.ts';
+import type { SignIns } from './sign-ins.ts';
 
 export interface OAuthServiceOptions {
   readonly address: {
@@ -34,7 +34,7 @@ export interface OAuthServiceOptions {
     normalise(resource: string): string | undefined;
   };
   readonly store: Store;
-  readonly auth: Pick<Auth, 'checkPassword' | 'audit'>;
+  readonly auth: Pick<Auth, 'checkPassword' | 'audit' | 'endToken'>;
   readonly keys: OAuthKeys;
   readonly secrets: Secrets;
   readonly rule: ClientRule;
@@ -71,22 +71,17 @@ export class OAuthService {
   readonly #unknown = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
-  constructor(options: OAuthServiceOptions) {
+  constructor(options: OAuthServiceOptions, signIns: SignIns) {
     this.#options = options;
+    this.#signIns = signIns;
     const { store, clock, auth, address, rule, keepsSecrets, openNetworks, ca } = options;
     const { wall, now } = clock;
     this.#stopSweeps = clock.background.every(SWEEP_MS, () => void this.#sweep());
     this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
     const documents = new ClientDocuments({ store: store.oauth, fetch: this.#fetch, now, wall });
     this.clients = new Clients({ store: store.oauth, documents, rule, keepsSecrets, now, wall });
-    this.#signIns = new SignIns({
-      store: store.oauth,
-      accounts: store.accounts,
-      issuer: () => address.issuer,
-      wall,
-    });
     this.#interactions = new Interactions({
-      ...{ store: store.oauth, clients: this.clients, signIns: this.#signIns, auth, wall },
+      ...{ store: store.oauth, clients: this.clients, signIns, auth, wall },
       pathOf: (resource) => address.pathOf(resource),
     });
   }

@@ -1,11 +1,13 @@
 // The sign-in of a browser, shared by the consent page and the pages for connections: 12 h, a row whose id is in a cookie. The cookie
-// goes to these pages only, and cannot call the API.
+// goes to these pages only, and cannot call the API. A login of the console makes one, too; the token of the console and its sign-in end
+// together. Source: ADR 208.
 
 import { createHmac, randomBytes } from 'node:crypto';
+import type { Auth } from '../../auth/auth.ts';
 import { oauthKey } from '../../auth/oauth-rows.ts';
-import type { User } from '../../domain/account.ts';
+import type { EndedToken, User } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import type { AccountStore, OAuthStore } from '../../persistence/store.ts';
+import type { AccountStore, OAuthRow, OAuthStore } from '../../persistence/store.ts';
 
 export interface SignedIn {
   readonly user: User;
@@ -15,15 +17,25 @@ export interface SignedIn {
   readonly formToken: string;
 }
 
+interface Value {
+  readonly credentialsChangedAt: string;
+  /** The login token of the console, which ends with the sign-in. */
+  readonly token?: EndedToken | undefined;
+}
+
 const SECONDS = 12 * 3_600;
 const PATHS = ['/oauth', '/connections'];
 const ID = /^[\w-]{43}$/;
 
-export interface SignInsOptions extends Pick<Clock, 'wall'> {
+export interface SignInsOptions {
+  readonly clock: Pick<Clock, 'wall'>;
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'delete'>;
   readonly accounts: Pick<AccountStore, 'findUsers'>;
-  /** The address of the gateway. */
-  readonly issuer: () => string;
+  readonly auth: Pick<Auth, 'endToken'>;
+  readonly address: {
+    readonly issuer: string;
+    baseFor(host: string | undefined): string | undefined;
+  };
 }
 
 export class SignIns {
@@ -33,17 +45,36 @@ export class SignIns {
     this.#options = options;
   }
 
-  /** Makes a sign-in of the user; resolves with the headers that set its cookies, as `[name, value, ...]`. */
-  async begin(user: User): Promise<string[]> {
-    const { store, wall } = this.#options;
+  /**
+   * Makes a sign-in of the user in place of that of these cookies; resolves with the headers that set its cookies, as
+   * `[name, value, ...]`.
+   */
+  async begin(user: User, cookies?: string): Promise<string[]> {
+    const earlier = await this.#rowIn(cookies);
+    // The console stays signed in as the same user, and out with this sign-in.
+    const token = earlier?.userId === user.id ? partsOf(earlier).token : undefined;
+    const set = await this.#begin(user, token);
+    if (earlier !== undefined) await this.#end(earlier, token === undefined);
+    return set;
+  }
+
+  /** The same for a login of the console. No headers when the console was opened at an address that has no pages. */
+  async beginForConsole(user: User, token: EndedToken, host: string | undefined): Promise<string[]> {
+    return this.#isHere(host) ? this.#begin(user, token) : [];
+  }
+
+  async #begin(user: User, token: EndedToken | undefined): Promise<string[]> {
+    const { store, clock } = this.#options;
     const id = randomBytes(32).toString('base64url');
     await store.save({
       kind: 'sign-in',
       key: oauthKey('sign-in', id),
       userId: user.id,
-      createdAt: new Date(wall()).toISOString(),
-      expiresAt: new Date(wall() + SECONDS * 1_000).toISOString(),
-      value: JSON.stringify({ credentialsChangedAt: user.credentialsChangedAt }),
+      // By it a logout finds the sign-in: the cookie is not sent there.
+      grantId: token?.id,
+      createdAt: new Date(clock.wall()).toISOString(),
+      expiresAt: new Date(clock.wall() + SECONDS * 1_000).toISOString(),
+      value: JSON.stringify({ credentialsChangedAt: user.credentialsChangedAt, token } satisfies Value),
     });
     return this.#cookies(id, SECONDS);
   }
@@ -51,31 +82,56 @@ export class SignIns {
   /** Undefined without one, when it is over, and when the account has changed since. */
   async find(cookies: string | undefined): Promise<SignedIn | undefined> {
     const id = this.#idIn(cookies);
-    if (id === undefined) return undefined;
-    const { store, accounts, wall } = this.#options;
-    const [row] = await store.find('sign-in', [oauthKey('sign-in', id)]);
-    if (row?.userId === undefined || Date.parse(row.expiresAt ?? '') <= wall()) return undefined;
-    const [user] = await accounts.findUsers([row.userId]);
-    const { credentialsChangedAt } = JSON.parse(row.value) as { credentialsChangedAt: string };
+    const row = await this.#rowIn(cookies);
+    if (id === undefined || row?.userId === undefined) return undefined;
+    const [user] = await this.#options.accounts.findUsers([row.userId]);
+    const { credentialsChangedAt } = partsOf(row);
     if (user?.isActive !== true || user.credentialsChangedAt !== credentialsChangedAt) return undefined;
     return { user, atMs: Date.parse(row.createdAt), formToken: formTokenOf(id) };
   }
 
-  /** Resolves with the headers that remove its cookies. */
+  /** Ends it and the token of the console; resolves with the headers that remove its cookies. */
   async end(cookies: string | undefined): Promise<string[]> {
-    const id = this.#idIn(cookies);
-    if (id !== undefined) await this.#options.store.delete('sign-in', [oauthKey('sign-in', id)]);
+    const row = await this.#rowIn(cookies);
+    if (row !== undefined) await this.#end(row, true);
     return this.#cookies('', 0);
+  }
+
+  /** After a logout of the console, which ended its row. */
+  forget(host: string | undefined): string[] {
+    return this.#isHere(host) ? this.#cookies('', 0) : [];
+  }
+
+  async #end(row: OAuthRow, withToken: boolean): Promise<void> {
+    const { store, auth, clock } = this.#options;
+    const { token } = partsOf(row);
+    if (withToken && row.userId !== undefined && token !== undefined && token.expiresAtMs > clock.wall())
+      await auth.endToken(row.userId, token);
+    await store.delete('sign-in', [row.key]);
+  }
+
+  /** Undefined when it is over. */
+  async #rowIn(cookies: string | undefined): Promise<OAuthRow | undefined> {
+    const id = this.#idIn(cookies);
+    if (id === undefined) return undefined;
+    const { store, clock } = this.#options;
+    const [row] = await store.find('sign-in', [oauthKey('sign-in', id)]);
+    return row !== undefined && Date.parse(row.expiresAt ?? '') > clock.wall() ? row : undefined;
+  }
+
+  #isHere(host: string | undefined): boolean {
+    const base = this.#options.address.baseFor(host);
+    return base !== undefined && new URL(base).host === host?.toLowerCase();
   }
 
   /** Cookies do not know ports: another gateway of this machine has another name. */
   get #name(): string {
-    const { protocol, port } = new URL(this.#options.issuer());
+    const { protocol, port } = new URL(this.#options.address.issuer);
     return protocol === 'https:' ? '__Secure-stagedoor_sign_in' : `stagedoor_sign_in_${port || '80'}`;
   }
 
   #cookies(id: string, seconds: number): string[] {
-    const secure = this.#options.issuer().startsWith('https:') ? '; Secure' : '';
+    const secure = this.#options.address.issuer.startsWith('https:') ? '; Secure' : '';
     return PATHS.flatMap((path) => [
       'Set-Cookie',
       `${this.#name}=${id}; HttpOnly; SameSite=Lax; Path=${path}; Max-Age=${seconds}${secure}`,
@@ -92,6 +148,10 @@ export class SignIns {
     const [id, other] = values;
     return id !== undefined && other === undefined && ID.test(id) ? id : undefined;
   }
+}
+
+function partsOf({ value }: OAuthRow): Value {
+  return JSON.parse(value) as Value;
 }
 
 function formTokenOf(id: string): string {

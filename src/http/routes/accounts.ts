@@ -99,18 +99,27 @@ export const accountRoutes: readonly Route[] = [
         headers: {
           'Set-Cookie':
             'For the console: `stagedoor_session`. It is accepted only with the header `X-Stagedoor-Console: 1`, and when ' +
-            'the request has no other credentials.',
+            'the request has no other credentials. `stagedoor_sign_in`: the sign-in of the pages below /oauth.',
         },
       },
     },
     errors: ['INVALID_CREDENTIALS', 'TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
-    handler: async ({ body, request }, { auth }) => {
+    handler: async ({ body, request }, { auth, authorizationServer }) => {
       const { username, password } = body;
-      const { isConsole, isSecure, isLocal } = request;
+      const { isConsole, isSecure, isLocal, host } = request;
       // A closed socket has no address; failures are still counted.
       const { address = 'unknown' } = request;
       const attempt = { username, password, address, isLocal };
-      const { accessToken, expiresInSeconds, user, proof } = await auth.login(attempt);
+      const { accessToken, expiresInSeconds, expiresAtMs, user, proof } = await auth.login(attempt);
+      // The pages of the sign-in know the browser, too.
+      const signedIn =
+        (isConsole &&
+          (await authorizationServer?.signIns.beginForConsole(
+            user,
+            { id: proof.keyId, expiresAtMs },
+            host,
+          ))) ||
+        [];
       return json(
         200,
         {
@@ -119,7 +128,7 @@ export const accountRoutes: readonly Route[] = [
         },
         {
           headers: isConsole
-            ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, isSecure)]
+            ? [...NOT_STORED, ...sessionCookie(accessToken, expiresInSeconds, isSecure), ...signedIn]
             : NOT_STORED,
           trail: { actor: { id: `user:${user.id}`, name: user.username } },
         },
@@ -150,21 +159,23 @@ export const accountRoutes: readonly Route[] = [
     },
   }),
   defineRoute('POST', '/auth/logout', {
-    summary: 'Log out: ends the token that was sent; an API key stays valid',
+    summary: 'Log out: ends the token that was sent, and the sign-in of its browser; an API key stays valid',
     scope: SCOPES,
     isFree: true,
     requestHeaders: { [CONSOLE_HEADER]: 'With `1` the session cookie is removed.' },
     answers: {
       204: {
         description: 'The token is refused from now on, by other gateways of the database within 10 s',
-        headers: { 'Set-Cookie': 'For the console: removes the session cookie.' },
+        headers: { 'Set-Cookie': 'For the console: removes the session cookie, and that of the pages.' },
       },
     },
     errors: ['DATABASE_UNAVAILABLE'],
-    handler: async ({ request }, { auth }) => {
-      const { isConsole, isSecure, credentials } = request;
+    handler: async ({ request }, { auth, authorizationServer }) => {
+      const { isConsole, isSecure, credentials, host } = request;
       await auth.logout(credentials);
-      return noContent({ headers: isConsole ? sessionCookie('', 0, isSecure) : [] });
+      if (!isConsole) return noContent();
+      const forgotten = authorizationServer?.signIns.forget(host) ?? [];
+      return noContent({ headers: [...sessionCookie('', 0, isSecure), ...forgotten] });
     },
   }),
   defineRoute('GET', '/auth/me', {
