@@ -62,6 +62,14 @@ test('reads the environment variables MCP_GATEWAY_* and GATEWAY_*', () => {
   assert.equal(config.corsOrigins, ['https://a.example', 'http://b.example:8080']);
 });
 
+test('lets access tokens of clients live from 5 minutes to a day', () => {
+  const yaml = (minutes: number) => `auth: { access_token_minutes: ${minutes} }`;
+  for (const minutes of [5, 1_440])
+    assert.is(load({ yaml: yaml(minutes) }).oauth.accessTokenMs, minutes * 60_000);
+  for (const minutes of [4, 1_441])
+    assert.match(refusal({ yaml: yaml(minutes) }), /auth\.access_token_minutes/);
+});
+
 test('reads the keys and sections of gateway.yaml', () => {
   const yaml = [
     ...['host: 0.0.0.0', 'port: 9000', 'database_url: memory://', 'cors_origins: [https://a.example]'],

@@ -39,4 +39,11 @@ export const OAUTH = {
     doc: 'Networks besides the public ones from which the gateway may fetch documents and keys of MCP clients.',
   }),
   issuers: ISSUERS,
+  accessTokenMs: setting({
+    key: 'auth.access_token_minutes',
+    mustAgree: true,
+    kind: types.minutes(5, 1_440),
+    default: 60 * 60_000,
+    doc: 'Lifetime of an access token of an MCP client, which then uses its refresh token; a grant that ends voids it at once.',
+  }),
 } as const;

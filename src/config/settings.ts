@@ -232,7 +232,7 @@ export const SETTINGS = {
     variable: 'ACCESS_TOKEN_EXPIRE_MINUTES',
     kind: types.minutes(1, 525_600),
     default: 60 * 60_000,
-    doc: 'Lifetime of a login token.',
+    doc: 'Lifetime of a login token. Those of MCP clients have `auth.access_token_minutes`.',
   }),
   /** The first signs, all verify; undefined: the gateway creates one. */
   secretKeys: setting<readonly string[] | undefined>({

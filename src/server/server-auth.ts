@@ -98,9 +98,6 @@ export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress
   return isOn ? { address, issuers, hasOwnServer: oauth.isEnabled } : undefined;
 }
 
-/** Access tokens, in seconds. */
-const TOKEN_SECONDS = 3_600;
-
 /** Costs nothing until a client asks for it. */
 export function authorizationServerOf(
   { oauth }: Pick<Config, 'oauth'>,
@@ -109,7 +106,8 @@ export function authorizationServerOf(
 ): AuthorizationServer {
   const clock = systemClock;
   return new AuthorizationServer({
-    ...{ ...own, store, keepsSecrets, clock, tokenSeconds: TOKEN_SECONDS },
+    ...{ ...own, store, keepsSecrets, clock },
+    tokenSeconds: oauth.accessTokenMs / 1_000,
     rule: oauth.clients,
     openNetworks: oauth.clientNetworks,
   });
