@@ -5,10 +5,13 @@ import { errors, type Provider } from 'oidc-provider';
 import type { Auth } from '../../auth/auth.ts';
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
+import { WindowCounter } from '../../auth/rate-limiter.ts';
 import { ROLE_SCOPES, SCOPES, type Scope, type User } from '../../domain/account.ts';
+import type { NewEntry } from '../../domain/audit.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
+import { HTTP_LIMITS } from '../limits.ts';
 import { type ClientRecord, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
@@ -28,7 +31,7 @@ const WORDS: Readonly<Record<Scope, string>> = {
 /** Until its code is redeemed. */
 const UNREDEEMED_MS = 5 * 60_000;
 
-export interface InteractionOptions extends Pick<Clock, 'wall'> {
+export interface InteractionOptions extends Pick<Clock, 'wall' | 'now'> {
   readonly store: OAuthStore;
   readonly clients: Clients;
   readonly signIns: SignIns;
@@ -42,6 +45,8 @@ type Details = Awaited<ReturnType<Provider['interactionDetails']>>;
 type Finish = (result: Parameters<Provider['interactionFinished']>[2]) => Promise<void>;
 
 export class Interactions {
+  /** All unknown callers count as one, as in middleware/audit-trail.ts. */
+  readonly #failures = new WindowCounter({ windowSeconds: 60, keys: 1 });
   readonly #options: InteractionOptions;
 
   constructor(options: InteractionOptions) {
@@ -114,16 +119,15 @@ export class Interactions {
     const form = new URLSearchParams((await formOf(request)) ?? '');
     const username = form.get('username') ?? '';
     const { auth, signIns } = this.#options;
-    const trail = (actor: string, actorName: string, status: number) =>
-      auth.audit.record({
-        actor,
-        actorName,
-        action: 'POST /oauth/login',
-        subject: `/oauth/clients/${client.id}`,
-        status,
-        address,
-        requestId,
-      });
+    const entryOf = (actor: string, actorName: string, status: number) => ({
+      actor,
+      actorName,
+      action: 'POST /oauth/login',
+      subject: `/oauth/clients/${client.id}`,
+      status,
+      address,
+      requestId,
+    });
     try {
       const user = await auth.checkPassword({
         username,
@@ -131,11 +135,11 @@ export class Interactions {
         address,
         isLocal,
       });
-      trail(`user:${user.id}`, user.username, 200);
+      auth.audit.record(entryOf(`user:${user.id}`, user.username, 200));
       redirect(response, actionOf(uid), await signIns.begin(user, request.headers.cookie));
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      trail('unknown', 'unknown', error.status);
+      this.#recordFailure(entryOf('unknown', 'unknown', error.status));
       const problem =
         error.code === 'INVALID_CREDENTIALS'
           ? 'The user name or the password is wrong. Try again.'
@@ -153,6 +157,14 @@ export class Interactions {
       const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
       sendPage(response, loginPage(view), later);
     }
+  }
+
+  /** The log keeps a bounded number of entries: failures beyond some per minute are counted instead. Names may be mistyped passwords. */
+  #recordFailure(entry: NewEntry): void {
+    const { auth, now } = this.#options;
+    const { recordedRefusalsPerMinute: most } = HTTP_LIMITS;
+    if (this.#failures.add('unknown', now(), 1, most).count > most) auth.audit.suppress(entry);
+    else auth.audit.record(entry);
   }
 
   #consent(

@@ -81,7 +81,7 @@ export class OAuthService {
     const documents = new ClientDocuments({ store: store.oauth, fetch: this.#fetch, now, wall });
     this.clients = new Clients({ store: store.oauth, documents, rule, keepsSecrets, now, wall });
     this.#interactions = new Interactions({
-      ...{ store: store.oauth, clients: this.clients, signIns, auth, wall },
+      ...{ store: store.oauth, clients: this.clients, signIns, auth, wall, now },
       pathOf: (resource) => address.pathOf(resource),
     });
   }
