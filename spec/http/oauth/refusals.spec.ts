@@ -3,6 +3,7 @@
 import { get } from 'node:http';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
+import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {
   allow,
@@ -43,6 +44,43 @@ test('a replayed code ends the grant, and so do concurrent redemptions', async (
   const answers = await Promise.all([1, 2, 3].map(() => askToken(app.url, again)));
   assert.ok(answers.filter(({ status }) => status === 200).length <= 1);
   assert.is(await grants(), 0);
+});
+
+test('a grant of a client that does not refresh ends with its access token', async () => {
+  const redirects = [REDIRECT];
+  const plain = { client_name: 'Plain', redirect_uris: redirects, token_endpoint_auth_method: 'none' };
+  for (const [grant_types, isKept] of [
+    [['authorization_code'], false],
+    [['authorization_code', 'refresh_token'], true],
+  ] as const) {
+    const client = await register(app.url, { ...plain, grant_types: [...grant_types] });
+    const { access_token, refresh_token } = await tokensOf(app.url, client);
+    assert.is(refresh_token !== undefined, isKept);
+    const { grant_id: id, exp } = partsOf(access_token).claims;
+    const rows = await app.oauthStore.oauth.list({ kind: 'grant' }, 100);
+    const endMs = Date.parse(rows.find(({ grantId }) => grantId === id)?.expiresAt ?? '');
+    if (isKept) assert.ok(endMs > Number(exp) * 1_000 + 24 * 3_600_000);
+    else assert.ok(Math.abs(endMs - Number(exp) * 1_000) < 5_000, `${endMs} ${exp}`);
+  }
+});
+
+test('failed logins of the page are audited up to a number per minute; the next entry says how many others', async () => {
+  const { browser, page } = await begin(app.url, await register(app.url));
+  const attempt = (username: string, password = 'wrong horse') =>
+    browser.submit(page, 'Sign in', { username, password });
+  for (let n = 0; n < 35; n += 1) await attempt(`nobody-${n}`);
+  const entries = async () =>
+    (await app.auth.audit.list({ limit: 200 })).filter(({ action }) => action === 'POST /oauth/login');
+  const failed = await entries();
+  assert.is(failed.length, 30);
+  assert.equal(
+    [...new Set(failed.map(({ actorName, status }) => `${actorName} ${status}`))],
+    ['unknown 401'],
+  );
+  assert.not.match(JSON.stringify(failed), /nobody/);
+  await attempt('ada', PASSWORD);
+  const [last] = await entries();
+  assert.equal([last?.actorName, last?.status, last?.suppressed], ['ada', 200, 5]);
 });
 
 test('equal refreshes get the same answer; one after its successor was used ends the grant', async () => {

@@ -13,6 +13,8 @@ import type { Clients } from './clients.ts';
 export interface AdapterOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
   readonly clients: Clients;
+  /** Life of an access token. */
+  readonly tokenSeconds: number;
   /** The network of the request that is being served. */
   readonly causedBy: () => string;
   /** The access token that the request being served revokes. */
@@ -105,13 +107,17 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
   };
 }
 
-/** A grant whose code was never redeemed goes after some minutes; one with a token stays. */
-async function keepGrant(codeKey: string, { store, clients }: AdapterOptions): Promise<void> {
+/** A grant whose code was never redeemed goes after some minutes; one with a token stays as long as that, or its refresh token. */
+async function keepGrant(codeKey: string, options: AdapterOptions): Promise<void> {
+  const { store, clients, causedBy, wall, tokenSeconds } = options;
   const [code] = await store.find('code', [codeKey]);
   const [row] = await store.find('grant', [oauthKey('grant', code?.grantId ?? '')]);
   const grant = row && grantOf(row);
   if (row === undefined || grant === undefined) throw new errors.InvalidGrant('the grant has ended');
-  const expiresAt = new Date(Date.parse(grant.createdAt) + GRANT_MS).toISOString();
+  const client = await clients.find(grant.clientId, causedBy());
+  const endMs =
+    client?.mayRefresh === true ? Date.parse(grant.createdAt) + GRANT_MS : wall() + tokenSeconds * 1_000;
+  const expiresAt = new Date(endMs).toISOString();
   await store.replace(rowOfGrant({ ...grant, expiresAt }), row.version);
   await clients.used(grant.clientId);
 }
