@@ -49,8 +49,18 @@ inBrowser('refuses a wrong password, and shows the requested page after the sign
   await signIn(page);
   await heading('Settings').waitFor();
   const cookies = await page.context().cookies();
-  const found = cookies.map(({ name, httpOnly, sameSite }) => [name, httpOnly, sameSite]);
-  assert.equal(found, [['stagedoor_session', true, 'Strict']]);
+  const found = cookies.map(({ name, httpOnly, sameSite, path }) => [
+    ...[name.replace(/_\d+$/, ''), httpOnly, sameSite, path],
+  ]);
+  // The second is for the pages of the sign-in of MCP clients: ADR 208.
+  assert.equal(
+    found.toSorted(([, , , a], [, , , b]) => String(a).localeCompare(String(b))),
+    [
+      ['stagedoor_session', true, 'Strict', '/'],
+      ['stagedoor_sign_in', true, 'Lax', '/connections'],
+      ['stagedoor_sign_in', true, 'Lax', '/oauth'],
+    ],
+  );
 });
 
 inBrowser('registers a command after a connection test, and shows it healthy', async () => {

@@ -3,11 +3,13 @@
 
 import * as assert from 'uvu/assert';
 import { type AnswerCheck, answerCheck } from '../../helpers/answer-check.ts';
+import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { AS_IT_COMES, Program } from '../../helpers/program.ts';
+import { register, tokensOf } from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: examples of the API description', { timeoutMs: 90_000 });
-const ADMIN = { username: 'admin', password: 'correct horse of the admin' };
+const ADMIN = { username: 'admin', password: PASSWORD };
 const demo = new Program(['gateway', 'start', '--demo', '--port', '0'], {
   env: { ...AS_IT_COMES, GATEWAY_ADMIN_PASSWORD: ADMIN.password },
 });
@@ -51,6 +53,22 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     because: 'the gateway chooses the ids of keys',
     values: async () => ({ key_id: await idOf('/auth/api-keys', 'nightly build') }),
   },
+  'DELETE /auth/clients/{client_id}': {
+    because: 'the gateway chooses the ids of clients',
+    values: async () => {
+      const [client] = Object(await (await asAdmin('GET', '/auth/clients')).json());
+      return { client_id: String(client.client_id) };
+    },
+  },
+  'DELETE /auth/grants/{grant_id}': {
+    because: 'a grant is made by the consent of a user',
+    values: async () => {
+      const url = await demo.url();
+      await tokensOf(url, await register(url), { username: 'admin' });
+      const [grant] = Object(await (await asAdmin('GET', '/auth/grants')).json());
+      return { grant_id: String(grant.id) };
+    },
+  },
   'DELETE /gateway/deregister/{template}/{instance_id}': {
     because: 'the instance of the example is gone: it was the server of DELETE /servers/{server_id}',
     values: async () => ({ instance_id: 'remote-1' }),
@@ -69,6 +87,8 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
 const LAST: readonly string[] = [
   'POST /auth/login', // of the user that POST /auth/users makes
   'POST /gateway/instances/{template}/{instance_id}/restart',
+  'DELETE /auth/clients/{client_id}',
+  'DELETE /auth/grants/{grant_id}',
   'DELETE /auth/users/{user_id}',
   'DELETE /auth/api-keys/{key_id}',
   'DELETE /servers/{server_id}',

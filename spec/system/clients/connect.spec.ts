@@ -110,6 +110,7 @@ interface Collection {
   }[];
 }
 
+// A client that signs its user in, without a key: spec/system/identity/.
 for (const [template, transport, program] of [
   ['far', '--stdio', 'bridge'],
   ['far', '--http', undefined],
@@ -121,6 +122,7 @@ for (const [template, transport, program] of [
       '--llm',
       'claude-code',
       transport,
+      ...(transport === '--http' ? ['--key', key] : []),
       '--verify',
       '--json',
     );
@@ -146,7 +148,7 @@ test('--verify sends the request of a client of the HTTP API', async () => {
 });
 
 test('--verify starts the registered command', async () => {
-  const { code, out } = await gateway.run('connect near --llm vscode --verify --trust');
+  const { code, out } = await gateway.run('connect near --llm vscode --stdio --verify --trust');
   assert.is(code, 0);
   assert.match(out, everythingProgram().args[0] ?? '');
   const found = out.split('\n').at(-1) ?? '';
@@ -155,7 +157,7 @@ test('--verify starts the registered command', async () => {
 
 test('--verify fails for a broken command or an invalid key, and names the cause', async () => {
   await gateway.server.gateway.register('broken', { id: 'one', command: '/no/such/program' });
-  const command = await gateway.run('connect broken --llm vscode --verify --trust');
+  const command = await gateway.run('connect broken --llm vscode --stdio --verify --trust');
   assert.is(command.code, 1);
   assert.match(command.err, /^vscode .* does not work: .* there is no program "\/no\/such\/program"/m);
   const wrong = await connect('far', '--llm', 'vscode', '--http', '--verify', '--key', 'sd_not_valid');
