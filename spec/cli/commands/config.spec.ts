@@ -27,7 +27,7 @@ test('prints the settings as JSON with typed values', async () => {
   assert.is(values.registry_file, null);
   assert.equal([values.allowed_hosts, values.trusted_proxies], [['a', 'b:1'], []]);
   assert.is(values.database_url, 'sqlite:///gateway.db');
-  assert.equal([values['auth.secret_key'], values.redis_url, values.encryption_key], [null, null, []]);
+  assert.equal([values['auth.secret_key'], values.redis_url, values.encryption_key], [null, null, null]);
 });
 
 test('shows the listeners with their source', async () => {
