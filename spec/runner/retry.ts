@@ -1,5 +1,5 @@
-// Runs failed spec files of the system tier once more, alone, under continuous integration. Which files are repeated, and why
-// their number is limited: docs/adr/0066-retries-of-the-system-tier.md. It does not run files itself or print.
+// Runs failed spec files once more, alone, under continuous integration. Why, and why their number is limited:
+// docs/adr/0213-retries-in-both-tiers.md. It does not run files itself or print.
 
 import type { FileResult } from './result.ts';
 

@@ -65,9 +65,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   try {
     await findServers(options, names, servers);
     await Promise.all(Array.from({ length: options.jobs }, worker));
-    flaky = await retryFlaky(names.filter(isSystem), results, (name) =>
-      runAlone(name, 'at its second attempt'),
-    );
+    flaky = await retryFlaky(names, results, (name) => runAlone(name, 'at its second attempt'));
   } finally {
     stopWatching();
     await servers.close();
