@@ -211,19 +211,28 @@ test('the first answer of the store does not confirm earlier verifications', asy
   assert.ok(!(harness.auth.authenticate(token) instanceof Promise), 'every later answer confirms them');
 });
 
-test('credentials are verified again when a change is reported during their query', async () => {
-  const harness = authHarness();
-  const token = await harness.bearer(await harness.createUser('ada'));
-  const gate = Promise.withResolvers<void>();
-  harness.watch.gate = gate.promise;
-  const asked = harness.auth.authenticate(token);
-  await passTurns(10);
-  harness.emitChange('changed');
-  harness.watch.gate = undefined;
-  gate.resolve();
-  await asked;
-  assert.ok(harness.auth.authenticate(token) instanceof Promise);
-});
+for (const isRevokedHere of [false, true])
+  test(`credentials are verified again after a change ${isRevokedHere ? 'here' : 'elsewhere'} during their query`, async () => {
+    const harness = authHarness();
+    const { key, apiKey } = await harness.createKey();
+    const gate = Promise.withResolvers<void>();
+    harness.watch.gate = gate.promise;
+    const asked = harness.auth.authenticate({ apiKey: key });
+    await passTurns(10);
+    harness.watch.gate = undefined;
+    if (isRevokedHere) await harness.auth.accounts.revokeApiKey(apiKey.apiKey.id);
+    else harness.emitChange('changed');
+    gate.resolve();
+    await asked;
+    harness.watch.asked.length = 0;
+    harness.watch.isAway = true;
+    // Without an answer, those of a change elsewhere are known.
+    const code = isRevokedHere ? 'DATABASE_UNAVAILABLE' : 'none';
+    assert.is(await harness.codeFor({ apiKey: key }), code);
+    assert.equal(harness.watch.asked, ['findApiKeys']);
+    harness.clock.pass(15 * minuteMs + 1);
+    assert.is(await harness.codeFor({ apiKey: key }), 'DATABASE_UNAVAILABLE');
+  });
 
 test('without the database cached credentials are served for 15 min, and others get DATABASE_UNAVAILABLE', async () => {
   for (const story of ['away', 'changed, then away', 'away without a word']) {

@@ -101,6 +101,8 @@ export class Authenticator {
   readonly #pending = new Map<string, Promise<Principal>>();
   /** Number of changes: an answer to a query that began before a change may be older than the change. */
   #epoch = 0;
+  /** Number of those on this node that may have ended credentials. */
+  #ownEpoch = 0;
 
   constructor(options: AuthenticatorOptions) {
     this.#options = options;
@@ -127,6 +129,7 @@ export class Authenticator {
   /** An account changed on this node: its credentials, and those of a user's keys, are verified again at their next use. */
   invalidate(principalId: string): void {
     this.#discardQueries();
+    this.#ownEpoch += 1;
     for (const [digest, { principal }] of this.#cache.entries.entries())
       if (principal.id === principalId || `user:${principal.userId}` === principalId)
         this.#cache.entries.delete(digest);
@@ -216,13 +219,15 @@ export class Authenticator {
     address: string,
   ): Promise<Principal> {
     const epoch = this.#epoch;
+    const ownEpoch = this.#ownEpoch;
     const verifiedAtMs = this.#options.now();
     try {
       const identity = await this.#identify(credential, before, address);
-      const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs: undefined };
-      // The accounts changed meanwhile: only the waiting requests use the answer, and the next request verifies again.
+      // The accounts changed meanwhile: the next request verifies again. It uses this answer if it gets none, unless the change was here.
       const isLate = epoch !== this.#epoch;
-      if (!isLate) this.#cache.entries.set(digest, cached);
+      const staleSinceMs = isLate ? verifiedAtMs : undefined;
+      const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs };
+      if (ownEpoch === this.#ownEpoch) this.#cache.entries.set(digest, cached);
       this.#options.revalidator.track(identity, isLate);
       return this.#use(cached);
     } catch (error) {
