@@ -163,7 +163,7 @@ test('read other issuers, and name what is wrong with an entry', () => {
     roles: { staff: { role: 'user', templates: ['files'] } },
   };
   const written = load({
-    yaml: yaml({ ...good, audience: 'api://x', jwks_uri: 'https://keys.example.com/k?v=1' }),
+    yaml: yaml({ ...good, audience: 'api://x', jwks_uri: 'https://keys.example.com/k?v=1', id_jag: true }),
   });
   assert.equal(written.oauth.issuers, [
     {
@@ -172,6 +172,7 @@ test('read other issuers, and name what is wrong with an entry', () => {
         audience: ['api://x'],
         jwksUri: 'https://keys.example.com/k?v=1',
         claims: {},
+        idJag: true,
       },
       roles: [['staff', { role: 'user', templates: ['files'] }]],
     },
@@ -184,6 +185,7 @@ test('read other issuers, and name what is wrong with an entry', () => {
     [{ ...good, issuer: 'http://login.example.com' }, '`issuer` must be an https URL'],
     [{ ...good, issuer: 'https://a:b@login.example.com' }, '`issuer` must be an https URL'],
     [{ ...good, jwks_uri: 'http://10.0.0.1/keys' }, '`jwks_uri` must be an https URL'],
+    [{ ...good, id_jag: 'yes' }, '`id_jag` must be true or false'],
     [{ ...good, audience: [] }, '`audience` must be'],
     [{ ...good, claims: { group: 'groups' } }, 'unknown key "group"'],
     [{ ...good, roles: {} }, '`roles` must name a role'],

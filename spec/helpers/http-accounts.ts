@@ -57,6 +57,8 @@ export interface AccountsOptions extends Partial<AppOptions> {
   readonly oauthFor?: (auth: Auth) => AuthorizationServer;
   /** Access tokens of MCP clients. Default: none is valid. */
   readonly accessTokens?: AuthOptions['oauth'];
+  /** Tokens of other issuers. Default: none is valid. */
+  readonly issuers?: AuthOptions['issuers'];
   /** Settings of the audit log. Default: calls are not recorded. */
   readonly auditSettings?: AuditSettings;
 }
@@ -69,6 +71,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     auditSettings = CHANGES_ONLY,
     passwordCost = 4,
     accessTokens,
+    issuers,
     clock = systemClock,
     passwords = new Passwords(passwordCost),
     oauthFor,
@@ -79,6 +82,7 @@ export async function startWithAccounts(options: AccountsOptions = {}): Promise<
     ...{ authEnabled: true, store, secrets: [secret], tokenLifetimeMs: HOUR_MS, ...limits, passwords },
     clock,
     oauth: accessTokens,
+    issuers,
     audit: auditSettings,
     storeChanges$: NEVER,
     log: { info: () => {}, warn: () => {} },

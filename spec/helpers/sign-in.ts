@@ -13,9 +13,11 @@ import type {
   OAuthClientInformationFull,
   OAuthClientMetadata,
 } from '@modelcontextprotocol/sdk/shared/auth.js';
+import { Issuers } from '../../src/auth/issuers.ts';
 import { OAuthKeys } from '../../src/auth/oauth-keys.ts';
+import type { IssuerSetting } from '../../src/config/issuer-settings.ts';
 import { type Clock, systemClock } from '../../src/domain/clock.ts';
-import { GatewayAddress } from '../../src/domain/resource.ts';
+import { GatewayAddress, isResourcePath } from '../../src/domain/resource.ts';
 import {
   AuthorizationServer,
   type AuthorizationServerOptions,
@@ -28,17 +30,26 @@ export interface SignInFixture extends AccountsFixture {
   readonly oauthStore: Store;
   readonly keys: OAuthKeys;
   readonly warnings: readonly unknown[];
+  readonly issuers: Issuers | undefined;
 }
 
 /** `signIn`: options of the authorization server. `store`: shared with other apps, as that of several nodes. */
 export async function startSignIn(
-  options: Omit<AccountsOptions, 'store' | 'signIn'> & {
+  options: Omit<AccountsOptions, 'store' | 'signIn' | 'issuers'> & {
     readonly store?: MemoryStore;
     readonly clock?: Clock;
     readonly signIn?: Partial<AuthorizationServerOptions>;
+    /** Other issuers, whose tokens and assertions are accepted. */
+    readonly issuers?: readonly IssuerSetting[];
   } = {},
 ): Promise<SignInFixture> {
-  const { store = new MemoryStore(), clock = systemClock, signIn = {}, ...others } = options;
+  const {
+    store = new MemoryStore(),
+    clock = systemClock,
+    signIn = {},
+    issuers: settings,
+    ...others
+  } = options;
   let url = '';
   const warnings: unknown[] = [];
   const keep = (...line: readonly unknown[]) => void warnings.push(line);
@@ -46,16 +57,24 @@ export async function startSignIn(
   const pathOf = (resource: string) => {
     const parsed = URL.parse(resource);
     const path = parsed?.pathname.replace(/\/$/, '') ?? '-';
-    return parsed?.origin === url && /^(?:|\/mcp(?:\/[a-z0-9-]+)?)$/.test(path) ? path : undefined;
+    return parsed?.origin === url && isResourcePath(path) ? path : undefined;
   };
+  const address = new GatewayAddress(undefined, () => [Number(new URL(url).port)]);
+  const issuers =
+    settings &&
+    new Issuers({
+      ...{ settings, address, now: clock.now, wall: clock.wall, alarm: clock.alarm },
+      limits: { userHourlyLimit: 1_000, apiKeyHourlyLimit: 5_000 },
+      warn: keep,
+    });
   const fixture = await startWithAccounts({
     ...others,
     store,
     clock,
     accessTokens: {
-      ...{ store: store.oauth, keys },
-      address: new GatewayAddress(undefined, () => [Number(new URL(url).port)]),
+      ...{ store: store.oauth, keys, address },
     },
+    issuers,
     oauthFor: (auth) =>
       new AuthorizationServer({
         ...{ store, auth, keys, clock, secrets: [randomBytes(32)] },
@@ -72,11 +91,12 @@ export async function startSignIn(
           },
         },
         log: { warn: keep, error: keep },
+        assertions: issuers,
         ...signIn,
       }),
   });
   url = fixture.url;
-  return { ...fixture, oauthStore: store, keys, warnings };
+  return { ...fixture, oauthStore: store, keys, warnings, issuers };
 }
 
 export interface BrowserPage {

@@ -45,6 +45,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/auth/issuers.ts',
   'src/auth/oauth-keys.ts',
   'src/http/oauth/adapter.ts',
+  'src/http/oauth/assertion.ts',
   'src/http/oauth/client-documents.ts',
   'src/http/oauth/clients.ts',
   'src/http/oauth/interaction.ts',

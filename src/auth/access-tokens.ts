@@ -13,7 +13,7 @@ import type { GatewayAddress } from '../domain/resource.ts';
 const ALGORITHM = 'ES256';
 const TYPE = 'at+jwt';
 /** Of grants and users in a token, which queries contain: no database accepts any text. */
-const ID = /^[A-Za-z0-9_-]{1,64}$/;
+const ID = /^(?:issuer:)?[A-Za-z0-9_-]{1,64}$/;
 
 export interface AccessClaims {
   readonly userId: string;

@@ -18,7 +18,7 @@ import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { newKey } from './api-keys.ts';
-import type { Grants } from './grants.ts';
+import { type Grants, usersOf } from './grants.ts';
 import type { HashCaller, Passwords } from './passwords.ts';
 
 /** Name of the user that the first start creates. Source: ADR 16. */
@@ -124,7 +124,7 @@ export class Accounts {
   async names(principalIds: readonly string[]): Promise<ReadonlyMap<string, string>> {
     const ids = new Set(principalIds.flatMap((id) => grantIdIn(id) ?? []));
     const grants = (await this.#options.grants?.find([...ids])) ?? [];
-    const named = [...idsBehind('user:', principalIds), ...grants.map(({ userId }) => userId)];
+    const named = idsBehind('user:', principalIds).concat(usersOf(grants));
     const [users, keys] = await Promise.all([
       this.#store.findUsers([...new Set(named)]),
       this.#store.findApiKeys(idsBehind('key:', principalIds)),
@@ -132,8 +132,11 @@ export class Accounts {
     const usernames = new Map(users.map(({ id, username }) => [id, username]));
     return new Map([
       ...grants.map(
-        ({ id, userId, clientName }) =>
-          [grantPrincipalId(id, userId), nameWithClient(usernames.get(userId) ?? '', clientName)] as const,
+        ({ id, userId, clientName, subject }) =>
+          [
+            grantPrincipalId(id, userId),
+            nameWithClient(subject?.name ?? usernames.get(userId) ?? '', clientName),
+          ] as const,
       ),
       ...users.map(({ id, username }) => [`user:${id}`, username] as const),
       ...keys.map(({ id, name }) => [`key:${id}`, name] as const),

@@ -2,14 +2,15 @@
 // a hash and a look-up. The cache decides how long an entry is fresh. Source: ADR 16.
 
 import { hash } from 'node:crypto';
-import type { EndedToken, Principal } from '../domain/account.ts';
+import { type EndedToken, isOfIssuer, type Principal } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { authenticationRequired, invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { asGatewayError, databaseUnavailable, GatewayError, hasCode } from '../domain/errors.ts';
+import type { Grant } from '../domain/grant.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
-import { type AccessTokens, isAccessToken } from './access-tokens.ts';
+import { type AccessClaims, type AccessTokens, isAccessToken } from './access-tokens.ts';
 import { isSecretOf, type KeyParts, type KeyUse, parseKey } from './api-keys.ts';
 import type { Grants } from './grants.ts';
 import { KeyLookups, WRONG_KEY } from './key-lookups.ts';
@@ -64,6 +65,7 @@ type CachedIdentity = Verified & Identity;
 export interface ForeignTokens {
   has(token: string): boolean;
   verify(token: string, isKnown: boolean): Promise<Identity>;
+  granted(claims: AccessClaims, grant: Grant): Principal | undefined;
 }
 
 interface OAuth {
@@ -267,16 +269,19 @@ export class Authenticator {
   }
 
   async #verifyAccessToken(token: string): Promise<Identity> {
-    const { oauth, accounts, limits } = this.#options;
+    const { oauth, accounts, limits, issuers } = this.#options;
     if (oauth === undefined) throw invalidCredentials();
     const claims = await oauth.tokens.read(token);
     const [[grant], [user]] = await Promise.all([
       oauth.grants.find([claims.grantId]),
-      accounts.findUsers([claims.userId]),
+      isOfIssuer(claims.userId) ? [] : accounts.findUsers([claims.userId]),
     ]);
     const isTheirs = grant?.userId === claims.userId && grant.clientId === claims.clientId;
-    if (grant === undefined || !isTheirs || !isActive(user)) throw invalidCredentials(GRANT_OVER);
-    const principal = accessPrincipal(claims, grant, user, limits);
+    if (grant === undefined || !isTheirs) throw invalidCredentials(GRANT_OVER);
+    const principal = isActive(user)
+      ? accessPrincipal(claims, grant, user, limits)
+      : issuers?.granted(claims, grant);
+    if (principal === undefined) throw invalidCredentials(GRANT_OVER);
     const status = statusOf(user, undefined, grant);
     return { principal, expiresAtMs: claims.expiresAtMs, grantId: grant.id, status };
   }

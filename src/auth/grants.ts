@@ -58,10 +58,10 @@ export class Grants {
     const rows = await store.list({ kind: 'grant', userId }, MAX_GRANTS);
     const now = new Date(wall()).toISOString();
     const grants = rows.flatMap((row) => grantOf(row) ?? []).filter(({ expiresAt }) => expiresAt > now);
-    const users = await accounts.findUsers([...new Set(grants.map((grant) => grant.userId))]);
+    const users = await accounts.findUsers([...new Set(usersOf(grants))]);
     const names = new Map(users.map(({ id, username }) => [id, username]));
     return grants.flatMap((grant) => {
-      const username = names.get(grant.userId);
+      const username = grant.subject?.name ?? names.get(grant.userId);
       return username === undefined ? [] : [{ grant, username }];
     });
   }
@@ -73,4 +73,9 @@ export class Grants {
     await this.#options.store.end({ grantId: id });
     this.#options.onEnded(grantPrincipalId(id, grant.userId));
   }
+}
+
+/** The users of grants that have an account. */
+export function usersOf(grants: readonly Grant[]): readonly string[] {
+  return grants.flatMap(({ userId, subject }) => (subject === undefined ? userId : []));
 }

@@ -1,20 +1,28 @@
 // Tokens of other authorization servers (`auth.issuers`), accepted as they are. Issuer and algorithm choose the verifier before any key is
-// chosen. Their callers have no account here: their groups give the rights, and the token can only narrow them. Loaded only where there
-// are such issuers. Source: RFC 9068, ADR 207.
+// chosen. Their callers have no account here: their groups give the rights, and the token can only narrow them. Their identity assertions
+// are read here, too. Loaded only where there are such issuers. Source: RFC 9068, ADR 207, ADR 224.
 
 import { hash } from 'node:crypto';
-import type { JWTPayload } from 'jose';
+import type { JWTPayload, JWTVerifyOptions } from 'jose';
 import { JWKSNoMatchingKey, JWTExpired } from 'jose/errors';
 import { jwtVerify } from 'jose/jwt/verify';
 import type { GroupRole, IssuerSetting } from '../config/issuer-settings.ts';
-import { issuerPrincipalId, type ResourcePath } from '../domain/account.ts';
+import {
+  CLIENT_SCOPES,
+  grantPrincipalId,
+  issuerPrincipalId,
+  type Principal,
+  type ResourcePath,
+  type Scope,
+} from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { invalidCredentials, noRoleForGroups, tokenExpired } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
+import type { Grant, IssuedSubject } from '../domain/grant.ts';
 import { isJsonObject, jsonIn } from '../domain/json.ts';
 import type { GatewayAddress } from '../domain/resource.ts';
 import { cutText } from '../domain/text.ts';
-import { isScope } from './access-tokens.ts';
+import { type AccessClaims, isScope } from './access-tokens.ts';
 import type { ForeignTokens, Identity } from './authenticator.ts';
 import { IssuerKeys, type KeySet } from './issuer-keys.ts';
 import { type HourlyLimits, issuedPrincipal, scopesOfRole } from './permissions.ts';
@@ -26,6 +34,10 @@ const ALGORITHMS = [
 ];
 /** Difference of clocks that is accepted. */
 const SKEW_SECONDS = 60;
+/** Of identity assertions: their type, and their longest life. Source: draft-ietf-oauth-identity-assertion-authz-grant. */
+const ASSERTION = 'oauth-id-jag+jwt';
+const ASSERTION_SECONDS = 300;
+const LONGEST_ID = 500;
 /** Sessions stay open for so long after their last token, because many clients renew a token only after a 401, in ms. */
 const SESSION_REST_MS = 5 * 60_000;
 /** Names for people, in characters. */
@@ -37,6 +49,20 @@ export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly address: GatewayAddress;
   readonly limits: HourlyLimits;
   readonly warn: (line: string) => void;
+}
+
+/** What an issuer says in an identity assertion: this client may act for this subject. */
+export interface Assertion {
+  /** Unique among all assertions of all issuers. */
+  readonly id: string;
+  readonly expiresAtMs: number;
+  /** The id of the principal that the subject has with a token of the issuer. */
+  readonly holderId: string;
+  readonly subject: IssuedSubject;
+  /** What the role of its groups allows. */
+  readonly scopes: readonly Scope[];
+  /** Those of this gateway that it names; undefined: it does not limit the resource. */
+  readonly resources: readonly ResourcePath[] | undefined;
 }
 
 interface KnownIssuer {
@@ -71,43 +97,93 @@ export class Issuers implements ForeignTokens {
   async verify(token: string, isKnown: boolean): Promise<Identity> {
     const found = this.#issuerOf(token);
     if (found === undefined) throw invalidCredentials();
-    const { setting, keys } = found;
-    const payload = await this.#payloadOf(token, found, await keys.current(isKnown))
-      .catch(async (thrown: unknown) => {
-        if (!(thrown instanceof JWKSNoMatchingKey)) throw thrown;
-        const fetched = await keys.refetched();
-        if (fetched === undefined) throw thrown;
-        return this.#payloadOf(token, found, fetched);
-      })
-      .catch((thrown: unknown) => {
-        if (thrown instanceof GatewayError) throw thrown;
-        // No cause: some errors of the library contain the claims.
-        throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
-      });
+    const { setting } = found;
     const { claims } = setting;
-    const subject = claimOf(payload, claims.subject ?? 'sub');
-    if (typeof subject !== 'string' || subject === '') throw invalidCredentials('The token names no subject');
+    // An identity assertion names the gateway, too, but only its client may use it, and once.
+    if (typeOf(token) === ASSERTION) throw invalidCredentials();
+    const payload = await this.#payloadOf(token, found, isKnown, { requiredClaims: ['aud', 'exp'] });
+    const { holderId, name } = subjectOf(payload, setting);
     const audience = this.#audienceOf(payload.aud, setting);
     if (audience === undefined) throw invalidCredentials('The token is for another resource');
     const host = new URL(setting.issuer).host;
+    const scopes = scopesIn(payload, claims.scope);
     const client =
       claimOf(payload, claims.client ?? 'client_id') ??
       (claims.client === undefined ? payload.azp : undefined);
     const principal = issuedPrincipal(
       {
-        id: issuerPrincipalId(hash('sha256', JSON.stringify([setting.issuer, subject]), 'base64url')),
-        name: `${shown(subject)} of ${host}`,
+        ...{ id: holderId, name },
         clientName: typeof client === 'string' && shown(client) !== '' ? shown(client) : host,
       },
       {
         audience,
-        scopes: scopesIn(payload, claims.scope),
+        scopes: scopes.length === 0 ? undefined : scopes,
         role: roleFor(groupsIn(payload, claims.groups), setting.roles),
       },
       this.#options.limits,
     );
     const expiresAtMs = ((payload.exp ?? 0) + SKEW_SECONDS) * 1000;
     return { principal, expiresAtMs, status: { stamp: '', endsAtMs: expiresAtMs + SESSION_REST_MS } };
+  }
+
+  /**
+   * An identity assertion for this client. That it is used once is up to the caller. INVALID_CREDENTIALS, whose message says what is wrong;
+   * TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`.
+   */
+  async readAssertion(token: string, clientId: string): Promise<Assertion> {
+    const found = this.#issuerOf(token);
+    if (found?.setting.idJag !== true) throw invalidCredentials('No such issuer makes assertions for us');
+    const { setting } = found;
+    const { issuer } = this.#options.address;
+    if (typeOf(token) !== ASSERTION)
+      throw invalidCredentials(`The type of the assertion is not ${ASSERTION}`);
+    const payload = await this.#payloadOf(token, found, false, {
+      requiredClaims: ['aud', 'exp', 'iat', 'jti', 'client_id'],
+      maxTokenAge: ASSERTION_SECONDS,
+    });
+    const { aud, exp = 0, iat = 0, jti, client_id: client, scope, resource } = payload;
+    if ([aud].flat().join() !== issuer)
+      throw invalidCredentials(`The audience of the assertion is not ${issuer}`);
+    if (exp - iat > ASSERTION_SECONDS)
+      throw invalidCredentials(`The assertion lives longer than ${ASSERTION_SECONDS} s`);
+    if (client !== clientId) throw invalidCredentials('The assertion is for another client');
+    if (typeof jti !== 'string' || jti === '' || jti.length > LONGEST_ID)
+      throw invalidCredentials('The assertion has no usable id');
+    const { holderId, name } = subjectOf(payload, setting);
+    const known = new Set(setting.roles.map(([group]) => group));
+    const groups = groupsIn(payload, setting.claims.groups).filter((group) => known.has(group));
+    const allowed = scopesOfRole(roleFor(groups, setting.roles));
+    const own = scope === undefined ? undefined : scopesIn(payload, 'scope');
+    const resources = resource === undefined ? undefined : [resource].flat().map(String);
+    return {
+      id: JSON.stringify([setting.issuer, jti]),
+      expiresAtMs: (exp + SKEW_SECONDS) * 1_000,
+      holderId,
+      subject: { issuer: setting.issuer, name, groups: [...new Set(groups)] },
+      scopes: allowed.filter((each) => own === undefined || own.includes(each)),
+      resources: resources?.flatMap((each) => this.#options.address.pathOf(each) ?? []),
+    };
+  }
+
+  /** Undefined when the issuer, its assertions, or the roles of the groups are not in the settings any more. */
+  granted(
+    { audience, scopes }: Pick<AccessClaims, 'audience' | 'scopes'>,
+    grant: Grant,
+  ): Principal | undefined {
+    const { id, userId, clientName, subject } = grant;
+    const setting = subject && this.#issuers.get(subject.issuer)?.setting;
+    if (subject === undefined || setting?.idJag !== true) return undefined;
+    const { groups, name } = subject;
+    if (!setting.roles.some(([group]) => groups.includes(group))) return undefined;
+    const role = roleFor(groups, setting.roles);
+    return issuedPrincipal(
+      { id: grantPrincipalId(id, userId), name, clientName },
+      {
+        ...{ audience, role, obtainable: [...CLIENT_SCOPES, ...grant.scopes] },
+        scopes: scopes.filter((scope) => grant.scopes.includes(scope)),
+      },
+      this.#options.limits,
+    );
   }
 
   #issuerOf(token: string): KnownIssuer | undefined {
@@ -120,12 +196,31 @@ export class Issuers implements ForeignTokens {
     return this.#issuers.get(iss);
   }
 
-  async #payloadOf(token: string, { setting }: KnownIssuer, keys: KeySet): Promise<JWTPayload> {
-    const { payload } = await jwtVerify(token, keys, {
-      ...{ algorithms: ALGORITHMS, issuer: setting.issuer, requiredClaims: ['aud', 'exp'] },
-      ...{ clockTolerance: SKEW_SECONDS, currentDate: new Date(this.#options.wall()) },
-    });
-    return payload;
+  async #payloadOf(
+    token: string,
+    { setting: { issuer }, keys }: KnownIssuer,
+    isKnown: boolean,
+    checks: JWTVerifyOptions,
+  ): Promise<JWTPayload> {
+    const verified = async (set: KeySet) => {
+      const { payload } = await jwtVerify(token, set, {
+        ...{ algorithms: ALGORITHMS, issuer, clockTolerance: SKEW_SECONDS },
+        ...{ currentDate: new Date(this.#options.wall()), ...checks },
+      });
+      return payload;
+    };
+    return verified(await keys.current(isKnown))
+      .catch(async (thrown: unknown) => {
+        if (!(thrown instanceof JWKSNoMatchingKey)) throw thrown;
+        const fetched = await keys.refetched();
+        if (fetched === undefined) throw thrown;
+        return verified(fetched);
+      })
+      .catch((thrown: unknown) => {
+        if (thrown instanceof GatewayError) throw thrown;
+        // No cause: some errors of the library contain the claims.
+        throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
+      });
   }
 
   /** Where the token works: at the resource that it names, or everywhere for an audience that is a name. */
@@ -143,6 +238,24 @@ export class Issuers implements ForeignTokens {
 
 function partOf(text: string): Readonly<Record<string, unknown>> {
   return Object(jsonIn(Buffer.from(text, 'base64url').toString()));
+}
+
+/** Without the prefix that a media type may have. Source: RFC 7515. */
+function typeOf(token: string): string {
+  const { typ } = partOf(token.split('.', 1)[0] ?? '');
+  return String(typ)
+    .toLowerCase()
+    .replace(/^application\//, '');
+}
+
+/** Throws INVALID_CREDENTIALS. */
+function subjectOf(payload: JWTPayload, { issuer, claims }: IssuerSetting) {
+  const subject = claimOf(payload, claims.subject ?? 'sub');
+  if (typeof subject !== 'string' || subject === '') throw invalidCredentials('The token names no subject');
+  return {
+    holderId: issuerPrincipalId(hash('sha256', JSON.stringify([issuer, subject]), 'base64url')),
+    name: `${shown(subject)} of ${new URL(issuer).host}`,
+  };
 }
 
 /** A claim by its name, which may contain dots, else by its path. */

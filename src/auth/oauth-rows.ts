@@ -14,11 +14,12 @@ export function clientKeyOf(clientId: string): string {
   return oauthKey('client', clientId);
 }
 
-type GrantValue = Pick<Grant, 'clientId' | 'clientName' | 'resource' | 'scopes'>;
+type GrantValue = Pick<Grant, 'clientId' | 'clientName' | 'resource' | 'scopes' | 'subject'>;
 
 export function rowOfGrant(grant: Grant): Omit<OAuthRow, 'version'> {
-  const { id, userId, clientId, clientName, resource, scopes, createdAt, lastUsedAt, expiresAt } = grant;
-  const value: GrantValue = { clientId, clientName, resource, scopes };
+  const { id, userId, clientId, clientName, resource, scopes, subject, createdAt, lastUsedAt, expiresAt } =
+    grant;
+  const value: GrantValue = { clientId, clientName, resource, scopes, subject };
   return {
     kind: 'grant',
     key: oauthKey('grant', id),

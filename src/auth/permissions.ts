@@ -7,6 +7,7 @@ import {
   type ApiKey,
   CLIENT_SCOPES,
   grantPrincipalId,
+  holderOf,
   type Principal,
   type ResourcePath,
   ROLE_SCOPES,
@@ -85,28 +86,30 @@ export function accessPrincipal(
 /** What a token of another issuer says, and the role of its groups. */
 interface IssuedRights {
   readonly audience: ResourcePath;
-  /** Those of this gateway that the token names; empty: it does not limit the role. */
-  readonly scopes: readonly Scope[];
+  /** Those of this gateway that the token names; undefined: it does not limit the role. */
+  readonly scopes: readonly Scope[] | undefined;
   readonly role: GroupRole;
+  /** What the client could get with another token. Default: all of the role. */
+  readonly obtainable?: readonly Scope[];
 }
 
 /** The rights of the role, limited by the token and its audience. */
 export function issuedPrincipal(
   { id, name, clientName }: Pick<Principal, 'id' | 'name'> & { readonly clientName: string },
-  { audience, scopes, role }: IssuedRights,
+  { audience, scopes = SCOPES, role, obtainable = SCOPES }: IssuedRights,
   { userHourlyLimit }: HourlyLimits,
 ): Principal {
   const own = audience.startsWith('/mcp/') ? [audience.slice('/mcp/'.length)] : undefined;
-  const granted = scopesOfRole(role);
-  const wanted = scopes.length === 0 || scopes.includes('admin') ? SCOPES : scopes;
+  const within = (wanted: readonly Scope[]) =>
+    scopesOfRole(role).filter((scope) => wanted.includes('admin') || wanted.includes(scope));
   return {
     ...principal(
       { id, kind: 'user', name },
-      new Set(granted.filter((scope) => wanted.includes(scope))),
+      new Set(within(scopes)),
       commonTemplates(own, role.templates),
       userHourlyLimit,
     ),
-    client: { name: clientName, holderId: id, audience, obtainable: new Set(granted) },
+    client: { name: clientName, holderId: holderOf(id), audience, obtainable: new Set(within(obtainable)) },
   };
 }
 

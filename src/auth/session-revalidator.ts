@@ -10,7 +10,7 @@ import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { idsBehind } from './accounts.ts';
 import type { Identity } from './authenticator.ts';
-import type { Grants } from './grants.ts';
+import { type Grants, usersOf } from './grants.ts';
 import { type AccountStatus, isActive, statusOf } from './permissions.ts';
 
 /** Interval of the checks: the longest time until an expiry, or an unreported change, takes effect. */
@@ -105,7 +105,12 @@ export class SessionRevalidator {
   #unexpired(): string[] {
     const nowMs = this.#options.wall();
     return [...this.#open()].filter((id) => {
-      const { endsAtMs = nowMs + 1 } = this.#statuses.get(id) ?? {};
+      let { endsAtMs = nowMs + 1 } = this.#statuses.get(id) ?? {};
+      if (endsAtMs <= nowMs && grantIdIn(id) !== undefined) {
+        // Queried: another node may have prolonged the grant.
+        this.#statuses.delete(id);
+        endsAtMs = nowMs + 1;
+      }
       if (endsAtMs <= nowMs) this.#revoke(id);
       return endsAtMs > nowMs && (id.startsWith(USER) || id.startsWith(KEY) || grantIdIn(id) !== undefined);
     });
@@ -128,7 +133,7 @@ export class SessionRevalidator {
     const grants = (await ended?.find(ids.flatMap((id) => grantIdIn(id) ?? []))) ?? [];
     const keys = await accounts.findApiKeys(idsBehind(KEY, ids));
     const named = [...idsBehind(USER, ids), ...keys.flatMap(({ ownerId }) => ownerId ?? [])];
-    named.push(...grants.map(({ userId }) => userId));
+    named.push(...usersOf(grants));
     const users = await accounts.findUsers([...new Set(named)]);
     const active = new Map(users.filter(isActive).map((user) => [user.id, user]));
     const ofUsers = [...active.values()].map((user) => [`${USER}${user.id}`, statusOf(user)] as const);
@@ -138,8 +143,8 @@ export class SessionRevalidator {
       .filter(([, { endsAtMs }]) => endsAtMs > wall());
     const ofGrants = grants.flatMap((grant) => {
       const user = active.get(grant.userId);
-      if (user === undefined) return [];
-      return [[grantPrincipalId(grant.id, user.id), statusOf(user, undefined, grant)] as const];
+      if (user === undefined && grant.subject === undefined) return [];
+      return [[grantPrincipalId(grant.id, grant.userId), statusOf(user, undefined, grant)] as const];
     });
     return new Map([...ofUsers, ...ofKeys, ...ofGrants]);
   }

@@ -30,6 +30,8 @@ export interface IssuerSetting {
   /** Absent: named by the metadata of the issuer. */
   readonly jwksUri?: string;
   readonly claims: ClaimNames;
+  /** Whether its identity assertions (ID-JAG) are exchanged for access tokens. Absent: no. */
+  readonly idJag?: true;
   /** In the order as written. */
   readonly roles: readonly (readonly [group: string, GroupRole])[];
 }
@@ -37,11 +39,11 @@ export interface IssuerSetting {
 const MOST_ISSUERS = 20;
 const MOST_ROLES = 200;
 const TEMPLATE = /^[a-z][a-z0-9-]{0,127}$/;
-const FIELDS = ['issuer', 'audience', 'jwks_uri', 'claims', 'roles'];
+const FIELDS = ['issuer', 'audience', 'jwks_uri', 'claims', 'id_jag', 'roles'];
 const CLAIMS = ['subject', 'scope', 'client', 'groups'] as const;
 
 const issuers: SettingType<readonly IssuerSetting[]> = {
-  type: 'a list of issuers, each with `issuer`, `audience`, `jwks_uri`, `claims` and `roles`',
+  type: 'a list of issuers, each with `issuer`, `audience`, `jwks_uri`, `claims`, `id_jag` and `roles`',
   read: (raw) => {
     if (raw === 'none') return [];
     const value = typeof raw === 'string' ? jsonIn(raw) : raw;
@@ -76,7 +78,7 @@ function issuerIn(value: unknown, place: string): IssuerSetting {
   if (!isJsonObject(value)) return fail('expected `issuer` and `roles`');
   const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${FIELDS.join(', ')}`);
-  const { issuer, audience, jwks_uri: jwksUri, claims = {}, roles } = value;
+  const { issuer, audience, jwks_uri: jwksUri, claims = {}, id_jag: idJag = false, roles } = value;
   if (typeof issuer !== 'string' || !isSafeUrl(issuer))
     return fail('`issuer` must be an https URL, or http on loopback, as in the claim `iss`');
   if (
@@ -84,6 +86,7 @@ function issuerIn(value: unknown, place: string): IssuerSetting {
     (typeof jwksUri !== 'string' || !isSafeUrl(jwksUri.replace(/\?[^#\s\\]*$/, '')))
   )
     return fail('`jwks_uri` must be an https URL, or http on loopback');
+  if (typeof idJag !== 'boolean') return fail('`id_jag` must be true or false');
   const audiences = audience === undefined ? undefined : textsIn([audience].flat());
   if (audiences === undefined ? audience !== undefined : audiences.length === 0)
     return fail('`audience` must be a text or a list of texts');
@@ -92,6 +95,7 @@ function issuerIn(value: unknown, place: string): IssuerSetting {
     ...(audiences === undefined ? {} : { audience: audiences }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
     claims: claimsIn(claims, fail),
+    ...(idJag ? { idJag } : {}),
     roles: rolesIn(roles, fail),
   };
 }
@@ -148,10 +152,11 @@ function textsIn(value: unknown): readonly string[] | undefined {
   return value.every(isText) ? value : undefined;
 }
 
-function written({ jwksUri, roles, ...rest }: IssuerSetting): unknown {
+function written({ jwksUri, idJag, roles, ...rest }: IssuerSetting): unknown {
   return {
     ...rest,
     ...(jwksUri === undefined ? {} : { jwks_uri: jwksUri }),
+    ...(idJag === undefined ? {} : { id_jag: idJag }),
     roles: Object.fromEntries(roles),
   };
 }

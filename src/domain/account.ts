@@ -133,7 +133,7 @@ export type ResourcePath = '' | '/mcp' | `/mcp/${string}`;
 
 /** The verified caller of a request; shared by all requests with the same credentials. */
 export interface Principal {
-  /** `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`. Limits are counted by `holderOf` it. */
+  /** `anonymous`, `user:<id>`, `key:<id>`, of an access token `grant:<id>@<user>`, of a token of another issuer `issuer:<hash>`, which is also the `<user>` of its subject's grants. Limits are counted by `holderOf` it. */
   readonly id: string;
   readonly kind: 'anonymous' | 'user' | 'api-key';
   /** For people and the audit log: the user name, or the name of the key. */
@@ -183,14 +183,14 @@ export function issuerPrincipalId(hash: string): string {
 
 /** True for a caller that another issuer vouches for: it has no account here. */
 export function isOfIssuer(principalId: string): boolean {
-  return principalId.startsWith(ISSUER);
+  return holderOf(principalId).startsWith(ISSUER);
 }
 
 /** Whose limits and shares count for a principal: the user of an access token, so that several clients get no more than one; else itself. */
 export function holderOf(principalId: string): string {
-  return principalId.startsWith(GRANT)
-    ? `user:${principalId.slice(principalId.lastIndexOf('@') + 1)}`
-    : principalId;
+  if (!principalId.startsWith(GRANT)) return principalId;
+  const user = principalId.slice(principalId.lastIndexOf('@') + 1);
+  return user.startsWith(ISSUER) ? user : `user:${user}`;
 }
 
 /** The name of a principal for people and the audit log: with its client, if it has one. */

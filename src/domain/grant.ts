@@ -1,11 +1,15 @@
-// A grant: what a user has allowed a client of the authorization server. Each answered consent makes one.
+// A grant: what a user has allowed a client of the authorization server. Each answered consent makes one. So does the identity assertion
+// of another issuer, in which a company has allowed it (ADR 224).
 
 import type { Scope } from './account.ts';
 
 export interface Grant {
   /** UUID. */
   readonly id: string;
+  /** Without an account: the holder of the limits of a subject of another issuer. */
   readonly userId: string;
+  /** For whom another issuer vouched. Absent: the user has an account here. */
+  readonly subject?: IssuedSubject | undefined;
   /** As the client names itself: a random text, or the URL of its document. */
   readonly clientId: string;
   /** For people; the client has chosen it. */
@@ -19,4 +23,13 @@ export interface Grant {
   readonly lastUsedAt?: string | undefined;
   /** Its refresh tokens end then at the latest. */
   readonly expiresAt: string;
+}
+
+/** A subject of another issuer, which has no account here. */
+export interface IssuedSubject {
+  readonly issuer: string;
+  /** For people. */
+  readonly name: string;
+  /** Those that had a role at this gateway. */
+  readonly groups: readonly string[];
 }

@@ -236,6 +236,7 @@ export const OAUTH_KINDS = [
   'code',
   'device',
   'refresh',
+  'assertion',
   'sign-in',
   'connection',
   'connecting',

@@ -74,7 +74,8 @@ export async function openServerAuth(
     await auth.close();
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
   };
-  return { auth, keys, ensureAdmin, close };
+  const hasAssertions = config.oauth.issuers.some(({ idJag }) => idJag === true);
+  return { auth, keys, assertions: hasAssertions ? issuers : undefined, ensureAdmin, close };
 }
 
 /** Undefined, and nothing is loaded, without other issuers. ConfigError for one that is this gateway. */
@@ -83,6 +84,8 @@ async function issuersOf(config: Config, address: GatewayAddress, log: Logger): 
   if (!config.authEnabled || settings.length === 0) return undefined;
   const own = settings.find(({ issuer }) => issuer.replace(/\/$/, '') === address.issuer);
   if (own !== undefined) throw new ConfigError(`auth.issuers: ${own.issuer} is this gateway itself`);
+  if (!config.oauth.isEnabled && settings.some(({ idJag }) => idJag === true))
+    log.warn('auth.issuers: `id_jag` has no effect, because the gateway signs no users in (auth.oauth)');
   const { Issuers } = await import('../auth/issuers.ts');
   const { now, wall, background } = systemClock;
   return new Issuers({
@@ -102,7 +105,7 @@ export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress
 export function authorizationServerOf(
   { oauth }: Pick<Config, 'oauth'>,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
-  own: Pick<AuthorizationServerOptions, 'address' | 'auth' | 'keys' | 'secrets' | 'log'>,
+  own: Pick<AuthorizationServerOptions, 'address' | 'auth' | 'keys' | 'secrets' | 'log' | 'assertions'>,
 ): AuthorizationServer {
   const clock = systemClock;
   return new AuthorizationServer({

@@ -328,7 +328,10 @@ async function start(
   }
   const signIn = signInOf(config, address);
   const authorizationServer = signIn?.hasOwnServer
-    ? authorizationServerOf(config, storage, { address, auth, keys: serverAuth.keys, secrets, log })
+    ? authorizationServerOf(config, storage, {
+        ...{ address, auth, keys: serverAuth.keys, secrets, log },
+        assertions: serverAuth.assertions,
+      })
     : undefined;
   onUndo(async () => authorizationServer?.close());
   app = createApp(gateway, {

@@ -12,6 +12,8 @@ export interface ClientRecord {
   readonly name: string;
   readonly redirectUris: readonly string[];
   readonly mayRefresh: boolean;
+  /** Whether it exchanges identity assertions. */
+  readonly mayAssert?: boolean | undefined;
   readonly authMethod: AuthMethod;
   /** `registered` itself, by its `document`, or `added` by an admin. */
   readonly source: 'registered' | 'document' | 'added';
@@ -22,6 +24,9 @@ export interface ClientRecord {
   readonly jwks?: unknown;
   readonly jwksUri?: string | undefined;
 }
+
+/** The grant type of identity assertions. Source: RFC 7523. */
+export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
 const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'] as const;
 type AuthMethod = (typeof AUTH_METHODS)[number];
@@ -84,6 +89,8 @@ export function clientOf(
     name: nameOf(fields.client_name, own.id),
     redirectUris,
     mayRefresh: grants.includes('refresh_token'),
+    // RFC 7523: only a client that authenticates.
+    ...(grants.includes(JWT_BEARER) && authMethod !== 'none' ? { mayAssert: true } : {}),
     authMethod,
     ...(isDocument && isJsonObject(fields.jwks) ? { jwks: fields.jwks } : {}),
     ...(jwksUri === undefined ? {} : { jwksUri }),
@@ -142,7 +149,11 @@ export function metadataOf(client: ClientRecord): AllClientMetadata {
     client_name: client.name,
     redirect_uris: [...client.redirectUris],
     response_types: ['code'],
-    grant_types: client.mayRefresh ? ['authorization_code', 'refresh_token'] : ['authorization_code'],
+    grant_types: [
+      'authorization_code',
+      ...(client.mayRefresh ? ['refresh_token'] : []),
+      ...(client.mayAssert === true ? [JWT_BEARER] : []),
+    ],
     token_endpoint_auth_method: client.authMethod,
     application_type: isNative(client) ? 'native' : 'web',
     ...(client.secret === undefined ? {} : { client_secret: client.secret }),

@@ -10,7 +10,7 @@ import type { Clock } from '../../domain/clock.ts';
 import { tooManyAttempts } from '../../domain/error-catalogue.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
-import { BadClient, type ClientRecord, clientOf, isLoopback } from './client-record.ts';
+import { BadClient, type ClientRecord, clientOf, isLoopback, JWT_BEARER } from './client-record.ts';
 
 /** Which clients may sign users in: any, those that an admin added, or those of these hosts as well. */
 export type ClientRule = 'any' | 'known' | readonly string[];
@@ -89,7 +89,7 @@ export class Clients {
     const isConfidential = read.authMethod !== 'none' && keepsSecrets;
     const client: ClientRecord = isConfidential
       ? { ...read, secret: newSecret() }
-      : { ...read, authMethod: 'none' };
+      : { ...read, authMethod: 'none', mayAssert: undefined };
     await store.save(this.#rowOf(client, UNUSED_MS));
     return client;
   }
@@ -99,7 +99,7 @@ export class Clients {
     const fields = {
       client_name: name,
       redirect_uris: [...redirectUris],
-      grant_types: ['authorization_code', 'refresh_token'],
+      grant_types: ['authorization_code', 'refresh_token', JWT_BEARER],
       token_endpoint_auth_method: isConfidential ? 'client_secret_basic' : 'none',
     };
     const read = clientOf(fields, { id: randomUUID(), source: 'added', scopes });

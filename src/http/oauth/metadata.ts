@@ -1,5 +1,7 @@
 // The metadata of the authorization server. Its addresses come from the issuer, never from the request. Source: RFC 8414, RFC 9207.
 
+import { JWT_BEARER } from './client-record.ts';
+
 export const METADATA_PATHS: readonly string[] = [
   '/.well-known/oauth-authorization-server',
   '/.well-known/openid-configuration',
@@ -10,9 +12,11 @@ export interface MetadataOptions {
   /** Whether clients register themselves, and have documents. */
   readonly isOpen: boolean;
   readonly scopes: readonly string[];
+  /** Whether identity assertions of other issuers are exchanged. */
+  readonly hasAssertions: boolean;
 }
 
-export function metadataDocument({ issuer, isOpen, scopes }: MetadataOptions): object {
+export function metadataDocument({ issuer, isOpen, scopes, hasAssertions }: MetadataOptions): object {
   return {
     issuer,
     authorization_endpoint: `${issuer}/oauth/authorize`,
@@ -23,7 +27,8 @@ export function metadataDocument({ issuer, isOpen, scopes }: MetadataOptions): o
     scopes_supported: scopes,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
-    grant_types_supported: ['authorization_code', 'refresh_token'],
+    grant_types_supported: ['authorization_code', 'refresh_token', ...(hasAssertions ? [JWT_BEARER] : [])],
+    ...(hasAssertions ? { authorization_grant_profiles_supported: [ID_JAG] } : {}),
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: AUTH_METHODS,
     token_endpoint_auth_signing_alg_values_supported: ASYMMETRIC,
@@ -37,6 +42,8 @@ export function metadataDocument({ issuer, isOpen, scopes }: MetadataOptions): o
   };
 }
 
+/** Source: draft-ietf-oauth-identity-assertion-authz-grant. */
+const ID_JAG = 'urn:ietf:params:oauth:grant-profile:id-jag';
 const AUTH_METHODS = ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'];
 /** Of keys of clients. */
 export const ASYMMETRIC: ('ES256' | 'RS256' | 'PS256' | 'EdDSA')[] = ['ES256', 'RS256', 'PS256', 'EdDSA'];

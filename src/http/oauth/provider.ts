@@ -5,6 +5,8 @@ import { errors, interactionPolicy, type JWKS, type KoaContextWithOIDC, Provider
 import type { KeySet } from '../../auth/oauth-keys.ts';
 import { SCOPES } from '../../domain/account.ts';
 import { type AdapterOptions, adapterFor } from './adapter.ts';
+import { type AssertionOptions, assertionHandler } from './assertion.ts';
+import { JWT_BEARER } from './client-record.ts';
 import type { GuardedFetch } from './guarded-fetch.ts';
 import { ASYMMETRIC } from './metadata.ts';
 import { faultPage } from './pages.ts';
@@ -15,7 +17,10 @@ const INTERACTION_SECONDS = 600;
 const REFRESH_SECONDS = 30 * 24 * 3_600;
 const KEYS_BYTES = 64 * 1024;
 
-export interface ProviderOptions extends AdapterOptions, Omit<RefreshOptions, 'resourceServer'> {
+export interface ProviderOptions
+  extends AdapterOptions,
+    Omit<RefreshOptions, 'resourceServer'>,
+    Omit<AssertionOptions, 'resourceServer'> {
   readonly issuer: string;
   readonly keys: KeySet;
   /** Sign the cookies of interactions; the first signs, all verify. */
@@ -122,6 +127,12 @@ export function makeProvider(options: ProviderOptions): Provider {
     'refresh_token',
     refreshHandler(provider, { ...options, resourceServer }),
     ['refresh_token', 'scope', 'resource'],
+    [],
+  );
+  provider.registerGrantType(
+    JWT_BEARER,
+    assertionHandler(provider, { ...options, resourceServer }),
+    ['assertion', 'scope', 'resource'],
     [],
   );
   return provider;

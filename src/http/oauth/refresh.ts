@@ -26,7 +26,7 @@ export interface RefreshOptions extends Pick<Clock, 'wall' | 'now' | 'alarm'> {
   readonly resourceServer: () => Promise<ResourceServerInfo>;
 }
 
-interface ResourceServerInfo {
+export interface ResourceServerInfo {
   readonly scope: string;
   readonly accessTokenFormat: 'jwt';
   readonly accessTokenTTL: number;
@@ -157,7 +157,7 @@ const IDLE_MS = 31 * DAY_MS;
 const MOST_MS = 180 * DAY_MS;
 
 /** Undefined when nothing in particular is asked for; scopes of OpenID clients are not ours. */
-function scopesOf(written: unknown): readonly string[] | undefined {
+export function scopesOf(written: unknown): readonly string[] | undefined {
   const scopes =
     typeof written === 'string' ? written.split(' ').filter((scope) => scope !== '' && !isHabit(scope)) : [];
   return scopes.length === 0 ? undefined : scopes;

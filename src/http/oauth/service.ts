@@ -5,10 +5,12 @@ import { hkdfSync } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
+import type { Issuers } from '../../auth/issuers.ts';
 import { networkOf } from '../../auth/network-of.ts';
 import type { OAuthKeys } from '../../auth/oauth-keys.ts';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
 import type { Secrets } from '../../auth/secrets.ts';
+import type { ResourcePath } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
 import type { Store } from '../../persistence/store.ts';
@@ -30,7 +32,7 @@ export interface OAuthServiceOptions {
     readonly issuer: string;
     /** Undefined when the gateway was reached by a name at which clients cannot sign in. */
     baseFor(host: string | undefined): string | undefined;
-    pathOf(resource: string): string | undefined;
+    pathOf(resource: string): ResourcePath | undefined;
     normalise(resource: string): string | undefined;
   };
   readonly store: Store;
@@ -43,12 +45,14 @@ export interface OAuthServiceOptions {
   readonly tokenSeconds: number;
   readonly clock: Clock;
   readonly log: Pick<Logger, 'warn' | 'error'>;
+  /** Identity assertions of other issuers. Undefined: none is accepted. */
+  readonly assertions?: Pick<Issuers, 'readAssertion'> | undefined;
   /** Certificates of further authorities for documents of clients, in PEM. */
   readonly ca?: string | undefined;
 }
 
 interface Served {
-  readonly address: string;
+  readonly exchange: Pick<OAuthExchange, 'address' | 'requestId'>;
   readonly revoked?: RevokedToken | undefined;
 }
 
@@ -89,7 +93,7 @@ export class OAuthService {
   /** Answers the request. Never rejects: what cannot be answered is a page or an error of OAuth. */
   async serve(exchange: OAuthExchange): Promise<void> {
     try {
-      await this.#served.run({ address: networkOf(exchange.address) }, () => this.#route(exchange));
+      await this.#served.run({ exchange }, () => this.#route(exchange));
     } catch (thrown) {
       this.#fail(exchange, thrown);
     }
@@ -117,7 +121,10 @@ export class OAuthService {
     const { issuer } = this.#options.address;
     const isGet = method === 'GET' || method === 'HEAD';
     if (isGet && METADATA_PATHS.includes(path)) {
-      const document = metadataDocument({ issuer, isOpen: this.clients.areOpen, scopes: OPEN_SCOPES });
+      const document = metadataDocument({
+        ...{ issuer, isOpen: this.clients.areOpen, scopes: OPEN_SCOPES },
+        hasAssertions: this.#options.assertions !== undefined,
+      });
       return sendJson(response, 200, document, ['Cache-Control', 'public, max-age=300']);
     }
     if (isGet && path === '/oauth/jwks') return this.#pass(exchange);
@@ -141,7 +148,7 @@ export class OAuthService {
 
   /** One provider for each set of keys: the library reads its keys once. */
   async #current(): Promise<Provider> {
-    const { keys, address, store, clock, log } = this.#options;
+    const { keys, address, store, clock, log, auth, assertions } = this.#options;
     const present = await keys.current();
     const { issuer } = address;
     if (this.#provider?.version !== present.version || this.#provider.issuer !== issuer) {
@@ -152,9 +159,12 @@ export class OAuthService {
         cookieKeys: this.#options.secrets.map((secret) =>
           Buffer.from(hkdfSync('sha256', secret, '', LABEL, 32)).toString('base64url'),
         ),
-        causedBy: () => this.#served.getStore()?.address ?? 'unknown',
+        causedBy: () => networkOf(this.#served.getStore()?.exchange.address ?? 'unknown'),
         revoked: () => this.#served.getStore()?.revoked,
         normalise: (resource) => address.normalise(resource),
+        pathOf: (resource) => address.pathOf(resource),
+        ...{ assertions, audit: auth.audit },
+        request: () => this.#served.getStore()?.exchange ?? { address: 'unknown', requestId: 'unknown' },
         isActive: async (id) => (await store.accounts.findUsers([id]))[0]?.isActive === true,
         onReplay: (grant, what) => log.warn({ grant }, `a ${what} was used twice: its grant has ended`),
       });
@@ -240,7 +250,7 @@ export class OAuthService {
     const revoked = await keys.read(token, address.issuer);
     fields.set('token', 'signed');
     fields.set('token_type_hint', 'access_token');
-    const served = { address: networkOf(exchange.address), revoked };
+    const served = { exchange, revoked };
     return this.#served.run(served, () => this.#pass(exchange, { body: String(fields) }));
   }
 

@@ -2,7 +2,7 @@
 
 import Type, { type Static } from 'typebox';
 import type { Grants, GrantView } from '../../auth/grants.ts';
-import { grantIdIn, mayDo, type Principal, SCOPES } from '../../domain/account.ts';
+import { grantIdIn, holderOf, mayDo, type Principal, SCOPES } from '../../domain/account.ts';
 import { grantNotFound } from '../../domain/error-catalogue.ts';
 import { json, noContent } from '../reply.ts';
 import { defineRoute, GrantParams, type Route } from '../route.ts';
@@ -65,8 +65,8 @@ function seesAll(principal: Principal): boolean {
 async function visibleTo(principal: Principal, grants: Grants | undefined): Promise<readonly GrantView[]> {
   if (grants === undefined) return [];
   if (seesAll(principal)) return grants.list();
-  if (principal.kind !== 'user' || principal.userId === undefined) return [];
-  const own = await grants.list(principal.userId);
+  if (principal.kind !== 'user') return [];
+  const own = await grants.list(principal.userId ?? holderOf(principal.id));
   return principal.client === undefined ? own : own.filter(({ grant }) => isOf(grant.id, principal));
 }
 

@@ -1,0 +1,154 @@
+// The grant type of identity assertions (ID-JAG): a company's issuer says that a client may act for one of its people, and the client
+// exchanges that for an access token, without a browser. Each assertion is used once over all nodes. Its token belongs to a grant, which
+// later assertions for the same prolong. Source: RFC 7523, draft-ietf-oauth-identity-assertion-authz-grant, ADR 224.
+
+import { randomUUID } from 'node:crypto';
+import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
+import type { AuditLog } from '../../auth/audit.ts';
+import type { Assertion, Issuers } from '../../auth/issuers.ts';
+import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
+import { CLIENT_SCOPES, nameWithClient, type ResourcePath, type Scope } from '../../domain/account.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { asGatewayError } from '../../domain/errors.ts';
+import type { Grant } from '../../domain/grant.ts';
+import { opens } from '../../domain/resource.ts';
+import type { OAuthStore } from '../../persistence/store.ts';
+import type { ClientRecord } from './client-record.ts';
+import type { Clients } from './clients.ts';
+import { type ResourceServerInfo, scopesOf } from './refresh.ts';
+
+/** Grants stay so long after their last token: many clients renew a token only after a 401, and their sessions belong to the grant. */
+const REST_MS = 5 * 60_000;
+/** Of one subject and client: one for each resource and choice of scopes. */
+const MOST_GRANTS = 100;
+
+export interface AssertionOptions extends Pick<Clock, 'wall'> {
+  readonly store: OAuthStore;
+  readonly clients: Clients;
+  /** Undefined: no assertion is accepted. */
+  readonly assertions?: Pick<Issuers, 'readAssertion'> | undefined;
+  readonly audit: Pick<AuditLog, 'record'>;
+  readonly issuer: string;
+  /** Life of an access token. */
+  readonly tokenSeconds: number;
+  /** The path of a resource of this gateway. */
+  readonly pathOf: (resource: string) => ResourcePath | undefined;
+  /** The network of the request that is being served. */
+  readonly causedBy: () => string;
+  /** That request. */
+  readonly request: () => { readonly address: string; readonly requestId: string };
+  /** The part of the library's configuration that signs tokens. */
+  readonly resourceServer: () => Promise<ResourceServerInfo>;
+}
+
+export function assertionHandler(provider: Provider, options: AssertionOptions) {
+  const { store, wall, clients, assertions } = options;
+
+  const read = async (token: unknown, clientId: string): Promise<Assertion> => {
+    if (assertions === undefined) throw new errors.UnsupportedGrantType();
+    if (typeof token !== 'string' || token === '')
+      throw new errors.InvalidRequest("missing required parameter(s) 'assertion'");
+    try {
+      return await assertions.readAssertion(token, clientId);
+    } catch (thrown) {
+      const { code, message } = asGatewayError(thrown);
+      if (code === 'ISSUER_UNAVAILABLE') {
+        const later = new errors.TemporarilyUnavailable('the keys of the issuer cannot be read');
+        later.status = 503;
+        later.statusCode = 503;
+        throw later;
+      }
+      if (code === 'INTERNAL_ERROR') throw thrown;
+      throw new errors.CustomOIDCProviderError('invalid_grant', message);
+    }
+  };
+
+  /** The present grant for the same, else a new one. */
+  const grantFor = async (assertion: Assertion, client: ClientRecord, wanted: Wanted): Promise<Grant> => {
+    const { holderId: userId, subject } = assertion;
+    const nowMs = wall();
+    const at = new Date(nowMs).toISOString();
+    const expiresAt = new Date(nowMs + options.tokenSeconds * 1_000 + REST_MS).toISOString();
+    const filter = { kind: 'grant', userId, clientKey: clientKeyOf(client.id) } as const;
+    for (const row of await store.list(filter, MOST_GRANTS)) {
+      const present = grantOf(row);
+      if (present === undefined || present.expiresAt <= at || !isFor(present, wanted)) continue;
+      const prolonged = { ...present, subject, expiresAt };
+      // It may have ended meanwhile.
+      if (await store.replace(rowOfGrant(prolonged), row.version)) return prolonged;
+    }
+    const grant: Grant = {
+      ...{ id: randomUUID(), userId, subject, clientId: client.id, clientName: client.name },
+      ...{ ...wanted, createdAt: at, expiresAt },
+    };
+    await store.save(rowOfGrant(grant));
+    const { address, requestId } = options.request();
+    options.audit.record({
+      ...{ actor: userId, actorName: nameWithClient(subject.name, client.name), action: 'POST /oauth/token' },
+      subject: `/auth/grants/${grant.id} for ${client.name} (${client.id})`,
+      ...{ status: 201, address, requestId },
+    });
+    return grant;
+  };
+
+  return async (ctx: KoaContextWithOIDC): Promise<void> => {
+    const { client, params = {} } = ctx.oidc;
+    const record = client && (await clients.find(client.clientId, options.causedBy()));
+    if (client === undefined || record === undefined || client.clientAuthMethod === 'none')
+      throw new errors.UnauthorizedClient('a client that authenticates may exchange assertions');
+    const assertion = await read(params.assertion, client.clientId);
+    const wanted = {
+      resource: resourceOf(params.resource, assertion, options),
+      scopes: scopesFor(params.scope, assertion, record),
+    };
+    const at = new Date(wall()).toISOString();
+    const use = { kind: 'assertion', key: oauthKey('assertion', assertion.id), createdAt: at } as const;
+    const expiresAt = new Date(assertion.expiresAtMs).toISOString();
+    if (!(await store.replace({ ...use, expiresAt, value: '' }, 0)))
+      throw new errors.CustomOIDCProviderError('invalid_grant', 'The assertion was used before');
+    const grant = await grantFor(assertion, record, wanted);
+    const access = new provider.AccessToken({
+      ...{ client, accountId: grant.userId, grantId: grant.id, gty: 'jwt_bearer' },
+    });
+    access.resourceServer = new provider.ResourceServer(grant.resource, await options.resourceServer());
+    access.scope = grant.scopes.join(' ');
+    ctx.body = {
+      access_token: await access.save(),
+      expires_in: access.expiration,
+      scope: access.scope,
+      token_type: 'Bearer',
+    };
+    await clients.used(grant.clientId);
+  };
+}
+
+type Wanted = Pick<Grant, 'resource' | 'scopes'>;
+
+function isFor({ resource, scopes }: Grant, wanted: Wanted): boolean {
+  return resource === wanted.resource && scopes.join() === wanted.scopes.join();
+}
+
+/** What is asked for, else what the assertion names, else the gateway; both must allow it. */
+function resourceOf(
+  asked: unknown,
+  { resources }: Assertion,
+  { pathOf, issuer }: Pick<AssertionOptions, 'pathOf' | 'issuer'>,
+): string {
+  const [only, ...others] = resources ?? [''];
+  const path = asked === undefined ? (others.length === 0 ? only : undefined) : pathOf(String(asked));
+  const isNamed = (each: ResourcePath) => path !== undefined && opens(each, path);
+  if (path === undefined || (resources !== undefined && !resources.some(isNamed)))
+    throw new errors.InvalidTarget();
+  return `${issuer}${path}`;
+}
+
+/** What the request, the assertion, the role and the client have in common. */
+function scopesFor(written: unknown, { scopes }: Assertion, client: ClientRecord): readonly Scope[] {
+  const asked = scopesOf(written);
+  const common = scopes
+    .filter((scope) => asked === undefined || asked.includes(scope))
+    .filter((scope) => CLIENT_SCOPES.includes(scope) || client.scopes.includes(scope));
+  if (common.length === 0)
+    throw new errors.InvalidScope('none of the scopes is available', String(written ?? ''));
+  return common;
+}
