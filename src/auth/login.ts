@@ -3,9 +3,10 @@
 
 import { hash } from 'node:crypto';
 import { Check } from 'typebox/schema';
-import { type User, Username, usernameKey } from '../domain/account.ts';
+import { type User, usernameKey } from '../domain/account.ts';
 import { invalidCredentials, tooManyAttempts } from '../domain/error-catalogue.ts';
 import { type GatewayError, hasCode } from '../domain/errors.ts';
+import { Username } from '../domain/input-schemas.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { networkOf } from './network-of.ts';

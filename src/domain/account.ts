@@ -1,10 +1,8 @@
 // The accounts of a gateway: users, API keys, roles and scopes, and the principal of a verified request. src/auth verifies
 // them, src/persistence stores them.
 
-import Type from 'typebox';
 import { definedFields } from './json.ts';
 import { LIMITS } from './limits.ts';
-import { TemplateId } from './template.ts';
 import { isCleanText, NOT_UNICODE } from './text.ts';
 
 /** Permission scopes. Source: ADR 20. */
@@ -19,29 +17,6 @@ export const ROLE_SCOPES: Readonly<Record<Role, readonly Scope[]>> = {
   admin: SCOPES,
   user: ['gateway:read', 'tools:call'],
 };
-
-/** Names are compared without regard to case: `Ada` and `ada` are one user. */
-export const Username = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$', examples: ['ada'] });
-/** For patterns: control characters, and those that hide or reorder neighbouring text. */
-const UNSEEN = '\\u0000-\\u001f\\u007f-\\u009f\\u061c\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f\\ufeff';
-/** A host without a dot is fine: `admin@localhost`. */
-export const Email = Type.String({
-  pattern: `^[^\\s@${UNSEEN}]{1,64}@[^\\s@${UNSEEN}]{1,189}$`,
-  examples: ['ada@localhost'],
-});
-export const KeyName = Type.String({
-  minLength: 1,
-  maxLength: 128,
-  pattern: `^[^${UNSEEN}]*$`,
-  examples: ['nightly build'],
-});
-export const KeyPermissions = Type.Array(Type.Enum([...SCOPES]), {
-  minItems: 1,
-  maxItems: 16,
-  examples: [['tools:call']],
-});
-/** Templates that a principal may use; absent: all. */
-export const TemplateList = Type.Array(TemplateId, { maxItems: 1_000, uniqueItems: true });
 
 export interface User {
   /** UUID. */

@@ -1,6 +1,5 @@
-// The clock of all code that measures time or waits; specs pass their own. An alarm is not an Observable, because every call sets one.
-
-import { Observable } from 'rxjs';
+// The clock of all code that measures time or waits; specs pass their own. An alarm is not an Observable, because every call sets one;
+// clock-streams.ts has those.
 
 /** Waits of a clock. The functions that they return cancel them. */
 interface Waits {
@@ -95,21 +94,6 @@ export function machineClock({ alarm }: Pick<Clock, 'alarm'>) {
     setTimeout: (callback: () => void, waitMs: number) => alarm(waitMs, callback),
     clearTimeout: (cancel: () => void) => cancel(),
   };
-}
-
-/** Emits once, after `ms`, and completes. */
-export function timer$(clock: Pick<Clock, 'alarm'>, ms: number): Observable<void> {
-  return new Observable((subscriber) =>
-    clock.alarm(ms, () => {
-      subscriber.next();
-      subscriber.complete();
-    }),
-  );
-}
-
-/** Emits each `everyMs`, the first time after the first of them. Never completes. */
-export function ticks$(clock: Pick<Clock, 'every'>, everyMs: number): Observable<void> {
-  return new Observable((subscriber) => clock.every(everyMs, () => subscriber.next()));
 }
 
 /** Resolves after `ms`; rejects with the reason of the signal when that aborts before. */

@@ -17,13 +17,13 @@ import {
 } from '../domain/error-catalogue.ts';
 import type { ErrorCode, GatewayError, ValidationItem } from '../domain/errors.ts';
 import type { SessionOwners } from '../domain/forwarding.ts';
+import { TemplateId } from '../domain/input-schemas.ts';
 import { InstanceId } from '../domain/instance.ts';
 import { isJsonObject, type JsonFields, JsonText } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import type { NodeView } from '../domain/nodes.ts';
 import type { SignIn } from '../domain/resource.ts';
 import { nodeNotFound, sessionUnknown } from '../domain/session-errors.ts';
-import { TemplateId } from '../domain/template.ts';
 import { cutText, HIDES_BAD_TEXT, isCleanText, NOT_UNICODE } from '../domain/text.ts';
 import { anything, compileShape, type InputPart, type Shape } from '../domain/validation.ts';
 import type { Gateway } from '../gateway/gateway.ts';

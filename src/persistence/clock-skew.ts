@@ -3,7 +3,8 @@
 
 import type { Logger } from 'pino';
 import { exhaustMap, merge, type Subscription } from 'rxjs';
-import { LARGEST_SKEW_MS, systemClock, ticks$, timer$ } from '../domain/clock.ts';
+import { LARGEST_SKEW_MS, systemClock } from '../domain/clock.ts';
+import { ticks$, timer$ } from '../domain/clock-streams.ts';
 import { asGatewayError } from '../domain/errors.ts';
 import type { Store } from './store.ts';
 

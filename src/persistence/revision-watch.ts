@@ -2,7 +2,8 @@
 // of one database notice each other's changes. Source: ADR 19.
 
 import { defer, exhaustMap, merge, type Observable } from 'rxjs';
-import { systemClock, ticks$, timer$ } from '../domain/clock.ts';
+import { systemClock } from '../domain/clock.ts';
+import { ticks$, timer$ } from '../domain/clock-streams.ts';
 import { GatewayError, reasonOf } from '../domain/errors.ts';
 import type { Store } from './store.ts';
 

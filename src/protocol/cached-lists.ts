@@ -31,7 +31,8 @@ import {
   type ServerMessage,
   type ServerNotification,
 } from '../domain/client.ts';
-import { type Clock, timer$ } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
+import { timer$ } from '../domain/clock-streams.ts';
 import { GatewayError, hasCode } from '../domain/errors.ts';
 import { type Answer, type ExchangeRequest, isFinal, parsedResult } from '../domain/exchange.ts';
 import { OwnerAmounts } from '../domain/held-bytes.ts';

@@ -16,7 +16,8 @@ import {
   tap,
   throttle,
 } from 'rxjs';
-import { systemClock, timer$ } from '../domain/clock.ts';
+import { systemClock } from '../domain/clock.ts';
+import { timer$ } from '../domain/clock-streams.ts';
 
 export interface CatchUpOptions {
   readonly work: () => Promise<unknown>;

@@ -3,9 +3,9 @@
 
 import Type from 'typebox';
 import { LoadBalancerChange } from '../balancing/load-balancer.ts';
+import { TemplateId } from '../domain/input-schemas.ts';
 import { InstanceChange, InstanceInput } from '../domain/instance.ts';
 import { checkedInput, checkMetadata, instanceShape } from '../domain/registration.ts';
-import { TemplateId } from '../domain/template.ts';
 import { compileShape, locatedAt, refuse, type Shape } from '../domain/validation.ts';
 import type { RegisterOptions } from './registry-types.ts';
 

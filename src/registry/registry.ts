@@ -12,7 +12,7 @@ import {
   type LoadBalancerSettings,
   type TemplateSettings,
 } from '../balancing/load-balancer.ts';
-import { timer$ } from '../domain/clock.ts';
+import { timer$ } from '../domain/clock-streams.ts';
 import {
   commandExposes,
   duplicateServer,

@@ -6,7 +6,7 @@ import { Compile } from 'typebox/schema';
 import { LoadBalancerSettings } from '../balancing/load-balancer.ts';
 import { commandWords } from '../domain/command.ts';
 import { messageOf } from '../domain/errors.ts';
-import { TemplateId } from '../domain/template.ts';
+import { TemplateId } from '../domain/input-schemas.ts';
 import { TRANSPORT_NAMES } from '../domain/transport-kinds.ts';
 import { compileShape, issueLines, pathTo } from '../domain/validation.ts';
 import { tolerated } from './tolerant.ts';

@@ -1,5 +1,5 @@
 // The modules of a gateway before its first call: none of the packages that few gateways need, or that are needed rarely. Each
-// of them takes 1 to 20 MB, and one import at the wrong place loads it again.
+// of them takes 1 to 20 MB, and one import at the wrong place loads it again. A command that asks a gateway loads one package.
 
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
@@ -66,9 +66,7 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
       assert.equal(await program.end(), { code: 0, signal: null });
 
       const loaded = readFileSync(join(program.home, 'modules.txt'), 'utf8').split('\n');
-      const packages = new Set(
-        loaded.map((address) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(address)?.[1]),
-      );
+      const packages = packagesOf(loaded);
       // Otherwise nothing was recorded.
       assert.ok(packages.has('koa') && packages.has('@mikro-orm/sqlite'), `${packages.size} packages`);
       const found = LATER.filter((name) => packages.has(name));
@@ -83,6 +81,19 @@ for (const kind of ['without instances', 'with an instance that is reached by HT
     }
   });
 }
+
+test('a command that asks a gateway loads the package for command lines, and no other', async () => {
+  const program = new Program(['gateway', 'list', '--url', 'http://127.0.0.1:1'], {
+    env: { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(listModules('modules.txt'))}` },
+  });
+  try {
+    assert.equal(await program.end(), { code: 1, signal: null });
+    const loaded = readFileSync(join(program.home, 'modules.txt'), 'utf8').split('\n');
+    assert.equal([...packagesOf(loaded)], ['cac']);
+  } finally {
+    await program.remove();
+  }
+});
 
 test('collects its garbage once it is idle', async () => {
   const trace = `import { setFlagsFromString } from 'node:v8'; setFlagsFromString('--trace-gc');`;
@@ -141,3 +152,10 @@ test('keeps new objects in the young generation before it opens its first instan
 });
 
 test.run();
+
+/** The names of the packages of these modules. */
+function packagesOf(loaded: readonly string[]): ReadonlySet<string> {
+  return new Set(
+    loaded.flatMap((address) => /.*\/node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(address)?.[1] ?? []),
+  );
+}

@@ -2,7 +2,8 @@
 
 import { filter, fromEvent, lastValueFrom, map, type Observable, race, takeUntil } from 'rxjs';
 import { errorOfAnswer, needsList, promptOf } from '../../domain/answer-errors.ts';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import {

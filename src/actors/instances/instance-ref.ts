@@ -19,7 +19,8 @@ import {
 import type { Ejection } from '../../balancing/outliers.ts';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
 import type { Candidate } from '../../balancing/strategies.ts';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { asGatewayError, type GatewayError, reasonOf } from '../../domain/errors.ts';
 import type { InstanceDefinition, InstanceSnapshot, InstanceState } from '../../domain/instance.ts';
 import type { JsonObject } from '../../domain/json.ts';

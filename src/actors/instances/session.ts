@@ -4,7 +4,8 @@
 import { firstValueFrom, from, map, race, tap } from 'rxjs';
 import { fromCallback, fromPromise } from 'xstate';
 import type { BalancerPolicy } from '../../balancing/policy.ts';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { backendUnavailable } from '../../domain/error-catalogue.ts';
 import { GatewayError, reasonOf } from '../../domain/errors.ts';
 import {

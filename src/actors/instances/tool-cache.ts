@@ -1,7 +1,8 @@
 // The listed tools of one session of an instance, to answer "no such tool" and "safe to repeat" without asking the backend.
 
 import { firstValueFrom, from, race } from 'rxjs';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { type ByteBudget, keptBytes } from '../../domain/held-bytes.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { isRepeatableTool, type Tool } from '../../domain/mcp.ts';

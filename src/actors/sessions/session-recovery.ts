@@ -2,7 +2,8 @@
 // makes the session again. Reads and claims of many sessions are grouped: after a restart all clients come at once. Source: ADR 143.
 
 import { filter, firstValueFrom, race } from 'rxjs';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { queueFull } from '../../domain/error-catalogue.ts';
 import { hasCode, nodeDraining } from '../../domain/errors.ts';
 import { SessionElsewhere } from '../../domain/forwarding.ts';

@@ -3,7 +3,7 @@
 
 import { from, of, tap } from 'rxjs';
 import type { Linked } from '../../domain/call-map.ts';
-import { timer$ } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import {
   atInstance,
   type Delivered,

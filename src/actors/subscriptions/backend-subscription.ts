@@ -4,7 +4,8 @@
 
 import { firstValueFrom, map, merge, Subject, Subscription } from 'rxjs';
 import { listNotice, type ServerNotification } from '../../domain/client.ts';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import type { ExchangeEvent } from '../../domain/exchange.ts';
 import type { JsonObject } from '../../domain/json.ts';
 import { RPC } from '../../domain/jsonrpc.ts';

@@ -20,7 +20,8 @@ import {
   takeUntil,
 } from 'rxjs';
 import { type ClientProfile, listNotice, type ServerNotification } from '../../domain/client.ts';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { announcesUpdates, type Peer, type WantedChanges } from '../../domain/mcp.ts';
 import type { TaskScheduler } from '../../domain/task-scheduler.ts';

@@ -2,7 +2,8 @@
 // `resources/unsubscribe` after the last one. feed.ts distributes the updates.
 
 import { Subscription } from 'rxjs';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { backendUnavailable, notConnected } from '../../domain/error-catalogue.ts';
 import type { FinalEvent } from '../../domain/exchange.ts';
 import { SerialQueue } from '../../domain/serial-queue.ts';

@@ -3,20 +3,9 @@
 import Type, { type Static } from 'typebox';
 import type { ApiKeyView } from '../../auth/accounts.ts';
 import type { HashCaller } from '../../auth/passwords.ts';
-import {
-  Email,
-  isOfIssuer,
-  KeyName,
-  KeyPermissions,
-  type Principal,
-  ROLES,
-  type Role,
-  SCOPES,
-  TemplateList,
-  type User,
-  Username,
-} from '../../domain/account.ts';
+import { isOfIssuer, type Principal, ROLES, type Role, SCOPES, type User } from '../../domain/account.ts';
 import { keysNeedAnAccount, validationFailed } from '../../domain/error-catalogue.ts';
+import { Email, KeyName, KeyPermissions, TemplateList, Username } from '../../domain/input-schemas.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../caller-check.ts';
 import { PAGE_HEADERS, PAGE_QUERY, pagedList } from '../paged-list.ts';

@@ -5,7 +5,7 @@ import Type from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { validationFailed } from '../../domain/error-catalogue.ts';
 import { EVENT_ALIASES, EVENTS } from '../../domain/events.ts';
-import { TemplateId } from '../../domain/template.ts';
+import { TemplateId } from '../../domain/input-schemas.ts';
 import { SAMPLED } from '../../metrics/samples.ts';
 import type { EventSource } from '../reply.ts';
 import { defineRoute, type Route } from '../route.ts';

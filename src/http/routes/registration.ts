@@ -14,9 +14,9 @@ import {
   validationFailed,
 } from '../../domain/error-catalogue.ts';
 import { type ErrorCode, GatewayError, type ValidationItem } from '../../domain/errors.ts';
+import { TemplateId } from '../../domain/input-schemas.ts';
 import { InstanceInput } from '../../domain/instance.ts';
 import { pathWarnings } from '../../domain/nodes.ts';
-import { TemplateId } from '../../domain/template.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import type { Registration } from '../../registry/registry-types.ts';

@@ -6,10 +6,10 @@ import { invalidToolArguments, refusedArguments, toolExecutionFailed } from '../
 import { systemClock } from '../../domain/clock.ts';
 import { atInstance, type GatewayError } from '../../domain/errors.ts';
 import { parsedResult } from '../../domain/exchange.ts';
+import { TemplateId } from '../../domain/input-schemas.ts';
 import { isJsonObject, type JsonText } from '../../domain/json.ts';
 import { fieldIn } from '../../domain/json-fields.ts';
 import { LIMITS } from '../../domain/limits.ts';
-import { TemplateId } from '../../domain/template.ts';
 import type { Server } from '../../gateway/gateway-types.ts';
 import { whenKnown } from '../caller-check.ts';
 import { knownElsewhere, ListedServer, recordWith } from '../deployment/instances.ts';

@@ -4,8 +4,8 @@
 import Type, { type Static } from 'typebox';
 import { mayDo, mayUse, type Principal } from '../../domain/account.ts';
 import { hasCode } from '../../domain/errors.ts';
+import { TemplateId } from '../../domain/input-schemas.ts';
 import { sessionUnknown } from '../../domain/session-errors.ts';
-import { TemplateId } from '../../domain/template.ts';
 import { cutText } from '../../domain/text.ts';
 import { compileShape } from '../../domain/validation.ts';
 import type { ClientSessionView } from '../../gateway/gateway-types.ts';

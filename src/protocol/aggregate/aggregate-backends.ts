@@ -19,7 +19,7 @@ import {
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../../domain/client.ts';
-import { timer$ } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import type { Answer, ExchangeRequest } from '../../domain/exchange.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import {

@@ -24,7 +24,8 @@ import {
 } from 'rxjs';
 import { mayUse } from '../../domain/account.ts';
 import type { ClientProfile, ServerMessage, SessionRecord } from '../../domain/client.ts';
-import { type Clock, ticks$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { ticks$ } from '../../domain/clock-streams.ts';
 import { backendTimeout, backendUnavailable } from '../../domain/error-catalogue.ts';
 import { asGatewayError, hasCode } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, toolOf } from '../../domain/exchange.ts';

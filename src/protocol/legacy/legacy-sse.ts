@@ -5,7 +5,7 @@
 // Source: MCP 2024-11-05 basic/transports#http-with-sse; 2025-03-26 basic/transports#backwards-compatibility; ADR 50, ADR 145.
 
 import { filter, firstValueFrom, map, ReplaySubject, race, Subject, Subscription } from 'rxjs';
-import { timer$ } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { GatewayError, shuttingDown } from '../../domain/errors.ts';
 import { OwnerShares } from '../../domain/held-bytes.ts';
 import { isJsonObject } from '../../domain/json.ts';

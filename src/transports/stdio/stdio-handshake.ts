@@ -13,7 +13,8 @@ import {
   type Subscription,
   tap,
 } from 'rxjs';
-import { type Clock, timer$ } from '../../domain/clock.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { timer$ } from '../../domain/clock-streams.ts';
 import { asGatewayError, openingFailed } from '../../domain/errors.ts';
 import { type ExchangeRequest, isFinal } from '../../domain/exchange.ts';
 import type { Channel, ChannelOpening } from '../channel.ts';

@@ -1,0 +1,19 @@
+// Times of a clock as Observables. Apart from clock.ts, which commands need, but not rxjs.
+
+import { Observable } from 'rxjs';
+import type { Clock } from './clock.ts';
+
+/** Emits once, after `ms`, and completes. */
+export function timer$(clock: Pick<Clock, 'alarm'>, ms: number): Observable<void> {
+  return new Observable((subscriber) =>
+    clock.alarm(ms, () => {
+      subscriber.next();
+      subscriber.complete();
+    }),
+  );
+}
+
+/** Emits each `everyMs`, the first time after the first of them. Never completes. */
+export function ticks$(clock: Pick<Clock, 'every'>, everyMs: number): Observable<void> {
+  return new Observable((subscriber) => clock.every(everyMs, () => subscriber.next()));
+}
