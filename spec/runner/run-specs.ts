@@ -15,15 +15,20 @@ const defaultTimeoutMs = 120_000;
 const systemTimeoutMs = 480_000;
 /** Marks, in the head comment, a spec file that cannot share its process with others; the reason follows. */
 const ownProcessMark = '@own-process';
+/** Marks, in the head comment, a spec file that mostly waits; what it waits for follows. One of them runs beside the others. */
+const waitsMark = '@mostly-waits';
+/** In the text of a spec file; the largest says how long the file may take, and so whether it should start early. */
+const timeLimits = /timeoutMs: (\d[\d_]*)/g;
 
 /** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is a failure. */
 export async function runSpecs(options: RunOptions): Promise<Totals> {
-  const names = await findSpecs(options);
+  const files = await findSpecs(options);
+  const names = files.map(({ name }) => name);
   const servers = new SupervisedServers();
   const results = new Map<string, FileResult>();
   const processes = new Set<SpecProcess>();
   const stopWatching = onInterrupt(processes);
-  const waiting = [...names];
+  const [besides, others] = [files.filter(mostlyWaits), files.filter((file) => !mostlyWaits(file))];
 
   const limitsOf = (name: string): FileLimits => ({
     timeoutMs: isSystem(name) ? systemTimeoutMs : defaultTimeoutMs,
@@ -46,10 +51,11 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     await closed(specProcess);
     return result;
   };
-  const worker = async (): Promise<void> => {
+  const worker = async (next: () => SpecFile | undefined): Promise<void> => {
     let shared: SpecProcess | undefined;
-    for (let name = waiting.shift(); name !== undefined; name = waiting.shift()) {
-      if (await needsOwnProcess(options.root, name)) {
+    for (let file = next(); file !== undefined; file = next()) {
+      const { name } = file;
+      if (needsOwnProcess(file)) {
         results.set(name, await runAlone(name));
         continue;
       }
@@ -63,8 +69,12 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   };
   let flaky: ReadonlyMap<string, FileResult>;
   try {
-    await findServers(options, names, servers);
-    await Promise.all(Array.from({ length: options.jobs }, worker));
+    await findServers(files, servers);
+    const workers = Array.from({ length: options.jobs }, () =>
+      worker(() => others.shift() ?? besides.shift()),
+    );
+    if (options.jobs > 1) workers.push(worker(() => besides.shift()));
+    await Promise.all(workers);
     flaky = await retryFlaky(names, results, (name) => runAlone(name, 'at its second attempt'));
   } finally {
     stopWatching();
@@ -85,29 +95,39 @@ export function isSuccess({ passed, failed }: Totals): boolean {
   return failed === 0 && passed > 0;
 }
 
+/** A chosen spec file. */
+interface SpecFile {
+  /** Below the root, with `/` on every system. */
+  readonly name: string;
+  readonly text: string;
+}
+
 /**
- * The chosen spec files, with `/` on every system; those of the system tier first, because they take longest. Without a filter
- * that tier (real programs, servers, browsers, containers) is left out.
+ * The chosen spec files; those of the system tier first, and there those with the longest time limits, so that none of them begins when
+ * all others have ended. Without a filter that tier (real programs, servers, browsers, containers) is left out.
  */
-async function findSpecs({ root, filters }: RunOptions): Promise<string[]> {
+async function findSpecs({ root, filters }: RunOptions): Promise<SpecFile[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
   const names = entries
     .filter((entry) => entry.isFile() && entry.name.endsWith('.spec.ts'))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
     .filter((name) => filters.length === 0 || filters.some((filter) => `spec/${name}`.includes(filter)))
     .filter((name) => filters.length > 0 || !isSystem(name));
-  const rank = (name: string): number => (isSystem(name) ? 0 : 1);
-  return names.sort((a, b) => rank(a) - rank(b) || a.localeCompare(b));
+  const files = await Promise.all(
+    names.map(async (name) => ({ name, text: await readFile(join(root, name), 'utf8') })),
+  );
+  return files.sort((a, b) => longestMs(b) - longestMs(a) || a.name.localeCompare(b.name));
+}
+
+/** 0 outside the system tier, whose files are short. */
+function longestMs({ name, text }: SpecFile): number {
+  if (!isSystem(name)) return 0;
+  return Math.max(1, ...[...text.matchAll(timeLimits)].map(([, ms = '']) => Number(ms.replaceAll('_', ''))));
 }
 
 /** Finds the servers that files of the system tier need, concurrently, and passes their addresses to the processes of specs. */
-async function findServers(
-  { root }: RunOptions,
-  names: readonly string[],
-  servers: SupervisedServers,
-): Promise<void> {
-  const files = names.filter(isSystem).map((name) => readFile(join(root, name), 'utf8'));
-  const texts = await Promise.all(files);
+async function findServers(files: readonly SpecFile[], servers: SupervisedServers): Promise<void> {
+  const texts = files.filter(({ name }) => isSystem(name)).map(({ text }) => text);
   const asked = SERVICE_NAMES.filter((service) => texts.some((text) => text.includes(`${service}()`)));
   await Promise.all(
     asked.map(async (service) => {
@@ -120,10 +140,16 @@ function isSystem(name: string): boolean {
   return name.startsWith('system/');
 }
 
-async function needsOwnProcess(root: string, name: string): Promise<boolean> {
-  if (isSystem(name)) return true;
-  const head = (await readFile(join(root, name), 'utf8')).slice(0, 2_000);
-  return head.includes(ownProcessMark);
+function needsOwnProcess({ name, text }: SpecFile): boolean {
+  return isSystem(name) || isMarked(text, ownProcessMark);
+}
+
+function mostlyWaits({ text }: SpecFile): boolean {
+  return isMarked(text, waitsMark);
+}
+
+function isMarked(text: string, mark: string): boolean {
+  return text.slice(0, 2_000).includes(mark);
 }
 
 /** The spec processes lead separate groups and do not get Ctrl-C: an interrupted run ends them itself. */
