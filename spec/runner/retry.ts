@@ -7,22 +7,22 @@ import type { FileResult } from './result.ts';
 const mostFiles = 3;
 
 /**
- * Repeats the failed files of `names` with `run`, one at a time, in that order; their results become those of the second
+ * Repeats the failed ones of `files` with `run`, one at a time, in that order; their results become those of the second
  * attempt. Returns the first results of those that then passed. Does nothing without CI=true.
  */
-export async function retryFlaky(
-  names: readonly string[],
+export async function retryFlaky<F extends { readonly name: string }>(
+  files: readonly F[],
   results: Map<string, FileResult>,
-  run: (name: string) => Promise<FileResult>,
+  run: (file: F) => Promise<FileResult>,
 ): Promise<Map<string, FileResult>> {
   const flaky = new Map<string, FileResult>();
-  const failed = names.filter((name) => (results.get(name)?.failed ?? 0) > 0);
+  const failed = files.filter(({ name }) => (results.get(name)?.failed ?? 0) > 0);
   if (process.env.CI !== 'true' || failed.length > mostFiles) return flaky;
-  for (const name of failed) {
-    const first = results.get(name);
-    const second = await run(name);
-    results.set(name, second);
-    if (first !== undefined && second.failed === 0) flaky.set(name, first);
+  for (const file of failed) {
+    const first = results.get(file.name);
+    const second = await run(file);
+    results.set(file.name, second);
+    if (first !== undefined && second.failed === 0) flaky.set(file.name, first);
   }
   return flaky;
 }

@@ -10,14 +10,15 @@ import type { FileLimits, FileResult, Totals } from './result.ts';
 import { retryFlaky } from './retry.ts';
 import { SpecProcess } from './spec-process.ts';
 
-const defaultTimeoutMs = 120_000;
+/** Of a file; its tests have their own. A busy machine gives a file a tenth of its usual share of the processor. */
+const defaultTimeoutMs = 300_000;
 /** Enough for a build of the image on a busy machine, and its tests. */
 const systemTimeoutMs = 480_000;
 /** Marks, in the head comment, a spec file that cannot share its process with others; the reason follows. */
 const ownProcessMark = '@own-process';
 /** Marks, in the head comment, a spec file that mostly waits; what it waits for follows. One of them runs beside the others. */
 const waitsMark = '@mostly-waits';
-/** In the text of a spec file; the largest says how long the file may take, and so whether it should start early. */
+/** In the text of a spec file. The longest says whether the file should start early, and whether it may take more than is usual. */
 const timeLimits = /timeoutMs: (\d[\d_]*)/g;
 
 /** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is a failure. */
@@ -30,8 +31,8 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   const stopWatching = onInterrupt(processes);
   const [besides, others] = [files.filter(mostlyWaits), files.filter((file) => !mostlyWaits(file))];
 
-  const limitsOf = (name: string): FileLimits => ({
-    timeoutMs: isSystem(name) ? systemTimeoutMs : defaultTimeoutMs,
+  const limitsOf = (file: SpecFile): FileLimits => ({
+    timeoutMs: Math.max(isSystem(file) ? systemTimeoutMs : defaultTimeoutMs, 2 * longestTestMs(file)),
     graceMs: options.graceMs,
   });
   const opened = (): SpecProcess => {
@@ -44,10 +45,10 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     if (specProcess) processes.delete(specProcess);
     return undefined;
   };
-  const runAlone = async (name: string, note = ''): Promise<FileResult> => {
+  const runAlone = async (file: SpecFile, note = ''): Promise<FileResult> => {
     const specProcess = opened();
-    const result = await specProcess.run(join(options.root, name), limitsOf(name), true);
-    printLine(name, result, note);
+    const result = await specProcess.run(join(options.root, file.name), limitsOf(file), true);
+    printLine(file.name, result, note);
     await closed(specProcess);
     return result;
   };
@@ -56,11 +57,11 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     for (let file = next(); file !== undefined; file = next()) {
       const { name } = file;
       if (needsOwnProcess(file)) {
-        results.set(name, await runAlone(name));
+        results.set(name, await runAlone(file));
         continue;
       }
       shared ??= opened();
-      const result = await shared.run(join(options.root, name), limitsOf(name));
+      const result = await shared.run(join(options.root, name), limitsOf(file));
       printLine(name, result);
       results.set(name, result);
       if (!shared.isUsable) shared = await closed(shared);
@@ -75,7 +76,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     );
     if (options.jobs > 1) workers.push(worker(() => besides.shift()));
     await Promise.all(workers);
-    flaky = await retryFlaky(names, results, (name) => runAlone(name, 'at its second attempt'));
+    flaky = await retryFlaky(files, results, (file) => runAlone(file, 'at its second attempt'));
   } finally {
     stopWatching();
     await servers.close();
@@ -112,22 +113,22 @@ async function findSpecs({ root, filters }: RunOptions): Promise<SpecFile[]> {
     .filter((entry) => entry.isFile() && entry.name.endsWith('.spec.ts'))
     .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
     .filter((name) => filters.length === 0 || filters.some((filter) => `spec/${name}`.includes(filter)))
-    .filter((name) => filters.length > 0 || !isSystem(name));
+    .filter((name) => filters.length > 0 || !isSystem({ name }));
   const files = await Promise.all(
     names.map(async (name) => ({ name, text: await readFile(join(root, name), 'utf8') })),
   );
-  return files.sort((a, b) => longestMs(b) - longestMs(a) || a.name.localeCompare(b.name));
+  const rank = (file: SpecFile): number => (isSystem(file) ? 1 + longestTestMs(file) : 0);
+  return files.sort((a, b) => rank(b) - rank(a) || a.name.localeCompare(b.name));
 }
 
-/** 0 outside the system tier, whose files are short. */
-function longestMs({ name, text }: SpecFile): number {
-  if (!isSystem(name)) return 0;
-  return Math.max(1, ...[...text.matchAll(timeLimits)].map(([, ms = '']) => Number(ms.replaceAll('_', ''))));
+/** 0 for a file whose tests have the usual time limit. */
+function longestTestMs({ text }: SpecFile): number {
+  return Math.max(0, ...[...text.matchAll(timeLimits)].map(([, ms = '']) => Number(ms.replaceAll('_', ''))));
 }
 
 /** Finds the servers that files of the system tier need, concurrently, and passes their addresses to the processes of specs. */
 async function findServers(files: readonly SpecFile[], servers: SupervisedServers): Promise<void> {
-  const texts = files.filter(({ name }) => isSystem(name)).map(({ text }) => text);
+  const texts = files.filter(isSystem).map(({ text }) => text);
   const asked = SERVICE_NAMES.filter((service) => texts.some((text) => text.includes(`${service}()`)));
   await Promise.all(
     asked.map(async (service) => {
@@ -136,12 +137,12 @@ async function findServers(files: readonly SpecFile[], servers: SupervisedServer
   );
 }
 
-function isSystem(name: string): boolean {
+function isSystem({ name }: Pick<SpecFile, 'name'>): boolean {
   return name.startsWith('system/');
 }
 
-function needsOwnProcess({ name, text }: SpecFile): boolean {
-  return isSystem(name) || isMarked(text, ownProcessMark);
+function needsOwnProcess(file: SpecFile): boolean {
+  return isSystem(file) || isMarked(file.text, ownProcessMark);
 }
 
 function mostlyWaits({ text }: SpecFile): boolean {
