@@ -19,7 +19,7 @@ setFlagsFromString('--expose-gc');
 setFlagsFromString('--no-allocation-site-pretenuring'); // as `gateway start`
 const collect: (options?: { type: 'minor' }) => void = runInNewContext('gc');
 
-const test = suite('garbage collection', { timeoutMs: 60_000 });
+const test = suite('garbage collection', { timeoutMs: 120_000 });
 let app: AppFixture;
 test.before.each(async () => {
   app = await startApp();
