@@ -614,6 +614,32 @@ test('requests wait for a silent node, 15 s at most, and go on when it answers',
   }
 });
 
+test('a node that slept hears what the other one sent meanwhile, before it takes it for silent', async () => {
+  mock.timers.enable({ apis: ['setInterval'] });
+  try {
+    let nowMs = 0;
+    const open: ServerResponse[] = [];
+    const clock = { ...systemClock, now: () => nowMs };
+    const [a] = await pair((_request, response) => open.push(response), { clock });
+    const sent = await forward(a, B, { isRepeatable: true });
+    await becomes(() => open.length, 1);
+    nowMs += 1_000;
+    mock.timers.tick(1_000); // a ping
+    nowMs += 20_000;
+    const unsent = await forward(a, B); // it arrived while the node slept
+    mock.timers.tick(1_000);
+    await becomes(() => open.length, 2);
+    for (const response of open) response.end('served');
+    await Promise.all([sent.over.promise, unsent.over.promise]);
+    assert.equal(
+      [sent.error, sent.text, unsent.error, unsent.text],
+      [undefined, 'served', undefined, 'served'],
+    );
+  } finally {
+    mock.timers.reset();
+  }
+});
+
 for (const hop of ['session', 'instance'] as const)
   test(`after a cut nothing waits for the connections from before it (hop ${hop})`, async () => {
     mock.timers.enable({ apis: ['setInterval'] });

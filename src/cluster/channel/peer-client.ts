@@ -30,6 +30,10 @@ import { SharedConnection } from './shared-connection.ts';
 export const MAX_CALLS = 1_024;
 const MAX_STREAMS = 8_192;
 const PING_MS = 1_000;
+/** A gap between two looks at the requests, in ms, after which this node slept: it could not hear the other one. */
+const SLEPT_MS = 3_000;
+/** After it nothing is given up for this time, in ms. */
+const AWAKE_MS = 3_000;
 /** A request that must not be carried out twice is sent to a node that was heard in this time, in ms, or after a ping. */
 const FRESH_MS = 20;
 /** After a shared connection that failed, the next one is opened this much later. */
@@ -69,6 +73,8 @@ export class PeerClient implements SessionOwner {
   #silentSinceMs: number | undefined;
   #heardAtMs = Number.NEGATIVE_INFINITY;
   #stopPings: (() => void) | undefined;
+  #tickedAtMs = 0;
+  #givesUpFromMs = Number.NEGATIVE_INFINITY;
 
   constructor(member: Member, options: PeerClientOptions) {
     const { keys, clock, life } = options;
@@ -141,7 +147,10 @@ export class PeerClient implements SessionOwner {
       exchange.elsewhere();
       return;
     }
-    this.#stopPings ??= this.#options.clock.background.every(PING_MS, () => this.#tick());
+    if (this.#stopPings === undefined) {
+      this.#tickedAtMs = this.#options.clock.now();
+      this.#stopPings = this.#options.clock.background.every(PING_MS, () => this.#tick());
+    }
     const isSilent = this.#silentSinceMs !== undefined;
     if (!isSilent && this.#issuer.isReady && this.#mayBeSent(exchange)) {
       this.#send(exchange);
@@ -265,15 +274,23 @@ export class PeerClient implements SessionOwner {
 
   #tick(): void {
     const nowMs = this.#options.clock.now();
+    const hasSlept = nowMs - this.#tickedAtMs > SLEPT_MS;
+    this.#tickedAtMs = nowMs;
+    if (hasSlept) {
+      // What the other node sent meanwhile is read after this turn.
+      this.#giveUpPing();
+      this.#silentSinceMs = undefined;
+      this.#givesUpFromMs = nowMs + AWAKE_MS;
+    }
     const { sentAtMs = nowMs } = this.#ping ?? {};
     if (nowMs - sentAtMs >= LOST_PING_MS) {
       this.#silentSinceMs ??= sentAtMs;
       this.#giveUpPing();
       this.#shared?.leave(); // after a cut TCP repeats what was lost ever more rarely
     }
-    this.#shared?.probe(nowMs);
+    if (!hasSlept) this.#shared?.probe(nowMs);
     for (const exchange of [...this.#exchanges])
-      if (nowMs >= this.#givesUpAtMs(exchange))
+      if (nowMs >= Math.max(this.#givesUpAtMs(exchange), this.#givesUpFromMs))
         exchange.fail(this.#unavailable('it does not answer', exchange.isSent));
     if (this.#ping === undefined && this.#exchanges.size > 0) this.#sendPing();
   }
