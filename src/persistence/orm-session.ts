@@ -29,6 +29,8 @@ const PROBE_BYTES = 48 * 1024;
 const LONGEST_PAUSE_MS = 50;
 /** Longest time from a commit that did not wait for the disk until the file is synchronized, in ms. */
 const SYNCHRONIZE_MS = 1_000;
+/** An alarm that is late by this time, in ms, rings in a process that stood still: the answers of that time are read within as long. */
+const STOOD_STILL_MS = 1_000;
 /** Longest wait of close() for earlier operations, in ms: a server that does not answer must not delay the end. */
 const CLOSE_MS = 2_000;
 
@@ -247,7 +249,7 @@ export class OrmSession {
     const { timeoutMs } = this.#deps;
     const timer = new AbortController();
     const operation: Operation = { startedAt: undefined, hasEnded: false, delivered: 'no' };
-    const giveUp = sleep(systemClock, timeoutMs, timer.signal).then((): never => {
+    const giveUp = timeOf(timeoutMs, timer.signal).then((): never => {
       operation.hasEnded = true;
       this.#dropSilentPool(operation);
       throw databaseUnavailable(new Error(`no answer within ${timeoutMs} ms`), operation.delivered);
@@ -359,6 +361,13 @@ function transaction<T>(
     operation.delivered = 'unknown';
     return result;
   });
+}
+
+/** Resolves when the time of an operation is over. Alarms that are due ring before answers are read. */
+async function timeOf(timeoutMs: number, signal: AbortSignal): Promise<void> {
+  const untilMs = systemClock.now() + timeoutMs;
+  await sleep(systemClock, timeoutMs, signal);
+  if (systemClock.now() - untilMs > STOOD_STILL_MS) await sleep(systemClock, STOOD_STILL_MS, signal);
 }
 
 type OperationWork<T> = (em: SqlEntityManager, tables: Tables, operation: Operation) => Promise<T>;

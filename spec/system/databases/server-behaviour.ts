@@ -142,6 +142,27 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
     }
   });
 
+  declare('keeps its connections when the process stood still', async (url) => {
+    await (await openStore(url, openOptions)).close();
+    const { database } = parsed(url);
+    let opened = 0;
+    const open = async () => {
+      opened += 1;
+      return connect(url);
+    };
+    const session = new OrmSession({ database, orm: await open(), reconnect: open, timeoutMs: 1_000 });
+    try {
+      await session.probe();
+      const answering = session.probe();
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500);
+      await answering;
+      await session.probe();
+      assert.is(opened, 1);
+    } finally {
+      await session.close();
+    }
+  });
+
   declare('answers the pings of all nodes at once after an outage', async (url) => {
     await (await openStore(url, openOptions)).close();
     const { database } = parsed(url);
