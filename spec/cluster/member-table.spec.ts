@@ -203,6 +203,38 @@ test('a node that was frozen goes on when the database is away, and does not ask
   assert.equal([isCertain, a.certain()], [true, undefined]);
 });
 
+test('a node that was frozen does not go on because its heartbeat fails, while others reach the database', async () => {
+  const [a] = [await joined('a'), await joined('b')];
+  await pass(4_000);
+  const { life } = a;
+  a.halt();
+  await pass(14_000);
+  const { beat } = store.nodes;
+  store.nodes.beat = async (of, state) => {
+    if (of !== life) return beat(of, state);
+    store.nodes.beat = beat;
+    throw new Error('its connections were closed');
+  };
+  const servedAs: string[] = [];
+  void a.certain()?.then(() => servedAs.push(a.life));
+  await pass(500);
+  assert.equal([servedAs.length, servedAs.includes(life)], [1, false]);
+});
+
+test('a node that was frozen goes on when the database is away for the others, too', async () => {
+  const away = new Set<string>();
+  const [a, b] = [await joined('a', { away }), await joined('b', { away })];
+  await pass(4_000);
+  for (const { life } of [a, b]) away.add(life);
+  a.halt();
+  await pass(12_000);
+  const { life } = a;
+  const servedAs: string[] = [];
+  void a.certain()?.then(() => servedAs.push(a.life));
+  await pass(3_000);
+  assert.equal([servedAs, a.certain()], [[life], undefined]);
+});
+
 test('a node that cannot learn whether its life goes on refuses requests after 5 s, until it knows', async () => {
   const a = await joined('a');
   await store.nodes.end(a.life, undefined, { cause: 'expired', frees: 'sessions' });

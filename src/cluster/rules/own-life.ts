@@ -33,7 +33,10 @@ export interface OwnLife {
   readonly askedAtMs: number;
   /** Sending of the last heartbeat that the database confirmed. */
   readonly confirmedAtMs: number;
-  /** Sending of the last operation that was confirmed, or failed: others may end this life unnoticed only after it. */
+  /**
+   * Sending of the last operation that was confirmed, or failed while there was no doubt, or of the question to which all others said that the
+   * database is away: others may end this life unnoticed only after it.
+   */
   readonly heardAtMs: number;
   /** From which the lease counts: that sending, or the question whose answers confirmed it. */
   readonly basis: Moment;
@@ -110,7 +113,7 @@ export function hasLease(own: OwnLife, atMs: number): boolean {
 
 /**
  * Others may have ended this life: for the time of a lease no heartbeat was confirmed, nor did one fail. The node was frozen, and asks
- * the database before it serves anything as this life. While the database is away it knows no better, and goes on.
+ * the database before it serves anything as this life. If that fails, it goes on only if the database is away for all others, too.
  */
 export function isInDoubt({ stage, heardAtMs }: OwnLife, atMs: number): boolean {
   if (stage === 'living') return atMs - heardAtMs >= LEASE_MS;
@@ -187,15 +190,21 @@ export function confirmLife(own: OwnLife, life: string, sent: Moment, atMs: numb
   return renewLease(living, sent, atMs);
 }
 
-/** An operation failed, or its answer did not come in time. One that was sent before a freeze says nothing about the time after. */
+/**
+ * An operation failed, or its answer did not come in time. One that was sent before a freeze says nothing about the time after. What is not
+ * confirmed, of a life that begins or is in doubt, is sent again with the next tick: requests wait for it.
+ */
 export function failDatabase(
   own: OwnLife,
   sentAtMs: number,
   now: Moment,
   around: LifeSurroundings,
 ): LifeStep {
-  const heardAtMs = Math.max(own.heardAtMs, sentAtMs);
-  return askOthers({ ...own, heardAtMs, isDatabaseAway: true }, now, around);
+  const isUncertain = isInDoubt(own, now.atMs);
+  const mayBeEnded = isUncertain && around.sees.length > 0;
+  const heardAtMs = mayBeEnded ? own.heardAtMs : Math.max(own.heardAtMs, sentAtMs);
+  const heartbeatAtMs = isUncertain ? Number.NEGATIVE_INFINITY : own.heartbeatAtMs;
+  return askOthers({ ...own, heardAtMs, heartbeatAtMs, isDatabaseAway: true }, now, around);
 }
 
 /**
@@ -232,7 +241,8 @@ export function hearWord(
     if (moment === undefined) return step(heard);
     if (oldest === undefined || moment.atMs < oldest.atMs) oldest = moment;
   }
-  return oldest === undefined ? step(heard) : keepLease(heard, oldest, atMs, keptMs);
+  if (oldest === undefined) return step(heard);
+  return keepLease({ ...heard, heardAtMs: Math.max(own.heardAtMs, oldest.atMs) }, oldest, atMs, keptMs);
 }
 
 /** A conditional update that names this life found it ended. */
