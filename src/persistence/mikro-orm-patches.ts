@@ -91,6 +91,42 @@ function call(value: unknown, name: string): boolean {
   return true;
 }
 
+/**
+ * Releases a connection that was lost in a transaction. Kysely keeps it when the begin, or the rollback, fails: its pool would count it as used
+ * for ever, and wait for it when it closes. `isLost`: the error says that the connection is.
+ */
+export function releaseLostConnections(
+  connection: AbstractSqlConnection,
+  isLost: (thrown: unknown) => boolean,
+): void {
+  const create = connection.createKyselyDialect.bind(connection);
+  const releasing = (dialect: Awaited<ReturnType<typeof create>>) => {
+    const createDriver = dialect.createDriver.bind(dialect);
+    dialect.createDriver = () => {
+      const driver = createDriver();
+      type Connection = Parameters<typeof driver.releaseConnection>[0];
+      const released =
+        <Rest extends unknown[]>(run: (used: Connection, ...rest: Rest) => Promise<void>) =>
+        async (used: Connection, ...rest: Rest): Promise<void> => {
+          try {
+            await run(used, ...rest);
+          } catch (thrown) {
+            if (isLost(thrown)) await driver.releaseConnection(used).catch(() => undefined); // its pool is closed
+            throw thrown;
+          }
+        };
+      driver.beginTransaction = released(driver.beginTransaction.bind(driver));
+      driver.rollbackTransaction = released(driver.rollbackTransaction.bind(driver));
+      return driver;
+    };
+    return dialect;
+  };
+  connection.createKyselyDialect = (options) => {
+    const dialect = create(options);
+    return dialect instanceof Promise ? dialect.then(releasing) : releasing(dialect);
+  };
+}
+
 /** Refuses new connections. After `MikroORM.close` the next statement of running work would open a new pool that nothing closes. */
 export function refuseReconnects(connection: AbstractSqlConnection): void {
   connection.connect = () =>

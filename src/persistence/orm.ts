@@ -1,9 +1,9 @@
 // One MikroORM with its pool, for one address. When the server does not answer, another one replaces it.
 
 import { type AbstractSqlConnection, MikroORM, type Options } from '@mikro-orm/sql';
-import type { ConnectOptions, Database, Execute } from './database.ts';
+import { type ConnectOptions, type Database, type Execute, failureOf } from './database.ts';
 import { type Tables, tablesFor } from './entities.ts';
-import { correctLiterals, refuseReconnects, Sockets } from './mikro-orm-patches.ts';
+import { correctLiterals, refuseReconnects, releaseLostConnections, Sockets } from './mikro-orm-patches.ts';
 
 export interface Orm {
   readonly orm: MikroORM;
@@ -41,6 +41,8 @@ export async function connectOrm(database: Database, connect: Omit<ConnectOption
   });
   if (database.correctLiteral !== undefined) correctLiterals(orm.em.getPlatform(), database.correctLiteral);
   const connection = orm.em.getConnection();
+  if (!database.isFile)
+    releaseLostConnections(connection, (thrown) => failureOf(database, thrown) === 'unavailable');
   const close = (): Promise<void> => {
     refuseReconnects(connection);
     return orm.close(true);

@@ -317,8 +317,7 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       assert.ok(ms > 500 && ms < 20_000, `${ms} ms`);
       thaw();
       assert.is.not(await standing, 'done');
-      // As the store does it: the library keeps a connection whose commit and rollback have failed, and waits for it in `close`.
-      frozen.destroy();
+      await frozen.close(); // the lost connection is in use no more
       await store.close();
     },
   );
