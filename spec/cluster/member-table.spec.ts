@@ -84,12 +84,14 @@ test('the life of a node whose heartbeats end is ended after 10 s, and one that 
   assert.is(a.list().length, 3);
   await pass(15_000);
   assert.is(a.find(c.life), undefined);
+  assert.ok(a.mayReturn(c.life), 'it may only stand still');
   b.halt();
   pings.set(b.life, 'refused');
   await pass(5_000);
   assert.is((await store.nodes.list()).find(({ life }) => life === b.life)?.end?.cause, 'refused');
   assert.match(notices.join('\n'), 'the node "b" is gone: its address refuses connections');
   await pass(20_000); // its programs are freed, too
+  assert.not.ok([b, c].some(({ life }) => a.mayReturn(life)));
   assert.equal(a.counts.livesEnded, { refused: 1, expired: 1 - b.counts.livesEnded.expired, restarted: 0 });
 });
 

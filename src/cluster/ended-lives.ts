@@ -2,9 +2,18 @@
 
 import type { Known } from './life-rows.ts';
 
+/** Time in which a node that stood still may go on, and store the sessions that it had not stored, in ms. */
+const RETURN_MS = 15_000;
+
 export class EndedLives {
   /** When this node first saw that a life had ended. */
   readonly #endedAtMs = new Map<string, number>();
+
+  /** Its process may be there still: nothing but its silence ended this life, a short time ago. */
+  mayReturn(life: Known | undefined, nowMs: number): boolean {
+    if (life?.stored.end?.cause !== 'expired') return false;
+    return nowMs - (this.#endedAtMs.get(life.stored.life) ?? nowMs) < RETURN_MS;
+  }
 
   /** Those that this node has seen ended for this time, and whose sessions and programs are free. `known`: as just read. */
   old(known: ReadonlyMap<string, Known>, nowMs: number, afterMs: number): string[] {

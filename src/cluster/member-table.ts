@@ -179,6 +179,8 @@ export class MemberTable implements Members {
     return this.#isCurrent ? successorIn(live, key) : undefined;
   }
 
+  readonly mayReturn = (life: string) => this.#ended.mayReturn(this.#known.get(life), this.#now.atMs);
+
   takesSessions(life: string): boolean {
     const { clock, own } = this.#options;
     const isLive = standings(this.#state, clock.now()).get(life) === 'live';

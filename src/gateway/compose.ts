@@ -111,11 +111,18 @@ export function composeGateway(
   const recovered$ = events.on('instance.healthy').pipe(map(({ template }) => template));
   const { life = newLife() } = options;
   const { max: maxSessions, idleMs, recover = false } = options.sessions ?? {};
-  const { decideOwner, successorOf } = options;
+  const { decideOwner, successorOf, mayReturn } = options;
   const keeper =
     recover && nodeId !== undefined && store.kind !== 'memory'
       ? new SessionKeeper({
-          ...{ store: store.sessions, node: nodeOf(nodeId, worker), life, decideOwner, successorOf },
+          ...{
+            store: store.sessions,
+            node: nodeOf(nodeId, worker),
+            life,
+            decideOwner,
+            successorOf,
+            mayReturn,
+          },
           ...{ clock, maxSessions, idleMs },
         })
       : undefined;

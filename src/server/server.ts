@@ -233,7 +233,7 @@ async function start(
             return channel.openInstance(...instance);
           }
         : undefined,
-    successorOf: (key) => table?.successorOf(key),
+    ...{ successorOf: (key) => table?.successorOf(key), mayReturn: (one) => table?.mayReturn(one) === true },
     isCutOff: () => table?.isCutOff ?? false,
     // The claim of the node shows that every earlier life of it is over. A database in memory ends with the process.
     sessions: { ...config.sessions, recover: config.cluster.recover && (isOnServer || file !== undefined) },

@@ -6,6 +6,7 @@ import { newSession } from '../../../src/actors/sessions/client-session.machine.
 import { keyOf } from '../../../src/actors/sessions/kept-session.ts';
 import { type DecideOwner, SessionKeeper } from '../../../src/actors/sessions/session-keeper.ts';
 import { SessionRecovery } from '../../../src/actors/sessions/session-recovery.ts';
+import { SessionElsewhere } from '../../../src/domain/forwarding.ts';
 import { newLife, newSessionId } from '../../../src/domain/life.ts';
 import { LIMITS } from '../../../src/domain/limits.ts';
 import { writeSession } from '../../../src/domain/session-value.ts';
@@ -38,6 +39,25 @@ test('one caller takes no more than its share, and has it again afterwards', asy
   answered.resolve();
   await Promise.all([...own, other]);
   assert.is(await recover('user:ann'), undefined);
+});
+
+test('a session that is not stored is waited for while its node may come back, and is unknown after that', async () => {
+  const { sessions } = new MemoryStore();
+  const before = newLife();
+  let isAwaited = true;
+  const mayReturn = (life: string) => isAwaited && life === before;
+  const own = { store: sessions, node: 'n', life: newLife(), clock: simulatedClock, mayReturn };
+  const recovery = new SessionRecovery(new SessionKeeper(own), {});
+  const id = newSessionId(before);
+  const recover = () => recovery.recover(id, 'user:ann', async () => undefined);
+  const outcome = await recover()?.catch((thrown: unknown) => thrown);
+  assert.ok(outcome instanceof SessionElsewhere);
+  assert.is(outcome.life, before);
+  isAwaited = false;
+  const later = recover();
+  assert.ok(later, 'it is looked for again');
+  await later;
+  assert.is(recover(), undefined);
 });
 
 test('the rows of many sessions are read and claimed a hundred at a time', async () => {

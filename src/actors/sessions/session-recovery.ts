@@ -101,6 +101,10 @@ export class SessionRecovery {
       await this.#keeper.released;
       const row = await this.#rows.add(keyOf(id));
       const value = row && sessionIn(row);
+      const opener = lifeOf(id);
+      // It may have been opened, but not stored, when its node stood still: a silent owner is no 404.
+      if (row === undefined && opener !== undefined && this.#keeper.mayReturn(opener))
+        throw new SessionElsewhere(opener);
       if (row === undefined || value === undefined) return this.forget(id);
       if (value.ownerId !== ownerId) return this.forget(`${id} ${ownerId}`);
       const decision = await this.#keeper.decideOwner(row);
