@@ -203,4 +203,46 @@ test('read other issuers, and name what is wrong with an entry', () => {
   load({ yaml: yaml({ ...good, issuer: 'http://127.0.0.1:9000' }) });
 });
 
+test('read identity providers without showing their secrets, and name what is wrong with an entry', () => {
+  const yaml = (entry: object) => JSON.stringify({ auth: { providers: [entry] } });
+  const good = {
+    ...{ issuer: 'https://login.example.com/realms/a/', client_id: 'gw', client_secret: 'hush-1234' },
+    ...{ label: 'Example', roles: { staff: { role: 'user', templates: ['files'] } } },
+  };
+  const loaded = load({ yaml: yaml({ ...good, require: { hd: 'example.com' }, session_hours: 8 }) });
+  assert.equal(loaded.oauth.providers, [
+    {
+      ...{ id: 'login.example.com-realms-a', issuer: good.issuer, label: 'Example', claims: {} },
+      ...{ clientId: 'gw', clientSecret: 'hush-1234', sessionMs: 8 * 3_600_000 },
+      roles: [['staff', { role: 'user', templates: ['files'] }]],
+      require: [['hd', ['example.com']]],
+    },
+  ]);
+  const [row] = loaded.rows.filter(({ name }) => name === 'auth.providers');
+  assert.match(row?.value ?? '', /"label":"Example"/);
+  assert.not.match(JSON.stringify(row?.value) + JSON.stringify(row?.typed), /hush/);
+  const { roles: _, ...open } = good;
+  const [required] = load({ yaml: yaml({ ...open, require: { tid: ['1'] } }) }).oauth.providers;
+  assert.equal(required?.everyone, { role: 'user' });
+  const [all] = load({ yaml: yaml({ ...open, everyone: { role: 'admin' } }) }).oauth.providers;
+  assert.equal(all?.everyone, { role: 'admin' });
+  const bad: [object, string][] = [
+    [open, 'each account of the provider could sign in'],
+    [{ ...good, issuer: 'http://login.example.com' }, '`issuer` must be an https URL'],
+    [{ ...good, issuer: 'https://login.microsoftonline.com/common/v2.0' }, 'stands for all companies'],
+    [{ ...good, client_secret: '' }, '`client_secret` must be a text'],
+    [{ ...good, label: 'a\u202eb' }, '`label` must be'],
+    [{ ...good, claims: { scope: 'scp' } }, 'unknown key "scope"'],
+    [{ ...good, require: { hd: [] } }, '`require`: hd must be'],
+    [{ ...good, everyone: { role: 'root' } }, '`everyone`: `role` must be one of admin, user'],
+    [{ ...good, session_hours: 0 }, '`session_hours` must be'],
+    [{ ...good, domain: 'x' }, 'unknown key "domain"'],
+  ];
+  for (const [entry, fault] of bad) {
+    assert.match(refusal({ yaml: yaml(entry) }), fault);
+    assert.not.match(refusal({ yaml: yaml(entry) }), /hush/);
+  }
+  assert.match(refusal({ yaml: JSON.stringify({ auth: { providers: [good, good] } }) }), 'is there twice');
+});
+
 test.run();

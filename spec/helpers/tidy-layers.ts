@@ -31,7 +31,7 @@ const libraries: readonly (readonly [pattern: RegExp, rooms: readonly string[] |
   [/^prom-client$/, ['metrics']],
   [/^undici$/, ['discovery']],
   [/^dockerode$/, ['discovery']],
-  [/^(?:jose|bcrypt|rate-limiter-flexible|ioredis)$/, ['auth']],
+  [/^(?:jose|openid-client|bcrypt|rate-limiter-flexible|ioredis)$/, ['auth']],
   [/^lru-cache$/, ['domain', 'protocol']],
   [/^eventsource-parser$/, ['transports', 'cli']],
   [/^ajv$/, ['templates']],

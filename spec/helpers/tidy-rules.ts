@@ -41,6 +41,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/auth/session-revalidator.ts',
   'src/auth/tokens.ts',
   // Expiries of grants, codes and keys, which all nodes compare.
+  'src/auth/company-accounts.ts',
   'src/auth/grants.ts',
   'src/auth/issuers.ts',
   'src/auth/oauth-keys.ts',
@@ -49,6 +50,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/client-documents.ts',
   'src/http/oauth/clients.ts',
   'src/http/oauth/interaction.ts',
+  'src/http/oauth/provider-sign-ins.ts',
   'src/http/oauth/refresh.ts',
   'src/http/oauth/service.ts',
   'src/http/oauth/sign-ins.ts',

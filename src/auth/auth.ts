@@ -14,6 +14,7 @@ import { Accounts } from './accounts.ts';
 import { KeyUse } from './api-keys.ts';
 import { AuditLog } from './audit.ts';
 import { type AddressOf, Authenticator, type Credentials, type ForeignTokens } from './authenticator.ts';
+import type { CompanyAccounts } from './company-accounts.ts';
 import { GatewayProofs, type ProofRequest } from './gateway-proof.ts';
 import { Grants } from './grants.ts';
 import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
@@ -37,6 +38,8 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly oauth?: OAuthOptions | undefined;
   /** Tokens of other issuers. Undefined: there are none. */
   readonly issuers?: ForeignTokens | undefined;
+  /** Makes the accounts of users of identity providers. Undefined: there are none. */
+  readonly company?: ((onChange: (principalId: string) => void) => CompanyAccounts) | undefined;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Default: that of this process. */
   readonly clock?: Clock;
@@ -94,6 +97,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator, oauth },
     issuers: options.issuers,
   });
+  const company = options.company?.(changed);
   const throttle = new LoginThrottle(now);
   const proofs = new GatewayProofs(options.secrets, accounts, now);
   const serverTimeMs = () => store.serverTimeMs();
@@ -118,6 +122,8 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     }),
     /** Of MCP clients; undefined without sign-in. */
     grants: oauth?.grants,
+    /** Of users of identity providers; undefined without providers. */
+    company,
     audit,
     limiter: new RateLimiter(clock, shared),
     /** Of failed logins: the other nodes are connected with it. */

@@ -6,7 +6,7 @@ import { hash } from 'node:crypto';
 import type { JWTPayload, JWTVerifyOptions } from 'jose';
 import { JWKSNoMatchingKey, JWTExpired } from 'jose/errors';
 import { jwtVerify } from 'jose/jwt/verify';
-import type { GroupRole, IssuerSetting } from '../config/issuer-settings.ts';
+import type { IssuerSetting } from '../config/issuer-settings.ts';
 import {
   CLIENT_SCOPES,
   grantPrincipalId,
@@ -16,14 +16,15 @@ import {
   type Scope,
 } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
-import { invalidCredentials, noRoleForGroups, tokenExpired } from '../domain/error-catalogue.ts';
+import { invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { GatewayError } from '../domain/errors.ts';
 import type { Grant, IssuedSubject } from '../domain/grant.ts';
-import { isJsonObject, jsonIn } from '../domain/json.ts';
+import { jsonIn } from '../domain/json.ts';
 import type { GatewayAddress } from '../domain/resource.ts';
 import { cutText } from '../domain/text.ts';
 import { type AccessClaims, isScope } from './access-tokens.ts';
 import type { ForeignTokens, Identity } from './authenticator.ts';
+import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import { IssuerKeys, type KeySet } from './issuer-keys.ts';
 import { type HourlyLimits, issuedPrincipal, scopesOfRole } from './permissions.ts';
 
@@ -118,7 +119,7 @@ export class Issuers implements ForeignTokens {
       {
         audience,
         scopes: scopes.length === 0 ? undefined : scopes,
-        role: roleFor(groupsIn(payload, claims.groups), setting.roles),
+        role: roleForGroups(groupsIn(payload, claims.groups), setting.roles),
       },
       this.#options.limits,
     );
@@ -152,7 +153,7 @@ export class Issuers implements ForeignTokens {
     const { holderId, name } = subjectOf(payload, setting);
     const known = new Set(setting.roles.map(([group]) => group));
     const groups = groupsIn(payload, setting.claims.groups).filter((group) => known.has(group));
-    const allowed = scopesOfRole(roleFor(groups, setting.roles));
+    const allowed = scopesOfRole(roleForGroups(groups, setting.roles));
     const own = scope === undefined ? undefined : scopesIn(payload, 'scope');
     const resources = resource === undefined ? undefined : [resource].flat().map(String);
     return {
@@ -175,7 +176,7 @@ export class Issuers implements ForeignTokens {
     if (subject === undefined || setting?.idJag !== true) return undefined;
     const { groups, name } = subject;
     if (!setting.roles.some(([group]) => groups.includes(group))) return undefined;
-    const role = roleFor(groups, setting.roles);
+    const role = roleForGroups(groups, setting.roles);
     return issuedPrincipal(
       { id: grantPrincipalId(id, userId), name, clientName },
       {
@@ -258,51 +259,12 @@ function subjectOf(payload: JWTPayload, { issuer, claims }: IssuerSetting) {
   };
 }
 
-/** A claim by its name, which may contain dots, else by its path. */
-function claimOf(payload: unknown, name: string): unknown {
-  if (!isJsonObject(payload)) return undefined;
-  if (Object.hasOwn(payload, name)) return payload[name];
-  const [first = '', ...rest] = name.split('.');
-  return rest.length > 0 && Object.hasOwn(payload, first)
-    ? claimOf(payload[first], rest.join('.'))
-    : undefined;
-}
-
 /** Those of this gateway, as text or as a list. */
 function scopesIn(payload: JWTPayload, name: string | undefined) {
   const value =
     name === undefined ? (claimOf(payload, 'scope') ?? claimOf(payload, 'scp')) : claimOf(payload, name);
   const words = typeof value === 'string' ? value.split(' ') : Array.isArray(value) ? value : [];
   return words.filter((word) => typeof word === 'string').filter(isScope);
-}
-
-function groupsIn(payload: JWTPayload, name = 'groups'): readonly string[] {
-  const groups = claimOf(payload, name);
-  const hasElsewhere = isJsonObject(payload._claim_names) && Object.hasOwn(payload._claim_names, name);
-  // Entra: above 200 groups the token says only where they are.
-  if (groups === undefined && (hasElsewhere || payload.hasgroups === true))
-    throw noRoleForGroups(
-      'The token does not contain the groups, because there are too many: use app roles.',
-    );
-  return [groups].flat().filter((group) => typeof group === 'string');
-}
-
-/**
- * The first role of the settings that one of the groups has; other groups with at least its scopes add their templates. Every pair of a scope
- * and a template is so one that a single group gives.
- */
-function roleFor(groups: readonly string[], roles: IssuerSetting['roles']): GroupRole {
-  const own = roles.filter(([group]) => groups.includes(group)).map(([, role]) => role);
-  const [first] = own;
-  if (first === undefined) throw noRoleForGroups('No group of the token has a role at this gateway.');
-  const wanted = scopesOfRole(first);
-  const wider = own.filter((role) => wanted.every((scope) => scopesOfRole(role).includes(scope)));
-  if (wider.some(({ templates }) => templates === undefined)) return { role: first.role, scopes: wanted };
-  return {
-    role: first.role,
-    scopes: wanted,
-    templates: [...new Set(wider.flatMap(({ templates = [] }) => templates))],
-  };
 }
 
 function shown(text: string): string {

@@ -3,7 +3,7 @@
 
 import { hash } from 'node:crypto';
 import { Check } from 'typebox/schema';
-import { type User, usernameKey } from '../domain/account.ts';
+import { NO_PASSWORD, type User, usernameKey } from '../domain/account.ts';
 import { invalidCredentials, tooManyAttempts } from '../domain/error-catalogue.ts';
 import { type GatewayError, hasCode } from '../domain/errors.ts';
 import { Username } from '../domain/input-schemas.ts';
@@ -88,7 +88,7 @@ async function userOf(
   };
   const findHash = async () => {
     user ??= await find();
-    return user?.passwordHash;
+    return user?.passwordHash === NO_PASSWORD ? undefined : user?.passwordHash;
   };
   const isRight = await passwords.matches(password, findHash, caller);
   if (user === undefined || !isRight || !user.isActive)

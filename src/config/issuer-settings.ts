@@ -14,13 +14,11 @@ export interface GroupRole {
   readonly templates?: readonly string[];
 }
 
-/** Names of claims; a name with dots may also be a path. */
-interface ClaimNames {
-  readonly subject?: string;
-  readonly scope?: string;
-  readonly client?: string;
-  readonly groups?: string;
-}
+/** Roles by group, in the order as written. */
+export type GroupRoles = readonly (readonly [group: string, GroupRole])[];
+
+/** Names of claims, by what they mean; a name with dots may also be a path. */
+export type ClaimNames<Name extends string> = { readonly [Each in Name]?: string };
 
 export interface IssuerSetting {
   /** As in the claim `iss`, character by character. */
@@ -29,11 +27,10 @@ export interface IssuerSetting {
   readonly audience?: readonly string[];
   /** Absent: named by the metadata of the issuer. */
   readonly jwksUri?: string;
-  readonly claims: ClaimNames;
+  readonly claims: ClaimNames<(typeof CLAIMS)[number]>;
   /** Whether its identity assertions (ID-JAG) are exchanged for access tokens. Absent: no. */
   readonly idJag?: true;
-  /** In the order as written. */
-  readonly roles: readonly (readonly [group: string, GroupRole])[];
+  readonly roles: GroupRoles;
 }
 
 const MOST_ISSUERS = 20;
@@ -94,24 +91,32 @@ function issuerIn(value: unknown, place: string): IssuerSetting {
     issuer,
     ...(audiences === undefined ? {} : { audience: audiences }),
     ...(jwksUri === undefined ? {} : { jwksUri }),
-    claims: claimsIn(claims, fail),
+    claims: claimsIn(claims, CLAIMS, fail),
     ...(idJag ? { idJag } : {}),
     roles: rolesIn(roles, fail),
   };
 }
 
-function claimsIn(value: unknown, fail: (what: string) => never): ClaimNames {
-  const known = CLAIMS.join(', ');
+/** Ends the reading of an entry with what is wrong. */
+export type Fail = (what: string) => never;
+
+export function claimsIn<Name extends string>(
+  value: unknown,
+  names: readonly Name[],
+  fail: Fail,
+): ClaimNames<Name> {
+  const known = names.join(', ');
   if (!isJsonObject(value)) return fail(`\`claims\` must be names of claims: ${known}`);
   for (const [name, claim] of Object.entries(value)) {
-    if (!CLAIMS.some((each) => each === name))
+    if (!names.some((each) => each === name))
       fail(`\`claims\`: unknown key ${JSON.stringify(name)}; known: ${known}`);
     if (textsIn([claim]) === undefined) fail(`\`claims\`: ${name} must be the name of a claim`);
   }
-  return value;
+  // Checked above.
+  return value as ClaimNames<Name>;
 }
 
-function rolesIn(value: unknown, fail: (what: string) => never): IssuerSetting['roles'] {
+export function rolesIn(value: unknown, fail: Fail): GroupRoles {
   const entries = isJsonObject(value) ? Object.entries(value) : [];
   if (entries.length === 0 || entries.length > MOST_ROLES)
     return fail(`\`roles\` must name a role for each of 1 to ${MOST_ROLES} groups`);
@@ -121,7 +126,7 @@ function rolesIn(value: unknown, fail: (what: string) => never): IssuerSetting['
   ]);
 }
 
-function roleIn(value: unknown, fail: (what: string) => never): GroupRole {
+export function roleIn(value: unknown, fail: Fail): GroupRole {
   if (!isJsonObject(value)) return fail('expected `role`');
   const { role: named, scopes, templates, ...others } = value;
   const role = ROLES.find((each) => each === named);
@@ -146,7 +151,7 @@ function roleIn(value: unknown, fail: (what: string) => never): GroupRole {
   };
 }
 
-function textsIn(value: unknown): readonly string[] | undefined {
+export function textsIn(value: unknown): readonly string[] | undefined {
   if (!Array.isArray(value) || value.length > 1_000) return undefined;
   const isText = (each: unknown) => typeof each === 'string' && each !== '' && each.length <= 500;
   return value.every(isText) ? value : undefined;

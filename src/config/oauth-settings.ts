@@ -1,6 +1,7 @@
 // The settings of the sign-in of MCP clients: where clients reach the gateway, which clients may ask, and whose tokens count.
 
 import { ISSUERS } from './issuer-settings.ts';
+import { PROVIDERS } from './provider-settings.ts';
 import * as types from './setting-types.ts';
 import { setting } from './setting-types.ts';
 
@@ -39,6 +40,7 @@ export const OAUTH = {
     doc: 'Networks besides the public ones from which the gateway may fetch documents and keys of MCP clients.',
   }),
   issuers: ISSUERS,
+  providers: PROVIDERS,
   accessTokenMs: setting({
     key: 'auth.access_token_minutes',
     mustAgree: true,

@@ -27,13 +27,16 @@ export interface User {
   /** Absent: all. */
   readonly templates?: readonly string[];
   readonly isActive: boolean;
-  /** Bcrypt; never leaves the process. */
+  /** Bcrypt, or NO_PASSWORD; never leaves the process. */
   readonly passwordHash: string;
   /** ISO 8601; tokens that were issued before are invalid. */
   readonly credentialsChangedAt: string;
   readonly createdAt: string;
   readonly updatedAt: string;
 }
+
+/** In place of a hash: a user who signs in at an identity provider only. */
+export const NO_PASSWORD = '!';
 
 /** A token that a logout ended before it expired. */
 export interface EndedToken {

@@ -142,6 +142,10 @@ export function noRoleForGroups(message: string): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
 }
 
+export function accountDisabled(username: string): GatewayError {
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', `The account ${username} is disabled at this gateway.`);
+}
+
 /** A key would outlive the token, and there is no account that an admin could disable. */
 export function keysNeedAnAccount(): GatewayError {
   const message = 'API keys are created by callers with an account here, not with a token of another issuer.';
@@ -193,6 +197,16 @@ export function tooManyPasswords(retryAfterSeconds: number): GatewayError {
 
 export function duplicateUsername(username: string): GatewayError {
   return new GatewayError('DUPLICATE_USERNAME', `User "${username}" already exists.`);
+}
+
+/** An account that a provider vouches for is never found by its name. */
+export function nameOfLocalAccount(
+  username: string,
+  { issuer, subject }: { readonly issuer: string; readonly subject: string },
+): GatewayError {
+  const link = `stagedoor gateway users link ${username} --issuer '${issuer}' --subject '${subject}'`;
+  const message = `An account of this gateway has the name ${username} already. If it is yours, an admin can link it: ${link}`;
+  return new GatewayError('DUPLICATE_USERNAME', message);
 }
 
 export function lastAdmin(): GatewayError {

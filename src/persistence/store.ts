@@ -238,6 +238,8 @@ export const OAUTH_KINDS = [
   'refresh',
   'assertion',
   'sign-in',
+  'identity',
+  'signing-in',
   'connection',
   'connecting',
 ] as const;

@@ -21,7 +21,7 @@ const OPEN_SECRET =
 
 export async function openServerAuth(
   config: Config,
-  { store, initialPasswordFile: passwordFile, signingSecrets }: Storage,
+  { store, keepsSecrets, initialPasswordFile: passwordFile, signingSecrets }: Storage,
   options: {
     readonly storeChanges$: Observable<RevisionChange>;
     readonly log: Logger;
@@ -36,11 +36,13 @@ export async function openServerAuth(
   const keys = new OAuthKeys({ store: store.oauth, now, wall });
   const hasOAuth = config.authEnabled && config.oauth.isEnabled;
   const issuers = await issuersOf(config, address, log);
+  const company = await companyOf(config, { store, keepsSecrets }, address, log);
   const auth = await createAuth({
     ...config,
     store,
     oauth: hasOAuth ? { store: store.oauth, keys, address } : undefined,
     issuers,
+    company: company?.accounts,
     secrets: signing.secrets,
     storeChanges$,
     log,
@@ -75,7 +77,32 @@ export async function openServerAuth(
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
   };
   const hasAssertions = config.oauth.issuers.some(({ idJag }) => idJag === true);
-  return { auth, keys, assertions: hasAssertions ? issuers : undefined, ensureAdmin, close };
+  const assertions = hasAssertions ? issuers : undefined;
+  return { auth, keys, assertions, providers: company?.providers ?? [], ensureAdmin, close };
+}
+
+/** Undefined, and nothing is loaded, without identity providers. ConfigError for one that is this gateway, and without the pages. */
+async function companyOf(
+  { authEnabled, oauth }: Config,
+  { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
+  address: GatewayAddress,
+  log: Logger,
+) {
+  const settings = oauth.providers;
+  if (!authEnabled || settings.length === 0) return undefined;
+  if (!oauth.isEnabled)
+    throw new ConfigError('auth.providers needs the pages of the sign-in: auth.oauth is false');
+  const own = settings.find(({ issuer }) => issuer.replace(/\/$/, '') === address.issuer);
+  if (own !== undefined) throw new ConfigError(`auth.providers: ${own.issuer} is this gateway itself`);
+  const { IdentityProvider } = await import('../auth/identity-provider.ts');
+  const { CompanyAccounts } = await import('../auth/company-accounts.ts');
+  const { now, wall } = systemClock;
+  const warn = (line: string) => log.warn(line);
+  return {
+    providers: settings.map((setting) => new IdentityProvider(setting, { now, keepsSecrets, warn })),
+    accounts: (onChange: (principalId: string) => void) =>
+      new CompanyAccounts({ store: store.oauth, accounts: store.accounts, wall, onChange }),
+  };
 }
 
 /** Undefined, and nothing is loaded, without other issuers. ConfigError for one that is this gateway. */
@@ -105,7 +132,10 @@ export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress
 export function authorizationServerOf(
   { oauth }: Pick<Config, 'oauth'>,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
-  own: Pick<AuthorizationServerOptions, 'address' | 'auth' | 'keys' | 'secrets' | 'log' | 'assertions'>,
+  own: Pick<
+    AuthorizationServerOptions,
+    'address' | 'auth' | 'providers' | 'keys' | 'secrets' | 'log' | 'assertions'
+  >,
 ): AuthorizationServer {
   const clock = systemClock;
   return new AuthorizationServer({

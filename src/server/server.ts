@@ -330,7 +330,7 @@ async function start(
   const authorizationServer = signIn?.hasOwnServer
     ? authorizationServerOf(config, storage, {
         ...{ address, auth, keys: serverAuth.keys, secrets, log },
-        assertions: serverAuth.assertions,
+        ...{ assertions: serverAuth.assertions, providers: serverAuth.providers },
       })
     : undefined;
   onUndo(async () => authorizationServer?.close());

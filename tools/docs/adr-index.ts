@@ -20,7 +20,7 @@ const SUBJECTS: Readonly<Record<string, readonly number[]>> = {
   'Fairness of the event loop': [36, 94, 197, 136, 144, 102, 132],
   'Accounts and security': [
     12, 16, 17, 92, 189, 212, 100, 20, 22, 73, 77, 99, 78, 82, 88, 95, 124, 154, 201, 202, 203, 204, 205, 206,
-    207, 208, 224,
+    207, 208, 214, 224,
   ],
   'Databases and several gateways': [
     18, 19, 46, 47, 97, 146, 147, 53, 157, 123, 148, 178, 190, 196, 200, 170, 149, 171, 158, 159, 168, 185,

@@ -3,20 +3,20 @@
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
 import type { Auth } from '../../auth/auth.ts';
+import { ProviderFailure } from '../../auth/identity-provider.ts';
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
-import { WindowCounter } from '../../auth/rate-limiter.ts';
 import { ROLE_SCOPES, SCOPES, type Scope, type User } from '../../domain/account.ts';
-import type { NewEntry } from '../../domain/audit.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
-import { HTTP_LIMITS } from '../limits.ts';
 import { type ClientRecord, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
-import { consentPage, faultPage, loginPage } from './pages.ts';
+import { consentPage, faultPage, type LoginView, loginPage } from './pages.ts';
+import type { ProviderSignIns } from './provider-sign-ins.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
+import type { Trail } from './trail.ts';
 
 /** The scopes that every client may get. Others write, and are for clients that an admin allowed them. */
 export const OPEN_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
@@ -31,11 +31,14 @@ const WORDS: Readonly<Record<Scope, string>> = {
 /** Until its code is redeemed. */
 const UNREDEEMED_MS = 5 * 60_000;
 
-export interface InteractionOptions extends Pick<Clock, 'wall' | 'now'> {
+export interface InteractionOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
   readonly clients: Clients;
   readonly signIns: SignIns;
-  readonly auth: Pick<Auth, 'checkPassword' | 'audit'>;
+  readonly auth: Pick<Auth, 'checkPassword'>;
+  readonly trail: Trail;
+  /** Undefined: there are none. */
+  readonly providers: ProviderSignIns | undefined;
   /** The path of a resource; undefined when it is none of this gateway. */
   readonly pathOf: (resource: string) => string | undefined;
 }
@@ -45,8 +48,6 @@ type Details = Awaited<ReturnType<Provider['interactionDetails']>>;
 type Finish = (result: Parameters<Provider['interactionFinished']>[2]) => Promise<void>;
 
 export class Interactions {
-  /** All unknown callers count as one, as in middleware/audit-trail.ts. */
-  readonly #failures = new WindowCounter({ windowSeconds: 60, keys: 1 });
   readonly #options: InteractionOptions;
 
   constructor(options: InteractionOptions) {
@@ -56,7 +57,7 @@ export class Interactions {
   /** `path`: below /oauth/interaction/. */
   async serve(exchange: OAuthExchange, path: string, details: Details, finish: Finish): Promise<void> {
     const { request, response, address } = exchange;
-    const [uid = '', step = ''] = path.split('/');
+    const [uid = '', step = '', choice = ''] = path.split('/');
     const isPost = request.method === 'POST';
     if (uid !== details.uid) throw new errors.SessionNotFound('another interaction');
     const client = await this.#options.clients.find(String(details.params.client_id), networkOf(address));
@@ -102,23 +103,46 @@ export class Interactions {
         finish,
       });
     }
+    if (!isPost && step === 'provider') return this.#provider(exchange, uid, client, choice);
     if (isPost || step !== '') throw new errors.SessionNotFound('no such page');
     // A client may ask for a new sign-in.
     const wantsNew = /\b(?:login|select_account)\b/.test(String(details.params.prompt ?? ''));
     const beganMs = (details.iat ?? 0) * 1_000;
     if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs))
-      return sendPage(response, loginPage({ action: actionOf(uid), clientName: client.name }));
+      return sendPage(response, this.#loginPage(uid, client));
     sendPage(
       response,
       this.#consent(uid, client, signedIn, asked, path_, String(details.params.redirect_uri)),
     );
   }
 
+  #loginPage(
+    uid: string,
+    client: ClientRecord,
+    more: Pick<LoginView, 'username' | 'problem' | 'status'> = {},
+  ) {
+    const providers = this.#options.providers?.choices ?? [];
+    return loginPage({ action: actionOf(uid), clientName: client.name, providers, ...more });
+  }
+
+  /** To an identity provider, from which the browser comes back to the consent page. */
+  async #provider(exchange: OAuthExchange, uid: string, client: ClientRecord, id: string): Promise<void> {
+    const { providers } = this.#options;
+    try {
+      if (await providers?.begin(exchange, id, { kind: 'interaction', uid })) return;
+    } catch (thrown) {
+      if (!(thrown instanceof ProviderFailure)) throw thrown;
+      const problem = `${thrown.message}. Try again in a minute, or sign in another way.`;
+      return sendPage(exchange.response, this.#loginPage(uid, client, { problem, status: 503 }));
+    }
+    throw new errors.SessionNotFound('no such provider');
+  }
+
   async #login(exchange: OAuthExchange, { uid }: Details, client: ClientRecord): Promise<void> {
     const { request, response, address, isLocal, requestId } = exchange;
     const form = new URLSearchParams((await formOf(request)) ?? '');
     const username = form.get('username') ?? '';
-    const { auth, signIns } = this.#options;
+    const { auth, signIns, trail } = this.#options;
     const entryOf = (actor: string, actorName: string, status: number) => ({
       actor,
       actorName,
@@ -135,36 +159,21 @@ export class Interactions {
         address,
         isLocal,
       });
-      auth.audit.record(entryOf(`user:${user.id}`, user.username, 200));
+      trail.record(entryOf(`user:${user.id}`, user.username, 200));
       redirect(response, actionOf(uid), await signIns.begin(user, request.headers.cookie));
     } catch (thrown) {
       const error = asGatewayError(thrown);
-      this.#recordFailure(entryOf('unknown', 'unknown', error.status));
+      trail.recordFailure(entryOf('unknown', 'unknown', error.status));
       const problem =
         error.code === 'INVALID_CREDENTIALS'
           ? 'The user name or the password is wrong. Try again.'
           : error.code === 'TOO_MANY_ATTEMPTS'
             ? 'There were too many attempts. Try again in a minute.'
             : 'The gateway cannot check passwords at this moment. Try again in a minute.';
-      const view = {
-        action: actionOf(uid),
-        clientName: client.name,
-        username,
-        problem,
-        status: error.status,
-      };
       const { retryAfterSeconds } = error.facts;
       const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
-      sendPage(response, loginPage(view), later);
+      sendPage(response, this.#loginPage(uid, client, { username, problem, status: error.status }), later);
     }
-  }
-
-  /** The log keeps a bounded number of entries: failures beyond some per minute are counted instead. Names may be mistyped passwords. */
-  #recordFailure(entry: NewEntry): void {
-    const { auth, now } = this.#options;
-    const { recordedRefusalsPerMinute: most } = HTTP_LIMITS;
-    if (this.#failures.add('unknown', now(), 1, most).count > most) auth.audit.suppress(entry);
-    else auth.audit.record(entry);
   }
 
   #consent(
@@ -203,14 +212,14 @@ export class Interactions {
     { address, requestId }: OAuthExchange,
     { details, client, signedIn, asked, isAllowed, finish }: Answered,
   ): Promise<void> {
-    const { store, wall, auth, clients } = this.#options;
+    const { store, wall, trail: own, clients } = this.#options;
     const { user } = signedIn;
     const nowMs = wall();
     const at = new Date(nowMs).toISOString();
     if (!(await store.consume('interaction', oauthKey('interaction', details.uid), at)))
       throw new errors.SessionNotFound('answered before');
     const trail = (subject: string, status: number) =>
-      auth.audit.record({
+      own.record({
         actor: `user:${user.id}`,
         actorName: user.username,
         action: 'POST /oauth/consent',

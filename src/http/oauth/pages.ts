@@ -38,6 +38,7 @@ h1{font-size:1.35rem;line-height:1.3;margin:0 0 12px}p,dl,ul{margin:0 0 16px}.mu
 dt{color:var(--muted);font-size:.9rem}dd{margin:0 0 10px}ul{padding-left:1.2rem}label{display:block;margin-bottom:14px}
 input{display:block;width:100%;font:inherit;padding:8px 10px;margin-top:4px;color:inherit;background:var(--ground);border:1px solid var(--edge);border-radius:6px}
 .row{display:flex;gap:12px;flex-wrap:wrap}button{font:inherit;font-weight:600;min-height:40px;padding:6px 20px;border:1px solid var(--edge);border-radius:6px;color:inherit;background:var(--ground);cursor:pointer}
+.choice{display:block;text-align:center;font-weight:600;padding:8px 20px;border:1px solid var(--edge);border-radius:6px;color:inherit;background:var(--ground);text-decoration:none}p:has(.choice){margin:12px 0 0}a{color:var(--accent)}
 .main{color:var(--on-accent);background:var(--accent);border-color:var(--accent)}.link{border:0;background:none;padding:0;min-height:0;font-weight:400;color:var(--accent);text-decoration:underline}
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
@@ -52,8 +53,15 @@ function page(status: number, title: string, content: Html, formTargets: readonl
 }
 
 /** For a browser that cannot go on; `next`: one sentence about what to do. */
-export function faultPage(status: number, title: string, what: string, next: string): Page {
-  return page(status, title, html`<p>${what}</p><p>${next}</p>`);
+export function faultPage(
+  status: number,
+  title: string,
+  what: string,
+  next: string,
+  back?: { readonly text: string; readonly path: string },
+): Page {
+  const link = back && html`<p><a href="${back.path}">${back.text}</a></p>`;
+  return page(status, title, html`<p>${what}</p><p>${next}</p>${link}`);
 }
 
 function headersOf(formTargets: readonly string[]): readonly string[] {
@@ -80,9 +88,17 @@ export interface LoginView {
   readonly username?: string | undefined;
   readonly problem?: string | undefined;
   readonly status?: number;
+  /** Identity providers. */
+  readonly providers: readonly ProviderChoice[];
 }
 
-export function loginPage({ action, clientName, username, problem, status = 200 }: LoginView): Page {
+export interface ProviderChoice {
+  readonly id: string;
+  readonly label: string;
+}
+
+export function loginPage(view: LoginView): Page {
+  const { action, clientName, username, problem, status = 200, providers } = view;
   const title = problem === undefined ? 'Sign in' : 'Sign in again';
   return page(
     status,
@@ -92,7 +108,8 @@ ${problem === undefined ? undefined : html`<p class="bad" role="alert">${problem
 <form method="post" action="${action}/login">
 <label>User name <input name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="1024"></label>
 <label>Password <input name="password" type="password" autocomplete="current-password" required maxlength="1024"></label>
-<button class="main">Sign in</button></form>`,
+<button class="main">Sign in</button></form>
+${providers.map(({ id, label }) => html`<p><a class="choice" href="${action}/provider/${id}">Sign in with ${label}</a></p>`)}`,
   );
 }
 

@@ -5,6 +5,7 @@ import { hkdfSync } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
+import type { IdentityProvider } from '../../auth/identity-provider.ts';
 import type { Issuers } from '../../auth/issuers.ts';
 import { networkOf } from '../../auth/network-of.ts';
 import type { OAuthKeys } from '../../auth/oauth-keys.ts';
@@ -24,8 +25,10 @@ import { Interactions, OPEN_SCOPES } from './interaction.ts';
 import { METADATA_PATHS, metadataDocument } from './metadata.ts';
 import { faultPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
+import { CALLBACK, ProviderSignIns } from './provider-sign-ins.ts';
 import { isHabit } from './refresh.ts';
 import type { SignIns } from './sign-ins.ts';
+import { Trail } from './trail.ts';
 
 export interface OAuthServiceOptions {
   readonly address: {
@@ -36,7 +39,9 @@ export interface OAuthServiceOptions {
     normalise(resource: string): string | undefined;
   };
   readonly store: Store;
-  readonly auth: Pick<Auth, 'checkPassword' | 'audit' | 'endToken'>;
+  readonly auth: Pick<Auth, 'checkPassword' | 'audit' | 'endToken' | 'company'>;
+  /** With whose accounts users sign in. */
+  readonly providers?: readonly IdentityProvider[] | undefined;
   readonly keys: OAuthKeys;
   readonly secrets: Secrets;
   readonly rule: ClientRule;
@@ -71,6 +76,7 @@ export class OAuthService {
   readonly #fetch: GuardedFetch;
   readonly #signIns: SignIns;
   readonly #interactions: Interactions;
+  readonly #providerSignIns: ProviderSignIns | undefined;
   readonly #stopSweeps: () => void;
   readonly #unknown = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
@@ -84,8 +90,29 @@ export class OAuthService {
     this.#fetch = new GuardedFetch({ openNetworks, now, alarm: clock.alarm, ca });
     const documents = new ClientDocuments({ store: store.oauth, fetch: this.#fetch, now, wall });
     this.clients = new Clients({ store: store.oauth, documents, rule, keepsSecrets, now, wall });
+    const trail = new Trail(auth.audit, now);
+    this.#providerSignIns =
+      auth.company &&
+      new ProviderSignIns({
+        ...{
+          store: store.oauth,
+          providers: options.providers ?? [],
+          accounts: auth.company,
+          address,
+          wall,
+          trail,
+        },
+        continue: ({ uid }) => ({
+          back: `/oauth/interaction/${uid}`,
+          go: async (user, { request }) => ({
+            path: `/oauth/interaction/${uid}`,
+            headers: await signIns.begin(user, request.headers.cookie),
+          }),
+        }),
+      });
     this.#interactions = new Interactions({
-      ...{ store: store.oauth, clients: this.clients, signIns, auth, wall, now },
+      ...{ store: store.oauth, clients: this.clients, signIns, auth, wall, trail },
+      providers: this.#providerSignIns,
       pathOf: (resource) => address.pathOf(resource),
     });
   }
@@ -131,6 +158,8 @@ export class OAuthService {
     if (isGet && path === '/oauth/authorize') return this.#authorize(exchange);
     if (isGet && path.startsWith('/oauth/authorize/')) return this.#pass(exchange);
     if (path.startsWith('/oauth/interaction/')) return this.#interact(exchange);
+    if (method === 'GET' && path.startsWith(CALLBACK) && this.#providerSignIns !== undefined)
+      return this.#providerSignIns.finish(exchange, path.slice(CALLBACK.length));
     if (method === 'POST' && path === '/oauth/token') return this.#token(exchange);
     if (method === 'POST' && path === '/oauth/revoke') return this.#revoke(exchange);
     if (method === 'POST' && path === '/oauth/register' && this.clients.areOpen)
@@ -295,7 +324,9 @@ export class OAuthService {
       response.destroy();
       return;
     }
-    const isPage = path.startsWith('/oauth/interaction') || path.startsWith('/oauth/authorize');
+    const isPage = ['/oauth/interaction/', '/oauth/authorize', CALLBACK].some((page) =>
+      path.startsWith(page),
+    );
     const isOver = thrown instanceof errors.SessionNotFound || thrown instanceof errors.InvalidClient;
     if (isOver) {
       sendPage(

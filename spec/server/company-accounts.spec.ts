@@ -1,0 +1,118 @@
+// A gateway whose users sign in at an identity provider: a second authorization server, on a port of its own. Another provider is down.
+
+import { pino } from 'pino';
+import * as assert from 'uvu/assert';
+import { loadConfig } from '../../src/config/config.ts';
+import { type RunningServer, startServer } from '../../src/server/server.ts';
+import {
+  answerOf,
+  type CompanyProvider,
+  linkTo,
+  signInAt,
+  startCompanyProvider,
+} from '../helpers/company-provider.ts';
+import { folderOfAll } from '../helpers/folder.ts';
+import { serving } from '../helpers/function-backend.ts';
+import { PASSWORD } from '../helpers/http-accounts.ts';
+import { OAuthCaller } from '../helpers/oauth-caller.ts';
+import { newProof, pageOf, ScriptedBrowser, textOf } from '../helpers/scripted-browser.ts';
+import { suite } from '../helpers/suite.ts';
+
+const test = suite('a gateway with the accounts of a company', { timeoutMs: 120_000 });
+const folder = folderOfAll(test);
+const DOWN = { issuer: 'http://127.0.0.1:1', client_id: 'gateway', client_secret: 'unused', label: 'Down' };
+
+let provider: CompanyProvider;
+let server: RunningServer;
+let oauth: OAuthCaller;
+let clientId = '';
+test.before(async () => {
+  provider = await startCompanyProvider();
+  const roles = { staff: { role: 'user', templates: ['tools'] } };
+  const env = {
+    ...{ GATEWAY_ADMIN_PASSWORD: PASSWORD, GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' },
+    GATEWAY_AUTH_PROVIDERS: JSON.stringify([provider.setting({ roles }), { ...DOWN, roles }]),
+  };
+  const config = loadConfig({ cwd: folder(), env, flags: { port: '0', host: '127.0.0.1' } });
+  server = await startServer(config, { log: pino({ level: 'silent' }) });
+  for (const name of ['tools', 'secrets'])
+    await server.gateway.register(name, { id: name, handler: serving({}) }, { waitMs: 20_000 });
+  oauth = new OAuthCaller(server.urls[0] ?? '');
+  clientId = await oauth.client();
+});
+test.after(async () => {
+  await server?.close();
+  await provider?.close();
+});
+
+/** The login page of a client's request. */
+async function opened() {
+  const proof = newProof();
+  const browser = new ScriptedBrowser(oauth.url);
+  pageOf(await browser.open(await oauth.authorizationUrl(clientId, proof)));
+  return { browser, proof };
+}
+
+async function tokenOf(user: string): Promise<string> {
+  const { browser, proof } = await opened();
+  const consent = await signInAt(provider, browser, user);
+  assert.match(textOf(consent), 'Allow Spec client?');
+  const back = (await browser.press('Allow')) as URL;
+  const { body } = await oauth.redeem(clientId, back.searchParams.get('code') ?? '', proof);
+  return String(body.access_token);
+}
+
+test('makes an account at the first sign-in, with the role of its group, and finds it again by its subject', async () => {
+  provider.users.set('s-1', { preferred_username: 'eve', email: 'eve@example.com', groups: ['staff'] });
+  const token = await tokenOf('s-1');
+  assert.is(await oauth.use(token), 200);
+  assert.is(await oauth.use(token, '/mcp/secrets/tools/list'), 404);
+  provider.users.set('s-1', { preferred_username: 'renamed', groups: ['staff'] });
+  const { browser } = await opened();
+  assert.match(textOf(await signInAt(provider, browser, 's-1')), 'It acts as eve', 'a name is only a name');
+});
+
+test('refuses users without a role, and the name of a local account, and says what to do', async () => {
+  provider.users.set('s-2', { preferred_username: 'guest', groups: ['guests'] });
+  provider.users.set('s-3', { preferred_username: 'admin', groups: ['staff'] });
+  for (const [user, words] of [
+    ['s-2', 'No group of the token has a role'],
+    ['s-3', "users link admin --issuer '"],
+  ] as const) {
+    const { browser } = await opened();
+    const page = await signInAt(provider, browser, user);
+    assert.ok([400, 403].includes(page.status), `${user}: ${page.status} ${textOf(page)}`);
+    assert.match(textOf(page), words);
+    assert.match(textOf(page), 'Back to the sign-in');
+  }
+});
+
+test('takes an answer once, and only in the browser that asked for it', async () => {
+  provider.users.set('s-5', { preferred_username: 'carl', groups: ['staff'] });
+  const answered = async () => {
+    const { browser } = await opened();
+    const there = await browser.open(linkTo('Example Corp', browser));
+    return { browser, answer: await answerOf(provider, there as URL, 's-5') };
+  };
+  const first = await answered();
+  const stranger = new ScriptedBrowser(oauth.url);
+  assert.match(textOf(pageOf(await stranger.open(first.answer))), 'no longer valid');
+  assert.match(textOf(pageOf(await first.browser.open(first.answer))), 'no longer valid', 'it was used up');
+  const second = await answered();
+  const forged = new URL(second.answer);
+  forged.searchParams.set('iss', 'https://other.example');
+  assert.is(pageOf(await second.browser.open(forged)).status, 503, 'the answer of another issuer');
+  const third = await answered();
+  assert.match(textOf(pageOf(await third.browser.open(third.answer))), 'It acts as carl');
+});
+
+test('a provider that cannot be reached is named on the login page, which goes on', async () => {
+  const { browser } = await opened();
+  const page = pageOf(await browser.open(linkTo('Down', browser)));
+  assert.is(page.status, 503);
+  assert.match(textOf(page), 'Down cannot be reached at this moment. Try again in a minute');
+  const consent = pageOf(await browser.press('Sign in', { username: 'admin', password: PASSWORD }));
+  assert.match(textOf(consent), 'It acts as admin');
+});
+
+test.run();

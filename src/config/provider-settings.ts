@@ -1,0 +1,151 @@
+// The setting of identity providers, with whose accounts users sign in: its form, and which faults it names. Source: ADR 214.
+
+import { isJsonObject, jsonIn } from '../domain/json.ts';
+import { ConfigError } from './config-error.ts';
+import {
+  type ClaimNames,
+  claimsIn,
+  type Fail,
+  type GroupRole,
+  type GroupRoles,
+  isSafeUrl,
+  roleIn,
+  rolesIn,
+  textsIn,
+} from './issuer-settings.ts';
+import { type SettingType, setting } from './setting-types.ts';
+
+const CLAIMS = ['subject', 'username', 'email', 'groups'] as const;
+
+export interface ProviderSetting {
+  /** In the path of its redirect URI: made from the issuer, because a label may change. */
+  readonly id: string;
+  /** As in its metadata, character by character. */
+  readonly issuer: string;
+  readonly clientId: string;
+  readonly clientSecret: string;
+  /** On the button: "Sign in with ...". */
+  readonly label: string;
+  readonly claims: ClaimNames<(typeof CLAIMS)[number]>;
+  readonly roles: GroupRoles;
+  /** Each of these claims must have, or contain, one of its values. */
+  readonly require: readonly (readonly [claim: string, values: readonly string[]])[];
+  /** The role of users whose groups have none. */
+  readonly everyone?: GroupRole;
+  /** How long a sign-in counts when the provider cannot be asked again. */
+  readonly sessionMs: number;
+}
+
+const MOST_PROVIDERS = 20;
+const HOUR_MS = 3_600_000;
+const MOST_HOURS = 168;
+const LABEL = /^[^\p{C}\p{Zl}\p{Zp}]{1,60}$/u;
+const FIELDS = [
+  ...['issuer', 'client_id', 'client_secret', 'label', 'claims', 'roles'],
+  ...['require', 'everyone', 'session_hours'],
+];
+/** Of Microsoft Entra: any account of any company. */
+const ANYBODY = /^\/(?:common|organizations|consumers)(?:\/|$)/i;
+
+const providers: SettingType<readonly ProviderSetting[]> = {
+  type: `a list of providers, each with ${FIELDS.map((field) => `\`${field}\``).join(', ')}`,
+  read: (raw) => {
+    if (raw === 'none') return [];
+    const value = typeof raw === 'string' ? jsonIn(raw) : raw;
+    if (!Array.isArray(value) || value.length > MOST_PROVIDERS) return undefined;
+    const all = value.map((each, index) => providerIn(each, `auth.providers, entry ${index + 1}`));
+    const twice = all.find(({ id }, index) => all.findIndex((each) => each.id === id) !== index);
+    if (twice !== undefined) throw new ConfigError(`auth.providers: ${twice.issuer} is there twice`);
+    return all;
+  },
+  show: (value) => (value.length === 0 ? 'none' : JSON.stringify(value.map(written))),
+  mask: (value) =>
+    value.length === 0
+      ? 'none'
+      : JSON.stringify(value.map((each) => written({ ...each, clientSecret: '***' }))),
+};
+
+export const PROVIDERS = setting<readonly ProviderSetting[]>({
+  key: 'auth.providers',
+  secret: true,
+  mustAgree: true,
+  kind: providers,
+  default: [],
+  doc: 'Identity providers with whose accounts users sign in, with the roles of their groups. See docs/guides/company-accounts.md.',
+});
+
+function providerIn(value: unknown, place: string): ProviderSetting {
+  const fail: Fail = (what) => {
+    throw new ConfigError(`${place}: ${what}`);
+  };
+  if (!isJsonObject(value)) return fail('expected `issuer`, `client_id`, `client_secret` and `label`');
+  const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
+  if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${FIELDS.join(', ')}`);
+  const { issuer, label, claims = {}, roles, require = {}, everyone, session_hours: hours = 12 } = value;
+  if (typeof issuer !== 'string' || !isSafeUrl(issuer))
+    return fail('`issuer` must be an https URL, or http on loopback, as in the metadata of the provider');
+  if (ANYBODY.test(new URL(issuer).pathname))
+    fail('`issuer` stands for all companies: use the issuer of your own tenant');
+  if (typeof label !== 'string' || !LABEL.test(label))
+    return fail('`label` must be a text of 1 to 60 characters');
+  if (typeof hours !== 'number' || !(hours > 0 && hours <= MOST_HOURS))
+    return fail(`\`session_hours\` must be a number up to ${MOST_HOURS}`);
+  const required = requiredIn(require, fail);
+  if (roles === undefined && everyone === undefined && required.length === 0)
+    fail(
+      'each account of the provider could sign in: name `roles` of groups, or `require`, or write `everyone: { role: user }`',
+    );
+  const rights = roles === undefined ? [] : rolesIn(roles, fail);
+  const others = everyoneIn(everyone, roles === undefined, fail);
+  if ([others.everyone, ...rights.map(([, role]) => role)].some((role) => role?.scopes !== undefined))
+    fail('an account has all `scopes` of its role');
+  return {
+    id: idOf(issuer),
+    ...{ issuer, label },
+    clientId: textIn(value.client_id, 'client_id', fail),
+    clientSecret: textIn(value.client_secret, 'client_secret', fail),
+    claims: claimsIn(claims, CLAIMS, fail),
+    roles: rights,
+    require: required,
+    ...others,
+    sessionMs: hours * HOUR_MS,
+  };
+}
+
+/** Without roles, what `require` says is enough for the role `user`. */
+function everyoneIn(value: unknown, hasNoRoles: boolean, fail: Fail): Pick<ProviderSetting, 'everyone'> {
+  if (value !== undefined) return { everyone: roleIn(value, (what) => fail(`\`everyone\`: ${what}`)) };
+  return hasNoRoles ? { everyone: { role: 'user' } } : {};
+}
+
+function requiredIn(value: unknown, fail: Fail): ProviderSetting['require'] {
+  if (!isJsonObject(value)) return fail('`require` must name a value, or a list of them, for each claim');
+  return Object.entries(value).map(([claim, each]) => {
+    const values = textsIn([each].flat());
+    return values === undefined || values.length === 0
+      ? fail(`\`require\`: ${claim} must be a text or a list of texts`)
+      : [claim, values];
+  });
+}
+
+function textIn(value: unknown, name: string, fail: Fail): string {
+  return typeof value === 'string' && value !== '' && value.length <= 1_000
+    ? value
+    : fail(`\`${name}\` must be a text`);
+}
+
+function idOf(issuer: string): string {
+  const { host, pathname } = new URL(issuer);
+  return `${host}${pathname}`.replace(/[^A-Za-z0-9.]+/g, '-').replace(/-$/, '');
+}
+
+function written({ clientId, clientSecret, roles, require, sessionMs, ...rest }: ProviderSetting): unknown {
+  const { id: _, ...fields } = rest;
+  return {
+    ...fields,
+    ...{ client_id: clientId, client_secret: clientSecret },
+    ...(roles.length === 0 ? {} : { roles: Object.fromEntries(roles) }),
+    ...(require.length === 0 ? {} : { require: Object.fromEntries(require) }),
+    session_hours: sessionMs / HOUR_MS,
+  };
+}

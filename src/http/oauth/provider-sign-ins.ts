@@ -1,0 +1,205 @@
+// The way of a browser to an identity provider and back: each sign-in is one row, taken once, and bound to the browser that began it by a
+// cookie. What follows is named by a purpose, never by an address. Source: ADR 214.
+
+import { hash, randomBytes } from 'node:crypto';
+import type { CompanyAccounts } from '../../auth/company-accounts.ts';
+import {
+  type IdentityProvider,
+  type ProviderAnswer,
+  ProviderFailure,
+  type SignInProof,
+} from '../../auth/identity-provider.ts';
+import { oauthKey } from '../../auth/oauth-rows.ts';
+import type { User } from '../../domain/account.ts';
+import type { NewEntry } from '../../domain/audit.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { asGatewayError } from '../../domain/errors.ts';
+import type { OAuthStore } from '../../persistence/store.ts';
+import { type OAuthExchange, redirect, sendPage } from './exchange.ts';
+import { faultPage, type ProviderChoice } from './pages.ts';
+import type { Trail } from './trail.ts';
+
+/** Below it the id of a provider: the redirect URI that is registered there. */
+export const CALLBACK = '/oauth/callback/';
+const LIFE_SECONDS = 600;
+const BROWSER = /^[\w-]{43}$/;
+
+/** What a sign-in at a provider is for, and goes on with. */
+export type Purpose = { readonly kind: 'interaction'; readonly uid: string };
+
+/** How a purpose goes on. */
+interface Continuation {
+  /** The path of this gateway to which the browser goes when the provider did not sign the user in. */
+  readonly back: string;
+  /** Signs the browser in: the path to which it goes, and the headers with the cookies, as `[name, value, ...]`. */
+  go(
+    user: User,
+    exchange: OAuthExchange,
+  ): Promise<{ readonly path: string; readonly headers: readonly string[] }>;
+}
+
+export interface ProviderSignInsOptions extends Pick<Clock, 'wall'> {
+  readonly store: OAuthStore;
+  readonly providers: readonly IdentityProvider[];
+  readonly accounts: CompanyAccounts;
+  readonly address: { readonly issuer: string };
+  readonly trail: Trail;
+  readonly continue: (purpose: Purpose) => Continuation;
+}
+
+interface Begun {
+  readonly provider: string;
+  readonly proof: SignInProof;
+  /** Hash of the cookie. */
+  readonly browser: string;
+  readonly purpose: Purpose;
+}
+
+export class ProviderSignIns {
+  readonly #options: ProviderSignInsOptions;
+
+  constructor(options: ProviderSignInsOptions) {
+    this.#options = options;
+  }
+
+  get choices(): readonly ProviderChoice[] {
+    return this.#options.providers.map(({ setting: { id, label } }) => ({ id, label }));
+  }
+
+  /**
+   * Sends a browser, which is at the address of the gateway, to the provider; it comes back to the purpose. False for an unknown provider.
+   * Rejects with ProviderFailure while the provider cannot be reached.
+   */
+  async begin({ request, response }: OAuthExchange, id: string, purpose: Purpose): Promise<boolean> {
+    const provider = this.#providerOf(id);
+    if (provider === undefined) return false;
+    const { store, wall } = this.#options;
+    const { proof, location } = await provider.begin(this.#redirectUri(id));
+    // The same for all that the browser begins: two pages may be open.
+    const browser = this.#browserIn(request.headers.cookie) ?? randomBytes(32).toString('base64url');
+    const begun: Begun = { provider: id, proof, browser: hash('sha256', browser), purpose };
+    await store.save({
+      kind: 'signing-in',
+      key: oauthKey('signing-in', proof.state),
+      createdAt: new Date(wall()).toISOString(),
+      expiresAt: new Date(wall() + LIFE_SECONDS * 1_000).toISOString(),
+      value: JSON.stringify(begun),
+    });
+    redirect(response, location, this.#cookie(browser));
+    return true;
+  }
+
+  /** The answer of a provider, in the address to which it sent the browser. */
+  async finish(exchange: OAuthExchange, id: string): Promise<void> {
+    const { request, response } = exchange;
+    const answer = new URL(request.url ?? '', this.#options.address.issuer);
+    const provider = this.#providerOf(id);
+    const begun = await this.#take(answer.searchParams.get('state') ?? '');
+    const browser = this.#browserIn(request.headers.cookie);
+    const isTheirs = browser !== undefined && begun?.browser === hash('sha256', browser);
+    if (provider === undefined || begun === undefined || begun.provider !== id || !isTheirs)
+      return sendPage(
+        response,
+        faultPage(
+          400,
+          'This sign-in is no longer valid',
+          'It was finished already, open for more than ten minutes, or begun in another browser.',
+          'Go back to where you began, and sign in again.',
+        ),
+      );
+    const { back, go } = this.#options.continue(begun.purpose);
+    const { label } = provider.setting;
+    try {
+      const { pathname, search } = answer;
+      const said = await provider.finish(
+        new URL(`${pathname}${search}`, this.#options.address.issuer),
+        begun.proof,
+      );
+      const user = await this.#options.accounts.signIn(provider.setting, said);
+      this.#options.trail.record(entryOf(exchange, provider, 200, said, user));
+      const { path, headers } = await go(user, exchange);
+      redirect(response, path, headers);
+    } catch (thrown) {
+      const isFailure = thrown instanceof ProviderFailure;
+      const error = isFailure ? undefined : asGatewayError(thrown);
+      const status = error?.status ?? (thrown instanceof ProviderFailure && thrown.isOver ? 403 : 503);
+      if (status === 500) throw thrown;
+      this.#options.trail.recordFailure(entryOf(exchange, provider, status));
+      sendPage(
+        response,
+        faultPage(
+          status,
+          `You are not signed in with ${label}`,
+          `${error?.message ?? (thrown instanceof ProviderFailure ? thrown.message : '')}.`.replace(
+            /\.\.$/,
+            '.',
+          ),
+          status === 503
+            ? 'Try again in a minute, or sign in another way.'
+            : 'Go back to sign in another way, or ask an admin of this gateway.',
+          { text: 'Back to the sign-in', path: back },
+        ),
+      );
+    }
+  }
+
+  #providerOf(id: string): IdentityProvider | undefined {
+    return this.#options.providers.find(({ setting }) => setting.id === id);
+  }
+
+  /** Undefined when there is none, or another answer was first. */
+  async #take(state: string): Promise<Begun | undefined> {
+    const { store, wall } = this.#options;
+    const key = oauthKey('signing-in', state);
+    const [row] = await store.find('signing-in', [key]);
+    if (row === undefined || Date.parse(row.expiresAt ?? '') <= wall()) return undefined;
+    if (!(await store.consume('signing-in', key, new Date(wall()).toISOString()))) return undefined;
+    // Written by `begin`.
+    return JSON.parse(row.value) as Begun;
+  }
+
+  #redirectUri(id: string): string {
+    return `${this.#options.address.issuer}${CALLBACK}${id}`;
+  }
+
+  /** Cookies do not know ports: another gateway of this machine has another name. */
+  get #name(): string {
+    const { protocol, port } = new URL(this.#options.address.issuer);
+    return protocol === 'https:' ? '__Secure-stagedoor_signing_in' : `stagedoor_signing_in_${port || '80'}`;
+  }
+
+  #cookie(browser: string): readonly string[] {
+    const secure = this.#options.address.issuer.startsWith('https:') ? '; Secure' : '';
+    return [
+      'Set-Cookie',
+      `${this.#name}=${browser}; HttpOnly; SameSite=Lax; Path=/oauth; Max-Age=${LIFE_SECONDS}${secure}`,
+    ];
+  }
+
+  /** Undefined for two cookies of this name: another site may have set either of them. */
+  #browserIn(cookies = ''): string | undefined {
+    const start = `${this.#name}=`;
+    const own = cookies.split(';').map((cookie) => cookie.trim());
+    const [value, other] = own.filter((cookie) => cookie.startsWith(start));
+    const browser = value?.slice(start.length) ?? '';
+    return other === undefined && BROWSER.test(browser) ? browser : undefined;
+  }
+}
+
+function entryOf(
+  { address, requestId }: OAuthExchange,
+  { setting }: IdentityProvider,
+  status: number,
+  answer?: ProviderAnswer,
+  user?: User,
+): NewEntry {
+  return {
+    actor: user === undefined ? 'unknown' : `user:${user.id}`,
+    actorName: user?.username ?? 'unknown',
+    action: 'GET /oauth/callback',
+    subject: `${setting.issuer}${answer === undefined ? '' : ` ${answer.subject}`}`,
+    status,
+    address,
+    requestId,
+  };
+}
