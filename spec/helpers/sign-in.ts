@@ -31,6 +31,7 @@ export interface SignInFixture extends AccountsFixture {
   readonly keys: OAuthKeys;
   readonly warnings: readonly unknown[];
   readonly issuers: Issuers | undefined;
+  readonly authorizationServer: AuthorizationServer;
 }
 
 /** `signIn`: options of the authorization server. `store`: shared with other apps, as that of several nodes. */
@@ -51,6 +52,7 @@ export async function startSignIn(
     ...others
   } = options;
   let url = '';
+  let authorizationServer: AuthorizationServer | undefined;
   const warnings: unknown[] = [];
   const keep = (...line: readonly unknown[]) => void warnings.push(line);
   const keys = new OAuthKeys({ store: store.oauth, now: clock.now, wall: clock.wall });
@@ -75,8 +77,8 @@ export async function startSignIn(
       ...{ store: store.oauth, keys, address },
     },
     issuers,
-    oauthFor: (auth) =>
-      new AuthorizationServer({
+    oauthFor: (auth) => {
+      authorizationServer = new AuthorizationServer({
         ...{ store, auth, keys, clock, secrets: [randomBytes(32)] },
         ...{ rule: 'any', openNetworks: [], keepsSecrets: true, tokenSeconds: 3_600 },
         address: {
@@ -93,10 +95,13 @@ export async function startSignIn(
         log: { warn: keep, error: keep },
         assertions: issuers,
         ...signIn,
-      }),
+      });
+      return authorizationServer;
+    },
   });
+  if (authorizationServer === undefined) throw new Error('there is no authorization server');
   url = fixture.url;
-  return { ...fixture, oauthStore: store, keys, warnings, issuers };
+  return { ...fixture, oauthStore: store, keys, warnings, issuers, authorizationServer };
 }
 
 export interface BrowserPage {

@@ -51,6 +51,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/clients.ts',
   'src/http/oauth/interaction.ts',
   'src/http/oauth/provider-sign-ins.ts',
+  'src/http/oauth/provider.ts',
   'src/http/oauth/refresh.ts',
   'src/http/oauth/service.ts',
   'src/http/oauth/sign-ins.ts',

@@ -53,6 +53,8 @@ export function adapterFor(options: AdapterOptions): (model: string) => Adapter 
     if (model === 'Client') return { ...NOTHING, find: (id) => findClient(id, options) };
     if (model === 'AccessToken') return { ...NOTHING, find: async (id) => revokedPayload(id, options) };
     if (model === 'Grant') return { ...NOTHING, ...grantAdapter(options) };
+    if (model === 'ReplayDetection')
+      return { ...NOTHING, upsert: (id, _, seconds = 0) => use(id, seconds, options) };
     const kind = KINDS[model];
     return kind === undefined ? NOTHING : { ...NOTHING, ...rowAdapter(kind, options) };
   };
@@ -120,6 +122,20 @@ async function keepGrant(codeKey: string, options: AdapterOptions): Promise<void
   const expiresAt = new Date(endMs).toISOString();
   await store.replace(rowOfGrant({ ...grant, expiresAt }), row.version);
   await clients.used(grant.clientId);
+}
+
+/** What a client signed to authenticate is used once over all nodes. */
+async function use(id: string, seconds: number, { store, wall }: AdapterOptions): Promise<void> {
+  const nowMs = wall();
+  const isFirst = await store.replace(
+    {
+      ...{ kind: 'assertion', key: oauthKey('assertion', id), value: '' },
+      createdAt: new Date(nowMs).toISOString(),
+      expiresAt: new Date(nowMs + seconds * 1_000).toISOString(),
+    },
+    0,
+  );
+  if (!isFirst) throw new errors.InvalidClientAuth('used before');
 }
 
 async function endReplayed(

@@ -25,6 +25,8 @@ const SPARED_MS = 10 * 60_000;
 const USED_MS = 180 * DAY_MS;
 const PER_MINUTE = 10;
 const COUNTED = 10_000;
+/** Of clients that authenticate by their key. */
+const ASSERTIONS_PER_MINUTE = 600;
 const MOST_LISTED = 1_000;
 
 export interface ClientsOptions extends Pick<Clock, 'now' | 'wall'> {
@@ -52,6 +54,7 @@ interface NewClient {
 export class Clients {
   readonly #options: ClientsOptions;
   readonly #counts = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #assertions = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
 
   constructor(options: ClientsOptions) {
     this.#options = options;
@@ -77,6 +80,11 @@ export class Clients {
   admit(address: string): void {
     const { count, endsInMs } = this.#counts.add(networkOf(address), this.#options.now(), 1);
     if (count > PER_MINUTE) throw tooManyAttempts(Math.max(1, Math.ceil(endsInMs / 1_000)));
+  }
+
+  /** Counts a client that authenticated by its key. False when there are too many from this network. */
+  admitAssertion(network: string): boolean {
+    return this.#assertions.add(network, this.#options.now(), 1).count <= ASSERTIONS_PER_MINUTE;
   }
 
   /** Throws BadClient; TOO_MANY_ATTEMPTS when there is no room. */

@@ -16,6 +16,9 @@ const CODE_SECONDS = 60;
 const INTERACTION_SECONDS = 600;
 const REFRESH_SECONDS = 30 * 24 * 3_600;
 const KEYS_BYTES = 64 * 1024;
+/** What a client signs to authenticate ends within this time, the difference of clocks included. */
+const LONGEST_ASSERTION_MS = 6 * 60_000;
+const LONGEST_ID = 500;
 
 export interface ProviderOptions
   extends AdapterOptions,
@@ -87,6 +90,17 @@ export function makeProvider(options: ProviderOptions): Provider {
         useGrantedResource: () => true,
         getResourceServerInfo: resourceServer,
       },
+    },
+    assertJwtClientAuthClaimsAndHeader: async (_, { exp, jti }) => {
+      if (Number(exp) * 1_000 > options.wall() + LONGEST_ASSERTION_MS || String(jti).length > LONGEST_ID)
+        throw new errors.InvalidClientAuth('it lives too long');
+      // Each is a row until it expires.
+      if (!options.clients.admitAssertion(options.causedBy())) {
+        const later = new errors.TemporarilyUnavailable('too many requests; try again in a minute');
+        later.status = 429;
+        later.statusCode = 429;
+        throw later;
+      }
     },
     pkce: { required: () => true },
     ttl: {
