@@ -1,8 +1,7 @@
 // The public keys of one other authorization server: fetched when the first token needs them, kept, and fetched again when they are old
 // or a token names an unknown one. Each fetch is bounded, and a failure is remembered. Source: RFC 7517, RFC 8414, ADR 207.
 
-import { request as askHttp, type ClientRequest } from 'node:http';
-import { request as askHttps } from 'node:https';
+import type { ClientRequest } from 'node:http';
 import type { JWK } from 'jose';
 import { createLocalJWKSet } from 'jose/jwks/local';
 import { type IssuerSetting, isSafeUrl } from '../config/issuer-settings.ts';
@@ -145,7 +144,8 @@ export class IssuerKeys {
   /** Follows no redirect. */
   #get(url: URL): Promise<string> {
     return new Promise((resolve, reject) => {
-      const ask = url.protocol === 'https:' ? askHttps : askHttp;
+      const module = url.protocol === 'https:' ? 'node:https' : 'node:http';
+      const ask = process.getBuiltinModule(module).request; // see server/listeners.ts
       const headers = { Accept: 'application/json', 'User-Agent': 'stagedoor' };
       const asked: ClientRequest = ask(url, { method: 'GET', agent: false, headers });
       const fail = (reason: string): void => {

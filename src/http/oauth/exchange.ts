@@ -1,7 +1,7 @@
 // One request of the authorization server: its form, its answer, and the copy that the library sees. The copy has the address of the
 // gateway instead of the one that the client wrote, no origin, and the fields as they were checked.
 
-import { IncomingMessage, type ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Page } from './pages.ts';
 
@@ -45,7 +45,8 @@ export function copyFor(
 ): IncomingMessage {
   const { protocol, host } = new URL(issuer);
   const { origin: _, 'content-length': __, 'transfer-encoding': ___, ...headers } = request.headers;
-  const copy = new IncomingMessage(new Socket());
+  const { IncomingMessage: Request } = process.getBuiltinModule('node:http'); // see server/listeners.ts
+  const copy = new Request(new Socket());
   copy.method = request.method ?? 'GET';
   copy.url = url;
   copy.headers = {
