@@ -254,6 +254,22 @@ test('prolong the grant of the same subject, client, resource and scopes', async
   assert.ok(Math.abs(leftMs - 65 * 60_000) < 5_000, String(leftMs));
 });
 
+test('keep a session over their renewal, which an admin sees with the subject and the client', async () => {
+  await app.serve('files', 'one');
+  const client = await agent();
+  const ask = async (body: object, session: Readonly<Record<string, string>> = {}) => {
+    const { text } = await tokenFor(client);
+    const headers = { accept: 'application/json, text/event-stream', authorization: `Bearer ${text}` };
+    return app.ask('POST', '/mcp/files', { headers: { ...headers, ...session }, body });
+  };
+  const params = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'c', version: '1' } };
+  const opened = await ask({ jsonrpc: '2.0', id: 1, method: 'initialize', params });
+  const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') ?? '' };
+  assert.is((await ask({ jsonrpc: '2.0', id: 2, method: 'ping' }, session)).status, 200);
+  const { body } = await app.as(app.admin, 'GET', '/gateway/sessions');
+  assert.match(JSON.stringify(body), `"principal_name":"ada of ${new URL(issuer.issuer).host} via Agent"`);
+});
+
 test('end with their grant, for an admin, for their own client and for themselves', async () => {
   const client = await agent();
   const byAdmin = await tokenFor(client);
