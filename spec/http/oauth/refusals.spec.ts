@@ -3,6 +3,7 @@
 import { get } from 'node:http';
 import { connect } from 'node:net';
 import * as assert from 'uvu/assert';
+import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { appFor } from '../../helpers/http-app.ts';
 import {
@@ -270,6 +271,22 @@ test('a body that its client does not finish ends its connection, and is no erro
   }
   assert.equal(app.warnings, []);
   assert.is((await fetch(`${app.url}/oauth/jwks`)).status, 200);
+});
+
+test('while the database is away the answer is 503, and a token works again after it', async () => {
+  const { oauthStore: store } = app;
+  const client = await register(app.url);
+  const { refresh_token, access_token } = await tokensOf(app.url, client);
+  const { find } = store.oauth;
+  store.oauth.find = () => Promise.reject(databaseUnavailable(undefined));
+  const away = await refresh(client.client_id, refresh_token);
+  assert.equal([away.status, away.body.error], [503, 'temporarily_unavailable']);
+  const body = new URLSearchParams({ client_id: client.client_id, token: access_token });
+  const revoked = await fetch(`${app.url}/oauth/revoke`, { method: 'POST', body });
+  assert.equal([revoked.status, revoked.headers.get('retry-after')], [503, '5']);
+  store.oauth.find = find;
+  assert.is((await refresh(client.client_id, refresh_token)).status, 200);
+  assert.equal(app.warnings, []);
 });
 
 test('by another name than its own the server is not there', async () => {

@@ -197,7 +197,19 @@ export class OAuthService {
         isActive: async (id) => (await store.accounts.findUsers([id]))[0]?.isActive === true,
         onReplay: (grant, what) => log.warn({ grant }, `a ${what} was used twice: its grant has ended`),
       });
-      provider.on('server_error', (_, error) => log.error({ err: error }, 'an OAuth request failed'));
+      const unavailable = new WeakSet<object>();
+      provider.on('server_error', (ctx, error) => {
+        if (hasCode(error, 'DATABASE_UNAVAILABLE')) unavailable.add(ctx);
+        else log.error({ err: error }, 'an OAuth request failed');
+      });
+      // The library takes it for a fault of its own.
+      provider.use(async (ctx, next) => {
+        await next();
+        if (!unavailable.has(ctx) || ctx.status !== 500) return;
+        ctx.status = 503;
+        ctx.body = UNAVAILABLE;
+        ctx.set('Retry-After', '5');
+      });
       this.#provider = { version: present.version, issuer, provider };
     }
     return this.#provider.provider;
@@ -355,12 +367,15 @@ export class OAuthService {
       );
       return;
     }
-    const body = { error: 'temporarily_unavailable', error_description: 'the gateway cannot answer now' };
-    sendJson(response, 503, body, [...NOT_STORED, 'Retry-After', '5']);
+    sendJson(response, 503, UNAVAILABLE, [...NOT_STORED, 'Retry-After', '5']);
   }
 }
 
 const NOT_STORED = ['Cache-Control', 'no-store'];
+const UNAVAILABLE = {
+  error: 'temporarily_unavailable',
+  error_description: 'the gateway cannot answer now',
+};
 const BAD_FORM = { error: 'invalid_request', error_description: 'send a form of at most 16 KiB' };
 const BAD_REGISTRATION = {
   error: 'invalid_client_metadata',
