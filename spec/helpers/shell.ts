@@ -6,7 +6,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { binPath } from './program.ts';
+import { binPath, cacheFolder } from './program.ts';
 
 /** Pairs of documented and real values: ports, addresses, paths. */
 export type Replacements = readonly (readonly [written: string, real: string])[];
@@ -46,6 +46,7 @@ export class Shell {
       PATH: path.join(delimiter),
       HOME: this.home,
       TMPDIR: base,
+      XDG_CACHE_HOME: cacheFolder,
       GATEWAY_HOST: '127.0.0.1',
     };
     const options = { cwd: this.folder, env: { ...variables, ...env } };

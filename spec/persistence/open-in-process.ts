@@ -1,6 +1,9 @@
 // A process that receives the URL of a database, opens and changes it once, and reports the outcome.
 
-import { openStore } from '../../src/persistence/open.ts';
+// Eight of them load the same modules at once.
+const { keepCompiledCode } = await import(new URL('../../bin/compile-cache.mjs', import.meta.url).href);
+keepCompiledCode();
+const { openStore } = await import('../../src/persistence/open.ts');
 
 process.once('message', async (url) => {
   try {

@@ -11,7 +11,7 @@ import { cipher, everyConformance } from './every-conformance.ts';
 import { openInProcesses } from './open-in-processes.ts';
 import { rekeyBehaviour } from './rekey-behaviour.ts';
 
-const inFile = suite('store on a SQLite file', { timeoutMs: 60_000 });
+const inFile = suite('store on a SQLite file', { timeoutMs: 120_000 });
 const folder = folderOfAll(inFile);
 let files = 0;
 everyConformance(inFile, () => {
