@@ -28,7 +28,10 @@ let oauth: OAuthCaller;
 let clientId = '';
 test.before(async () => {
   provider = await startCompanyProvider();
-  const roles = { staff: { role: 'user', templates: ['tools'] } };
+  const roles = {
+    staff: { role: 'user', templates: ['tools'] },
+    writers: { role: 'user', templates: ['secrets'] },
+  };
   const env = {
     ...{ GATEWAY_ADMIN_PASSWORD: PASSWORD, GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' },
     GATEWAY_AUTH_PROVIDERS: JSON.stringify([provider.setting({ roles }), { ...DOWN, roles }]),
@@ -53,18 +56,18 @@ async function opened() {
   return { browser, proof };
 }
 
-async function tokenOf(user: string): Promise<string> {
+async function tokensOf(user: string) {
   const { browser, proof } = await opened();
   const consent = await signInAt(provider, browser, user);
   assert.match(textOf(consent), 'Allow Spec client?');
   const back = (await browser.press('Allow')) as URL;
   const { body } = await oauth.redeem(clientId, back.searchParams.get('code') ?? '', proof);
-  return String(body.access_token);
+  return { access: String(body.access_token), refresh: String(body.refresh_token) };
 }
 
 test('makes an account at the first sign-in, with the role of its group, and finds it again by its subject', async () => {
   provider.users.set('s-1', { preferred_username: 'eve', email: 'eve@example.com', groups: ['staff'] });
-  const token = await tokenOf('s-1');
+  const { access: token } = await tokensOf('s-1');
   assert.is(await oauth.use(token), 200);
   assert.is(await oauth.use(token, '/mcp/secrets/tools/list'), 404);
   provider.users.set('s-1', { preferred_username: 'renamed', groups: ['staff'] });
@@ -72,12 +75,28 @@ test('makes an account at the first sign-in, with the role of its group, and fin
   assert.match(textOf(await signInAt(provider, browser, 's-1')), 'It acts as eve', 'a name is only a name');
 });
 
+test('a refresh reads the groups again; a leaver is out then, until the next sign-in', async () => {
+  const claims = { preferred_username: 'fay', groups: ['staff'] };
+  provider.users.set('s-6', claims);
+  const { access, refresh } = await tokensOf('s-6');
+  assert.is(await oauth.use(access), 200);
+  provider.users.set('s-6', { ...claims, groups: ['writers'] });
+  const { body } = await oauth.refresh(clientId, refresh);
+  const token = String(body.access_token);
+  assert.equal([await oauth.use(token), await oauth.use(token, '/mcp/secrets/tools/list')], [404, 200]);
+  provider.users.delete('s-6');
+  assert.is((await oauth.refresh(clientId, String(body.refresh_token))).body.error, 'invalid_grant');
+  assert.is(await oauth.use(token, '/mcp/secrets/tools/list'), 401);
+  provider.users.set('s-6', claims);
+  assert.is(await oauth.use((await tokensOf('s-6')).access), 200);
+});
+
 test('refuses users without a role, and the name of a local account, and says what to do', async () => {
   provider.users.set('s-2', { preferred_username: 'guest', groups: ['guests'] });
   provider.users.set('s-3', { preferred_username: 'admin', groups: ['staff'] });
   for (const [user, words] of [
     ['s-2', 'No group of the token has a role'],
-    ['s-3', "users link admin --issuer '"],
+    ['s-3', 'has the name admin already'],
   ] as const) {
     const { browser } = await opened();
     const page = await signInAt(provider, browser, user);

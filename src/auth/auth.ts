@@ -93,11 +93,12 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const revalidator = new SessionRevalidator({
     ...{ accounts, grants: oauth?.grants, wall, every: background.every, log },
   });
+  const company = options.company?.(changed);
   const authenticator = new Authenticator({
+    used: (userId) => company?.used(userId),
     ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator, oauth },
     issuers: options.issuers,
   });
-  const company = options.company?.(changed);
   const throttle = new LoginThrottle(now);
   const proofs = new GatewayProofs(options.secrets, accounts, now);
   const serverTimeMs = () => store.serverTimeMs();

@@ -89,6 +89,8 @@ export interface AuthenticatorOptions {
   readonly oauth?: OAuth | undefined;
   /** Undefined: no token of another issuer is valid. */
   readonly issuers?: ForeignTokens | undefined;
+  /** Called with the user of each verification. Must not throw. */
+  readonly used?: ((userId: string) => void) | undefined;
   /** Called with each answer of the store; `isLate` when the accounts changed during the query. */
   readonly revalidator: { track(identity: Identity, isLate: boolean): void };
 }
@@ -231,6 +233,8 @@ export class Authenticator {
       const cached: CachedIdentity = { ...identity, verifiedAtMs, staleSinceMs };
       if (ownEpoch === this.#ownEpoch) this.#cache.entries.set(digest, cached);
       this.#options.revalidator.track(identity, isLate);
+      const { userId } = identity.principal;
+      if (userId !== undefined) this.#options.used?.(userId);
       return this.#use(cached);
     } catch (error) {
       if (!hasCode(error, 'DATABASE_UNAVAILABLE')) {

@@ -7,17 +7,27 @@ import type { ProviderSetting } from '../config/provider-settings.ts';
 import { NO_PASSWORD, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { accountDisabled, nameOfLocalAccount, noRoleForGroups } from '../domain/error-catalogue.ts';
-import { hasCode } from '../domain/errors.ts';
+import { asGatewayError, hasCode } from '../domain/errors.ts';
 import { Email, Username } from '../domain/input-schemas.ts';
+import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore, OAuthRow, OAuthStore } from '../persistence/store.ts';
 import { newUser } from './accounts.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
-import type { Claims, ProviderAnswer } from './identity-provider.ts';
+import {
+  type Claims,
+  type IdentityProvider,
+  type ProviderAnswer,
+  ProviderFailure,
+} from './identity-provider.ts';
 import { oauthKey } from './oauth-rows.ts';
 
 export interface CompanyAccountsOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
   readonly accounts: Pick<AccountStore, 'findUsers' | 'insertUser' | 'changeUser' | 'deleteUser'>;
+  readonly providers: readonly Pick<IdentityProvider, 'setting' | 'refresh'>[];
+  /** Whether refresh tokens are encrypted; else they are not kept. */
+  readonly keepsSecrets: boolean;
+  readonly warn: (line: string) => void;
   /** Called with the id of the principal of an account whose rights changed. */
   readonly onChange: (principalId: string) => void;
 }
@@ -28,7 +38,30 @@ interface Identity {
   readonly subject: string;
 }
 
+/** As it is stored. Times are in ms since 1970. */
+interface Stored extends Identity {
+  /** The claim `sub`, by which the provider knows the user. */
+  readonly sub: string;
+  /** When the provider last said what the user may do. */
+  readonly confirmedAtMs: number;
+  readonly refreshToken?: string | undefined;
+  /** A node asks the provider until then: most refresh tokens work once. */
+  readonly askedUntilMs?: number | undefined;
+  /** The account was disabled here, and not by an admin: `updatedAt` of the account as it was then. */
+  readonly sleptAt?: string | undefined;
+}
+
+/** The provider is asked again after this time, while the account is used. */
+const CONFIRM_MS = 15 * 60_000;
+/** How long an account goes on while its provider cannot be asked. */
+const UNREACHABLE_MS = 24 * 3_600_000;
+const ASKING_MS = 30_000;
+const REMEMBERED = 10_000;
+
 export class CompanyAccounts {
+  /** When this node last looked at an account, by user. */
+  readonly #looked = new LruMap<number>(REMEMBERED);
+  readonly #asking = new Map<string, Promise<void>>();
   readonly #options: CompanyAccountsOptions;
 
   constructor(options: CompanyAccountsOptions) {
@@ -39,13 +72,105 @@ export class CompanyAccounts {
    * The account of a user who has just signed in at the provider, with the rights that the provider gives now; it is made at the first
    * sign-in. INSUFFICIENT_PERMISSIONS, DUPLICATE_USERNAME, LAST_ADMIN.
    */
-  async signIn(setting: ProviderSetting, { subject, claims }: ProviderAnswer): Promise<User> {
+  async signIn(setting: ProviderSetting, { subject, claims, refreshToken }: ProviderAnswer): Promise<User> {
     const role = roleOf(setting, claims);
     const identity = { issuer: setting.issuer, subject };
     const known = await this.#find(identity);
-    if (known === undefined) return this.#create(setting, identity, claims, role);
-    if (!known.isActive) throw accountDisabled(known.username);
-    return this.#update(known, setting, claims, role);
+    const user =
+      known === undefined
+        ? await this.#create(setting, identity, claims, role)
+        : await this.#update(await this.#awake(known), setting, claims, role);
+    const { keepsSecrets, store, wall } = this.#options;
+    const stored: Stored = {
+      ...{ ...identity, sub: String(claims.sub), confirmedAtMs: wall() },
+      ...(keepsSecrets ? { refreshToken } : {}),
+    };
+    await store.save(rowOf(stored, user));
+    return user;
+  }
+
+  /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */
+  used(userId: string): void {
+    const nowMs = this.#options.wall();
+    if (nowMs - (this.#looked.get(userId) ?? 0) < CONFIRM_MS) return;
+    this.#looked.set(userId, nowMs);
+    this.confirm(userId, CONFIRM_MS).catch((thrown: unknown) => {
+      this.#looked.delete(userId);
+      if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
+        this.#options.warn(
+          `the rights of the user ${userId} cannot be read again: ${asGatewayError(thrown).message}`,
+        );
+    });
+  }
+
+  /**
+   * Asks the provider what the user may do now, unless it said so within the last `freshMs`. A user who has left, or has no role any more,
+   * is disabled until the next sign-in; so is one whose provider cannot be asked for too long. Accounts of this gateway are left alone.
+   */
+  confirm(userId: string, freshMs = 0): Promise<void> {
+    const asking =
+      this.#asking.get(userId) ?? this.#confirm(userId, freshMs).finally(() => this.#asking.delete(userId));
+    this.#asking.set(userId, asking);
+    return asking;
+  }
+
+  async #confirm(userId: string, freshMs: number): Promise<void> {
+    const { store, accounts, wall, providers } = this.#options;
+    const [row] = await store.list({ kind: 'identity', userId }, 1);
+    const [user] = row === undefined ? [] : await accounts.findUsers([userId]);
+    if (row === undefined || user?.isActive !== true) return;
+    const { askedUntilMs = 0, ...stored } = JSON.parse(row.value) as Stored;
+    const nowMs = wall();
+    if (nowMs - stored.confirmedAtMs < freshMs || askedUntilMs > nowMs) return;
+    const provider = providers.find(({ setting }) => setting.issuer === stored.issuer);
+    const { refreshToken } = stored;
+    if (provider === undefined || refreshToken === undefined) {
+      const mostMs = provider?.setting.sessionMs ?? UNREACHABLE_MS;
+      if (nowMs - stored.confirmedAtMs > mostMs) await this.#sleep(user, stored);
+      return;
+    }
+    const asked: Stored = { ...stored, askedUntilMs: nowMs + ASKING_MS };
+    if (!(await store.replace(rowOf(asked, user), row.version))) return;
+    try {
+      const said = await provider.refresh(refreshToken, stored.sub);
+      if (said.subject !== stored.subject) throw new ProviderFailure('it names another user', true);
+      // First: the earlier one may be used up.
+      await store.save(rowOf({ ...stored, refreshToken: said.refreshToken, confirmedAtMs: nowMs }, user));
+      await this.#update(user, provider.setting, said.claims, roleOf(provider.setting, said.claims));
+    } catch (thrown) {
+      const isOut =
+        thrown instanceof ProviderFailure
+          ? thrown.isOver || nowMs - stored.confirmedAtMs > UNREACHABLE_MS
+          : hasCode(thrown, 'INSUFFICIENT_PERMISSIONS') || hasCode(thrown, 'LAST_ADMIN');
+      if (isOut) return this.#sleep(user, stored);
+      if (!(thrown instanceof ProviderFailure)) throw thrown;
+      await store.save(rowOf(stored, user));
+    }
+  }
+
+  /** Ends all that the account has, its keys included, until the next sign-in. */
+  async #sleep(user: User, stored: Stored): Promise<void> {
+    const { store, accounts, wall, onChange, warn } = this.#options;
+    const sleptAt = new Date(wall()).toISOString();
+    // First: an account that only an admin could enable again is the lesser harm.
+    await accounts.changeUser(user.id, { isActive: false, updatedAt: sleptAt });
+    onChange(`user:${user.id}`);
+    const { refreshToken: _, ...rest } = stored;
+    await store.save(rowOf({ ...rest, sleptAt }, user));
+    warn(`the user ${user.username} is disabled until the next sign-in at ${stored.issuer}`);
+  }
+
+  /** INSUFFICIENT_PERMISSIONS for an account that an admin has disabled, or changed while it was disabled. */
+  async #awake(user: User): Promise<User> {
+    if (user.isActive) return user;
+    const { store, accounts, wall, onChange } = this.#options;
+    const [row] = await store.list({ kind: 'identity', userId: user.id }, 1);
+    const { sleptAt } = row === undefined ? {} : (JSON.parse(row.value) as Partial<Stored>);
+    if (sleptAt === undefined || user.updatedAt !== sleptAt) throw accountDisabled(user.username);
+    const updatedAt = new Date(wall()).toISOString();
+    const awake = await accounts.changeUser(user.id, { isActive: true, updatedAt });
+    onChange(`user:${user.id}`);
+    return awake;
   }
 
   async #find(identity: Identity): Promise<User | undefined> {
@@ -68,13 +193,13 @@ export class CompanyAccounts {
     try {
       await accounts.insertUser(user);
     } catch (thrown) {
-      throw hasCode(thrown, 'DUPLICATE_USERNAME') ? nameOfLocalAccount(username, identity) : thrown;
+      throw hasCode(thrown, 'DUPLICATE_USERNAME') ? nameOfLocalAccount(username) : thrown;
     }
     if (await store.replace(rowOf(identity, user), 0)) return user;
     // Two sign-ins at once: the other one was first.
     await accounts.deleteUser(user.id);
     const first = await this.#find(identity);
-    if (first === undefined) throw nameOfLocalAccount(username, identity);
+    if (first === undefined) throw nameOfLocalAccount(username);
     return first;
   }
 
@@ -96,7 +221,7 @@ function keyOf({ issuer, subject }: Identity): string {
   return oauthKey('identity', JSON.stringify([issuer, subject]));
 }
 
-function rowOf(identity: Identity, { id, createdAt }: User): Omit<OAuthRow, 'version'> {
+function rowOf(identity: Identity | Stored, { id, createdAt }: User): Omit<OAuthRow, 'version'> {
   return {
     ...{ kind: 'identity', key: keyOf(identity), userId: id, createdAt },
     value: JSON.stringify(identity),

@@ -200,12 +200,8 @@ export function duplicateUsername(username: string): GatewayError {
 }
 
 /** An account that a provider vouches for is never found by its name. */
-export function nameOfLocalAccount(
-  username: string,
-  { issuer, subject }: { readonly issuer: string; readonly subject: string },
-): GatewayError {
-  const link = `stagedoor gateway users link ${username} --issuer '${issuer}' --subject '${subject}'`;
-  const message = `An account of this gateway has the name ${username} already. If it is yours, an admin can link it: ${link}`;
+export function nameOfLocalAccount(username: string): GatewayError {
+  const message = `An account of this gateway has the name ${username} already, and accounts are never joined by name. An admin can delete it, or choose another claim for names.`;
   return new GatewayError('DUPLICATE_USERNAME', message);
 }
 

@@ -98,10 +98,14 @@ async function companyOf(
   const { CompanyAccounts } = await import('../auth/company-accounts.ts');
   const { now, wall } = systemClock;
   const warn = (line: string) => log.warn(line);
+  const providers = settings.map((setting) => new IdentityProvider(setting, { now, keepsSecrets, warn }));
   return {
-    providers: settings.map((setting) => new IdentityProvider(setting, { now, keepsSecrets, warn })),
+    providers,
     accounts: (onChange: (principalId: string) => void) =>
-      new CompanyAccounts({ store: store.oauth, accounts: store.accounts, wall, onChange }),
+      new CompanyAccounts({
+        ...{ store: store.oauth, accounts: store.accounts, wall, onChange },
+        ...{ providers, keepsSecrets, warn },
+      }),
   };
 }
 

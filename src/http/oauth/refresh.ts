@@ -19,6 +19,8 @@ export interface RefreshOptions extends Pick<Clock, 'wall' | 'now' | 'alarm'> {
   readonly store: OAuthStore;
   readonly clients: Clients;
   readonly isActive: (userId: string) => Promise<boolean>;
+  /** Reads again what the user may do, where a provider says so. */
+  readonly confirm: (userId: string) => Promise<void>;
   readonly onReplay: (grantId: string, what: string) => void;
   /** The resource in its one spelling. */
   readonly normalise: (resource: string) => string | undefined;
@@ -92,6 +94,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     const grant = grantRow && grantOf(grantRow);
     if (grant === undefined || Date.parse(grant.expiresAt) <= wall())
       throw new errors.InvalidGrant('the grant has ended');
+    if (row.consumedAt === undefined) await options.confirm(grant.userId);
     if (!(await options.isActive(grant.userId))) throw new errors.InvalidGrant('the account cannot be used');
     if (row.consumedAt !== undefined) {
       ctx.body = await repeated(token, key, row);

@@ -194,6 +194,7 @@ export class OAuthService {
         pathOf: (resource) => address.pathOf(resource),
         ...{ assertions, audit: auth.audit },
         request: () => this.#served.getStore()?.exchange ?? { address: 'unknown', requestId: 'unknown' },
+        confirm: async (id) => auth.company?.confirm(id),
         isActive: async (id) => (await store.accounts.findUsers([id]))[0]?.isActive === true,
         onReplay: (grant, what) => log.warn({ grant }, `a ${what} was used twice: its grant has ended`),
       });
