@@ -29,6 +29,8 @@ export interface RecordingOptions {
   readonly line?: string;
   /** Is called with everything printed or drawn, at once. */
   readonly onPrint?: (text: string) => void;
+  /** The same for standard error. */
+  readonly onComplaint?: (text: string) => void;
 }
 
 const NOWHERE = join(tmpdir(), 'stagedoor-nobody-is-logged-in');
@@ -43,6 +45,10 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
     printed.push(text);
     options.onPrint?.(text);
   };
+  const complain = (text: string) => {
+    complaints.push(text);
+    options.onComplaint?.(text);
+  };
   return {
     printed,
     complaints,
@@ -50,8 +56,8 @@ export function recordingTerminal(options: RecordingOptions = {}): RecordingTerm
     progress,
     print,
     written: async () => {},
-    complain: (text) => void complaints.push(text),
-    note: (text) => void complaints.push(text),
+    complain,
+    note: complain,
     redraw: print,
     busy: (what, work) => {
       progress.push(what);

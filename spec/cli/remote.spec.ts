@@ -2,7 +2,7 @@
 
 import type { RequestListener, ServerResponse } from 'node:http';
 import * as assert from 'uvu/assert';
-import { trustUrl } from '../../src/cli/accounts/credentials.ts';
+import { trustUrl } from '../../src/cli/accounts/stored-tokens.ts';
 import { answeringUrl, answerOfGateway } from '../../src/cli/answering-url.ts';
 import { DEFAULT_URLS, filesIn, writeDaemon } from '../../src/cli/background/daemon-files.ts';
 import { CommandInput } from '../../src/cli/command.ts';

@@ -15,7 +15,7 @@ import { KeyUse } from './api-keys.ts';
 import { AuditLog } from './audit.ts';
 import { type AddressOf, Authenticator, type Credentials, type ForeignTokens } from './authenticator.ts';
 import type { CompanyAccounts } from './company-accounts.ts';
-import { GatewayProofs, type ProofRequest } from './gateway-proof.ts';
+import { GatewayProofs, type ProofRequest, type TokenProof } from './gateway-proof.ts';
 import { Grants } from './grants.ts';
 import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
 import type { OAuthKeys } from './oauth-keys.ts';
@@ -144,6 +144,8 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
     /** See GatewayProofs.prove. */
     prove: (request: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> =>
       proofs.prove(request, own, clientAddress),
+    /** With it our own command line checks the proof of a gateway before it sends a token of this grant. */
+    proofOfGrant: (grantId: string): TokenProof => proofs.proofOfGrant(grantId),
     /**
      * The principal of these credentials; without a promise when they are cached, which is the hot path.
      * AUTHENTICATION_REQUIRED, INVALID_CREDENTIALS, TOKEN_EXPIRED; DATABASE_UNAVAILABLE for credentials that were not

@@ -16,6 +16,12 @@ export interface ProofRequest {
   readonly nonce: string;
 }
 
+/** With it a client can check that a gateway knows its token. */
+export interface TokenProof {
+  readonly keyId: string;
+  readonly secret: string;
+}
+
 /** A command, and each bridge of a machine that is in use, asks once a second. */
 const PER_ADDRESS_AND_MINUTE = 3_000;
 const COUNTED_ADDRESSES = 20_000;
@@ -52,6 +58,12 @@ export class GatewayProofs {
     return createHmac('sha256', this.#secrets.get(id) ?? this.#first)
       .update(`proof of ${tokenId}`)
       .digest('hex');
+  }
+
+  /** What the holder of a grant needs to check the proof, as that of a token does. */
+  proofOfGrant(grantId: string): TokenProof {
+    const keyId = `${secretId(this.#first)}-${grantId}`;
+    return { keyId, secret: this.secretOf(keyId) };
   }
 
   /**

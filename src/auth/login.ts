@@ -9,6 +9,7 @@ import { type GatewayError, hasCode } from '../domain/errors.ts';
 import { Username } from '../domain/input-schemas.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
+import type { TokenProof } from './gateway-proof.ts';
 import { networkOf } from './network-of.ts';
 import type { Passwords } from './passwords.ts';
 import { type Window, WindowCounter } from './rate-limiter.ts';
@@ -29,12 +30,6 @@ export interface IssuedToken {
   readonly expiresAtMs: number;
   readonly user: User;
   readonly proof: TokenProof;
-}
-
-/** With it a client can check that a gateway knows its token: see gateway-proof.ts. */
-interface TokenProof {
-  readonly keyId: string;
-  readonly secret: string;
 }
 
 interface PasswordOptions {

@@ -1,20 +1,21 @@
 // Finds a running gateway and sends it the HTTP requests of commands. Every wait is bounded, and every failure is one line.
 
 import { didYouMean } from '../config/nearest.ts';
-import { codeOf, messageOf } from '../domain/errors.ts';
 import { jsonIn } from '../domain/json.ts';
 import { ownCommand } from '../domain/version.ts';
 import { credentialsPath } from '../templates/command-exposure.ts';
 import { SseReader } from '../transports/http/sse-reader.ts';
-import { type RequestCredentials, requestCredentials, trustUrl } from './accounts/credentials.ts';
+import { type RequestCredentials, requestCredentials } from './accounts/credentials.ts';
 import { PROVEN_MS } from './accounts/proof.ts';
+import { trustUrl } from './accounts/stored-tokens.ts';
 import { answeringUrl } from './answering-url.ts';
 import { type Fields, fields, issueText, itemsOf, listOf } from './answers.ts';
 import { DEFAULT_URLS, daemonHere } from './background/daemon-files.ts';
-import { certificateFault, secured, speaksHttps } from './certificate-fault.ts';
+import { secured, speaksHttps } from './certificate-fault.ts';
 import type { CommandInput, OptionTable } from './command.ts';
-import { CertificateRefused, CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
+import { CommandFailure, GatewayRefusal, UsageError } from './failures.ts';
 import type { Terminal } from './terminal.ts';
+import { outcomeText, unreachable } from './unreachable.ts';
 
 /** The gateway that `--url` or STAGEDOOR_URL names, whether it answers or not; else the first that answers at a usual address. `isTrusted`: of --trust. */
 export async function findGateway(
@@ -189,11 +190,12 @@ export class Remote {
     }
   }
 
-  /** Before a request with credentials. */
+  /** Before a request with credentials: a token with some time left, and a gateway that knows it. */
   async #prove(timeoutMs = ANSWER_MS): Promise<void> {
-    const { prove } = this.#credentials;
-    if (prove === undefined || performance.now() - this.#provenAtMs < PROVEN_MS) return;
+    const { renew, prove } = this.#credentials;
     try {
+      await renew?.(timeoutMs);
+      if (prove === undefined || performance.now() - this.#provenAtMs < PROVEN_MS) return;
       await prove(timeoutMs);
     } catch (error) {
       throw error instanceof CommandFailure ? error : unreachable(this.url, timeoutMs, error, 'GET');
@@ -260,30 +262,6 @@ function reasonsOf(answer: object): string {
     ? detail.map(issueText).join('; ')
     : String(detail ?? 'no reason given');
   return reason.replace(/\.$/, '');
-}
-
-function unreachable(url: string, timeoutMs: number, error: unknown, method: string): CommandFailure {
-  const fault = certificateFault(url, error);
-  if (fault !== undefined) return new CertificateRefused(fault, { cause: error });
-  const cause = error instanceof Error ? (error.cause ?? error) : error;
-  const code = codeOf(cause);
-  let reason = `${url} cannot be reached: ${code ?? messageOf(cause)}`;
-  if (error instanceof Error && error.name === 'TimeoutError') {
-    reason = `${url} did not answer within ${timeoutMs / 1000} s${outcomeText(method)}`;
-  } else if (code === 'ECONNREFUSED') {
-    reason = `nothing listens at ${url}; start a gateway with "${ownCommand('gateway start')}"`;
-  } else if (code !== undefined && BROKEN.includes(code)) {
-    reason = `the connection to ${url} broke (${code})${outcomeText(method)}`;
-  }
-  return new CommandFailure(reason, { cause: error });
-}
-
-/** Connections that ended after they were made. */
-const BROKEN: readonly string[] = ['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET'];
-
-/** For a request that was sent and not answered. */
-function outcomeText(method: string): string {
-  return method === 'GET' ? '' : '; the request may have been carried out';
 }
 
 export const URL_OPTION: OptionTable = {

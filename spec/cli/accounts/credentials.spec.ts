@@ -4,12 +4,8 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import * as assert from 'uvu/assert';
-import {
-  findToken,
-  removeToken,
-  requestCredentials,
-  storeToken,
-} from '../../../src/cli/accounts/credentials.ts';
+import { requestCredentials } from '../../../src/cli/accounts/credentials.ts';
+import { findToken, removeToken, storeToken } from '../../../src/cli/accounts/stored-tokens.ts';
 import { CommandFailure, UsageError } from '../../../src/cli/failures.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../../helpers/folder.ts';

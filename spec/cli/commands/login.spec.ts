@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from 'node:fs';
 import * as assert from 'uvu/assert';
-import { findToken, storeToken } from '../../../src/cli/accounts/credentials.ts';
+import { findToken, storeToken } from '../../../src/cli/accounts/stored-tokens.ts';
 import { filesIn, writeDaemon } from '../../../src/cli/background/daemon-files.ts';
 import { credentialsPath } from '../../../src/templates/command-exposure.ts';
 import { folderOfEach } from '../../helpers/folder.ts';

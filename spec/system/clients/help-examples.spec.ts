@@ -17,8 +17,8 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('journey: the examples of the help texts', { timeoutMs: 450_000 });
 const SERVER = fileURLToPath(new URL('../../../node_modules/.bin/mcp-server-everything', import.meta.url));
 const PASSWORD = 'correct horse battery staple';
-/** An end of a grant needs a browser and a consent: spec/cli/commands/grants.spec.ts runs that command. */
-const NEEDS_CONSENT = /^gateway grants revoke/;
+/** These need a browser and a consent: spec/cli/commands/grants.spec.ts and browser-login.spec.ts run them. */
+const NEEDS_CONSENT = /^gateway (grants revoke|login --sso)/;
 const examples = COMMANDS.flatMap((command) => command.examples ?? []).filter(
   (example) => !NEEDS_CONSENT.test(example),
 );

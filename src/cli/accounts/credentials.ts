@@ -1,94 +1,22 @@
-// The credentials that a command sends to a gateway, the tokens that `gateway login` stores, and the gateways that have a name in
-// environments.json.
+// The credentials that a command sends to a gateway, and the gateways that have a name in environments.json.
 
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { codeOf } from '../../domain/errors.ts';
-import { jsonIn } from '../../domain/json.ts';
 import { ownCommand } from '../../domain/version.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
-import { fields, itemsOf } from '../answers.ts';
-import { CommandFailure, UsageError } from '../failures.ts';
-import { writePrivateFile } from '../private-file.ts';
+import { fields } from '../answers.ts';
+import { UsageError } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
 import { provableKey, requireProof } from './proof.ts';
-
-export interface StoredToken {
-  readonly username: string;
-  readonly access_token: string;
-  /** ISO 8601. */
-  readonly expires_at: string;
-  /** Of the login, for the proof of the gateway. */
-  readonly proof_key_id?: string;
-  readonly proof_secret?: string;
-}
-
-/** The token that exactly this URL issued, also an expired one. */
-export function findToken(path: string, url: string): StoredToken | undefined {
-  return readCredentials(path).tokens.get(url);
-}
-
-/** Stores a token in place of the previous one; removes those that have expired. */
-export function storeToken(path: string, url: string, token: StoredToken, nowMs: number = Date.now()): void {
-  const { tokens, trusted } = readCredentials(path);
-  const others = [...tokens].filter(([, each]) => !isExpired(each, nowMs));
-  writeCredentials(path, { tokens: new Map([...others, [url, token]]), trusted });
-}
-
-/** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. Ends the trust in the URL. */
-export function removeToken(path: string, url: string): StoredToken | undefined {
-  const { tokens, trusted } = readCredentials(path);
-  const token = tokens.get(url);
-  const wasTrusted = trusted.delete(url);
-  if (tokens.delete(url) || wasTrusted) writeCredentials(path, { tokens, trusted });
-  return token;
-}
-
-/** From now on credentials are sent to this URL without a proof. False when that was so before. */
-export function trustUrl(path: string, url: string): boolean {
-  const { tokens, trusted } = readCredentials(path);
-  if (trusted.has(url)) return false;
-  writeCredentials(path, { tokens, trusted: trusted.add(url) });
-  return true;
-}
-
-interface StoredCredentials {
-  /** By URL. */
-  readonly tokens: Map<string, StoredToken>;
-  /** URLs that get credentials without a proof. */
-  readonly trusted: Set<string>;
-}
-
-function readCredentials(path: string): StoredCredentials {
-  try {
-    // An invalid document holds none: the next login replaces it.
-    const { tokens, trusted } = fields(jsonIn(readFileSync(path, 'utf8')));
-    const valid = Object.entries(fields(tokens)).filter(([, token]) => 'access_token' in fields(token));
-    const urls = itemsOf(trusted).map(String);
-    return { tokens: new Map(valid as [url: string, StoredToken][]), trusted: new Set(urls) };
-  } catch (error) {
-    const code = codeOf(error);
-    if (code === 'ENOENT' || code === 'ENOTDIR') return { tokens: new Map(), trusted: new Set() };
-    throw new CommandFailure(`${path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
-  }
-}
-
-function writeCredentials(path: string, { tokens, trusted }: StoredCredentials): void {
-  const document = {
-    tokens: Object.fromEntries(tokens),
-    ...(trusted.size === 0 ? {} : { trusted: [...trusted] }),
-  };
-  writePrivateFile(path, `${JSON.stringify(document, null, 2)}\n`);
-}
-
-/** Also true for a time that cannot be read. */
-function isExpired({ expires_at: expiresAt }: StoredToken, nowMs: number): boolean {
-  return !(Date.parse(expiresAt) > nowMs);
-}
+import { RENEWED_MS, renewedToken } from './renewal.ts';
+import { findToken, isExpired, isTrusted, provableToken } from './stored-tokens.ts';
 
 export interface RequestCredentials {
-  /** Headers of every request; none without credentials. */
+  /** Headers of every request; none without credentials. They change when a token was renewed. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Awaited before the proof; see `renewedToken`. Absent where nothing can be renewed. */
+  renew?(timeoutMs?: number): Promise<void>;
   /** Awaited before the headers are sent; see `requireProof`. Absent where no proof is needed. */
   prove?(timeoutMs?: number): Promise<void>;
   /** Their kind and id, as a clause: `the API key ab12 in STAGEDOOR_API_KEY`. */
@@ -101,7 +29,7 @@ export interface RequestCredentials {
 export function requestCredentials(url: string, env: Terminal['env']): RequestCredentials {
   const { STAGEDOOR_API_KEY: key } = env;
   const path = credentialsPath(env);
-  const needsProof = url.startsWith('http:') && !readCredentials(path).trusted.has(url);
+  const needsProof = url.startsWith('http:') && !isTrusted(path, url);
   if (key) {
     if (/[^\x20-\x7e]/.test(key))
       throw new UsageError('STAGEDOOR_API_KEY contains characters that are not allowed in a header');
@@ -116,30 +44,35 @@ export function requestCredentials(url: string, env: Terminal['env']): RequestCr
       refused: (detail) => `${url} rejects ${name}: ${detail}`,
     };
   }
-  const stored = findToken(path, url);
-  const hasExpired = stored !== undefined && isExpired(stored, Date.now());
+  let stored = findToken(path, url);
+  const canRenew = stored?.refresh_token !== undefined;
+  const hasExpired = stored !== undefined && !canRenew && isExpired(stored, Date.now());
   const isUsable = stored !== undefined && !hasExpired;
+  const name = isUsable ? `the login of ${stored?.username}` : 'no credentials';
+  const prove = async (timeoutMs?: number) => requireProof(url, provableToken(stored), name, timeoutMs);
   return {
-    name: isUsable ? `the login of ${stored.username}` : 'no credentials',
-    headers: isUsable ? { Authorization: `Bearer ${stored.access_token}` } : {},
-    ...(isUsable &&
-      needsProof && {
-        prove: (timeoutMs?: number) =>
-          requireProof(url, provableToken(stored), `the login of ${stored.username}`, timeoutMs),
-      }),
+    name,
+    get headers(): Readonly<Record<string, string>> {
+      return isUsable ? { Authorization: `Bearer ${stored?.access_token}` } : {};
+    },
+    ...(canRenew && {
+      renew: async (timeoutMs?: number) => {
+        if (stored !== undefined && !isExpired(stored, Date.now() + RENEWED_MS)) return;
+        stored = await renewedToken({ path, url, needsProof, timeoutMs });
+      },
+    }),
+    ...(isUsable && needsProof && { prove }),
     refused: () => {
       const { username = '<name>', expires_at: at } = stored ?? {};
       const lack = hasExpired
         ? `the login of ${username} at ${url} expired at ${at}`
-        : `not logged in at ${url}`;
-      const login = ownCommand(`gateway login ${username}`);
+        : canRenew
+          ? `the login of ${username} at ${url} has ended`
+          : `not logged in at ${url}`;
+      const login = ownCommand(canRenew ? 'gateway login --sso' : `gateway login ${username}`);
       return `${lack}; run "${login}", or set STAGEDOOR_API_KEY`;
     },
   };
-}
-
-function provableToken({ proof_key_id: keyId, proof_secret: secret }: StoredToken) {
-  return keyId === undefined || secret === undefined ? undefined : { keyId, secret };
 }
 
 // --- environments.json beside the tokens, written by hand; `--env NAME` reads it:

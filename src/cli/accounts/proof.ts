@@ -23,7 +23,7 @@ export function provableKey(key: string): Provable | undefined {
   return parts && { keyId: parts.id, secret: hash('sha256', parts.secret) };
 }
 
-/** The gateway cannot answer now, so nothing was sent. */
+/** The gateway cannot answer now: no credentials were sent, or they could not be renewed. */
 export class ProofUnavailable extends CommandFailure {}
 
 /** How long a proof holds, in ms: after the gateway ended, another program may listen at its address. A broken connection ends it. */

@@ -85,6 +85,7 @@ export class GatewayLink {
 
   /** A GET opens a stream, often because the one before ended with the gateway. */
   async #prove(method: LinkRequest['method']): Promise<void> {
+    await this.#current.renew?.();
     const isProven = method !== 'GET' && performance.now() - this.#provenAtMs < PROVEN_MS;
     if (this.#current.prove === undefined || isProven) return;
     this.#provenAtMs = Number.NEGATIVE_INFINITY;

@@ -17,7 +17,8 @@ import {
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
-import { namedEnvironment, requestCredentials, trustUrl } from '../accounts/credentials.ts';
+import { namedEnvironment, requestCredentials } from '../accounts/credentials.ts';
+import { trustUrl } from '../accounts/stored-tokens.ts';
 import { answeringUrl } from '../answering-url.ts';
 import { DEFAULT_URLS, usualUrls } from '../background/daemon-files.ts';
 import { type Command, type CommandInput, pairsOf } from '../command.ts';

@@ -5,59 +5,80 @@ import { isLoopback } from '../../config/config.ts';
 import { credentialsPath } from '../../templates/command-exposure.ts';
 import { PASSWORD_OPTION } from '../accounts/account-client.ts';
 import { readPassword } from '../accounts/account-options.ts';
-import {
-  type RequestCredentials,
-  removeToken,
-  requestCredentials,
-  type StoredToken,
-  storeToken,
-} from '../accounts/credentials.ts';
+import { type RequestCredentials, requestCredentials } from '../accounts/credentials.ts';
+import { endSignIn } from '../accounts/renewal.ts';
+import { removeToken, type StoredToken, storedTokenOf, storeToken } from '../accounts/stored-tokens.ts';
 import { answerOfGateway, SEEK_MS, variantsOf } from '../answering-url.ts';
 import { fields } from '../answers.ts';
 import { usualUrls } from '../background/daemon-files.ts';
-import type { Command } from '../command.ts';
-import { CommandFailure } from '../failures.ts';
+import type { Command, CommandInput } from '../command.ts';
+import { CommandFailure, UsageError } from '../failures.ts';
 import { duration, printResult } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf, namedUrl, Remote } from '../remote.ts';
 import type { Terminal } from '../terminal.ts';
 
 export const login: Command = {
   name: 'gateway login',
-  positionals: '<username>',
-  summary: 'Log in to a gateway; the token is stored for later commands',
-  options: { ...PASSWORD_OPTION, ...CLIENT_OPTIONS },
-  examples: ['gateway login admin', 'gateway login admin --password - < password.txt'],
+  positionals: '[username]',
+  summary: 'Log in to a gateway, with a password or by a browser; the token is stored for later commands',
+  options: {
+    '--sso': 'Sign in by a browser on this machine, also with an account of the company; no user name',
+    '--no-browser': 'With --sso, print the address and open no browser',
+    ...PASSWORD_OPTION,
+    ...CLIENT_OPTIONS,
+  },
+  examples: [
+    'gateway login admin',
+    'gateway login admin --password - < password.txt',
+    'gateway login --sso --no-browser',
+  ],
   run: async (input, terminal) => {
-    const username = input.positional(0);
+    const [username] = input.positionals;
+    const isByBrowser = input.has('sso');
+    if (isByBrowser) input.refuseBoth('sso', 'password');
+    if (isByBrowser && username !== undefined) throw new UsageError('--sso takes no user name');
+    if (!isByBrowser && username === undefined)
+      throw new UsageError('gateway login needs a user name, or --sso');
     // Finds the gateway before the user types a password.
     const gateway = await gatewayOf(input, terminal);
-    const { protocol, hostname } = new URL(gateway.url);
-    if (protocol === 'http:' && !isLoopback(hostname))
-      terminal.note(`warning: the password travels to ${hostname} without encryption; use https there`);
-    const question = `Password of ${username} at ${gateway.url}`;
-    const password = await readPassword(input, terminal, { question, isNew: false });
-    const form = { username, password };
-    const answer = fields(await gateway.request('/auth/login', { method: 'POST', form }));
-    const { access_token: token, expires_in: seconds, proof_key_id: keyId, proof_secret: secret } = answer;
-    if (typeof token !== 'string' || typeof seconds !== 'number' || !(seconds > 0)) {
-      throw new CommandFailure(`${gateway.url} answered the login without a token`);
-    }
-
-    const expiresAt = new Date(Date.now() + seconds * 1000).toISOString();
+    const token = isByBrowser
+      ? await loginByBrowser(gateway.url, input, terminal)
+      : await loginWithPassword(gateway, String(username), input, terminal);
     const path = credentialsPath(terminal.env);
-    const proof =
-      typeof keyId === 'string' && typeof secret === 'string'
-        ? { proof_key_id: keyId, proof_secret: secret }
-        : {};
-    storeToken(path, gateway.url, { username, access_token: token, expires_at: expiresAt, ...proof });
-    const done = { url: gateway.url, username, expires_at: expiresAt };
-    const text = `${username} is logged in at ${gateway.url} for ${duration(seconds)}; the token is in ${path}`;
+    storeToken(path, gateway.url, token);
+    const { username: name, expires_at: expiresAt, refresh_token: refresh } = token;
+    const done = { url: gateway.url, username: name, expires_at: expiresAt };
+    const seconds = Math.round((Date.parse(expiresAt) - Date.now()) / 1_000);
+    const span = refresh === undefined ? `for ${duration(seconds)}` : 'until "gateway logout"';
+    const text = `${name} is logged in at ${gateway.url} ${span}; the token is in ${path}`;
     printResult(input, terminal, done, text);
     if (terminal.env.STAGEDOOR_API_KEY)
       terminal.note('warning: STAGEDOOR_API_KEY is set and takes precedence over this login');
     return 0;
   },
 };
+
+async function loginByBrowser(url: string, input: CommandInput, terminal: Terminal): Promise<StoredToken> {
+  // Loaded on demand: it loads a server.
+  const { signInByBrowser } = await import('../accounts/browser-sign-in.ts');
+  return signInByBrowser(url, terminal, { opensBrowser: input.switch('browser') !== false });
+}
+
+async function loginWithPassword(
+  gateway: Remote,
+  username: string,
+  input: CommandInput,
+  terminal: Terminal,
+): Promise<StoredToken> {
+  const { protocol, hostname } = new URL(gateway.url);
+  if (protocol === 'http:' && !isLoopback(hostname))
+    terminal.note(`warning: the password travels to ${hostname} without encryption; use https there`);
+  const question = `Password of ${username} at ${gateway.url}`;
+  const password = await readPassword(input, terminal, { question, isNew: false });
+  const form = { username, password };
+  const answer = fields(await gateway.request('/auth/login', { method: 'POST', form }));
+  return storedTokenOf({ ...answer, username });
+}
 
 /** Removes a token and ends it at its gateway. Works without the gateway, too: then the token stays valid until it expires. */
 export const logout: Command = {
@@ -98,15 +119,22 @@ async function endToken(
   { url, token, credentials }: Removed,
   terminal: Pick<Terminal, 'busy' | 'note'>,
 ): Promise<void> {
-  if (Date.parse(token.expires_at) <= Date.now()) return;
+  const { refresh_token: refresh, expires_at: expiresAt } = token;
+  if (refresh === undefined && Date.parse(expiresAt) <= Date.now()) return;
   try {
     if (!(await answerOfGateway(url))) throw new CommandFailure('no gateway answers');
-    const gateway = new Remote(url, credentials, terminal.busy);
-    await gateway.request('/auth/logout', { method: 'POST', timeoutMs: SEEK_MS });
+    if (refresh === undefined) {
+      const gateway = new Remote(url, credentials, terminal.busy);
+      await gateway.request('/auth/logout', { method: 'POST', timeoutMs: SEEK_MS });
+      return;
+    }
+    // The grant ends with it, and all tokens of the grant.
+    await credentials.prove?.(SEEK_MS);
+    await endSignIn(url, refresh, SEEK_MS);
   } catch (error) {
     if (!(error instanceof CommandFailure)) throw error;
     terminal.note(
-      `the token was not ended at ${url}, where it is valid until ${token.expires_at}: ${error.message}`,
+      `the token was not ended at ${url}, where it is valid until ${expiresAt}: ${error.message}`,
     );
   }
 }

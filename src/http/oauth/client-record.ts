@@ -28,6 +28,17 @@ export interface ClientRecord {
 /** The grant type of identity assertions. Source: RFC 7523. */
 export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
 
+/** Our own command line, which is known without a row. Its user decides on the consent page, as for all other clients. */
+export const COMMAND_LINE: ClientRecord = {
+  id: 'stagedoor-cli',
+  name: 'stagedoor command line',
+  redirectUris: ['http://127.0.0.1/callback'],
+  mayRefresh: true,
+  authMethod: 'none',
+  source: 'added',
+  scopes: ['gateway:write', 'admin'],
+};
+
 const AUTH_METHODS = ['none', 'client_secret_post', 'client_secret_basic', 'private_key_jwt'] as const;
 type AuthMethod = (typeof AUTH_METHODS)[number];
 

@@ -11,7 +11,7 @@ import { tooManyAttempts } from '../../domain/error-catalogue.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
-import { BadClient, type ClientRecord, clientOf, isLoopback, JWT_BEARER } from './client-record.ts';
+import { BadClient, type ClientRecord, COMMAND_LINE, clientOf, isLoopback, JWT_BEARER } from './client-record.ts';
 
 /** Which clients may sign users in: any, those that an admin added, or those of these hosts as well. */
 export type ClientRule = 'any' | 'known' | readonly string[];
@@ -70,6 +70,7 @@ export class Clients {
 
   /** Undefined for an unknown client. Rejects with DocumentFault. */
   async find(id: string, causedBy: string): Promise<ClientRecord | undefined> {
+    if (id === COMMAND_LINE.id) return COMMAND_LINE;
     const [row] = await this.#options.store.find('client', [clientKeyOf(id)]);
     if (row !== undefined) return this.#recordOf(row);
     if (!this.areOpen || !isDocumentUrl(id)) return undefined;

@@ -10,7 +10,7 @@ import { ROLE_SCOPES, SCOPES, type Scope, type User } from '../../domain/account
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError } from '../../domain/errors.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
-import { type ClientRecord, isLoopback } from './client-record.ts';
+import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import { consentPage, faultPage, type LoginView, loginPage } from './pages.ts';
@@ -288,6 +288,7 @@ function actionOf(uid: string): string {
 }
 
 function originOf({ source, id }: ClientRecord): string {
+  if (id === COMMAND_LINE.id) return 'part of stagedoor';
   if (source === 'document') return `described by ${new URL(id).host}`;
   return source === 'added' ? 'added by an admin of this gateway' : 'which registered itself, unverified';
 }

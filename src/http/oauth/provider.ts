@@ -6,7 +6,7 @@ import type { KeySet } from '../../auth/oauth-keys.ts';
 import { SCOPES } from '../../domain/account.ts';
 import { type AdapterOptions, adapterFor } from './adapter.ts';
 import { type AssertionOptions, assertionHandler } from './assertion.ts';
-import { JWT_BEARER } from './client-record.ts';
+import { COMMAND_LINE, JWT_BEARER } from './client-record.ts';
 import type { GuardedFetch } from './guarded-fetch.ts';
 import { ASYMMETRIC } from './metadata.ts';
 import { faultPage } from './pages.ts';
@@ -30,6 +30,8 @@ export interface ProviderOptions
   readonly cookieKeys: readonly string[];
   readonly tokenSeconds: number;
   readonly fetch: Pick<GuardedFetch, 'get'>;
+  /** What our own command line gets besides tokens. */
+  readonly ownAnswer: (userId: string, grantId: string) => Promise<object>;
 }
 
 export function makeProvider(options: ProviderOptions): Provider {
@@ -135,6 +137,13 @@ export function makeProvider(options: ProviderOptions): Provider {
     },
     renderError: renderFault,
   });
+  provider.use(async (ctx: KoaContextWithOIDC, next: () => Promise<void>) => {
+    await next();
+    const { body, oidc } = ctx;
+    if (oidc?.client?.clientId !== COMMAND_LINE.id || typeof Object(body).access_token !== 'string') return;
+    const { sub, grant_id: grantId } = claimsOf(Object(body).access_token);
+    ctx.body = { ...Object(body), ...(await options.ownAnswer(String(sub), String(grantId))) };
+  });
   // The address that the library sees is written by request.ts.
   provider.proxy = true;
   provider.registerGrantType(
@@ -150,6 +159,11 @@ export function makeProvider(options: ProviderOptions): Provider {
     [],
   );
   return provider;
+}
+
+/** Of a token that was signed just now. */
+function claimsOf(token: string): Readonly<Record<string, unknown>> {
+  return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
 }
 
 /** Everything is asked on one page, each time. */

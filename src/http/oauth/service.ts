@@ -39,7 +39,7 @@ export interface OAuthServiceOptions {
     normalise(resource: string): string | undefined;
   };
   readonly store: Store;
-  readonly auth: Pick<Auth, 'checkPassword' | 'audit' | 'endToken' | 'company'>;
+  readonly auth: Pick<Auth, 'checkPassword' | 'audit' | 'endToken' | 'company' | 'proofOfGrant'>;
   /** With whose accounts users sign in. */
   readonly providers?: readonly IdentityProvider[] | undefined;
   readonly keys: OAuthKeys;
@@ -196,6 +196,11 @@ export class OAuthService {
         request: () => this.#served.getStore()?.exchange ?? { address: 'unknown', requestId: 'unknown' },
         confirm: async (id) => auth.company?.confirm(id),
         isActive: async (id) => (await store.accounts.findUsers([id]))[0]?.isActive === true,
+        ownAnswer: async (userId, grantId) => {
+          const [user] = await store.accounts.findUsers([userId]);
+          const { keyId, secret } = this.#options.auth.proofOfGrant(grantId);
+          return { username: user?.username, proof_key_id: keyId, proof_secret: secret };
+        },
         onReplay: (grant, what) => log.warn({ grant }, `a ${what} was used twice: its grant has ended`),
       });
       const unavailable = new WeakSet<object>();

@@ -1,0 +1,47 @@
+// Requests to the authorization server of a gateway, without credentials. Every wait is bounded, and every failure is one line.
+
+import { jsonIn } from '../../domain/json.ts';
+import { plainLine } from '../../domain/text.ts';
+import { beginningOf } from '../answering-url.ts';
+import { type Fields, fields } from '../answers.ts';
+import { GatewayRefusal } from '../failures.ts';
+import { unreachable } from '../unreachable.ts';
+
+/** The gateway waits up to 16 s for a silent database. */
+const ANSWER_MS = 20_000;
+const LONGEST_REASON = 200;
+
+interface OAuthRequest {
+  /** Posted; without it the request is a GET. */
+  readonly form?: Readonly<Record<string, string>>;
+  readonly timeoutMs?: number | undefined;
+}
+
+/** The fields of a 2xx answer, also of an empty one. Throws CommandFailure, GatewayRefusal with the code of OAuth or of the gateway. */
+export async function askOAuth(
+  url: string,
+  path: string,
+  { form, timeoutMs = ANSWER_MS }: OAuthRequest = {},
+): Promise<Fields> {
+  const method = form === undefined ? 'GET' : 'POST';
+  let ok: boolean;
+  let answer: Fields;
+  let status: number;
+  try {
+    const response = await fetch(url + path, {
+      method,
+      body: form === undefined ? null : new URLSearchParams(form),
+      redirect: 'error',
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    ({ ok, status } = response);
+    answer = fields(jsonIn(await beginningOf(response)));
+  } catch (error) {
+    throw unreachable(url, timeoutMs, error, method);
+  }
+  if (ok) return answer;
+  const { error, error_code: code = error ?? `status ${status}` } = answer;
+  const { error_description: description, detail = description ?? 'no reason given' } = answer;
+  const reason = plainLine(String(detail).slice(0, LONGEST_REASON)).replace(/\.$/, '');
+  throw new GatewayRefusal(`${reason} (${code})`, code);
+}

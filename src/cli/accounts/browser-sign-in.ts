@@ -1,0 +1,137 @@
+// Signs the user of a command in with a browser: the command line is a client of the authorization server of the gateway, with an id
+// that every gateway knows. It waits at a free port of this machine for the answer. Sources: RFC 8252, RFC 7636, RFC 9207, ADR 216.
+
+import { spawn } from 'node:child_process';
+import { createHash, randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { SCOPES } from '../../domain/account.ts';
+import { plainLine } from '../../domain/text.ts';
+import { COMMAND_LINE } from '../../http/oauth/client-record.ts';
+import type { Fields } from '../answers.ts';
+import { CommandFailure, GatewayRefusal } from '../failures.ts';
+import type { Terminal } from '../terminal.ts';
+import { askOAuth } from './ask-oauth.ts';
+import { type StoredToken, storedTokenOf } from './stored-tokens.ts';
+
+/** Not imported, which loads more; see server/listeners.ts. */
+const { createServer } = process.getBuiltinModule('node:http');
+
+/** Longest wait for the user, in ms. The pages of the gateway are valid as long. */
+const USER_MS = 10 * 60_000;
+
+/** Opens the browser, or only prints the address, and waits for the user. Throws CommandFailure. */
+export async function signInByBrowser(
+  url: string,
+  terminal: Terminal,
+  { opensBrowser }: { readonly opensBrowser: boolean },
+): Promise<StoredToken> {
+  const server = await metadataOf(url);
+  const verifier = randomBytes(32).toString('base64url');
+  const state = randomBytes(32).toString('base64url');
+  const listener = await listen(state);
+  try {
+    const address = new URL(textIn(server, 'authorization_endpoint'));
+    if (!/^https?:$/.test(address.protocol))
+      throw new CommandFailure(`${address} is not the address of a page`);
+    const parameters = {
+      ...{ response_type: 'code', client_id: COMMAND_LINE.id, redirect_uri: listener.redirectUri, state },
+      ...{ scope: SCOPES.join(' '), code_challenge_method: 'S256' },
+      code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    };
+    for (const [name, value] of Object.entries(parameters)) address.searchParams.set(name, value);
+    // Also with --quiet: without the address nothing can go on.
+    terminal.complain(`sign in with a browser on this machine: ${address}`);
+    if (opensBrowser) openBrowser(address, terminal.env);
+    const said = await terminal.busy('waiting for the browser', () => listener.answer);
+    if (said.get('iss') !== server.issuer)
+      throw new CommandFailure('the answer in the browser is of another server');
+    const code = said.get('code');
+    if (code === null) {
+      const reason = said.get('error_description') ?? said.get('error') ?? 'no reason given';
+      throw new CommandFailure(`the sign-in was refused: ${plainLine(reason.slice(0, 200))}`);
+    }
+    const form = {
+      ...{ grant_type: 'authorization_code', client_id: COMMAND_LINE.id, code, code_verifier: verifier },
+      redirect_uri: listener.redirectUri,
+    };
+    return storedTokenOf(await askOAuth(url, '/oauth/token', { form }));
+  } finally {
+    listener.close();
+  }
+}
+
+/** Of the authorization server of the gateway. CommandFailure where it has none. */
+async function metadataOf(url: string): Promise<Fields> {
+  try {
+    return await askOAuth(url, '/.well-known/oauth-authorization-server');
+  } catch (error) {
+    if (!(error instanceof GatewayRefusal) || error.code !== 'NOT_FOUND') throw error;
+    throw new CommandFailure(
+      `${url} signs no users in by a browser: auth.oauth is false, or public_url has another address`,
+      { cause: error },
+    );
+  }
+}
+
+interface Listener {
+  readonly redirectUri: string;
+  /** Rejects after USER_MS. */
+  readonly answer: Promise<URLSearchParams>;
+  close(): void;
+}
+
+/** Waits for the browser. A request without the state is of another page, or another program, and changes nothing. */
+async function listen(state: string): Promise<Listener> {
+  const answer = Promise.withResolvers<URLSearchParams>();
+  answer.promise.catch(() => {
+    // Awaited later.
+  });
+  const server = createServer((request, response) => {
+    const { pathname, searchParams } = new URL(request.url ?? '/', 'http://127.0.0.1');
+    const isAnswer =
+      request.method === 'GET' && pathname === '/callback' && searchParams.get('state') === state;
+    response.writeHead(isAnswer ? 200 : 404, {
+      'Content-Type': 'text/html; charset=utf-8',
+      'Content-Security-Policy': "default-src 'none'",
+      'Cache-Control': 'no-store',
+      Connection: 'close',
+    });
+    const text = isAnswer ? 'Go back to the terminal; this page can be closed.' : 'There is no such page.';
+    response.end(`<!doctype html><html lang="en"><title>stagedoor</title><p>${text}</p></html>`);
+    if (isAnswer) response.once('close', () => answer.resolve(searchParams));
+  });
+  server.maxConnections = 100;
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const timer = setTimeout(
+    () => answer.reject(new CommandFailure(`no answer of the browser within ${USER_MS / 60_000} min`)),
+    USER_MS,
+  );
+  return {
+    redirectUri: `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`,
+    answer: answer.promise,
+    close: () => {
+      clearTimeout(timer);
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** Does nothing where there is no browser: the address was printed. */
+function openBrowser({ href }: URL, env: Terminal['env']): void {
+  const [command = '', ...words] = env.BROWSER
+    ? [env.BROWSER]
+    : process.platform === 'win32'
+      ? ['rundll32', 'url.dll,FileProtocolHandler']
+      : [process.platform === 'darwin' ? 'open' : 'xdg-open'];
+  const child = spawn(command, [...words, href], { stdio: 'ignore', detached: true });
+  child.once('error', () => {});
+  child.unref();
+}
+
+function textIn(answer: Fields, name: string): string {
+  const value = answer[name];
+  if (typeof value === 'string' && URL.canParse(value)) return value;
+  throw new CommandFailure(`the gateway named no ${name}`);
+}

@@ -1,0 +1,62 @@
+// Renews the token of a sign-in by browser. Several commands may do so at once: the gateway gives all of them the same answer.
+
+import { ownCommand } from '../../domain/version.ts';
+import { COMMAND_LINE } from '../../http/oauth/client-record.ts';
+import { CommandFailure, GatewayRefusal } from '../failures.ts';
+import { askOAuth } from './ask-oauth.ts';
+import { ProofUnavailable, requireProof } from './proof.ts';
+import {
+  findToken,
+  isExpired,
+  provableToken,
+  type StoredToken,
+  storedTokenOf,
+  storeToken,
+} from './stored-tokens.ts';
+
+/** A token that expires within this time is renewed before it is sent, in ms. */
+export const RENEWED_MS = 60_000;
+
+interface Renewal {
+  /** Of the file with the tokens. */
+  readonly path: string;
+  readonly url: string;
+  readonly needsProof: boolean;
+  readonly timeoutMs?: number | undefined;
+}
+
+/**
+ * The token of this URL with some time left, which is stored. While the gateway cannot answer it is the present one, if that is valid;
+ * else this throws ProofUnavailable. Throws CommandFailure when the sign-in has ended.
+ */
+export async function renewedToken({ path, url, needsProof, timeoutMs }: Renewal): Promise<StoredToken> {
+  // Another command may have renewed it, or the user logged out.
+  const present = findToken(path, url);
+  if (present?.refresh_token === undefined) throw new CommandFailure(`not logged in at ${url}`);
+  if (!isExpired(present, Date.now() + RENEWED_MS)) return present;
+  const { username, refresh_token: token } = present;
+  if (needsProof) await requireProof(url, provableToken(present), `the login of ${username}`, timeoutMs);
+  const form = { grant_type: 'refresh_token', client_id: COMMAND_LINE.id, refresh_token: token };
+  let answer: unknown;
+  try {
+    answer = await askOAuth(url, '/oauth/token', { form, timeoutMs });
+  } catch (error) {
+    if (!(error instanceof CommandFailure)) throw error;
+    const hasEnded = error instanceof GatewayRefusal && error.code === 'invalid_grant';
+    if (!hasEnded && !isExpired(present, Date.now())) return present;
+    if (!hasEnded) throw new ProofUnavailable(error.message, { cause: error });
+    const login = ownCommand('gateway login --sso');
+    throw new CommandFailure(`the login of ${username} at ${url} has ended; run "${login}"`, {
+      cause: error,
+    });
+  }
+  const renewed = storedTokenOf(answer);
+  storeToken(path, url, renewed);
+  return renewed;
+}
+
+/** Ends the grant of a sign-in by browser. Throws CommandFailure. */
+export async function endSignIn(url: string, refreshToken: string, timeoutMs: number): Promise<void> {
+  const form = { client_id: COMMAND_LINE.id, token: refreshToken };
+  await askOAuth(url, '/oauth/revoke', { form, timeoutMs });
+}

@@ -1,0 +1,119 @@
+// The tokens that `gateway login` stores, by the URL of their gateway, and the URLs that get credentials without a proof.
+
+import { readFileSync } from 'node:fs';
+import { codeOf } from '../../domain/errors.ts';
+import { jsonIn } from '../../domain/json.ts';
+import { fields, itemsOf } from '../answers.ts';
+import { CommandFailure } from '../failures.ts';
+import { writePrivateFile } from '../private-file.ts';
+import type { Provable } from './proof.ts';
+
+export interface StoredToken {
+  readonly username: string;
+  readonly access_token: string;
+  /** ISO 8601. */
+  readonly expires_at: string;
+  /** Of the login, for the proof of the gateway. */
+  readonly proof_key_id?: string;
+  readonly proof_secret?: string;
+  /** Of a sign-in by browser: renews the token. */
+  readonly refresh_token?: string;
+}
+
+/** How long a sign-in by browser can be renewed after its last token, in ms. */
+const RENEWABLE_MS = 30 * 24 * 3_600_000;
+
+/** The token in an answer of a gateway to a login. Older gateways send nothing for a proof. */
+export function storedTokenOf(answer: unknown, nowMs: number = Date.now()): StoredToken {
+  const { access_token: token, expires_in: seconds, refresh_token: refresh, username } = fields(answer);
+  const { proof_key_id: keyId, proof_secret: secret } = fields(answer);
+  if (
+    typeof token !== 'string' ||
+    typeof seconds !== 'number' ||
+    !(seconds > 0) ||
+    typeof username !== 'string'
+  )
+    throw new CommandFailure('the gateway answered the login without a token');
+  return {
+    ...{ username, access_token: token, expires_at: new Date(nowMs + seconds * 1_000).toISOString() },
+    ...(typeof keyId === 'string' &&
+      typeof secret === 'string' && { proof_key_id: keyId, proof_secret: secret }),
+    ...(typeof refresh === 'string' && { refresh_token: refresh }),
+  };
+}
+
+/** The token that exactly this URL issued, also an expired one. */
+export function findToken(path: string, url: string): StoredToken | undefined {
+  return readCredentials(path).tokens.get(url);
+}
+
+/** Stores a token in place of the previous one; removes those that have expired, and can no longer be renewed. */
+export function storeToken(path: string, url: string, token: StoredToken, nowMs: number = Date.now()): void {
+  const { tokens, trusted } = readCredentials(path);
+  const others = [...tokens].filter(
+    ([, each]) => !isExpired(each, nowMs - (each.refresh_token === undefined ? 0 : RENEWABLE_MS)),
+  );
+  writeCredentials(path, { tokens: new Map([...others, [url, token]]), trusted });
+}
+
+/** Removes the token of a URL, also an expired one, and returns it; undefined when there was none. Ends the trust in the URL. */
+export function removeToken(path: string, url: string): StoredToken | undefined {
+  const { tokens, trusted } = readCredentials(path);
+  const token = tokens.get(url);
+  const wasTrusted = trusted.delete(url);
+  if (tokens.delete(url) || wasTrusted) writeCredentials(path, { tokens, trusted });
+  return token;
+}
+
+/** Whether credentials are sent to this URL without a proof. */
+export function isTrusted(path: string, url: string): boolean {
+  return readCredentials(path).trusted.has(url);
+}
+
+/** From now on credentials are sent to this URL without a proof. False when that was so before. */
+export function trustUrl(path: string, url: string): boolean {
+  const { tokens, trusted } = readCredentials(path);
+  if (trusted.has(url)) return false;
+  writeCredentials(path, { tokens, trusted: trusted.add(url) });
+  return true;
+}
+
+interface StoredCredentials {
+  /** By URL. */
+  readonly tokens: Map<string, StoredToken>;
+  /** URLs that get credentials without a proof. */
+  readonly trusted: Set<string>;
+}
+
+function readCredentials(path: string): StoredCredentials {
+  try {
+    // An invalid document holds none: the next login replaces it.
+    const { tokens, trusted } = fields(jsonIn(readFileSync(path, 'utf8')));
+    const valid = Object.entries(fields(tokens)).filter(([, token]) => 'access_token' in fields(token));
+    const urls = itemsOf(trusted).map(String);
+    return { tokens: new Map(valid as [url: string, StoredToken][]), trusted: new Set(urls) };
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === 'ENOENT' || code === 'ENOTDIR') return { tokens: new Map(), trusted: new Set() };
+    throw new CommandFailure(`${path} cannot be read (${code ?? 'unknown reason'})`, { cause: error });
+  }
+}
+
+function writeCredentials(path: string, { tokens, trusted }: StoredCredentials): void {
+  const document = {
+    tokens: Object.fromEntries(tokens),
+    ...(trusted.size === 0 ? {} : { trusted: [...trusted] }),
+  };
+  writePrivateFile(path, `${JSON.stringify(document, null, 2)}\n`);
+}
+
+/** Also true for a time that cannot be read. */
+export function isExpired({ expires_at: expiresAt }: StoredToken, nowMs: number): boolean {
+  return !(Date.parse(expiresAt) > nowMs);
+}
+
+/** What its gateway can prove to know; undefined for no token, and for one of an older gateway. */
+export function provableToken(token: StoredToken | undefined): Provable | undefined {
+  const { proof_key_id: keyId, proof_secret: secret } = token ?? {};
+  return keyId === undefined || secret === undefined ? undefined : { keyId, secret };
+}
