@@ -159,7 +159,9 @@ test('logout ends its tokens at the gateway, also when they have expired here', 
 
 test('refuses words that do not fit together', async () => {
   for (const [line, why] of [
-    ['gateway login', /needs a user name, or --sso/],
+    ['gateway login', /needs a user name, --sso or --device/],
+    ['gateway login --sso --device', /--sso cannot be combined with --device/],
+    ['gateway login --device ada', /--device takes no user name/],
     ['gateway login --sso ada', /--sso takes no user name/],
     ['gateway login --sso --password x', /--sso cannot be combined with --password/],
   ] as const) {

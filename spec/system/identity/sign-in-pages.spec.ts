@@ -112,6 +112,36 @@ inConsole('the console lists the own grants, and ends one', async () => {
   await becomes(() => gateway.oauth.use(token), 401);
 });
 
+inBrowser('the pages for the code of a command pass axe, and sign it in', async () => {
+  const { page } = await browser.open();
+  page.setDefaultTimeout(20_000);
+  const asked = await fetch(`${gateway.url}/oauth/device_authorization`, {
+    method: 'POST',
+    body: new URLSearchParams({ client_id: 'stagedoor-cli', scope: 'tools:call' }),
+  });
+  const { user_code: code, device_code: device } = Object(await asked.json());
+  await page.context().clearCookies();
+  await page.goto(`${gateway.url}/oauth/device`);
+  assert.equal(await axeFindings(page), []);
+  await page.getByLabel('Code').fill('wrong');
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByRole('alert').waitFor();
+  assert.equal(await axeFindings(page), []);
+  await page.getByLabel('Code').fill(code);
+  await page.getByRole('button', { name: 'Next' }).click();
+  await page.getByLabel('User name').fill('ada');
+  await page.getByLabel('Password').fill(PASSWORD);
+  await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+  await page.getByText(code, { exact: true }).waitFor();
+  assert.equal(await axeFindings(page), []);
+  await page.getByRole('button', { name: 'Allow' }).click();
+  await page.getByText('Go back to the terminal').waitFor();
+  assert.equal(await axeFindings(page), []);
+  const form = { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: device };
+  const { status } = await gateway.oauth.token({ ...form, client_id: 'stagedoor-cli' });
+  assert.is(status, 200);
+});
+
 inBrowser('pages of faults pass axe, and say what to do', async () => {
   const { page } = watched;
   const broken = new URL(await address(newProof()));

@@ -1,13 +1,15 @@
 // Signs the user of a command in with a browser: the command line is a client of the authorization server of the gateway, with an id
-// that every gateway knows. It waits at a free port of this machine for the answer. Sources: RFC 8252, RFC 7636, RFC 9207, ADR 216.
+// that every gateway knows. It waits at a free port of this machine for the answer; where there is no browser, it shows a code for one on
+// another machine. Sources: RFC 8252, RFC 7636, RFC 9207, RFC 8628, ADR 216, 217.
 
 import { spawn } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { SCOPES } from '../../domain/account.ts';
 import { plainLine } from '../../domain/text.ts';
-import { COMMAND_LINE } from '../../http/oauth/client-record.ts';
+import { COMMAND_LINE, DEVICE_GRANT } from '../../http/oauth/client-record.ts';
 import type { Fields } from '../answers.ts';
 import { CommandFailure, GatewayRefusal } from '../failures.ts';
 import type { Terminal } from '../terminal.ts';
@@ -47,10 +49,8 @@ export async function signInByBrowser(
     if (said.get('iss') !== server.issuer)
       throw new CommandFailure('the answer in the browser is of another server');
     const code = said.get('code');
-    if (code === null) {
-      const reason = said.get('error_description') ?? said.get('error') ?? 'no reason given';
-      throw new CommandFailure(`the sign-in was refused: ${plainLine(reason.slice(0, 200))}`);
-    }
+    if (code === null)
+      throw refusedWith(said.get('error_description') ?? said.get('error') ?? 'no reason given');
     const form = {
       ...{ grant_type: 'authorization_code', client_id: COMMAND_LINE.id, code, code_verifier: verifier },
       redirect_uri: listener.redirectUri,
@@ -59,6 +59,60 @@ export async function signInByBrowser(
   } finally {
     listener.close();
   }
+}
+
+/**
+ * Prints an address and a code, and waits until a user has decided in any browser. `stepMs`: between two questions, if the gateway
+ * names no other time. Throws CommandFailure.
+ */
+export async function signInByDevice(
+  url: string,
+  terminal: Terminal,
+  stepMs = STEP_MS,
+): Promise<StoredToken> {
+  const server = await metadataOf(url);
+  textIn(server, 'device_authorization_endpoint');
+  const scope = SCOPES.join(' ');
+  const asked = await askOAuth(url, '/oauth/device_authorization', {
+    form: { client_id: COMMAND_LINE.id, scope },
+  });
+  const page = textIn(asked, 'verification_uri');
+  const complete = textIn(asked, 'verification_uri_complete');
+  terminal.complain(
+    `open ${page} in any browser, and enter the code ${asked.user_code}; or open ${complete}`,
+  );
+  const form = {
+    ...{ grant_type: DEVICE_GRANT, client_id: COMMAND_LINE.id },
+    device_code: String(asked.device_code),
+  };
+  const untilMs = performance.now() + Math.min(Number(asked.expires_in) * 1_000 || USER_MS, USER_MS);
+  return terminal.busy('waiting for the browser', async () => {
+    for (let waitMs = (Number(asked.interval) || 0) * 1_000 || stepMs; performance.now() < untilMs; ) {
+      await delay(waitMs);
+      try {
+        return storedTokenOf(await askOAuth(url, '/oauth/token', { form }));
+      } catch (error) {
+        if (!(error instanceof CommandFailure)) throw error;
+        const code = error instanceof GatewayRefusal ? error.code : 'unreachable';
+        if (code === 'access_denied') throw refusedWith(error.message, error);
+        if (code === 'slow_down') waitMs += STEP_MS;
+        else if (!GOES_ON.includes(code)) throw error;
+      }
+    }
+    throw lateAnswer();
+  });
+}
+
+const STEP_MS = 5_000;
+/** After these the next question may get another answer. */
+const GOES_ON: readonly unknown[] = ['authorization_pending', 'temporarily_unavailable', 'unreachable'];
+
+function refusedWith(reason: string, cause?: unknown): CommandFailure {
+  return new CommandFailure(`the sign-in was refused: ${plainLine(reason.slice(0, 200))}`, { cause });
+}
+
+function lateAnswer(): CommandFailure {
+  return new CommandFailure(`no answer of the browser within ${USER_MS / 60_000} min`);
 }
 
 /** Of the authorization server of the gateway. CommandFailure where it has none. */
@@ -103,10 +157,7 @@ async function listen(state: string): Promise<Listener> {
   });
   server.maxConnections = 100;
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const timer = setTimeout(
-    () => answer.reject(new CommandFailure(`no answer of the browser within ${USER_MS / 60_000} min`)),
-    USER_MS,
-  );
+  const timer = setTimeout(() => answer.reject(lateAnswer()), USER_MS);
   return {
     redirectUri: `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`,
     answer: answer.promise,

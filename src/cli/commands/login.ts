@@ -23,6 +23,7 @@ export const login: Command = {
   summary: 'Log in to a gateway, with a password or by a browser; the token is stored for later commands',
   options: {
     '--sso': 'Sign in by a browser on this machine, also with an account of the company; no user name',
+    '--device': 'Sign in by a browser on any machine: prints an address and a code; no user name',
     '--no-browser': 'With --sso, print the address and open no browser',
     ...PASSWORD_OPTION,
     ...CLIENT_OPTIONS,
@@ -31,19 +32,22 @@ export const login: Command = {
     'gateway login admin',
     'gateway login admin --password - < password.txt',
     'gateway login --sso --no-browser',
+    'gateway login --device',
   ],
   run: async (input, terminal) => {
     const [username] = input.positionals;
-    const isByBrowser = input.has('sso');
-    if (isByBrowser) input.refuseBoth('sso', 'password');
-    if (isByBrowser && username !== undefined) throw new UsageError('--sso takes no user name');
-    if (!isByBrowser && username === undefined)
-      throw new UsageError('gateway login needs a user name, or --sso');
+    const way = ['sso', 'device'].find((each) => input.has(each));
+    input.refuseBoth('sso', 'device');
+    if (way !== undefined) input.refuseBoth(way, 'password');
+    if (way !== undefined && username !== undefined) throw new UsageError(`--${way} takes no user name`);
+    if (way === undefined && username === undefined)
+      throw new UsageError('gateway login needs a user name, --sso or --device');
     // Finds the gateway before the user types a password.
     const gateway = await gatewayOf(input, terminal);
-    const token = isByBrowser
-      ? await loginByBrowser(gateway.url, input, terminal)
-      : await loginWithPassword(gateway, String(username), input, terminal);
+    const token =
+      way !== undefined
+        ? await loginByBrowser(gateway.url, input, terminal)
+        : await loginWithPassword(gateway, String(username), input, terminal);
     const path = credentialsPath(terminal.env);
     storeToken(path, gateway.url, token);
     const { username: name, expires_at: expiresAt, refresh_token: refresh } = token;
@@ -60,7 +64,8 @@ export const login: Command = {
 
 async function loginByBrowser(url: string, input: CommandInput, terminal: Terminal): Promise<StoredToken> {
   // Loaded on demand: it loads a server.
-  const { signInByBrowser } = await import('../accounts/browser-sign-in.ts');
+  const { signInByBrowser, signInByDevice } = await import('../accounts/browser-sign-in.ts');
+  if (input.has('device')) return signInByDevice(url, terminal);
   return signInByBrowser(url, terminal, { opensBrowser: input.switch('browser') !== false });
 }
 

@@ -9,6 +9,7 @@ import type { OAuthKind, OAuthStore } from '../../persistence/store.ts';
 import { DocumentFault } from './client-documents.ts';
 import { metadataOf } from './client-record.ts';
 import type { Clients } from './clients.ts';
+import { rowOfUserCode } from './device-pages.ts';
 
 export interface AdapterOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
@@ -73,8 +74,10 @@ const NOTHING: Adapter = {
 function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> {
   const { store, wall } = options;
   return {
-    upsert: async (id, { jti: _, ...payload }, seconds = 0) => {
+    upsert: async (id, { jti: _, userCode, ...payload }, seconds = 0) => {
       const nowMs = wall();
+      if (userCode !== undefined)
+        await store.save(rowOfUserCode(userCode, oauthKey(kind, id), nowMs, seconds));
       await store.save({
         kind,
         key: oauthKey(kind, id),
@@ -98,7 +101,7 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
     consume: async (id) => {
       const key = oauthKey(kind, id);
       if (await store.consume(kind, key, new Date(wall()).toISOString())) {
-        if (kind === 'code') await keepGrant(key, options);
+        if (kind === 'code' || kind === 'device') await keepGrant(kind, key, options);
         return;
       }
       const [row] = await store.find(kind, [key]);
@@ -110,9 +113,11 @@ function rowAdapter(kind: OAuthKind, options: AdapterOptions): Partial<Adapter> 
 }
 
 /** A grant whose code was never redeemed goes after some minutes; one with a token stays as long as that, or its refresh token. */
-async function keepGrant(codeKey: string, options: AdapterOptions): Promise<void> {
+async function keepGrant(kind: 'code' | 'device', codeKey: string, options: AdapterOptions): Promise<void> {
   const { store, clients, causedBy, wall, tokenSeconds } = options;
-  const [code] = await store.find('code', [codeKey]);
+  const [code] = await store.find(kind, [codeKey]);
+  // Denied: there is no grant.
+  if (kind === 'device' && code?.grantId === undefined) return;
   const [row] = await store.find('grant', [oauthKey('grant', code?.grantId ?? '')]);
   const grant = row && grantOf(row);
   if (row === undefined || grant === undefined) throw new errors.InvalidGrant('the grant has ended');

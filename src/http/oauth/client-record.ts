@@ -27,6 +27,8 @@ export interface ClientRecord {
 
 /** The grant type of identity assertions. Source: RFC 7523. */
 export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+/** The grant type of the device flow. Source: RFC 8628. */
+export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code';
 
 /** Our own command line, which is known without a row. Its user decides on the consent page, as for all other clients. */
 export const COMMAND_LINE: ClientRecord = {
@@ -164,6 +166,8 @@ export function metadataOf(client: ClientRecord): AllClientMetadata {
       'authorization_code',
       ...(client.mayRefresh ? ['refresh_token'] : []),
       ...(client.mayAssert === true ? [JWT_BEARER] : []),
+      // In other hands it is a tool for phishing.
+      ...(client.id === COMMAND_LINE.id ? [DEVICE_GRANT] : []),
     ],
     token_endpoint_auth_method: client.authMethod,
     application_type: isNative(client) ? 'native' : 'web',

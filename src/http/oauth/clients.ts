@@ -11,7 +11,14 @@ import { tooManyAttempts } from '../../domain/error-catalogue.ts';
 import { LruMap } from '../../domain/lru-map.ts';
 import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
 import { type ClientDocuments, DocumentFault, isDocumentUrl } from './client-documents.ts';
-import { BadClient, type ClientRecord, COMMAND_LINE, clientOf, isLoopback, JWT_BEARER } from './client-record.ts';
+import {
+  BadClient,
+  type ClientRecord,
+  COMMAND_LINE,
+  clientOf,
+  isLoopback,
+  JWT_BEARER,
+} from './client-record.ts';
 
 /** Which clients may sign users in: any, those that an admin added, or those of these hosts as well. */
 export type ClientRule = 'any' | 'known' | readonly string[];

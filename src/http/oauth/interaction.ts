@@ -9,25 +9,34 @@ import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
 import { ROLE_SCOPES, SCOPES, type Scope, type User } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import { asGatewayError } from '../../domain/errors.ts';
+import type { Grant } from '../../domain/grant.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
-import { consentPage, faultPage, type LoginView, loginPage } from './pages.ts';
-import type { ProviderSignIns } from './provider-sign-ins.ts';
+import {
+  consentPage,
+  foreignFormPage,
+  type LoginView,
+  loginPage,
+  type Page,
+  powerlessPage,
+} from './pages.ts';
+import type { ProviderSignIns, Purpose } from './provider-sign-ins.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
 import type { Trail } from './trail.ts';
 
 /** The scopes that every client may get. Others write, and are for clients that an admin allowed them. */
 export const OPEN_SCOPES: readonly Scope[] = ['tools:call', 'gateway:read'];
 
-const WORDS: Readonly<Record<Scope, string>> = {
+export const WORDS: Readonly<Record<Scope, string>> = {
   'gateway:read': 'see which servers there are, and their state',
   'tools:call': 'call tools, and read resources and prompts',
   'gateway:write': 'register, change and remove servers',
   admin: 'do everything, accounts included',
 };
 
+export const DENIED = 'the user denied the request';
 /** Until its code is redeemed. */
 const UNREDEEMED_MS = 5 * 60_000;
 
@@ -62,16 +71,7 @@ export class Interactions {
     if (uid !== details.uid) throw new errors.SessionNotFound('another interaction');
     const client = await this.#options.clients.find(String(details.params.client_id), networkOf(address));
     if (client === undefined) throw new errors.InvalidClient('the client was removed');
-    if (isPost && exchange.isForeign)
-      return sendPage(
-        response,
-        faultPage(
-          403,
-          'Nothing was changed',
-          'Another site sent this form.',
-          'Go back and use the form of this page.',
-        ),
-      );
+    if (isPost && exchange.isForeign) return sendPage(response, foreignFormPage());
     const asked = askedFor(details, client);
     if (asked.scopes.length === 0)
       return finish({
@@ -82,7 +82,7 @@ export class Interactions {
     if (path_ === undefined)
       return finish({ error: 'invalid_target', error_description: 'one resource of this gateway' });
     const signedIn = await this.#options.signIns.find(request.headers.cookie);
-    if (isPost && step === 'login') return this.#login(exchange, details, client);
+    if (isPost && step === 'login') return this.login(exchange, actionOf(details.uid), client);
     if (isPost && (step === 'consent' || step === 'sign-out')) {
       const form = new URLSearchParams((await formOf(request)) ?? '');
       // The page was for another sign-in, or none of ours.
@@ -103,42 +103,51 @@ export class Interactions {
         finish,
       });
     }
-    if (!isPost && step === 'provider') return this.#provider(exchange, uid, client, choice);
+    if (!isPost && step === 'provider')
+      return this.provider(exchange, actionOf(uid), client, choice, { kind: 'interaction', uid });
     if (isPost || step !== '') throw new errors.SessionNotFound('no such page');
     // A client may ask for a new sign-in.
     const wantsNew = /\b(?:login|select_account)\b/.test(String(details.params.prompt ?? ''));
     const beganMs = (details.iat ?? 0) * 1_000;
     if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs))
-      return sendPage(response, this.#loginPage(uid, client));
+      return sendPage(response, this.loginPage(actionOf(uid), client));
     sendPage(
       response,
       this.#consent(uid, client, signedIn, asked, path_, String(details.params.redirect_uri)),
     );
   }
 
-  #loginPage(
-    uid: string,
+  /** The login page, whose ways lead on below `action`. */
+  loginPage(
+    action: string,
     client: ClientRecord,
     more: Pick<LoginView, 'username' | 'problem' | 'status'> = {},
-  ) {
+  ): Page {
     const providers = this.#options.providers?.choices ?? [];
-    return loginPage({ action: actionOf(uid), clientName: client.name, providers, ...more });
+    return loginPage({ action, clientName: client.name, providers, ...more });
   }
 
-  /** To an identity provider, from which the browser comes back to the consent page. */
-  async #provider(exchange: OAuthExchange, uid: string, client: ClientRecord, id: string): Promise<void> {
+  /** To an identity provider, from which the browser comes back to what `purpose` names. */
+  async provider(
+    exchange: OAuthExchange,
+    action: string,
+    client: ClientRecord,
+    id: string,
+    purpose: Purpose,
+  ): Promise<void> {
     const { providers } = this.#options;
     try {
-      if (await providers?.begin(exchange, id, { kind: 'interaction', uid })) return;
+      if (await providers?.begin(exchange, id, purpose)) return;
     } catch (thrown) {
       if (!(thrown instanceof ProviderFailure)) throw thrown;
       const problem = `${thrown.message}. Try again in a minute, or sign in another way.`;
-      return sendPage(exchange.response, this.#loginPage(uid, client, { problem, status: 503 }));
+      return sendPage(exchange.response, this.loginPage(action, client, { problem, status: 503 }));
     }
     throw new errors.SessionNotFound('no such provider');
   }
 
-  async #login(exchange: OAuthExchange, { uid }: Details, client: ClientRecord): Promise<void> {
+  /** Checks the form of the login page below `action`, and leads back there. */
+  async login(exchange: OAuthExchange, action: string, client: ClientRecord): Promise<void> {
     const { request, response, address, isLocal, requestId } = exchange;
     const form = new URLSearchParams((await formOf(request)) ?? '');
     const username = form.get('username') ?? '';
@@ -160,7 +169,7 @@ export class Interactions {
         isLocal,
       });
       trail.record(entryOf(`user:${user.id}`, user.username, 200));
-      redirect(response, actionOf(uid), await signIns.begin(user, request.headers.cookie));
+      redirect(response, action, await signIns.begin(user, request.headers.cookie));
     } catch (thrown) {
       const error = asGatewayError(thrown);
       trail.recordFailure(entryOf('unknown', 'unknown', error.status));
@@ -172,7 +181,7 @@ export class Interactions {
             : 'The gateway cannot check passwords at this moment. Try again in a minute.';
       const { retryAfterSeconds } = error.facts;
       const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
-      sendPage(response, this.#loginPage(uid, client, { username, problem, status: error.status }), later);
+      sendPage(response, this.loginPage(action, client, { username, problem, status: error.status }), later);
     }
   }
 
@@ -186,13 +195,7 @@ export class Interactions {
   ) {
     const scopes = allowedTo(user, asked.scopes);
     const { destination, formTarget } = destinationOf(redirectUri, client.name);
-    if (scopes.length === 0)
-      return faultPage(
-        403,
-        'Your account cannot allow this',
-        `${client.name} asks for more than the account ${user.username} may do.`,
-        'Ask an admin of this gateway for the right, then connect again.',
-      );
+    if (scopes.length === 0) return powerlessPage(client.name, user.username);
     return consentPage({
       action: actionOf(uid),
       formToken,
@@ -209,15 +212,28 @@ export class Interactions {
   }
 
   async #answer(
-    { address, requestId }: OAuthExchange,
+    exchange: OAuthExchange,
     { details, client, signedIn, asked, isAllowed, finish }: Answered,
   ): Promise<void> {
-    const { store, wall, trail: own, clients } = this.#options;
-    const { user } = signedIn;
-    const nowMs = wall();
-    const at = new Date(nowMs).toISOString();
+    const { store, wall } = this.#options;
+    const at = new Date(wall()).toISOString();
     if (!(await store.consume('interaction', oauthKey('interaction', details.uid), at)))
       throw new errors.SessionNotFound('answered before');
+    const grant = await this.decide(exchange, signedIn.user, client, asked, isAllowed);
+    if (grant === undefined) return finish({ error: 'access_denied', error_description: DENIED });
+    return finish({ login: { accountId: grant.userId }, consent: { grantId: grant.id }, select_account: {} });
+  }
+
+  /** Records the decision; the grant, if the user allowed something that the account may do. */
+  async decide(
+    { address, requestId }: Pick<OAuthExchange, 'address' | 'requestId'>,
+    user: User,
+    client: ClientRecord,
+    asked: Asked,
+    isAllowed: boolean,
+  ): Promise<Grant | undefined> {
+    const { store, wall, trail: own, clients } = this.#options;
+    const nowMs = wall();
     const trail = (subject: string, status: number) =>
       own.record({
         actor: `user:${user.id}`,
@@ -231,24 +247,22 @@ export class Interactions {
     const scopes = allowedTo(user, asked.scopes);
     if (!isAllowed || scopes.length === 0) {
       trail(`${client.name} (${client.id})`, 403);
-      return finish({ error: 'access_denied', error_description: 'the user denied the request' });
+      return undefined;
     }
-    const id = randomUUID();
-    await store.save(
-      rowOfGrant({
-        id,
-        userId: user.id,
-        clientId: client.id,
-        clientName: client.name,
-        resource: asked.resource,
-        scopes,
-        createdAt: at,
-        expiresAt: new Date(nowMs + UNREDEEMED_MS).toISOString(),
-      }),
-    );
+    const grant: Grant = {
+      id: randomUUID(),
+      userId: user.id,
+      clientId: client.id,
+      clientName: client.name,
+      resource: asked.resource,
+      scopes,
+      createdAt: new Date(nowMs).toISOString(),
+      expiresAt: new Date(nowMs + UNREDEEMED_MS).toISOString(),
+    };
+    await store.save(rowOfGrant(grant));
     await clients.used(client.id);
-    trail(`/auth/grants/${id} for ${client.name} (${client.id})`, 201);
-    return finish({ login: { accountId: user.id }, consent: { grantId: id }, select_account: {} });
+    trail(`/auth/grants/${grant.id} for ${client.name} (${client.id})`, 201);
+    return grant;
   }
 }
 
@@ -268,7 +282,7 @@ interface Asked {
   readonly dropped: readonly Scope[];
 }
 
-function askedFor({ params }: Details, client: ClientRecord): Asked {
+export function askedFor({ params }: Pick<Details, 'params'>, client: ClientRecord): Asked {
   const written = String(params.scope ?? '').split(' ');
   const known = SCOPES.filter((scope) => written.includes(scope));
   const isObtainable = (scope: Scope) => OPEN_SCOPES.includes(scope) || client.scopes.includes(scope);
@@ -279,7 +293,7 @@ function askedFor({ params }: Details, client: ClientRecord): Asked {
   };
 }
 
-function allowedTo({ role }: User, scopes: readonly Scope[]): readonly Scope[] {
+export function allowedTo({ role }: User, scopes: readonly Scope[]): readonly Scope[] {
   return scopes.filter((scope) => ROLE_SCOPES[role].includes(scope));
 }
 
@@ -287,7 +301,7 @@ function actionOf(uid: string): string {
   return `/oauth/interaction/${uid}`;
 }
 
-function originOf({ source, id }: ClientRecord): string {
+export function originOf({ source, id }: ClientRecord): string {
   if (id === COMMAND_LINE.id) return 'part of stagedoor';
   if (source === 'document') return `described by ${new URL(id).host}`;
   return source === 'added' ? 'added by an admin of this gateway' : 'which registered itself, unverified';
@@ -302,7 +316,7 @@ function destinationOf(redirectUri: string, name: string): { destination: string
   return { destination: `the program that opens links with ${protocol}`, formTarget: protocol };
 }
 
-function templatesOf({ templates }: User, path: string): string {
+export function templatesOf({ templates }: User, path: string): string {
   if (path.startsWith('/mcp/')) return `only ${path.slice('/mcp/'.length)}`;
   return templates === undefined ? 'all, also later ones' : templates.join(', ') || 'none';
 }

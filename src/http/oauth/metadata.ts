@@ -1,11 +1,14 @@
 // The metadata of the authorization server. Its addresses come from the issuer, never from the request. Source: RFC 8414, RFC 9207.
 
-import { JWT_BEARER } from './client-record.ts';
+import { DEVICE_GRANT, JWT_BEARER } from './client-record.ts';
 
 export const METADATA_PATHS: readonly string[] = [
   '/.well-known/oauth-authorization-server',
   '/.well-known/openid-configuration',
 ];
+
+/** Of the pages of the device flow. */
+export const DEVICE_PATH = '/oauth/device';
 
 export interface MetadataOptions {
   readonly issuer: string;
@@ -22,12 +25,18 @@ export function metadataDocument({ issuer, isOpen, scopes, hasAssertions }: Meta
     authorization_endpoint: `${issuer}/oauth/authorize`,
     token_endpoint: `${issuer}/oauth/token`,
     ...(isOpen ? { registration_endpoint: `${issuer}/oauth/register` } : {}),
+    device_authorization_endpoint: `${issuer}${DEVICE_PATH}_authorization`,
     revocation_endpoint: `${issuer}/oauth/revoke`,
     jwks_uri: `${issuer}/oauth/jwks`,
     scopes_supported: scopes,
     response_types_supported: ['code'],
     response_modes_supported: ['query'],
-    grant_types_supported: ['authorization_code', 'refresh_token', ...(hasAssertions ? [JWT_BEARER] : [])],
+    grant_types_supported: [
+      'authorization_code',
+      'refresh_token',
+      DEVICE_GRANT,
+      ...(hasAssertions ? [JWT_BEARER] : []),
+    ],
     ...(hasAssertions ? { authorization_grant_profiles_supported: [ID_JAG] } : {}),
     code_challenge_methods_supported: ['S256'],
     token_endpoint_auth_methods_supported: AUTH_METHODS,

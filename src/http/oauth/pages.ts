@@ -64,6 +64,26 @@ export function faultPage(
   return page(status, title, html`<p>${what}</p><p>${next}</p>${link}`);
 }
 
+/** For a form that a page of another origin sent. */
+export function foreignFormPage(): Page {
+  return faultPage(
+    403,
+    'Nothing was changed',
+    'Another site sent this form.',
+    'Go back and use the form of this page.',
+  );
+}
+
+/** For an account that has nothing of what a client asks for. */
+export function powerlessPage(clientName: string, username: string): Page {
+  return faultPage(
+    403,
+    'Your account cannot allow this',
+    `${clientName} asks for more than the account ${username} may do.`,
+    'Ask an admin of this gateway for the right, then connect again.',
+  );
+}
+
 function headersOf(formTargets: readonly string[]): readonly string[] {
   const style = hash('sha256', STYLE, 'base64');
   const policy = [
@@ -127,16 +147,20 @@ export interface ConsentView {
   /** Scopes that are not given to this client, in words. */
   readonly dropped: readonly string[];
   readonly templates: string;
-  readonly formTarget: string;
+  /** Where the answer leads the browser. Undefined: to a page of this gateway. */
+  readonly formTarget?: string | undefined;
+  /** The code that the user entered for a command on another machine. */
+  readonly code?: string | undefined;
 }
 
 export function consentPage(view: ConsentView): Page {
-  const { action, formToken, userId, username, clientName, scopes, dropped } = view;
+  const { action, formToken, userId, username, clientName, scopes, dropped, code, formTarget } = view;
   const hidden = html`<input type="hidden" name="form_token" value="${formToken}"><input type="hidden" name="user" value="${userId}">`;
   return page(
     200,
     `Allow ${clientName}?`,
-    html`<dl><dt>Program</dt><dd>${clientName}, ${view.origin}</dd>
+    html`${code === undefined ? undefined : html`<p class="bad">Allow this only if you started the command yourself a moment ago, and it shows the code <strong>${code}</strong>. If another person sent you the code or the link, deny it.</p>`}
+<dl><dt>Program</dt><dd>${clientName}, ${view.origin}</dd>
 <dt>The answer goes to</dt><dd>${view.destination}</dd>
 <dt>Servers</dt><dd>${view.templates}</dd>
 <dt>It may</dt><dd><ul>${scopes.map((scope) => html`<li>${scope}</li>`)}</ul></dd></dl>
@@ -145,6 +169,32 @@ ${dropped.length === 0 ? undefined : html`<p class="muted">It also asked to ${dr
 <p>It acts as <strong>${username}</strong> until you end its grant.</p>
 <div class="row"><button name="decision" value="allow">Allow</button><button name="decision" value="deny">Deny</button></div></form>
 <form method="post" action="${action}/sign-out">${hidden}<p class="muted">Not you? <button class="link">Sign in with another account</button></p></form>`,
-    [view.formTarget],
+    formTarget === undefined ? [] : [formTarget],
   );
+}
+
+interface CodeView {
+  readonly problem?: string | undefined;
+  readonly status?: number;
+}
+
+/** Asks for the code that a command shows. */
+export function codePage({ problem, status = 200 }: CodeView = {}): Page {
+  return page(
+    status,
+    'Enter the code',
+    html`<p class="muted">A command on another machine asks to be signed in. Enter the code that it shows; on the next pages you sign in and decide.</p>
+${problem === undefined ? undefined : html`<p class="bad" role="alert">${problem}</p>`}
+<form method="post" action="/oauth/device">
+<label>Code <input name="user_code" autocomplete="off" autocapitalize="characters" spellcheck="false" required maxlength="20"></label>
+<button class="main">Next</button></form>`,
+  );
+}
+
+/** After the decision: there is no client to which the browser could go. */
+export function decidedPage(isAllowed: boolean, clientName: string): Page {
+  const [title, what] = isAllowed
+    ? ['Signed in', `${clientName} is signed in.`]
+    : ['Denied', `${clientName} gets nothing.`];
+  return page(200, title, html`<p>${what}</p><p>Go back to the terminal; this page can be closed.</p>`);
 }

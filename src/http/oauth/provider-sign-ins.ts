@@ -25,7 +25,9 @@ const LIFE_SECONDS = 600;
 const BROWSER = /^[\w-]{43}$/;
 
 /** What a sign-in at a provider is for, and goes on with. */
-export type Purpose = { readonly kind: 'interaction'; readonly uid: string };
+export type Purpose =
+  | { readonly kind: 'interaction'; readonly uid: string }
+  | { readonly kind: 'device'; readonly code: string };
 
 /** How a purpose goes on. */
 interface Continuation {

@@ -8,12 +8,13 @@ import { type AdapterOptions, adapterFor } from './adapter.ts';
 import { type AssertionOptions, assertionHandler } from './assertion.ts';
 import { COMMAND_LINE, JWT_BEARER } from './client-record.ts';
 import type { GuardedFetch } from './guarded-fetch.ts';
-import { ASYMMETRIC } from './metadata.ts';
+import { ASYMMETRIC, DEVICE_PATH } from './metadata.ts';
 import { faultPage } from './pages.ts';
 import { type RefreshOptions, refreshHandler } from './refresh.ts';
 
 const CODE_SECONDS = 60;
 const INTERACTION_SECONDS = 600;
+const DEVICE_SECONDS = 600;
 const REFRESH_SECONDS = 30 * 24 * 3_600;
 const KEYS_BYTES = 64 * 1024;
 /** What a client signs to authenticate ends within this time, the difference of clocks included. */
@@ -77,6 +78,8 @@ export function makeProvider(options: ProviderOptions): Provider {
       token: '/oauth/token',
       jwks: '/oauth/jwks',
       revocation: '/oauth/revoke',
+      device_authorization: `${DEVICE_PATH}_authorization`,
+      code_verification: DEVICE_PATH,
     },
     features: {
       devInteractions: { enabled: false },
@@ -85,6 +88,8 @@ export function makeProvider(options: ProviderOptions): Provider {
       pushedAuthorizationRequests: { enabled: false },
       dPoP: { enabled: false },
       registration: { enabled: false },
+      // The pages are ours: device-pages.ts.
+      deviceFlow: { enabled: true, deviceInfo: () => ({ address: options.causedBy() }) },
       revocation: { enabled: true, allowedPolicy: (_, client, token) => client.clientId === token.clientId },
       resourceIndicators: {
         enabled: true,
@@ -109,6 +114,7 @@ export function makeProvider(options: ProviderOptions): Provider {
       AccessToken: options.tokenSeconds,
       IdToken: options.tokenSeconds,
       AuthorizationCode: CODE_SECONDS,
+      DeviceCode: DEVICE_SECONDS,
       Interaction: INTERACTION_SECONDS,
       RefreshToken: REFRESH_SECONDS,
       Session: INTERACTION_SECONDS,

@@ -2,6 +2,7 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hkdfSync } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { errors, type Provider } from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
@@ -19,10 +20,11 @@ import type { RevokedToken } from './adapter.ts';
 import { ClientDocuments } from './client-documents.ts';
 import { BadClient, metadataOf } from './client-record.ts';
 import { type ClientRule, Clients } from './clients.ts';
+import { DevicePages } from './device-pages.ts';
 import { copyFor, formOf, type OAuthExchange, sendJson, sendPage } from './exchange.ts';
 import { GuardedFetch } from './guarded-fetch.ts';
 import { Interactions, OPEN_SCOPES } from './interaction.ts';
-import { METADATA_PATHS, metadataDocument } from './metadata.ts';
+import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
 import { faultPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
 import { CALLBACK, ProviderSignIns } from './provider-sign-ins.ts';
@@ -63,6 +65,8 @@ interface Served {
 
 /** Requests to authorize from one address within a minute, without a sign-in: each is a row. */
 const UNKNOWN_PER_MINUTE = 60;
+/** Requests of commands from one address within a minute. */
+const DEVICES_PER_MINUTE = 10;
 const COUNTED = 10_000;
 const SWEEP_MS = 10 * 60_000;
 /** Of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
@@ -78,6 +82,8 @@ export class OAuthService {
   readonly #interactions: Interactions;
   readonly #providerSignIns: ProviderSignIns | undefined;
   readonly #stopSweeps: () => void;
+  readonly #device: DevicePages;
+  readonly #devices = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #unknown = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
@@ -91,6 +97,7 @@ export class OAuthService {
     const documents = new ClientDocuments({ store: store.oauth, fetch: this.#fetch, now, wall });
     this.clients = new Clients({ store: store.oauth, documents, rule, keepsSecrets, now, wall });
     const trail = new Trail(auth.audit, now);
+    const pathOf = (resource: string) => address.pathOf(resource);
     this.#providerSignIns =
       auth.company &&
       new ProviderSignIns({
@@ -102,18 +109,26 @@ export class OAuthService {
           wall,
           trail,
         },
-        continue: ({ uid }) => ({
-          back: `/oauth/interaction/${uid}`,
-          go: async (user, { request }) => ({
-            path: `/oauth/interaction/${uid}`,
-            headers: await signIns.begin(user, request.headers.cookie),
-          }),
-        }),
+        continue: (purpose) => {
+          const path =
+            purpose.kind === 'device'
+              ? `${DEVICE_PATH}/${purpose.code}`
+              : `/oauth/interaction/${purpose.uid}`;
+          return {
+            back: path,
+            go: async (user, { request }) => ({
+              path,
+              headers: await signIns.begin(user, request.headers.cookie),
+            }),
+          };
+        },
       });
     this.#interactions = new Interactions({
-      ...{ store: store.oauth, clients: this.clients, signIns, auth, wall, trail },
+      ...{ store: store.oauth, clients: this.clients, signIns, auth, wall, trail, pathOf },
       providers: this.#providerSignIns,
-      pathOf: (resource) => address.pathOf(resource),
+    });
+    this.#device = new DevicePages({
+      ...{ store: store.oauth, signIns, interactions: this.#interactions, wall, now, pathOf },
     });
   }
 
@@ -157,6 +172,9 @@ export class OAuthService {
     if (isGet && path === '/oauth/jwks') return this.#pass(exchange);
     if (isGet && path === '/oauth/authorize') return this.#authorize(exchange);
     if (isGet && path.startsWith('/oauth/authorize/')) return this.#pass(exchange);
+    if (path === DEVICE_PATH || path.startsWith(`${DEVICE_PATH}/`))
+      return this.#device.serve(exchange, path.slice(DEVICE_PATH.length));
+    if (method === 'POST' && path === `${DEVICE_PATH}_authorization`) return this.#authorizeDevice(exchange);
     if (path.startsWith('/oauth/interaction/')) return this.#interact(exchange);
     if (method === 'GET' && path.startsWith(CALLBACK) && this.#providerSignIns !== undefined)
       return this.#providerSignIns.finish(exchange, path.slice(CALLBACK.length));
@@ -270,6 +288,21 @@ export class OAuthService {
     return this.#pass(exchange, { url: `/oauth/authorize?${fields}` });
   }
 
+  /** For our command line. Each is a row. */
+  async #authorizeDevice(exchange: OAuthExchange): Promise<void> {
+    const { request, response, address } = exchange;
+    const { count } = this.#devices.add(networkOf(address), this.#options.clock.now());
+    if (count > DEVICES_PER_MINUTE) return sendBusy(response, 429, 'too many requests; try again later', 60);
+    const form = await formOf(request);
+    if (form === undefined) return sendJson(response, 400, BAD_FORM, NOT_STORED);
+    const fields = new URLSearchParams(form);
+    const body = new URLSearchParams({
+      client_id: fields.get('client_id') ?? '',
+      scope: fields.get('scope') ?? OPEN_SCOPES.join(' '),
+    });
+    return this.#pass(exchange, { body: String(body) });
+  }
+
   async #token(exchange: OAuthExchange): Promise<void> {
     const form = await formOf(exchange.request);
     if (form === undefined) return sendJson(exchange.response, 400, BAD_FORM, NOT_STORED);
@@ -316,11 +349,7 @@ export class OAuthService {
         return sendJson(response, 400, { error: thrown.code, error_description: thrown.message }, NOT_STORED);
       if (!hasCode(thrown, 'TOO_MANY_ATTEMPTS')) throw thrown;
       const { retryAfterSeconds = 60 } = asGatewayError(thrown).facts;
-      const body = {
-        error: 'temporarily_unavailable',
-        error_description: 'too many registrations; try again later',
-      };
-      return sendJson(response, 429, body, [...NOT_STORED, 'Retry-After', String(retryAfterSeconds)]);
+      return sendBusy(response, 429, 'too many registrations; try again later', retryAfterSeconds);
     }
   }
 
@@ -342,9 +371,10 @@ export class OAuthService {
       response.destroy();
       return;
     }
-    const isPage = ['/oauth/interaction/', '/oauth/authorize', CALLBACK].some((page) =>
-      path.startsWith(page),
-    );
+    const isPage =
+      ['/oauth/interaction/', '/oauth/authorize', CALLBACK, `${DEVICE_PATH}/`].some((page) =>
+        path.startsWith(page),
+      ) || path === DEVICE_PATH;
     const isOver = thrown instanceof errors.SessionNotFound || thrown instanceof errors.InvalidClient;
     if (isOver) {
       sendPage(
@@ -388,6 +418,16 @@ const BAD_REGISTRATION = {
   error_description: 'send JSON of at most 8 KiB',
 };
 const MOST_REGISTRATION = 8 * 1024;
+
+function sendBusy(
+  response: ServerResponse,
+  status: 429 | 503,
+  reason: string,
+  retryAfterSeconds: number,
+): void {
+  const body = { error: 'temporarily_unavailable', error_description: reason };
+  sendJson(response, status, body, [...NOT_STORED, 'Retry-After', String(retryAfterSeconds)]);
+}
 
 /** Undefined for a text that is no JSON, and for one that is too long. */
 function jsonOf(text: string): unknown {

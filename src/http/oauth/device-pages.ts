@@ -1,0 +1,220 @@
+// The pages of the device flow, for our own command line on a machine without a browser: enter the code that it shows, sign in, allow or
+// deny. The library makes the code and answers the command; the decision is written into the row of the code. Sources: RFC 8628, ADR 217.
+
+import type { AdapterPayload } from 'oidc-provider';
+import { networkOf } from '../../auth/network-of.ts';
+import { oauthKey } from '../../auth/oauth-rows.ts';
+import { WindowCounter } from '../../auth/rate-limiter.ts';
+import type { Clock } from '../../domain/clock.ts';
+import type { OAuthRow, OAuthStore } from '../../persistence/store.ts';
+import { COMMAND_LINE } from './client-record.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
+import {
+  allowedTo,
+  askedFor,
+  DENIED,
+  type Interactions,
+  originOf,
+  templatesOf,
+  WORDS,
+} from './interaction.ts';
+import { DEVICE_PATH } from './metadata.ts';
+import { codePage, consentPage, decidedPage, faultPage, foreignFormPage, powerlessPage } from './pages.ts';
+import type { SignedIn, SignIns } from './sign-ins.ts';
+
+/** Wrong codes of one network, and of one user, within a minute. There are 25,600 million codes. */
+const WRONG_PER_MINUTE = 10;
+const COUNTED = 10_000;
+/** As the library makes them: without vowels, so that no words come out. */
+const CODE = /^[BCDFGHJKLMNPQRSTVWXZ]{8}$/;
+
+/** By it the row of a device code is found. */
+export function rowOfUserCode(
+  userCode: string,
+  deviceKey: string,
+  nowMs: number,
+  seconds: number,
+): Omit<OAuthRow, 'version'> {
+  return {
+    kind: 'device',
+    key: keyOfUserCode(userCode),
+    createdAt: new Date(nowMs).toISOString(),
+    expiresAt: new Date(nowMs + seconds * 1_000).toISOString(),
+    value: deviceKey,
+  };
+}
+
+function keyOfUserCode(userCode: string): string {
+  return oauthKey('device', `user code ${userCode}`);
+}
+
+export interface DevicePagesOptions extends Pick<Clock, 'now' | 'wall'> {
+  readonly store: OAuthStore;
+  readonly signIns: SignIns;
+  readonly interactions: Interactions;
+  /** The path of a resource; undefined when it is none of this gateway. */
+  readonly pathOf: (resource: string) => string | undefined;
+}
+
+/** What a command waits for. */
+interface Pending {
+  readonly row: OAuthRow;
+  readonly payload: AdapterPayload;
+}
+
+export class DevicePages {
+  readonly #wrong = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #options: DevicePagesOptions;
+
+  constructor(options: DevicePagesOptions) {
+    this.#options = options;
+  }
+
+  /** `path`: below /oauth/device. */
+  async serve(exchange: OAuthExchange, path: string): Promise<void> {
+    const { request, response } = exchange;
+    const { signIns, interactions } = this.#options;
+    const isPost = request.method === 'POST';
+    if (isPost && exchange.isForeign) return sendPage(response, foreignFormPage());
+    const [, written = '', step = '', choice = ''] = path.split('/');
+    if (written === '') return this.#enter(exchange);
+    const code = codeIn(written);
+    if (code === undefined) return redirect(response, DEVICE_PATH);
+    const action = `${DEVICE_PATH}/${code}`;
+    if (isPost && step === 'login') return interactions.login(exchange, action, COMMAND_LINE);
+    const signedIn = await signIns.find(request.headers.cookie);
+    if (!isPost && step === 'provider')
+      return interactions.provider(exchange, action, COMMAND_LINE, choice, { kind: 'device', code });
+    if (signedIn === undefined)
+      return isPost
+        ? redirect(response, action)
+        : sendPage(response, interactions.loginPage(action, COMMAND_LINE));
+    if (!isPost) return this.#ask(exchange, code, signedIn);
+    const form = new URLSearchParams((await formOf(request)) ?? '');
+    // The page was for another sign-in, or none of ours.
+    if (form.get('form_token') !== signedIn.formToken || form.get('user') !== signedIn.user.id)
+      return redirect(response, action);
+    if (step === 'sign-out') return redirect(response, action, await signIns.end(request.headers.cookie));
+    return this.#answer(exchange, code, signedIn, form.get('decision') === 'allow');
+  }
+
+  async #enter({ request, response }: OAuthExchange): Promise<void> {
+    const text =
+      request.method === 'POST'
+        ? ((await formOf(request)) ?? '')
+        : ((request.url ?? '').split('?', 2)[1] ?? '');
+    const written = new URLSearchParams(text).get('user_code');
+    if (written === null) return sendPage(response, codePage());
+    const code = codeIn(written);
+    if (code === undefined)
+      return sendPage(
+        response,
+        codePage({ problem: 'A code has eight letters, such as BCDF-GHJK.', status: 400 }),
+      );
+    redirect(response, `${DEVICE_PATH}/${code}`);
+  }
+
+  async #ask(exchange: OAuthExchange, code: string, signedIn: SignedIn): Promise<void> {
+    const { response } = exchange;
+    const pending = await this.#find(exchange, code, signedIn);
+    if (pending === undefined) return;
+    const { user, formToken } = signedIn;
+    const { asked, path } = this.#askedIn(pending);
+    const scopes = allowedTo(user, asked.scopes);
+    if (scopes.length === 0) return sendPage(response, powerlessPage(COMMAND_LINE.name, user.username));
+    const { address } = Object(pending.payload.deviceInfo);
+    sendPage(
+      response,
+      consentPage({
+        action: `${DEVICE_PATH}/${code}`,
+        ...{ formToken, userId: user.id, username: user.username },
+        clientName: COMMAND_LINE.name,
+        origin: originOf(COMMAND_LINE),
+        destination: `the machine that asked, at the address ${address}`,
+        scopes: scopes.map((scope) => WORDS[scope]),
+        dropped: [],
+        templates: templatesOf(user, path),
+        code: shown(code),
+      }),
+    );
+  }
+
+  async #answer(
+    exchange: OAuthExchange,
+    code: string,
+    signedIn: SignedIn,
+    isAllowed: boolean,
+  ): Promise<void> {
+    const pending = await this.#find(exchange, code, signedIn);
+    if (pending === undefined) return;
+    const { row, payload } = pending;
+    const { user } = signedIn;
+    const { asked } = this.#askedIn(pending);
+    const grant = await this.#options.interactions.decide(exchange, user, COMMAND_LINE, asked, isAllowed);
+    const decision =
+      grant === undefined
+        ? { error: 'access_denied', errorDescription: DENIED }
+        : { accountId: user.id, grantId: grant.id, resource: grant.resource, scope: grant.scopes.join(' ') };
+    const decided = {
+      ...row,
+      ...(grant !== undefined && { userId: user.id, grantId: grant.id }),
+      value: JSON.stringify({ ...payload, ...decision }),
+    };
+    // One answer: of two pages, the first one counts.
+    if (await this.#options.store.replace(decided, row.version))
+      return sendPage(exchange.response, decidedPage(grant !== undefined, COMMAND_LINE.name));
+    if (grant !== undefined) await this.#options.store.end({ grantId: grant.id });
+    this.#sendUnknown(exchange);
+  }
+
+  #askedIn({ payload }: Pending) {
+    const params = Object(payload.params);
+    const asked = askedFor({ params }, COMMAND_LINE);
+    return { asked, path: this.#options.pathOf(asked.resource) ?? '' };
+  }
+
+  /** Answers the request itself, and resolves with undefined, when the code is not one that waits. */
+  async #find(exchange: OAuthExchange, code: string, { user }: SignedIn): Promise<Pending | undefined> {
+    const { store, now, wall } = this.#options;
+    const counted = [networkOf(exchange.address), `user:${user.id}`];
+    if (counted.some((key) => this.#wrong.add(key, now(), 0).count >= WRONG_PER_MINUTE)) {
+      const page = faultPage(429, 'Too many codes', 'Too many codes were wrong.', 'Try again in a minute.');
+      sendPage(exchange.response, page, ['Retry-After', '60']);
+      return undefined;
+    }
+    const [pointer] = await store.find('device', [keyOfUserCode(code)]);
+    const [row] = pointer === undefined ? [] : await store.find('device', [pointer.value]);
+    const isOver =
+      row === undefined || Date.parse(row.expiresAt ?? '') <= wall() || row.consumedAt !== undefined;
+    const payload = isOver ? undefined : (JSON.parse(row.value) as AdapterPayload);
+    if (
+      row !== undefined &&
+      payload?.accountId === undefined &&
+      payload?.error === undefined &&
+      payload !== undefined
+    )
+      return { row, payload };
+    for (const key of counted) this.#wrong.add(key, now(), 1);
+    this.#sendUnknown(exchange);
+    return undefined;
+  }
+
+  #sendUnknown({ response }: OAuthExchange): void {
+    const problem =
+      'This code is wrong, was used, or is older than ten minutes. Start the command again for a new one.';
+    sendPage(response, codePage({ problem, status: 400 }));
+  }
+}
+
+/** The letters of a code as a user wrote it. */
+function codeIn(written: string): string | undefined {
+  const letters = written
+    .slice(0, 40)
+    .toUpperCase()
+    .replace(/[^A-Z]/g, '');
+  return CODE.test(letters) ? letters : undefined;
+}
+
+function shown(code: string): string {
+  return `${code.slice(0, 4)}-${code.slice(4)}`;
+}
