@@ -11,9 +11,12 @@ import type { Clients } from './clients.ts';
 
 /** How long the answer of a replaced token may be asked for again. */
 const REPEATED_MS = 30_000;
-/** Longest wait for the answer to an equal request, and the time between two looks. */
-const WAIT_MS = 2_000;
-const LOOK_MS = 50;
+/**
+ * Longest wait for the answer to an equal request, and the first and the longest time between two looks: looks at a fixed pace by many
+ * clients would hold up the requests for which they wait.
+ */
+const WAIT_MS = 10_000;
+const [FIRST_LOOK_MS, LONGEST_LOOK_MS] = [25, 800];
 
 export interface RefreshOptions extends Pick<Clock, 'wall' | 'now' | 'alarm'> {
   readonly store: OAuthStore;
@@ -56,10 +59,16 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
   };
 
   /** The answer that this token got before. */
-  const repeated = async (token: string, key: string, row: OAuthRow): Promise<object> => {
+  const repeated = async (
+    ctx: KoaContextWithOIDC,
+    token: string,
+    key: string,
+    row: OAuthRow,
+  ): Promise<object> => {
     const usedMs = row.consumedAt === undefined ? 0 : Date.parse(row.consumedAt);
     if (wall() - usedMs > REPEATED_MS) return endReplayed(row.grantId);
     const untilMs = options.now() + WAIT_MS;
+    let lookMs = FIRST_LOOK_MS;
     for (
       let present: OAuthRow | undefined = row;
       present !== undefined;
@@ -72,8 +81,10 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
         return JSON.parse(decrypted(token, answer)) as object;
       }
       if (options.now() >= untilMs) break;
-      await sleep({ alarm: options.alarm }, LOOK_MS);
+      await sleep({ alarm: options.alarm }, lookMs);
+      lookMs = Math.min(lookMs * 2, LONGEST_LOOK_MS);
     }
+    ctx.set('Retry-After', '1');
     const late = new errors.TemporarilyUnavailable('the same request is being answered');
     late.status = 503;
     late.statusCode = 503;
@@ -97,7 +108,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
     if (row.consumedAt === undefined) await options.confirm(grant.userId);
     if (!(await options.isActive(grant.userId))) throw new errors.InvalidGrant('the account cannot be used');
     if (row.consumedAt !== undefined) {
-      ctx.body = await repeated(token, key, row);
+      ctx.body = await repeated(ctx, token, key, row);
       return;
     }
     if (stored.exp * 1_000 <= wall()) throw new errors.InvalidGrant('refresh token is expired');
@@ -109,7 +120,7 @@ export function refreshHandler(provider: Provider, options: RefreshOptions) {
       throw new errors.InvalidTarget();
     if (!(await store.consume('refresh', key, new Date(wall()).toISOString()))) {
       const [present] = await store.find('refresh', [key]);
-      ctx.body = await repeated(token, key, present ?? row);
+      ctx.body = await repeated(ctx, token, key, present ?? row);
       return;
     }
 
