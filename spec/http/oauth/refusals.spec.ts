@@ -331,4 +331,20 @@ async function authorizationUrl(clientId: string): Promise<URL> {
   return url;
 }
 
+test('requests of unknown clients are bounded for each address, those of others are not', async () => {
+  const client = await register(app.url);
+  const { refresh_token: token } = await tokensOf(app.url, client);
+  for (let n = 0; n < 119; n += 1) assert.is((await refresh('unknown', 'x')).status, 401);
+  for (let n = 0; n < 3; n += 1) assert.is((await refresh(client.client_id, 'x')).status, 400);
+  assert.is((await refresh(client.client_id, token)).status, 200);
+  assert.is((await refresh('unknown', 'x')).status, 401);
+  const body = new URLSearchParams({ client_id: 'unknown', token: 'x' });
+  for (const path of ['token', 'revoke']) {
+    const answer = await fetch(`${app.url}/oauth/${path}`, { method: 'POST', body });
+    assert.is(answer.status, 429, path);
+    assert.ok(Number(answer.headers.get('retry-after')) > 0);
+    await answer.body?.cancel();
+  }
+});
+
 test.run();

@@ -67,6 +67,8 @@ interface Served {
 const UNKNOWN_PER_MINUTE = 60;
 /** Requests of commands from one address within a minute. */
 const DEVICES_PER_MINUTE = 10;
+/** Requests of unknown clients, and with wrong secrets, from one address within a minute. */
+const REFUSED_PER_MINUTE = 120;
 const COUNTED = 10_000;
 const SWEEP_MS = 10 * 60_000;
 /** Of 500 rows each: 1,000 sign-ins a minute leave 20,000 rows in this time. */
@@ -84,6 +86,7 @@ export class OAuthService {
   readonly #stopSweeps: () => void;
   readonly #device: DevicePages;
   readonly #devices = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
+  readonly #refused = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   readonly #unknown = new WindowCounter({ windowSeconds: 60, keys: COUNTED });
   #provider: { readonly version: number; readonly issuer: string; readonly provider: Provider } | undefined;
 
@@ -179,7 +182,8 @@ export class OAuthService {
     if (method === 'GET' && path.startsWith(CALLBACK) && this.#providerSignIns !== undefined)
       return this.#providerSignIns.finish(exchange, path.slice(CALLBACK.length));
     if (method === 'POST' && path === '/oauth/token') return this.#token(exchange);
-    if (method === 'POST' && path === '/oauth/revoke') return this.#revoke(exchange);
+    if (method === 'POST' && path === '/oauth/revoke')
+      return this.#asClient(exchange, () => this.#revoke(exchange));
     if (method === 'POST' && path === '/oauth/register' && this.clients.areOpen)
       return this.#register(exchange);
     return sendPage(
@@ -304,11 +308,26 @@ export class OAuthService {
   }
 
   async #token(exchange: OAuthExchange): Promise<void> {
-    const form = await formOf(exchange.request);
-    if (form === undefined) return sendJson(exchange.response, 400, BAD_FORM, NOT_STORED);
-    const fields = new URLSearchParams(form);
-    this.#normalise(fields);
-    return this.#pass(exchange, { body: String(fields) });
+    return this.#asClient(exchange, async () => {
+      const form = await formOf(exchange.request);
+      if (form === undefined) return sendJson(exchange.response, 400, BAD_FORM, NOT_STORED);
+      const fields = new URLSearchParams(form);
+      this.#normalise(fields);
+      return this.#pass(exchange, { body: String(fields) });
+    });
+  }
+
+  /** Answers a request of a client; those of unknown ones, which cost queries and fetches, are bounded for each address. */
+  async #asClient({ response, address }: OAuthExchange, answer: () => Promise<void>): Promise<void> {
+    const network = networkOf(address);
+    const { now } = this.#options.clock;
+    const { count, endsInMs } = this.#refused.add(network, now(), 0);
+    if (count >= REFUSED_PER_MINUTE) {
+      const reason = 'too many requests of unknown clients from this address; try again later';
+      return sendBusy(response, 429, reason, Math.max(1, Math.ceil(endsInMs / 1_000)));
+    }
+    await answer();
+    if (response.statusCode === 401) this.#refused.add(network, now());
   }
 
   #normalise(fields: URLSearchParams): void {
