@@ -5,11 +5,14 @@ import { readFile, stat } from 'node:fs/promises';
 import { pino } from 'pino';
 import { NEVER } from 'rxjs';
 import * as assert from 'uvu/assert';
+import { oauthKey, unreadableRows } from '../../src/auth/oauth-rows.ts';
 import type { SigningSecrets } from '../../src/auth/signing-secret.ts';
 import { loadConfig } from '../../src/config/config.ts';
 import { GatewayAddress } from '../../src/domain/resource.ts';
 import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import type { Store } from '../../src/persistence/store.ts';
 import { openServerAuth } from '../../src/server/server-auth.ts';
+import { openStorage } from '../../src/server/storage.ts';
 import type { Json } from '../fixtures/wire.ts';
 import { becomes } from '../helpers/eventually.ts';
 import { folderOfEach } from '../helpers/folder.ts';
@@ -77,6 +80,31 @@ test('deletes the file at the end when the store is in memory', async () => {
   assert.is(existsSync(folder('initial-admin-password')), false);
 });
 
+test('names rows that cannot be read, because their key is lost', async () => {
+  const saveWith = async (key: string, id: string) => {
+    const env = { GATEWAY_SECRET_KEY: key.repeat(32), GATEWAY_DATABASE_URL: 'sqlite:///lost.db' };
+    const storage = await openStorage(loadConfig({ env, cwd: folder() }), { migrations: 'apply', env: {} });
+    const { oauth } = storage.store;
+    const before = await unreadableRows(oauth);
+    const row = {
+      kind: 'grant',
+      key: oauthKey('grant', id),
+      createdAt: new Date(0).toISOString(),
+      value: '{}',
+    } as const;
+    await oauth.save(row);
+    const harness = await open(env, true, undefined, storage.store);
+    const { warnings } = await harness.ensureAdmin();
+    await harness.auth.close();
+    await storage.store.close();
+    return { before, warnings };
+  };
+  assert.equal((await saveWith('a', 'one')).warnings, []);
+  const { before, warnings } = await saveWith('b', 'two');
+  assert.match(String(before), /^1 of the newest 1 rows/);
+  assert.match(warnings.join(), /1 of the newest 2 rows .* cannot be read, because their key is lost/);
+});
+
 test('creates no admin while authentication is off', async () => {
   const harness = await open({ GATEWAY_AUTH_ENABLED: 'false' }, true);
   assert.equal(await harness.ensureAdmin(), { warnings: [], notices: [] });
@@ -90,11 +118,12 @@ async function open(
   env: Readonly<Record<string, string>>,
   isTerminal: boolean,
   signing: SigningSecrets = { secrets: [new Uint8Array(32)], isInDatabase: false },
+  store: Store = new MemoryStore(),
 ) {
   const logged: Json[] = [];
   const config = loadConfig({ env, cwd: folder() });
   const storage = {
-    store: new MemoryStore(),
+    store,
     initialPasswordFile: folder('initial-admin-password'),
     protectedPaths: [],
     isAnyDefault: false,

@@ -2,7 +2,7 @@
 
 import { hash } from 'node:crypto';
 import type { Grant } from '../domain/grant.ts';
-import type { OAuthKind, OAuthRow } from '../persistence/store.ts';
+import type { OAuthKind, OAuthRow, OAuthStore } from '../persistence/store.ts';
 
 /** The key of a row. Kind and id together, so that an id of one kind is none of another. */
 export function oauthKey(kind: OAuthKind, id: string): string {
@@ -12,6 +12,20 @@ export function oauthKey(kind: OAuthKind, id: string): string {
 /** See OAuthRow.clientKey. */
 export function clientKeyOf(clientId: string): string {
   return oauthKey('client', clientId);
+}
+
+/** Rows of which a start says whether they can be read, the newest. */
+const MOST_READ = 1_000;
+
+/** A warning about rows that no key decrypts; undefined when all of the newest can be read. */
+export async function unreadableRows(store: Pick<OAuthStore, 'count' | 'list'>): Promise<string | undefined> {
+  const count = Math.min(await store.count({}), MOST_READ);
+  const unread = count === 0 ? 0 : count - (await store.list({}, count)).length;
+  if (unread === 0) return undefined;
+  return (
+    `${unread} of the newest ${count} rows of sign-ins, clients and connections cannot be read, because their key is lost: ` +
+    'users sign in and connect again, or add the earlier key last to GATEWAY_ENCRYPTION_KEY'
+  );
 }
 
 type GrantValue = Pick<Grant, 'clientId' | 'clientName' | 'resource' | 'scopes' | 'subject'>;

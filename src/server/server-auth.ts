@@ -7,6 +7,7 @@ import { createAuth } from '../auth/auth.ts';
 import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/first-admin.ts';
 import type { Issuers } from '../auth/issuers.ts';
 import { OAuthKeys } from '../auth/oauth-keys.ts';
+import { unreadableRows } from '../auth/oauth-rows.ts';
 import { Passwords } from '../auth/passwords.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
@@ -69,7 +70,9 @@ export async function openServerAuth(
       wall: systemClock.wall,
     };
     const { warnings, notices } = await ensureFirstAdmin(request);
-    return { warnings: signing.isInDatabase ? [OPEN_SECRET, ...warnings] : warnings, notices };
+    const lost = await unreadableRows(store.oauth);
+    const others = [...(signing.isInDatabase ? [OPEN_SECRET] : []), ...(lost === undefined ? [] : [lost])];
+    return { warnings: [...others, ...warnings], notices };
   };
   /** Also deletes the first password of accounts in memory, which end with this process. */
   const close = async (): Promise<void> => {
