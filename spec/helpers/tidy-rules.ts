@@ -48,6 +48,7 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/http/oauth/adapter.ts',
   'src/http/oauth/assertion.ts',
   'src/http/oauth/client-documents.ts',
+  'src/http/oauth/device-pages.ts',
   'src/http/oauth/clients.ts',
   'src/http/oauth/interaction.ts',
   'src/http/oauth/provider-sign-ins.ts',

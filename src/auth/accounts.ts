@@ -13,7 +13,7 @@ import {
   usernameKey,
 } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
-import { apiKeyNotFound, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
+import { apiKeyNotFound, keptAdmin, userNotFound, validationFailed } from '../domain/error-catalogue.ts';
 import { definedFields } from '../domain/json.ts';
 import { timestampOf } from '../domain/text.ts';
 import type { AccountStore } from '../persistence/store.ts';
@@ -23,6 +23,11 @@ import type { HashCaller, Passwords } from './passwords.ts';
 
 /** Name of the user that the first start creates. Source: ADR 16. */
 export const FIRST_ADMIN = 'admin';
+
+/** Also the way in when identity providers fail. */
+export function isFirstAdmin({ username }: Pick<User, 'username'>): boolean {
+  return usernameKey(username) === FIRST_ADMIN;
+}
 
 /** `templates`: null for all. */
 export type NewUser = Pick<User, 'username' | 'email' | 'role'> & {
@@ -61,6 +66,8 @@ export interface AccountsOptions {
   readonly onKeyCreated?: (id: string) => void;
   /** Called when the first admin gets a new password or is deleted. Must not throw. */
   readonly onAdminPasswordChanged?: (() => void) | undefined;
+  /** Whether the first admin has to stay: identity providers give roles. Default false. */
+  readonly keepsFirstAdmin?: boolean | undefined;
   /** Undefined: there are none. */
   readonly grants?: Pick<Grants, 'find'> | undefined;
   /** Writes the times of use of keys, before a list of keys is read. */
@@ -102,6 +109,8 @@ export class Accounts {
     const { password, ...fields } = change;
     if (password !== undefined) checkPassword(password);
     const before = await this.user(id);
+    const { role = 'admin', isActive = true, templates = null } = fields;
+    if (role !== 'admin' || !isActive || templates !== null) this.#keepFirstAdmin(before);
     const passwordHash =
       password === undefined ? undefined : await this.#options.passwords.hash(password, caller);
     const updatedAt = new Date(this.#options.wall()).toISOString();
@@ -115,6 +124,7 @@ export class Accounts {
   /** Also deletes the user's keys. USER_NOT_FOUND, LAST_ADMIN. */
   async deleteUser(id: string): Promise<void> {
     const before = await this.user(id);
+    this.#keepFirstAdmin(before);
     await this.#store.deleteUser(id);
     this.#options.onChange?.(`user:${id}`);
     this.#adminChanged(before);
@@ -176,8 +186,12 @@ export class Accounts {
     if (!existed) throw apiKeyNotFound(id);
   }
 
-  #adminChanged({ username }: User): void {
-    if (usernameKey(username) === FIRST_ADMIN) this.#options.onAdminPasswordChanged?.();
+  #keepFirstAdmin(user: User): void {
+    if (this.#options.keepsFirstAdmin === true && isFirstAdmin(user)) throw keptAdmin();
+  }
+
+  #adminChanged(user: User): void {
+    if (isFirstAdmin(user)) this.#options.onAdminPasswordChanged?.();
   }
 }
 

@@ -17,7 +17,7 @@ import { type AddressOf, Authenticator, type Credentials, type ForeignTokens } f
 import type { CompanyAccounts } from './company-accounts.ts';
 import { GatewayProofs, type ProofRequest, type TokenProof } from './gateway-proof.ts';
 import { Grants } from './grants.ts';
-import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, login } from './login.ts';
+import { checkPassword, type IssuedToken, type LoginAttempt, LoginThrottle, tokenFor } from './login.ts';
 import type { OAuthKeys } from './oauth-keys.ts';
 import { Passwords } from './passwords.ts';
 import type { Endpoint } from './proof.ts';
@@ -40,6 +40,8 @@ export interface AuthOptions extends Pick<Config, AuthSettings> {
   readonly issuers?: ForeignTokens | undefined;
   /** Makes the accounts of users of identity providers. Undefined: there are none. */
   readonly company?: ((onChange: (principalId: string) => void) => CompanyAccounts) | undefined;
+  /** False: only the first admin logs in with a password, and loudly. Default true. */
+  readonly hasPasswordLogins?: boolean | undefined;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   /** Default: that of this process. */
   readonly clock?: Clock;
@@ -73,7 +75,7 @@ export type Auth = ReturnType<typeof authOf>;
 export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const { store, log, clock = systemClock, passwords = new Passwords() } = options;
   const { now, wall, background } = clock;
-  const { authEnabled: isEnabled } = options;
+  const { authEnabled: isEnabled, hasPasswordLogins = true } = options;
   const { accounts } = store;
   const tokens = new Tokens({ secrets: options.secrets, lifetimeMs: options.tokenLifetimeMs, wall });
   const keyUse = new KeyUse(accounts);
@@ -96,7 +98,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const company = options.company?.(changed);
   const authenticator = new Authenticator({
     used: (userId) => company?.used(userId),
-    ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator, oauth },
+    ...{ accounts, tokens, limits: options, now, wall, keyUse, revalidator, oauth, hasPasswordLogins },
     issuers: options.issuers,
   });
   const throttle = new LoginThrottle(now);
@@ -105,6 +107,18 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
   const audit = new AuditLog({
     ...{ store: store.audit, log, now, wall, serverTimeMs, settings: options.audit },
   });
+  const checked = async (attempt: LoginAttempt): Promise<User> => {
+    const user = await checkPassword(attempt, { accounts, passwords, throttle, hasPasswordLogins });
+    if (hasPasswordLogins) return user;
+    const { address } = attempt;
+    log.warn({ address }, 'admin logged in with a password, while auth.passwords is false');
+    const subject = `/auth/users/${user.id}: a password, while auth.passwords is false`;
+    const actor = { actor: `user:${user.id}`, actorName: user.username };
+    audit.record({ ...actor, action: 'POST /auth/login', subject, status: 200, address });
+    return user;
+  };
+  const issued = (user: User, isOfProvider: boolean) =>
+    tokenFor(user, { tokens, isOfProvider, proofSecretOf: (id) => proofs.secretOf(id) });
   const storeChanges = options.storeChanges$.subscribe(({ kind }) => {
     if (authenticator.onStoreChange(kind)) revalidator.storeChanged();
   });
@@ -117,6 +131,7 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
       wall,
       onChange: changed,
       grants: oauth?.grants,
+      keepsFirstAdmin: company !== undefined,
       onKeyCreated: (id) => authenticator.keyCreated(id),
       onAdminPasswordChanged: options.onAdminPasswordChanged,
       flushKeyUse: () => keyUse.flush(),
@@ -136,11 +151,11 @@ export function authOf(options: AuthOptions, shared?: SharedCounter) {
      */
     changed$: revalidator.changed$.asObservable(),
     /** INVALID_CREDENTIALS after the same time for an unknown user and a wrong password; TOO_MANY_ATTEMPTS. */
-    login: (attempt: LoginAttempt): Promise<IssuedToken> =>
-      login(attempt, { accounts, passwords, tokens, throttle, proofSecretOf: (id) => proofs.secretOf(id) }),
+    login: async (attempt: LoginAttempt): Promise<IssuedToken> => issued(await checked(attempt), false),
     /** The same check for a page that signs a browser in. */
-    checkPassword: (attempt: LoginAttempt): Promise<User> =>
-      checkPassword(attempt, { accounts, passwords, throttle }),
+    checkPassword: (attempt: LoginAttempt): Promise<User> => checked(attempt),
+    /** The token of a user whom an identity provider signed in. */
+    tokenOfProvider: (user: User): Promise<IssuedToken> => issued(user, true),
     /** See GatewayProofs.prove. */
     prove: (request: ProofRequest, own: Endpoint, clientAddress: string): Promise<string> =>
       proofs.prove(request, own, clientAddress),

@@ -11,6 +11,7 @@ import { LruMap } from '../domain/lru-map.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { AccountStore } from '../persistence/store.ts';
 import { type AccessClaims, type AccessTokens, isAccessToken } from './access-tokens.ts';
+import { isFirstAdmin } from './accounts.ts';
 import { isSecretOf, type KeyParts, type KeyUse, parseKey } from './api-keys.ts';
 import type { Grants } from './grants.ts';
 import { KeyLookups, WRONG_KEY } from './key-lookups.ts';
@@ -85,6 +86,8 @@ export interface AuthenticatorOptions {
   readonly wall: Clock['wall'];
   readonly now: Clock['now'];
   readonly keyUse: KeyUse;
+  /** False: tokens of password logins are valid for the first admin only. Default true. */
+  readonly hasPasswordLogins?: boolean | undefined;
   /** Undefined: no access token of an MCP client is valid. */
   readonly oauth?: OAuth | undefined;
   /** Undefined: no token of another issuer is valid. */
@@ -262,12 +265,14 @@ export class Authenticator {
   }
 
   async #verifyToken(token: string): Promise<Identity> {
-    const { tokens, accounts, limits } = this.#options;
-    const { userId, id, credentialsAtMs, expiresAtMs } = await tokens.read(token);
+    const { tokens, accounts, limits, hasPasswordLogins = true } = this.#options;
+    const { userId, id, credentialsAtMs, expiresAtMs, isOfProvider } = await tokens.read(token);
     const [user] = await accounts.findUsers([userId]);
     const isCurrent = isActive(user) && Date.parse(user.credentialsChangedAt) === credentialsAtMs;
     if (!isCurrent || (await accounts.isTokenEnded(userId, id)))
       throw invalidCredentials('The token is no longer valid; log in again');
+    if (!hasPasswordLogins && !isOfProvider && !isFirstAdmin(user))
+      throw invalidCredentials('The token is of a password, which this gateway no longer takes');
     const principal = userPrincipal(user, limits);
     return { principal, expiresAtMs, status: statusOf(user) };
   }

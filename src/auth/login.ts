@@ -4,11 +4,12 @@
 import { hash } from 'node:crypto';
 import { Check } from 'typebox/schema';
 import { NO_PASSWORD, type User, usernameKey } from '../domain/account.ts';
-import { invalidCredentials, tooManyAttempts } from '../domain/error-catalogue.ts';
+import { invalidCredentials, passwordsOff, tooManyAttempts } from '../domain/error-catalogue.ts';
 import { type GatewayError, hasCode } from '../domain/errors.ts';
 import { Username } from '../domain/input-schemas.ts';
 import { LruMap } from '../domain/lru-map.ts';
 import type { AccountStore } from '../persistence/store.ts';
+import { isFirstAdmin } from './accounts.ts';
 import type { TokenProof } from './gateway-proof.ts';
 import { networkOf } from './network-of.ts';
 import type { Passwords } from './passwords.ts';
@@ -36,25 +37,31 @@ interface PasswordOptions {
   readonly accounts: Pick<AccountStore, 'findUserByName'>;
   readonly passwords: Passwords;
   readonly throttle: LoginThrottle;
+  /** False: only the first admin may. Default true. */
+  readonly hasPasswordLogins?: boolean | undefined;
 }
 
-export interface LoginOptions extends PasswordOptions {
+interface TokenOptions {
   readonly tokens: Tokens;
+  readonly isOfProvider: boolean;
   proofSecretOf(tokenId: string): string;
 }
 
-/**
- * Checks a name and its password. Rejects with INVALID_CREDENTIALS, with the same message for all reasons, TOO_MANY_ATTEMPTS or
- * DATABASE_UNAVAILABLE.
- */
-export async function login(attempt: LoginAttempt, options: LoginOptions): Promise<IssuedToken> {
-  const user = await checkPassword(attempt, options);
-  const { id, ...issued } = await options.tokens.issue(user);
-  return { ...issued, user, proof: { keyId: id, secret: options.proofSecretOf(id) } };
+/** A token for a user whose password, or whose identity provider, was checked. */
+export async function tokenFor(
+  user: User,
+  { tokens, isOfProvider, proofSecretOf }: TokenOptions,
+): Promise<IssuedToken> {
+  const { id, ...issued } = await tokens.issue(user, isOfProvider);
+  return { ...issued, user, proof: { keyId: id, secret: proofSecretOf(id) } };
 }
 
-/** The same without a token. */
+/**
+ * Checks a name and its password. Rejects with INVALID_CREDENTIALS, with the same message for all reasons, TOO_MANY_ATTEMPTS,
+ * DATABASE_UNAVAILABLE, or PASSWORDS_OFF, before anything is looked at.
+ */
 export async function checkPassword(attempt: LoginAttempt, options: PasswordOptions): Promise<User> {
+  if (options.hasPasswordLogins === false && !isFirstAdmin(attempt)) throw passwordsOff();
   const counted = await options.throttle.admit(attempt);
   try {
     const user = await userOf(attempt, counted, options);

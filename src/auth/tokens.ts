@@ -27,6 +27,8 @@ interface TokenClaims {
    */
   readonly credentialsAtMs: number;
   readonly expiresAtMs: number;
+  /** Whether the user signed in at an identity provider, not with a password. */
+  readonly isOfProvider: boolean;
 }
 
 interface Issued {
@@ -60,7 +62,7 @@ export class Tokens {
     this.#wall = wall;
   }
 
-  async issue(user: User): Promise<Issued> {
+  async issue(user: User, isOfProvider = false): Promise<Issued> {
     const id = `${this.#keyId}-${randomUUID()}`;
     const issuedAt = Math.floor(this.#wall() / 1000);
     const expiresAt = issuedAt + this.#lifetimeSeconds;
@@ -68,6 +70,7 @@ export class Tokens {
       role: user.role,
       scope: ROLE_SCOPES[user.role].join(' '),
       credentials_at: Date.parse(user.credentialsChangedAt),
+      ...(isOfProvider && { of_provider: true }),
     })
       .setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' })
       .setSubject(user.id)
@@ -91,11 +94,11 @@ export class Tokens {
       // No cause: some errors of the library contain the claims.
       throw thrown instanceof JWTExpired ? tokenExpired() : invalidCredentials();
     });
-    const { sub = '', jti = '', exp = 0, credentials_at: credentialsAtMs } = payload;
+    const { sub = '', jti = '', exp = 0, credentials_at: credentialsAtMs, of_provider: of } = payload;
     // jose does not check the types of the ids.
     const areIds = [sub, jti].every((id) => typeof id === 'string' && ID.test(id));
     if (!areIds || typeof credentialsAtMs !== 'number') throw invalidCredentials();
-    return { userId: sub, id: jti, credentialsAtMs, expiresAtMs: exp * 1000 };
+    return { userId: sub, id: jti, credentialsAtMs, expiresAtMs: exp * 1000, isOfProvider: of === true };
   }
 
   /** By the first key that signed it. */

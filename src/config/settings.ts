@@ -225,6 +225,13 @@ export const SETTINGS = {
     default: true,
     doc: 'Whether callers must authenticate. Off: every caller that can reach the gateway is an admin.',
   }),
+  hasPasswordLogins: setting({
+    key: 'auth.passwords',
+    mustAgree: true,
+    kind: types.boolean,
+    default: true,
+    doc: 'Whether users log in with passwords. Off, which needs `auth.providers`: only `admin` does, and each time the log has a warning; other tokens of such logins are no longer valid.',
+  }),
   tokenLifetimeMs: setting({
     key: 'auth.access_token_expire_minutes',
     mustAgree: true,

@@ -106,6 +106,14 @@ export function invalidCredentials(why = 'The credentials are not valid'): Gatew
   return new GatewayError('INVALID_CREDENTIALS', `${why}.`);
 }
 
+/** With `auth.passwords: false`. */
+export function passwordsOff(): GatewayError {
+  return new GatewayError(
+    'PASSWORDS_OFF',
+    'This gateway takes no passwords (auth.passwords): sign in with an account of the company, at the command line with "gateway login --sso".',
+  );
+}
+
 export function grantNotFound(id: string): GatewayError {
   return new GatewayError('NOT_FOUND', `There is no grant "${id}".`);
 }
@@ -209,6 +217,14 @@ export function lastAdmin(): GatewayError {
   return new GatewayError(
     'LAST_ADMIN',
     'This is the last active admin with access to all templates: create another one first.',
+  );
+}
+
+/** With `auth.providers`: the admin that does not depend on a provider. */
+export function keptAdmin(): GatewayError {
+  return new GatewayError(
+    'LAST_ADMIN',
+    'The user admin stays an active admin of all templates while providers give roles (auth.providers): it is the way in when they fail.',
   );
 }
 

@@ -86,12 +86,14 @@ export async function openServerAuth(
 
 /** Undefined, and nothing is loaded, without identity providers. ConfigError for one that is this gateway, and without the pages. */
 async function companyOf(
-  { authEnabled, oauth }: Config,
+  { authEnabled, oauth, hasPasswordLogins }: Config,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
   address: GatewayAddress,
   log: Logger,
 ) {
   const settings = oauth.providers;
+  if (authEnabled && settings.length === 0 && !hasPasswordLogins)
+    throw new ConfigError('auth.passwords: false needs auth.providers: without them only admin could log in');
   if (!authEnabled || settings.length === 0) return undefined;
   if (!oauth.isEnabled)
     throw new ConfigError('auth.providers needs the pages of the sign-in: auth.oauth is false');
@@ -137,7 +139,7 @@ export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress
 
 /** Costs nothing until a client asks for it. */
 export function authorizationServerOf(
-  { oauth }: Pick<Config, 'oauth'>,
+  { oauth, hasPasswordLogins }: Pick<Config, 'oauth' | 'hasPasswordLogins'>,
   { store, keepsSecrets }: Pick<Storage, 'store' | 'keepsSecrets'>,
   own: Pick<
     AuthorizationServerOptions,
@@ -146,7 +148,7 @@ export function authorizationServerOf(
 ): AuthorizationServer {
   const clock = systemClock;
   return new AuthorizationServer({
-    ...{ ...own, store, keepsSecrets, clock },
+    ...{ ...own, store, keepsSecrets, clock, hasPasswordLogins },
     tokenSeconds: oauth.accessTokenMs / 1_000,
     rule: oauth.clients,
     openNetworks: oauth.clientNetworks,

@@ -23,8 +23,9 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   LAST_ADMIN: {
     cause:
-      'The change would remove, disable, demote or limit to templates the last active admin that has all templates.',
-    remedy: 'Create another such admin first.',
+      'The change would remove, disable, demote or limit to templates the last active admin that has all templates, or, while ' +
+      '`auth.providers` gives roles, the user `admin`.',
+    remedy: 'Create another such admin first. `admin` stays: change its password instead.',
   },
   REGISTRY_FULL: {
     cause: 'The registry holds as many instances or templates as the [limits](limits.md) allow.',
@@ -65,6 +66,10 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       'The caller (`credential`) lacks a scope (`required_permissions`), or is limited to templates and asks for accounts. Without ' +
       'authentication: accounts can be changed only from this machine.',
     remedy: 'Use a key or a user with that scope, see docs/guides/accounts.md.',
+  },
+  PASSWORDS_OFF: {
+    cause: 'A login with a password, while `auth.passwords` is false. Only `admin` may log in so.',
+    remedy: 'Sign in with the account of your company: in the console, or with `stagedoor gateway login --sso`.',
   },
   COMMAND_NOT_ALLOWED: {
     cause:

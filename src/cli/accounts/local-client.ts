@@ -43,6 +43,7 @@ export async function withLocalClient<T>(
       store: store.accounts,
       passwords: new Passwords(),
       wall,
+      keepsFirstAdmin: config.oauth.providers.length > 0,
       onAdminPasswordChanged: () => {
         forgetting = forgetInitialPassword(initialPasswordFile).catch(() => {
           // The next start of the gateway tries again.

@@ -22,8 +22,15 @@ export class AuthorizationServer {
 
   constructor(options: AuthorizationServerOptions) {
     this.#options = options;
-    const { store, auth, address, clock } = options;
-    this.signIns = new SignIns({ store: store.oauth, accounts: store.accounts, auth, address, clock });
+    const { store, auth, address, clock, hasPasswordLogins } = options;
+    this.signIns = new SignIns({
+      store: store.oauth,
+      accounts: store.accounts,
+      auth,
+      address,
+      clock,
+      hasPasswordLogins,
+    });
   }
 
   /** For the routes of admins. */

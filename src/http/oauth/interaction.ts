@@ -178,7 +178,9 @@ export class Interactions {
           ? 'The user name or the password is wrong. Try again.'
           : error.code === 'TOO_MANY_ATTEMPTS'
             ? 'There were too many attempts. Try again in a minute.'
-            : 'The gateway cannot check passwords at this moment. Try again in a minute.';
+            : error.code === 'PASSWORDS_OFF'
+              ? 'This gateway takes no passwords. Sign in with the account of your company.'
+              : 'The gateway cannot check passwords at this moment. Try again in a minute.';
       const { retryAfterSeconds } = error.facts;
       const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
       sendPage(response, this.loginPage(action, client, { username, problem, status: error.status }), later);

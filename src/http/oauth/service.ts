@@ -42,6 +42,8 @@ export interface OAuthServiceOptions {
   };
   readonly store: Store;
   readonly auth: Pick<Auth, 'checkPassword' | 'audit' | 'endToken' | 'company' | 'proofOfGrant'>;
+  /** False: only the first admin signs in with a password. Default true. */
+  readonly hasPasswordLogins?: boolean | undefined;
   /** With whose accounts users sign in. */
   readonly providers?: readonly IdentityProvider[] | undefined;
   readonly keys: OAuthKeys;
@@ -121,7 +123,7 @@ export class OAuthService {
             back: path,
             go: async (user, { request }) => ({
               path,
-              headers: await signIns.begin(user, request.headers.cookie),
+              headers: await signIns.begin(user, request.headers.cookie, true),
             }),
           };
         },

@@ -3,6 +3,7 @@
 // together. Source: ADR 208.
 
 import { createHmac, randomBytes } from 'node:crypto';
+import { isFirstAdmin } from '../../auth/accounts.ts';
 import type { Auth } from '../../auth/auth.ts';
 import { oauthKey } from '../../auth/oauth-rows.ts';
 import type { EndedToken, User } from '../../domain/account.ts';
@@ -21,6 +22,8 @@ interface Value {
   readonly credentialsChangedAt: string;
   /** The login token of the console, which ends with the sign-in. */
   readonly token?: EndedToken | undefined;
+  /** Whether an identity provider signed the user in, not a password. */
+  readonly isOfProvider?: boolean | undefined;
 }
 
 const SECONDS = 12 * 3_600;
@@ -32,6 +35,8 @@ export interface SignInsOptions {
   readonly store: Pick<OAuthStore, 'find' | 'save' | 'delete'>;
   readonly accounts: Pick<AccountStore, 'findUsers'>;
   readonly auth: Pick<Auth, 'endToken'>;
+  /** False: sign-ins with a password count for the first admin only. Default true. */
+  readonly hasPasswordLogins?: boolean | undefined;
   readonly address: {
     readonly issuer: string;
     baseFor(host: string | undefined): string | undefined;
@@ -47,23 +52,28 @@ export class SignIns {
 
   /**
    * Makes a sign-in of the user in place of that of these cookies; resolves with the headers that set its cookies, as
-   * `[name, value, ...]`.
+   * `[name, value, ...]`. `isOfProvider`: an identity provider knows the user.
    */
-  async begin(user: User, cookies?: string): Promise<string[]> {
+  async begin(user: User, cookies?: string, isOfProvider = false): Promise<string[]> {
     const earlier = await this.#rowIn(cookies);
     // The console stays signed in as the same user, and out with this sign-in.
     const token = earlier?.userId === user.id ? partsOf(earlier).token : undefined;
-    const set = await this.#begin(user, token);
+    const set = await this.#begin(user, token, isOfProvider);
     if (earlier !== undefined) await this.#end(earlier, token === undefined);
     return set;
   }
 
   /** The same for a login of the console. No headers when the console was opened at an address that has no pages. */
-  async beginForConsole(user: User, token: EndedToken, host: string | undefined): Promise<string[]> {
-    return this.#isHere(host) ? this.#begin(user, token) : [];
+  async beginForConsole(
+    user: User,
+    token: EndedToken,
+    host: string | undefined,
+    isOfProvider = false,
+  ): Promise<string[]> {
+    return this.#isHere(host) ? this.#begin(user, token, isOfProvider) : [];
   }
 
-  async #begin(user: User, token: EndedToken | undefined): Promise<string[]> {
+  async #begin(user: User, token: EndedToken | undefined, isOfProvider: boolean): Promise<string[]> {
     const { store, clock } = this.#options;
     const id = randomBytes(32).toString('base64url');
     await store.save({
@@ -74,7 +84,10 @@ export class SignIns {
       grantId: token?.id,
       createdAt: new Date(clock.wall()).toISOString(),
       expiresAt: new Date(clock.wall() + SECONDS * 1_000).toISOString(),
-      value: JSON.stringify({ credentialsChangedAt: user.credentialsChangedAt, token } satisfies Value),
+      value: JSON.stringify({
+        ...{ credentialsChangedAt: user.credentialsChangedAt, token },
+        ...(isOfProvider && { isOfProvider }),
+      } satisfies Value),
     });
     return this.#cookies(id, SECONDS);
   }
@@ -85,8 +98,10 @@ export class SignIns {
     const row = await this.#rowIn(cookies);
     if (id === undefined || row?.userId === undefined) return undefined;
     const [user] = await this.#options.accounts.findUsers([row.userId]);
-    const { credentialsChangedAt } = partsOf(row);
+    const { credentialsChangedAt, isOfProvider = false } = partsOf(row);
+    const { hasPasswordLogins = true } = this.#options;
     if (user?.isActive !== true || user.credentialsChangedAt !== credentialsChangedAt) return undefined;
+    if (!hasPasswordLogins && !isOfProvider && !isFirstAdmin(user)) return undefined;
     return { user, atMs: Date.parse(row.createdAt), formToken: formTokenOf(id) };
   }
 

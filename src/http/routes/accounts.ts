@@ -92,7 +92,7 @@ export const accountRoutes: readonly Route[] = [
         },
       },
     },
-    errors: ['INVALID_CREDENTIALS', 'TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
+    errors: ['INVALID_CREDENTIALS', 'PASSWORDS_OFF', 'TOO_MANY_ATTEMPTS', 'DATABASE_UNAVAILABLE'],
     handler: async ({ body, request }, { auth, authorizationServer }) => {
       const { username, password } = body;
       const { isConsole, isSecure, isLocal, host } = request;
