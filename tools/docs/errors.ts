@@ -69,7 +69,8 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
   },
   PASSWORDS_OFF: {
     cause: 'A login with a password, while `auth.passwords` is false. Only `admin` may log in so.',
-    remedy: 'Sign in with the account of your company: in the console, or with `stagedoor gateway login --sso`.',
+    remedy:
+      'Sign in with the account of your company: in the console, or with `stagedoor gateway login --sso`.',
   },
   COMMAND_NOT_ALLOWED: {
     cause:

@@ -43,6 +43,16 @@ export async function loadAccount(): Promise<void> {
   }
 }
 
+export interface Ways {
+  readonly passwords: boolean;
+  readonly providers: readonly { readonly label: string; readonly url: string }[];
+}
+
+/** How users sign in here; passwords alone where the gateway does not say. */
+export async function signInWays(): Promise<Ways> {
+  return get<Ways>('oauth/ways').catch(() => ({ passwords: true, providers: [] }));
+}
+
 export async function signIn(username: string, password: string): Promise<void> {
   await change('POST', 'auth/login', { username, password });
   await loadAccount();

@@ -5,12 +5,15 @@ import type { IncomingMessage } from 'node:http';
 import type { Proxies } from '../proxies.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients.ts';
+import { CONSOLE_PATH } from './continuations.ts';
+import { NOT_STORED, sendJson } from './exchange.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
 import { SignIns } from './sign-ins.ts';
 
 export type AuthorizationServerOptions = OAuthServiceOptions;
 
 const PREFIX = '/oauth/';
+const WAYS = '/oauth/ways';
 /** Source: RFC 8414, OpenID Connect Discovery. */
 const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configuration)$/;
 
@@ -45,6 +48,7 @@ export class AuthorizationServer {
       const isFor = path.startsWith(PREFIX) || METADATA.test(path);
       // By another name there is nothing: passwords would be typed at an address that is not the gateway's.
       if (!isFor || this.#options.address.baseFor(proxies.host(request)) === undefined) return next();
+      if (path === WAYS && request.method === 'GET') return sendJson(response, 200, this.#ways(), NOT_STORED);
       const service = await this.#loaded();
       state.route = path.startsWith(PREFIX) ? `${PREFIX}*` : path;
       response.setHeader('X-Request-ID', state.requestId);
@@ -64,6 +68,18 @@ export class AuthorizationServer {
         // It was never loaded.
       },
     );
+  }
+
+  /** How users sign in, for the login page of the console. The library is not loaded for it. */
+  #ways(): object {
+    const { providers = [], hasPasswordLogins = true, address } = this.#options;
+    return {
+      passwords: hasPasswordLogins,
+      providers: providers.map(({ setting: { id, label } }) => ({
+        label,
+        url: `${address.issuer}${CONSOLE_PATH}${id}`,
+      })),
+    };
   }
 
   #isForeign({ headers: { origin } }: IncomingMessage): boolean {

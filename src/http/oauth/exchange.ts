@@ -79,6 +79,19 @@ export function sendJson(
   send(response, status, JSON.stringify(value), ['Content-Type', 'application/json', ...further]);
 }
 
+export const NOT_STORED: readonly string[] = ['Cache-Control', 'no-store'];
+
+/** An error of OAuth after which the same request may be sent again. */
+export function sendBusy(
+  response: ServerResponse,
+  status: 429 | 503,
+  reason: string,
+  retryAfterSeconds: number,
+): void {
+  const body = { error: 'temporarily_unavailable', error_description: reason };
+  sendJson(response, status, body, [...NOT_STORED, 'Retry-After', String(retryAfterSeconds)]);
+}
+
 /** To another page of the gateway. */
 export function redirect(response: ServerResponse, location: string, further: readonly string[] = []): void {
   send(response, 303, '', ['Location', location, 'Cache-Control', 'no-store', ...further]);

@@ -16,6 +16,7 @@ import type { Clients } from './clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
 import {
   consentPage,
+  faultPage,
   foreignFormPage,
   type LoginView,
   loginPage,
@@ -144,6 +145,19 @@ export class Interactions {
       return sendPage(exchange.response, this.loginPage(action, client, { problem, status: 503 }));
     }
     throw new errors.SessionNotFound('no such provider');
+  }
+
+  /** The same for the login page of the console, which is no page of these. */
+  async fromConsole(exchange: OAuthExchange, id: string): Promise<void> {
+    try {
+      if (await this.#options.providers?.begin(exchange, id, { kind: 'console' })) return;
+      redirect(exchange.response, '/console');
+    } catch (thrown) {
+      if (!(thrown instanceof ProviderFailure)) throw thrown;
+      const next = 'Try again in a minute, or sign in another way.';
+      const back = { text: 'Back to the console', path: '/console' };
+      sendPage(exchange.response, faultPage(503, 'You are not signed in', `${thrown.message}.`, next, back));
+    }
   }
 
   /** Checks the form of the login page below `action`, and leads back there. */

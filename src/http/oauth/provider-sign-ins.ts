@@ -27,10 +27,11 @@ const BROWSER = /^[\w-]{43}$/;
 /** What a sign-in at a provider is for, and goes on with. */
 export type Purpose =
   | { readonly kind: 'interaction'; readonly uid: string }
-  | { readonly kind: 'device'; readonly code: string };
+  | { readonly kind: 'device'; readonly code: string }
+  | { readonly kind: 'console' };
 
 /** How a purpose goes on. */
-interface Continuation {
+export interface Continuation {
   /** The path of this gateway to which the browser goes when the provider did not sign the user in. */
   readonly back: string;
   /** Signs the browser in: the path to which it goes, and the headers with the cookies, as `[name, value, ...]`. */

@@ -2,7 +2,6 @@
 
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { hkdfSync } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
 import { errors, type Provider } from 'oidc-provider';
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
@@ -20,8 +19,9 @@ import type { RevokedToken } from './adapter.ts';
 import { ClientDocuments } from './client-documents.ts';
 import { BadClient, metadataOf } from './client-record.ts';
 import { type ClientRule, Clients } from './clients.ts';
+import { CONSOLE_PATH, continuationOf } from './continuations.ts';
 import { DevicePages } from './device-pages.ts';
-import { copyFor, formOf, type OAuthExchange, sendJson, sendPage } from './exchange.ts';
+import { copyFor, formOf, NOT_STORED, type OAuthExchange, sendBusy, sendJson, sendPage } from './exchange.ts';
 import { GuardedFetch } from './guarded-fetch.ts';
 import { Interactions, OPEN_SCOPES } from './interaction.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
@@ -41,7 +41,10 @@ export interface OAuthServiceOptions {
     normalise(resource: string): string | undefined;
   };
   readonly store: Store;
-  readonly auth: Pick<Auth, 'checkPassword' | 'audit' | 'endToken' | 'company' | 'proofOfGrant'>;
+  readonly auth: Pick<
+    Auth,
+    'checkPassword' | 'audit' | 'endToken' | 'company' | 'proofOfGrant' | 'tokenOfProvider'
+  >;
   /** False: only the first admin signs in with a password. Default true. */
   readonly hasPasswordLogins?: boolean | undefined;
   /** With whose accounts users sign in. */
@@ -114,19 +117,7 @@ export class OAuthService {
           wall,
           trail,
         },
-        continue: (purpose) => {
-          const path =
-            purpose.kind === 'device'
-              ? `${DEVICE_PATH}/${purpose.code}`
-              : `/oauth/interaction/${purpose.uid}`;
-          return {
-            back: path,
-            go: async (user, { request }) => ({
-              path,
-              headers: await signIns.begin(user, request.headers.cookie, true),
-            }),
-          };
-        },
+        continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
       });
     this.#interactions = new Interactions({
       ...{ store: store.oauth, clients: this.clients, signIns, auth, wall, trail, pathOf },
@@ -183,6 +174,8 @@ export class OAuthService {
     if (path.startsWith('/oauth/interaction/')) return this.#interact(exchange);
     if (method === 'GET' && path.startsWith(CALLBACK) && this.#providerSignIns !== undefined)
       return this.#providerSignIns.finish(exchange, path.slice(CALLBACK.length));
+    if (isGet && path.startsWith(CONSOLE_PATH))
+      return this.#interactions.fromConsole(exchange, path.slice(CONSOLE_PATH.length));
     if (method === 'POST' && path === '/oauth/token') return this.#token(exchange);
     if (method === 'POST' && path === '/oauth/revoke')
       return this.#asClient(exchange, () => this.#revoke(exchange));
@@ -428,7 +421,6 @@ export class OAuthService {
   }
 }
 
-const NOT_STORED = ['Cache-Control', 'no-store'];
 const UNAVAILABLE = {
   error: 'temporarily_unavailable',
   error_description: 'the gateway cannot answer now',
@@ -439,16 +431,6 @@ const BAD_REGISTRATION = {
   error_description: 'send JSON of at most 8 KiB',
 };
 const MOST_REGISTRATION = 8 * 1024;
-
-function sendBusy(
-  response: ServerResponse,
-  status: 429 | 503,
-  reason: string,
-  retryAfterSeconds: number,
-): void {
-  const body = { error: 'temporarily_unavailable', error_description: reason };
-  sendJson(response, status, body, [...NOT_STORED, 'Retry-After', String(retryAfterSeconds)]);
-}
 
 /** Undefined for a text that is no JSON, and for one that is too long. */
 function jsonOf(text: string): unknown {

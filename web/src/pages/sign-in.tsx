@@ -1,7 +1,7 @@
 // Sign-in. It is shown in place of the requested page, whose address stays.
 
-import { useState } from 'preact/hooks';
-import { hasExpired, signIn } from '../account.ts';
+import { useEffect, useState } from 'preact/hooks';
+import { hasExpired, signIn, signInWays, type Ways } from '../account.ts';
 import { messageOf } from '../api.ts';
 import { Field } from '../parts/field.tsx';
 import { Logo } from '../parts/logo.tsx';
@@ -10,6 +10,8 @@ import { Failure } from '../parts/status.tsx';
 export function SignInPage() {
   const [error, setError] = useState<string | undefined>();
   const [isBusy, setBusy] = useState(false);
+  const [ways, setWays] = useState<Ways>({ passwords: true, providers: [] });
+  useEffect(() => void signInWays().then(setWays), []);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
@@ -23,13 +25,8 @@ export function SignInPage() {
       setBusy(false);
     }
   };
-  return (
-    <main class="sign-in">
-      <Logo />
-      <h1>Sign in</h1>
-      {hasExpired.value && (
-        <p class="callout idle">Your session has ended. Sign in to continue where you were.</p>
-      )}
+  const form = (
+    <>
       <form onSubmit={(event) => void submit(event)}>
         <Field label="User name">
           <input name="username" autocomplete="username" required autofocus maxLength={1_024} />
@@ -45,6 +42,30 @@ export function SignInPage() {
       <p class="muted">
         The first start of a gateway creates the user <code>admin</code>, and says where its password is.
       </p>
+    </>
+  );
+  return (
+    <main class="sign-in">
+      <Logo />
+      <h1>Sign in</h1>
+      {hasExpired.value && (
+        <p class="callout idle">Your session has ended. Sign in to continue where you were.</p>
+      )}
+      {ways.providers.map(({ label, url }) => (
+        <p key={url}>
+          <a class="button primary" href={url}>
+            Sign in with {label}
+          </a>
+        </p>
+      ))}
+      {ways.passwords ? (
+        form
+      ) : (
+        <details>
+          <summary>Other ways</summary>
+          {form}
+        </details>
+      )}
     </main>
   );
 }
