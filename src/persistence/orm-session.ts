@@ -101,13 +101,13 @@ export class OrmSession {
 
   /**
    * Runs a single statement without a transaction around it: no row stays locked when this node is frozen, or cut off, before the commit. Without an
-   * answer the outcome is unknown.
+   * answer the outcome is unknown. On a server it does not wait for the other writers: a heartbeat may not be late because of them.
    */
   writeAtOnce<T>(work: Work<T>): Promise<T> {
     return this.#changing((em, tables, operation) => {
       operation.delivered = 'unknown';
       return work(em, tables);
-    });
+    }, this.database.isFile === true);
   }
 
   /** Inserts rows in their order: one by one where the database takes a single row in each statement. */
@@ -230,9 +230,9 @@ export class OrmSession {
     });
   }
 
-  async #changing<T>(work: OperationWork<T>): Promise<T> {
+  async #changing<T>(work: OperationWork<T>, isQueued = true): Promise<T> {
     try {
-      const result = await this.#within(this.#writers, work);
+      const result = await this.#within(isQueued ? this.#writers : undefined, work);
       this.#refusesChanges = false;
       return result;
     } catch (thrown) {

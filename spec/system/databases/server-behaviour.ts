@@ -8,6 +8,7 @@ import { databaseUnavailable } from '../../../src/domain/errors.ts';
 import { migrationStatus, openStore } from '../../../src/persistence/open.ts';
 import { connectOrm } from '../../../src/persistence/orm.ts';
 import { rowOfApiKey } from '../../../src/persistence/orm-accounts.ts';
+import { ormNodes } from '../../../src/persistence/orm-nodes.ts';
 import { OrmSession } from '../../../src/persistence/orm-session.ts';
 import type { Store } from '../../../src/persistence/store.ts';
 import { ada } from '../../conformance/accounts.ts';
@@ -158,6 +159,24 @@ export function serverBehaviour(test: Suite, service: Service, words: ServerWord
       await answering;
       await session.probe();
       assert.is(opened, 1);
+    } finally {
+      await session.close();
+    }
+  });
+
+  declare('sends a heartbeat while another writer of the process waits', async (url) => {
+    await (await openStore(url, openOptions)).close();
+    const session = new OrmSession({
+      database: parsed(url).database,
+      orm: await connect(url),
+      timeoutMs: 5_000,
+    });
+    const { promise: isOver, resolve } = Promise.withResolvers<void>();
+    try {
+      const waiting = session.write(() => isOver);
+      await ormNodes(session).beat('life-aaa', '{}');
+      resolve();
+      await waiting;
     } finally {
       await session.close();
     }
