@@ -87,28 +87,9 @@ export class AuthorizationServer {
   }
 
   #loaded(): Promise<OAuthService> {
-    this.#service ??= linkHttp()
-      .then(() => import('./service.ts'))
-      .then(({ OAuthService }) => new OAuthService(this.#options, this.signIns));
+    this.#service ??= import('./service.ts').then(
+      ({ OAuthService }) => new OAuthService(this.#options, this.signIns),
+    );
     return this.#service;
-  }
-}
-
-/**
- * The library imports `node:http` as a module. Its first import reads every property, also those that load the client of `fetch`: 4 MB and
- * a sixth of the time until the first token. They are hidden meanwhile; `globalThis` has the same classes.
- */
-async function linkHttp(): Promise<void> {
-  const http = process.getBuiltinModule('node:http');
-  const heavy = ['WebSocket', 'CloseEvent', 'MessageEvent'].flatMap((name) => {
-    const property = Object.getOwnPropertyDescriptor(http, name);
-    return property?.get !== undefined && property.configurable === true ? [[name, property] as const] : [];
-  });
-  for (const [name] of heavy)
-    Object.defineProperty(http, name, { value: undefined, configurable: true, enumerable: true });
-  try {
-    await import('node:http');
-  } finally {
-    for (const [name, property] of heavy) Object.defineProperty(http, name, property);
   }
 }
