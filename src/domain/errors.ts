@@ -2,6 +2,7 @@
 // error-catalogue.ts; http/middleware/errors.ts makes HTTP answers of errors.
 
 import type { Scope } from './account.ts';
+import type { ConnectionNeed } from './connection.ts';
 import { definedFields } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
@@ -27,6 +28,8 @@ export interface ErrorDetails {
   readonly items?: readonly ValidationItem[];
   /** Scopes of INSUFFICIENT_PERMISSIONS that the caller lacks; any one of them is enough. */
   readonly requiredPermissions?: readonly Scope[];
+  /** The account that has to be connected, of CONNECTION_REQUIRED. */
+  readonly connection?: ConnectionNeed;
   /** Methods of METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
   /** The JSON-RPC error of a backend, when it is the reason. */
@@ -193,6 +196,7 @@ export const ERROR_STATUS = {
   PASSWORDS_OFF: 403,
   COMMAND_NOT_ALLOWED: 403,
   ORIGIN_NOT_ALLOWED: 403,
+  CONNECTION_REQUIRED: 403,
   TEMPLATE_NOT_FOUND: 404,
   SERVER_NOT_FOUND: 404,
   TOOL_NOT_FOUND: 404,

@@ -27,6 +27,7 @@ import { addressesIn } from '../transports/network-guard.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
+import { VaultDoor } from '../vault/vault-door.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { InstanceHost } from './instance-host.ts';
@@ -70,6 +71,8 @@ export function composeGateway(
   const reaper = new Reaper({ pipe: options.reaperPipe });
   const leaseReaper = options.sharePrograms ? new LeaseReaper(reaper) : undefined;
   const isDenied = addressesIn(deniedNetworks);
+  const { connections } = options;
+  const vault = connections && new VaultDoor({ ...ownClock, ...connections, store: store.oauth, isDenied });
   const openTransport = openTransportOf({
     clock: ownClock,
     isDenied,
@@ -149,6 +152,7 @@ export function composeGateway(
     fleet,
     registry,
     shared,
+    vault,
     dispatcher,
     mcp,
     keeper,

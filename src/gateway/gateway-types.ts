@@ -21,6 +21,7 @@ import type { ProtectedPath } from '../templates/command-exposure.ts';
 import type { TemplateRules } from '../templates/definition.ts';
 import type { ReaperPipeOptions } from '../transports/stdio/reaper-pipe.ts';
 import type { InProcessHandler, Open } from '../transports/transport.ts';
+import type { VaultOptions } from '../vault/vault.ts';
 
 export type { CallResult, ListResult, RequestOptions } from '../actors/calls/requests.ts';
 export type { ClientSessionView } from '../domain/client.ts';
@@ -100,6 +101,8 @@ export interface GatewayOptions {
   /** Gets each internal error that ends a request of an MCP client; the client gets no details. Errors it throws are dropped.
    *  Default: internal errors are not reported. */
   readonly onFault?: (error: unknown) => void;
+  /** Where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be registered. */
+  readonly connections?: Pick<VaultOptions, 'address' | 'openNetworks'> | undefined;
   /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */
   readonly discovery?: DiscoveryOptions;
   /**

@@ -28,6 +28,7 @@ import type { FileContents, RegisterOptions, Registration } from '../registry/re
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 import { shortSecrets } from '../transports/secrets.ts';
+import type { VaultDoor } from '../vault/vault-door.ts';
 import { checkEventName, checkedOptions, refusalOfTimeout } from './checked-input.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import type {
@@ -85,6 +86,8 @@ export class Gateway {
   readonly requestBytes: ByteBudget;
   /** The instances of this node, for calls that other nodes run. */
   readonly host: InstanceHost;
+  /** Accounts at backends that want OAuth; undefined where there are none. */
+  readonly vault: VaultDoor | undefined;
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   readonly #deps: GatewayDeps;
@@ -101,6 +104,7 @@ export class Gateway {
     this.mcp = this.#deps.mcp.endpoint;
     this.requestBytes = this.#deps.requestBytes;
     this.host = this.#deps.host;
+    this.vault = this.#deps.vault;
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
@@ -237,9 +241,7 @@ export class Gateway {
   }
 
   /** True when the template exists. */
-  hasTemplate(template: string): boolean {
-    return this.#deps.fleet.has(template);
-  }
+  readonly hasTemplate = (template: string): boolean => this.#deps.fleet.has(template);
 
   /** Throws TEMPLATE_NOT_FOUND unless the template exists. Cheaper than `template`. */
   requireTemplate(template: string): void {
@@ -422,9 +424,7 @@ export class Gateway {
   }
 
   /** Kills every program at once, for a process that ends without waiting for `close`. */
-  killPrograms(): void {
-    this.#deps.reaper.killAll();
-  }
+  readonly killPrograms = (): void => this.#deps.reaper.killAll();
 
   /** For `await using`: `close` with the grace time of the gateway. */
   [Symbol.asyncDispose](): Promise<void> {

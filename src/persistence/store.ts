@@ -242,6 +242,8 @@ export const OAUTH_KINDS = [
   'signing-in',
   'connection',
   'connecting',
+  'backend',
+  'own-client',
 ] as const;
 export type OAuthKind = (typeof OAUTH_KINDS)[number];
 

@@ -261,6 +261,7 @@ async function start(
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
+    connections: storage.keepsSecrets ? { address, openNetworks: config.oauth.clientNetworks } : undefined,
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });

@@ -122,6 +122,18 @@ export interface Transport extends Upstream {
   ): Promise<Upstream | undefined>;
 }
 
+/** The access tokens of one owner for one backend that wants OAuth. */
+export interface BearerTokens {
+  /** The token to be sent now; a promise while it is read or renewed. Rejects with CONNECTION_REQUIRED. */
+  current(): string | Promise<string>;
+  /** The backend refused this token. Resolves with true when there is another one. Rejects as `current`. */
+  renewed(refused: string): Promise<boolean>;
+  /** It also refused the one that came in its place: the account has to be connected again. Resolves with CONNECTION_REQUIRED. */
+  refusedAgain(refused: string): Promise<Error>;
+  /** It wants these scopes, which the token does not have. Resolves with CONNECTION_REQUIRED. */
+  lacks(scopes: readonly string[]): Promise<Error>;
+}
+
 /** Options of an opening besides the definition. */
 export interface OpenOptions {
   /** Cancels the opening; what was started is stopped. */

@@ -84,6 +84,11 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     cause: 'The `Host` or the `Origin` of the request is not allowed.',
     remedy: 'Add it to `allowed_hosts`, `allowed_origins` or `cors_origins`, as `detail` says.',
   },
+  CONNECTION_REQUIRED: {
+    cause:
+      'The server wants an account (OAuth) that is not connected, or no longer. The call was not carried out.',
+    remedy: 'Connect the account, see docs/guides/backends-with-oauth.md, then repeat the call.',
+  },
   TEMPLATE_NOT_FOUND: {
     cause: 'No template has this name, or the caller may not use it.',
     remedy: 'List the templates with `GET /gateway/templates`; check the templates of the key.',

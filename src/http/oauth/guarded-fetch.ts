@@ -7,7 +7,7 @@ import type { LookupFunction } from 'node:net';
 import { isIP } from 'node:net';
 import { WindowCounter } from '../../auth/rate-limiter.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { addressesIn } from '../../transports/network-guard.ts';
+import { addressesIn, SPECIAL_NETWORKS } from '../../transports/network-guard.ts';
 
 export interface FetchBounds {
   readonly mostBytes: number;
@@ -30,21 +30,6 @@ export class FetchFailure extends Error {
   }
 }
 
-/** Not public. Source: the IANA registries of special-purpose addresses (RFC 6890). */
-const SPECIAL_NETWORKS: readonly string[] = [
-  ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12'],
-  ...[
-    '192.0.0.0/24',
-    '192.0.2.0/24',
-    '192.31.196.0/24',
-    '192.52.193.0/24',
-    '192.88.99.0/24',
-    '192.168.0.0/16',
-  ],
-  ...['192.175.48.0/24', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'],
-  // Of IPv6, public addresses begin with 001. IPv4 addresses in IPv6 form are refused with the rest.
-  ...['::/3', '4000::/2', '8000::/1', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
-];
 const MOST_AT_ONCE = 20;
 const PER_MINUTE = 10;
 const COUNTED = 10_000;

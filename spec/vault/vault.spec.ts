@@ -1,0 +1,349 @@
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { systemClock } from '../../src/domain/clock.ts';
+import { type ConnectionChange, SHARED } from '../../src/domain/connection.ts';
+import { asGatewayError } from '../../src/domain/errors.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { addressesIn } from '../../src/transports/network-guard.ts';
+import type { Target } from '../../src/vault/backends.ts';
+import { UnknownState } from '../../src/vault/flow.ts';
+import { ProviderFailure } from '../../src/vault/provider-fetch.ts';
+import { Vault, type VaultOptions } from '../../src/vault/vault.ts';
+import { type OAuthBackend, type OAuthBackendOptions, startOAuthBackend } from '../fixtures/oauth-backend.ts';
+import { suite } from '../helpers/suite.ts';
+
+const BASE = 'http://127.0.0.1:8080';
+const BINDING = 'a browser';
+
+interface World {
+  readonly backend: OAuthBackend;
+  readonly store: MemoryStore;
+  readonly target: Target;
+  /** A node: another vault on the same store. */
+  node(options?: Partial<VaultOptions>): Vault;
+}
+
+function withBackend(run: (world: World) => Promise<void>, options: OAuthBackendOptions = {}) {
+  return async () => {
+    const backend = await startOAuthBackend(options);
+    const store = new MemoryStore();
+    const target: Target = { template: 'mail', id: 'mail-1', endpoint: backend.url, auth: { who: 'user' } };
+    try {
+      await run({
+        ...{ backend, store, target },
+        node: (more) =>
+          new Vault({
+            ...systemClock,
+            changes$: new Subject(),
+            ...{ store: store.oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
+            ...more,
+          }),
+      });
+    } finally {
+      await backend.close();
+    }
+  };
+}
+
+/** As a browser: the URL at the authorization server, and the query of the callback to which it leads. */
+async function browse(url: string): Promise<URLSearchParams> {
+  const answer = await fetch(url, { redirect: 'manual' });
+  return new URL(answer.headers.get('location') ?? '').searchParams;
+}
+
+async function connect(vault: Vault, target: Target, owner: string, returnTo?: string) {
+  const url = await vault.begin(target, { owner, binding: BINDING, returnTo });
+  return vault.finish(await browse(url), BINDING);
+}
+
+async function codeOf(promise: string | Promise<unknown>): Promise<string> {
+  try {
+    await promise;
+    return 'none';
+  } catch (thrown) {
+    const { code, facts } = asGatewayError(thrown);
+    return `${code} ${facts.connection?.why ?? ''}`.trim();
+  }
+}
+
+const vaults = suite('the vault');
+
+vaults(
+  'connects an account, and gives its token to its owner only',
+  withBackend(async ({ backend, target, node }) => {
+    const vault = node();
+    const { backend: found, way } = await vault.discover(target);
+    assert.is(found.server.issuer, backend.issuer);
+    assert.is(found.resource, backend.url);
+    assert.is(way, 'registration');
+    backend.account = 'ada';
+    const finished = await connect(vault, target, 'user-1', 'page-7');
+    assert.equal([finished.owner, finished.returnTo], ['user-1', 'page-7']);
+    assert.is(backend.asked?.resource?.href, backend.url);
+    assert.match(await vault.tokens(target, 'user-1').current(), /./);
+    assert.is(await codeOf(vault.tokens(target, 'user-2').current()), 'CONNECTION_REQUIRED none');
+    assert.is(await codeOf(vault.tokens(target, SHARED).current()), 'CONNECTION_REQUIRED none');
+    const [connection] = await vault.list();
+    assert.equal(
+      [connection?.state, connection?.owner, connection?.scopes],
+      ['connected', 'user-1', ['read']],
+    );
+    assert.not.match(JSON.stringify(connection), new RegExp(await vault.tokens(target, 'user-1').current()));
+    assert.equal(await vault.list('user-2'), []);
+    await connect(vault, target, 'user-2');
+    assert.is(backend.registrations, 1);
+  }),
+);
+
+vaults(
+  'takes a state once, from the browser that began',
+  withBackend(async ({ target, node }) => {
+    const vault = node();
+    const query = await browse(await vault.begin(target, { owner: 'user-1', binding: BINDING }));
+    const isUnknown = async (asked: URLSearchParams, binding: string) =>
+      assert.ok(
+        (await vault.finish(asked, binding).catch((thrown: unknown) => thrown)) instanceof UnknownState,
+      );
+    await isUnknown(query, 'another browser');
+    await isUnknown(new URLSearchParams({ state: 'x'.repeat(43), code: 'y' }), BINDING);
+    await vault.finish(query, BINDING);
+    await isUnknown(query, BINDING);
+    let nowMs = Date.now();
+    const late = node({ wall: () => nowMs });
+    const old = await browse(await late.begin(target, { owner: 'user-1', binding: BINDING }));
+    nowMs += 10 * 60_000;
+    assert.ok((await late.finish(old, BINDING).catch((thrown: unknown) => thrown)) instanceof UnknownState);
+  }),
+);
+
+vaults(
+  'refuses the answer of another issuer, and says that the user has denied',
+  withBackend(async ({ backend, target, node }) => {
+    const vault = node();
+    const query = await browse(await vault.begin(target, { owner: 'user-1', binding: BINDING }));
+    query.set('iss', 'https://evil.example');
+    const mixed = await vault.finish(query, BINDING).catch((thrown: unknown) => thrown);
+    assert.ok(mixed instanceof ProviderFailure);
+    backend.account = undefined;
+    const denied = await connect(vault, target, 'user-1').catch((thrown: unknown) => thrown);
+    assert.match(String(denied), /access_denied/);
+    assert.equal(await vault.list(), []);
+  }),
+);
+
+vaults(
+  '100 calls with an expired token on three nodes cause one refresh',
+  withBackend(async ({ backend, target, node }) => {
+    const nodes = [node(), node(), node()];
+    const [first] = nodes;
+    assert.ok(first);
+    await connect(first, target, SHARED);
+    const expired = await first.tokens(target, SHARED).current();
+    backend.expireTokens();
+    const all = Array.from({ length: 100 }, async (_, index) => {
+      const tokens = nodes[index % 3]?.tokens(target, SHARED);
+      assert.ok(tokens);
+      assert.ok(await tokens.renewed(expired));
+      return tokens.current();
+    });
+    const renewed = new Set(await Promise.all(all));
+    assert.is(renewed.size, 1);
+    assert.not(renewed.has(expired));
+    assert.equal([backend.refreshes, backend.refreshAttempts], [1, 1]);
+  }),
+);
+
+vaults(
+  'renews a token before it expires',
+  withBackend(async ({ backend, target, node }) => {
+    let nowMs = Date.now();
+    const vault = node({ wall: () => nowMs });
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    const before = await tokens.current();
+    assert.is(tokens.current(), before, 'from memory, without a promise');
+    nowMs += 3_580_000;
+    assert.is.not(await tokens.current(), before);
+    assert.is(backend.refreshes, 1);
+  }),
+);
+
+vaults(
+  'a revoked grant is "connect again", without further attempts',
+  withBackend(async ({ backend, target, node }) => {
+    const changes: ConnectionChange[] = [];
+    const changes$ = new Subject<ConnectionChange>();
+    changes$.subscribe((change) => changes.push(change));
+    const vault = node({ changes$ });
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    const token = await tokens.current();
+    backend.endGrants();
+    assert.is(await codeOf(tokens.renewed(token)), 'CONNECTION_REQUIRED ended');
+    for (let call = 0; call < 10; call += 1) await codeOf(tokens.current());
+    assert.is(backend.refreshAttempts, 1);
+    assert.equal(
+      changes.map(({ type }) => type),
+      ['connected', 'refresh-failed'],
+    );
+    const [connection] = await vault.list('user-1');
+    assert.equal(
+      [connection?.state, connection?.reason],
+      ['ended', 'its authorization server refuses (invalid_grant)'],
+    );
+    await connect(vault, target, 'user-1');
+    assert.is(await codeOf(tokens.current()), 'none');
+  }),
+);
+
+vaults(
+  'an authorization server that is down is asked again after a pause, and the connection stays',
+  withBackend(async ({ backend, target, node }) => {
+    let nowMs = 0;
+    const vault = node({ now: () => nowMs });
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    const token = await tokens.current();
+    backend.isDown = true;
+    for (let call = 0; call < 5; call += 1)
+      assert.ok((await tokens.renewed(token).catch((thrown: unknown) => thrown)) instanceof ProviderFailure);
+    backend.isDown = false;
+    nowMs += 6_000;
+    assert.ok(await tokens.renewed(token));
+    assert.is(backend.refreshes, 1);
+  }),
+);
+
+vaults(
+  'the lease of a node that has died is taken by another one, once',
+  withBackend(async ({ backend, store, target, node }) => {
+    let nowMs = Date.now();
+    const vault = node({ wall: () => nowMs });
+    await connect(vault, target, 'user-1');
+    const token = await vault.tokens(target, 'user-1').current();
+    /** As a node that dies while it refreshes. */
+    const leave = async (tries: number) => {
+      const [row] = await store.oauth.list({ kind: 'connection' }, 1);
+      assert.ok(row);
+      const value = JSON.stringify({ ...JSON.parse(row.value), lease: { untilMs: nowMs + 30_000, tries } });
+      await store.oauth.replace({ ...row, value }, row.version);
+    };
+    await leave(1);
+    nowMs += 30_001;
+    const renewed = vault.tokens(target, 'user-1');
+    assert.ok(await renewed.renewed(token));
+    assert.is(backend.refreshes, 1);
+    await leave(2);
+    nowMs += 30_001;
+    const refused = await renewed.current();
+    assert.is(await codeOf(renewed.renewed(refused)), 'CONNECTION_REQUIRED ended');
+    assert.is(backend.refreshes, 1);
+  }),
+);
+
+vaults(
+  'a token without refresh lives until a 401',
+  withBackend(
+    async ({ target, node }) => {
+      const vault = node();
+      await connect(vault, target, 'user-1');
+      const tokens = vault.tokens(target, 'user-1');
+      const token = await tokens.current();
+      assert.is(await codeOf(tokens.renewed(token)), 'CONNECTION_REQUIRED ended');
+    },
+    { hasRefreshTokens: false },
+  ),
+);
+
+vaults(
+  'disconnecting deletes the tokens, and tells the authorization server',
+  withBackend(async ({ backend, target, node }) => {
+    const vault = node();
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    await tokens.current();
+    const [connection] = await vault.list('user-1');
+    assert.ok(connection);
+    assert.not(await vault.disconnect(connection.id, 'user-2'));
+    const revoked = new Promise<void>((resolve) => {
+      const stop = systemClock.every(5, () => {
+        if (backend.revocations === 0) return;
+        stop();
+        resolve();
+      });
+    });
+    assert.ok(await vault.disconnect(connection.id, 'user-1'));
+    assert.equal(await vault.list(), []);
+    assert.is(await codeOf(tokens.current()), 'CONNECTION_REQUIRED none');
+    await revoked;
+  }),
+);
+
+vaults(
+  'asks for the scopes that a call was refused for, together with the granted ones',
+  withBackend(async ({ backend, target, node }) => {
+    const vault = node();
+    await connect(vault, target, 'user-1');
+    const tokens = vault.tokens(target, 'user-1');
+    await tokens.current();
+    const needs = asGatewayError(await tokens.lacks(['write']));
+    assert.equal([needs.code, needs.facts.connection?.why], ['CONNECTION_REQUIRED', 'scopes']);
+    await connect(vault, target, 'user-1');
+    assert.equal(backend.asked?.scopes, ['read', 'write']);
+  }),
+);
+
+vaults('another authorization server is not used before an admin confirms it', async () => {
+  const [first, second] = [await startOAuthBackend(), await startOAuthBackend()];
+  const store = new MemoryStore();
+  let issuer = first.issuer;
+  const documents = await startDocuments(() => issuer);
+  const target: Target = {
+    template: 'mail',
+    id: 'm',
+    endpoint: `${documents.url}/mcp`,
+    auth: { who: 'user' },
+  };
+  const vault = new Vault({
+    ...systemClock,
+    changes$: new Subject(),
+    ...{ store: store.oauth, isDenied: addressesIn([]), address: { issuer: BASE, isPublic: false } },
+  });
+  try {
+    assert.is((await vault.discover(target)).backend.server.issuer, first.issuer);
+    issuer = second.issuer;
+    const { backend } = await vault.discover(target);
+    assert.equal([backend.server.issuer, backend.changedTo], [first.issuer, second.issuer]);
+    const refused = await vault
+      .begin(target, { owner: SHARED, binding: BINDING })
+      .catch((thrown: unknown) => thrown);
+    assert.match(String(refused), /authorization server changed/);
+    const confirmed = await vault.discover(target, true);
+    assert.equal([confirmed.backend.server.issuer, confirmed.backend.changedTo], [second.issuer, undefined]);
+  } finally {
+    await Promise.all([first.close(), second.close(), documents.close()]);
+  }
+});
+
+/** A backend that names an authorization server. */
+async function startDocuments(issuer: () => string) {
+  const { startRawServer } = await import('../transports/raw-server.ts');
+  const server = await startRawServer((request, response) => {
+    const { pathname } = new URL(request.url ?? '', 'http://127.0.0.1');
+    request.resume();
+    if (pathname === '/mcp') {
+      response.writeHead(401, { 'WWW-Authenticate': 'Bearer realm="x"' }).end();
+      return;
+    }
+    if (pathname !== '/.well-known/oauth-protected-resource/mcp') {
+      response.writeHead(404).end();
+      return;
+    }
+    const resource = `http://${request.headers.host}/mcp`;
+    response.writeHead(200, { 'Content-Type': 'application/json' });
+    response.end(JSON.stringify({ resource, authorization_servers: [issuer()] }));
+  });
+  return { url: new URL(server.url).origin, close: () => server.close() };
+}
+
+vaults.run();

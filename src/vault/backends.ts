@@ -1,0 +1,224 @@
+// What a backend says about its authorization server: found by its 401 and the documents that it names, stored, and compared at each
+// opening. A backend that names another server later is not used until an admin agrees: the new one would get the accounts of users.
+// Source: RFC 9728, RFC 8414, OpenID Connect Discovery 1.0, MCP 2025-11-25 basic/authorization, ADR 218.
+
+import { oauthKey } from '../auth/oauth-rows.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { InstanceAuth } from '../domain/connection.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import type { OAuthStore } from '../persistence/store.ts';
+import { challengeIn, scopesIn } from './challenge.ts';
+import { ProviderFailure, type ProviderFetch } from './provider-fetch.ts';
+
+/** An instance with `auth`. */
+export type Target = Pick<InstanceDefinition, 'template' | 'id'> & {
+  readonly endpoint: string;
+  readonly auth: InstanceAuth;
+};
+
+/** The metadata of an authorization server that the gateway uses. Source: RFC 8414. */
+export type ServerMetadata = {
+  readonly issuer: string;
+  readonly authorization_endpoint: string;
+  readonly token_endpoint: string;
+  readonly registration_endpoint?: string;
+  readonly revocation_endpoint?: string;
+  readonly scopes_supported?: string[];
+  readonly code_challenge_methods_supported?: string[];
+  readonly token_endpoint_auth_methods_supported?: string[];
+  readonly client_id_metadata_document_supported?: boolean;
+  readonly authorization_response_iss_parameter_supported?: boolean;
+};
+
+export interface Backend {
+  /** The URL for which its tokens are: its endpoint, or a parent path. */
+  readonly resource: string;
+  readonly server: ServerMetadata;
+  /** What it asked for. */
+  readonly scopes: readonly string[];
+  /** It named another one later, which an admin has not confirmed. */
+  readonly changedTo?: string | undefined;
+}
+
+interface Options extends Pick<Clock, 'wall'> {
+  readonly store: Pick<OAuthStore, 'find' | 'replace' | 'save'>;
+  readonly fetch: ProviderFetch;
+}
+
+/** As a client sends it first. Its answer is not needed. */
+const FIRST_REQUEST = JSON.stringify({
+  ...{ jsonrpc: '2.0', id: 0, method: 'initialize' },
+  params: {
+    ...{ protocolVersion: '2025-11-25', capabilities: {} },
+    clientInfo: { name: 'stagedoor', version: '1' },
+  },
+});
+
+export class Backends {
+  readonly #options: Options;
+
+  constructor(options: Options) {
+    this.#options = options;
+  }
+
+  /** As it is stored; undefined: it was never found. */
+  async stored({ endpoint }: Pick<Target, 'endpoint'>): Promise<Backend | undefined> {
+    const [row] = await this.#options.store.find('backend', [oauthKey('backend', endpoint)]);
+    return row === undefined ? undefined : (JSON.parse(row.value) as Backend);
+  }
+
+  /**
+   * Asks the backend, and stores what it says when nothing is stored, or `isConfirmed`. What differs is noted in `changedTo`, and the stored
+   * one is returned. ProviderFailure.
+   */
+  async discover(target: Target, isConfirmed = false): Promise<Backend> {
+    const found = await this.#found(target);
+    const before = await this.stored(target);
+    const isSame = before === undefined || partsOf(before) === partsOf(found);
+    const next = isSame || isConfirmed ? found : { ...before, changedTo: found.server.issuer };
+    if (JSON.stringify(next) === JSON.stringify(before)) return next;
+    const { store, wall } = this.#options;
+    await store.save({
+      ...{ kind: 'backend', key: oauthKey('backend', target.endpoint) },
+      ...{ createdAt: new Date(wall()).toISOString(), value: JSON.stringify(next) },
+    });
+    return next;
+  }
+
+  async #found({ endpoint, auth }: Target): Promise<Backend> {
+    const { fetch } = this.#options;
+    const answer = await fetch.send(endpoint, endpoint, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
+      body: FIRST_REQUEST,
+      isBodyIgnored: true,
+    });
+    const challenge = challengeIn(answer.headers.get('www-authenticate'));
+    const { origin, pathname } = new URL(endpoint);
+    const wellKnown = `${origin}/.well-known/oauth-protected-resource`;
+    const path = pathname.replace(/\/$/, '');
+    const places = challenge.resourceMetadata ?? [...new Set([`${wellKnown}${path}`, wellKnown])];
+    const document = await this.#first(endpoint, [places].flat(), () => true);
+    // Servers of 2025-03-26 have no such document, and are their own authorization servers.
+    const resource = document === undefined ? endpoint : resourceIn(document, endpoint);
+    const [issuer = origin] = document === undefined ? [origin] : textsIn(document.authorization_servers);
+    const server = await this.#server(endpoint, issuer, auth);
+    const offered = document === undefined ? [] : textsIn(document.scopes_supported);
+    const scopes = challenge.scopes.length > 0 ? challenge.scopes : scopesIn(offered.join(' '));
+    return { resource, server, scopes };
+  }
+
+  async #server(endpoint: string, issuer: string, auth: InstanceAuth): Promise<ServerMetadata> {
+    const { fetch } = this.#options;
+    if (!fetch.mayName(endpoint, issuer))
+      throw new ProviderFailure('it names an authorization server whose address is not allowed');
+    const { origin, pathname } = new URL(issuer);
+    const path = pathname.replace(/\/$/, '');
+    const places = [
+      `${origin}/.well-known/oauth-authorization-server${path}`,
+      `${origin}/.well-known/openid-configuration${path}`,
+      `${origin}${path}/.well-known/openid-configuration`,
+    ];
+    const isOwn = (document: JsonObject) =>
+      String(document.issuer).replace(/\/$/, '') === issuer.replace(/\/$/, '');
+    const document = await this.#first(endpoint, [...new Set(places)], isOwn);
+    if (document === undefined)
+      throw new ProviderFailure('its authorization server has no metadata that names it');
+    const server = metadataIn(document);
+    const addresses = [
+      ...[server.authorization_endpoint, server.token_endpoint],
+      ...[server.registration_endpoint ?? [], server.revocation_endpoint ?? []].flat(),
+    ];
+    if (!addresses.every((address) => fetch.mayName(endpoint, address)))
+      throw new ProviderFailure('its authorization server names an address that is not allowed');
+    const methods = server.code_challenge_methods_supported;
+    // The admin who gives a client id knows the server; some large ones do not announce what they do.
+    if (methods?.includes('S256') === false || (methods === undefined && auth.clientId === undefined))
+      throw new ProviderFailure('its authorization server does not announce PKCE with S256');
+    return server;
+  }
+
+  /** The first JSON object that fits. Rejects when none answers because its server cannot be reached. */
+  async #first(
+    endpoint: string,
+    places: readonly string[],
+    fits: (document: JsonObject) => boolean,
+  ): Promise<JsonObject | undefined> {
+    let failure: unknown;
+    for (const place of places) {
+      try {
+        const response = await this.#options.fetch.send(endpoint, place);
+        const document: unknown = response.ok ? await response.json().catch(() => undefined) : undefined;
+        if (isJsonObject(document) && fits(document)) return document;
+      } catch (thrown) {
+        failure ??= thrown;
+      }
+    }
+    if (failure !== undefined) throw failure;
+    return undefined;
+  }
+}
+
+/** What must not change by itself. */
+function partsOf({ resource, server }: Backend): string {
+  const { issuer, authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint } =
+    server;
+  return JSON.stringify([
+    ...[resource, issuer, authorization_endpoint, token_endpoint],
+    ...[registration_endpoint, revocation_endpoint],
+  ]);
+}
+
+/** The endpoint or a parent path of it: another resource would be another server, which must not get its tokens. */
+function resourceIn(document: JsonObject, endpoint: string): string {
+  const { resource } = document;
+  const url = typeof resource === 'string' ? URL.parse(resource) : null;
+  if (typeof resource !== 'string' || url === null || url.hash !== '')
+    throw new ProviderFailure('its document names no resource');
+  const own = new URL(endpoint);
+  const path = url.pathname.replace(/\/$/, '');
+  const isParent =
+    own.pathname === url.pathname || own.pathname === path || own.pathname.startsWith(`${path}/`);
+  const hasOtherQuery = url.search !== '' && url.search !== own.search;
+  if (url.origin !== own.origin || !isParent || hasOtherQuery)
+    throw new ProviderFailure('its document is for another resource');
+  return resource;
+}
+
+function metadataIn(document: JsonObject): ServerMetadata {
+  const { issuer, authorization_endpoint, token_endpoint } = document;
+  if (
+    typeof issuer !== 'string' ||
+    typeof authorization_endpoint !== 'string' ||
+    typeof token_endpoint !== 'string'
+  )
+    throw new ProviderFailure('its authorization server names no endpoints');
+  const { registration_endpoint: registration, revocation_endpoint: revocation } = document;
+  const lists = [
+    'scopes_supported',
+    'code_challenge_methods_supported',
+    'token_endpoint_auth_methods_supported',
+  ];
+  const kept = lists.flatMap((name) =>
+    Array.isArray(document[name]) ? [[name, textsIn(document[name])]] : [],
+  );
+  return {
+    ...{ issuer, authorization_endpoint, token_endpoint },
+    ...(typeof registration === 'string' ? { registration_endpoint: registration } : {}),
+    ...(typeof revocation === 'string' ? { revocation_endpoint: revocation } : {}),
+    ...Object.fromEntries(kept),
+    ...(document.client_id_metadata_document_supported === true
+      ? { client_id_metadata_document_supported: true }
+      : {}),
+    ...(document.authorization_response_iss_parameter_supported === true
+      ? { authorization_response_iss_parameter_supported: true }
+      : {}),
+  };
+}
+
+const MOST_TEXTS = 200;
+
+function textsIn(list: unknown): string[] {
+  return Array.isArray(list) ? list.filter((item) => typeof item === 'string').slice(0, MOST_TEXTS) : [];
+}

@@ -1,0 +1,127 @@
+// The gateway as a client of an authorization server: with the id that an admin has given, by the address of its own document, or
+// registered there. A registration is stored and used by all nodes. Source: MCP 2025-11-25 basic/authorization#client-registration, RFC 7591.
+
+import type * as OAuth from 'oauth4webapi';
+import { oauthKey } from '../auth/oauth-rows.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { OAuthStore } from '../persistence/store.ts';
+import type { Backend, ServerMetadata, Target } from './backends.ts';
+import type { Provider } from './provider.ts';
+import { ProviderFailure } from './provider-fetch.ts';
+
+export interface OwnClient {
+  readonly id: string;
+  readonly secret?: string | undefined;
+  /** Ms since 1970; undefined: its secret does not expire. */
+  readonly expiresAtMs?: number | undefined;
+}
+
+export type WayToBeKnown = 'given' | 'document' | 'registration';
+
+export interface OwnClientsOptions extends Pick<Clock, 'wall'> {
+  readonly store: Pick<OAuthStore, 'find' | 'save'>;
+  readonly provider: Provider;
+  /** Where the gateway is reached: an origin. */
+  readonly base: () => string;
+  /** Whether authorization servers elsewhere can read its document. */
+  readonly isPublic: () => boolean;
+}
+
+/** Paths of the gateway below its base. */
+const CLIENT_DOCUMENT = '/connections/client.json';
+const CALLBACK = '/connections/callback';
+
+export class OwnClients {
+  readonly #options: OwnClientsOptions;
+
+  constructor(options: OwnClientsOptions) {
+    this.#options = options;
+  }
+
+  get redirectUri(): string {
+    return `${this.#options.base()}${CALLBACK}`;
+  }
+
+  /** Undefined: an admin has to give an id. */
+  wayAt(target: Pick<Target, 'auth'>, server: ServerMetadata): WayToBeKnown | undefined {
+    if (target.auth.clientId !== undefined) return 'given';
+    if (server.client_id_metadata_document_supported === true && this.#hasDocument) return 'document';
+    return server.registration_endpoint === undefined ? undefined : 'registration';
+  }
+
+  /** What an authorization server reads at the address that is the id of the gateway there. */
+  document(): object {
+    return { client_id: `${this.#options.base()}${CLIENT_DOCUMENT}`, ...this.#metadata() };
+  }
+
+  /** Registers the gateway when it is not yet. ProviderFailure. */
+  async at(target: Target, { server }: Pick<Backend, 'server'>): Promise<OwnClient> {
+    const { clientId, clientSecret } = target.auth;
+    const way = this.wayAt(target, server);
+    if (way === 'given' && clientId !== undefined) return { id: clientId, secret: clientSecret };
+    if (way === 'document') return { id: `${this.#options.base()}${CLIENT_DOCUMENT}` };
+    if (way === undefined) throw new ProviderFailure(NO_WAY);
+    const key = this.#keyAt(server);
+    const [row] = await this.#options.store.find('own-client', [key]);
+    const known = row === undefined ? undefined : (JSON.parse(row.value) as OwnClient);
+    const { wall, store } = this.#options;
+    if (known !== undefined && (known.expiresAtMs === undefined || known.expiresAtMs > wall())) return known;
+    const client = await this.#register(target, server);
+    await store.save({
+      ...{ kind: 'own-client', key, createdAt: new Date(wall()).toISOString() },
+      value: JSON.stringify(client),
+    });
+    return client;
+  }
+
+  /** As the library wants it, with the way in which the gateway authenticates there. */
+  async authOf(client: OwnClient, server: ServerMetadata): Promise<[OAuth.Client, OAuth.ClientAuth]> {
+    const oauth = await import('oauth4webapi');
+    if (client.secret === undefined) return [{ client_id: client.id }, oauth.None()];
+    const methods = server.token_endpoint_auth_methods_supported ?? ['client_secret_basic'];
+    const isBasic = methods.includes('client_secret_basic') || !methods.includes('client_secret_post');
+    const auth = isBasic ? oauth.ClientSecretBasic(client.secret) : oauth.ClientSecretPost(client.secret);
+    return [{ client_id: client.id }, auth];
+  }
+
+  /** Registrations belong to the address of the gateway, too. */
+  #keyAt({ issuer }: ServerMetadata): string {
+    return oauthKey('own-client', JSON.stringify([issuer, this.redirectUri]));
+  }
+
+  async #register(target: Target, server: ServerMetadata): Promise<OwnClient> {
+    const { provider } = this.#options;
+    const oauth = await import('oauth4webapi');
+    const answer = await provider.ask(target.endpoint, async (options) =>
+      oauth.processDynamicClientRegistrationResponse(
+        await oauth.dynamicClientRegistrationRequest(server, this.#metadata(), options),
+      ),
+    );
+    const { client_id: id, client_secret: secret, client_secret_expires_at: expires } = answer;
+    const expiresAtMs = typeof expires === 'number' && expires > 0 ? expires * 1_000 : undefined;
+    return {
+      id,
+      ...(typeof secret === 'string' ? { secret } : {}),
+      ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
+    };
+  }
+
+  /** Of a server elsewhere: https, and not an address of this machine. */
+  get #hasDocument(): boolean {
+    return this.#options.isPublic() && this.#options.base().startsWith('https:');
+  }
+
+  #metadata() {
+    return {
+      client_name: 'stagedoor',
+      client_uri: this.#options.base(),
+      redirect_uris: [this.redirectUri],
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code'],
+      token_endpoint_auth_method: 'none',
+    };
+  }
+}
+
+const NO_WAY =
+  'its authorization server registers no clients and reads no documents of clients here; give a client_id';

@@ -1,0 +1,122 @@
+// The rows of connections: one for each owner, issuer and resource. A row has the tokens; the store encrypts it. Source: ADR 201, ADR 218.
+
+import { oauthKey } from '../auth/oauth-rows.ts';
+import type { Clock } from '../domain/clock.ts';
+import { type Connection, SHARED } from '../domain/connection.ts';
+import type { OAuthRow, OAuthStore } from '../persistence/store.ts';
+import type { Backend } from './backends.ts';
+
+export interface StoredConnection {
+  readonly owner: string;
+  readonly issuer: string;
+  readonly resource: string;
+  /** The endpoint by which it was made: for requests to its authorization server. */
+  readonly endpoint: string;
+  readonly clientId: string;
+  readonly accessToken: string;
+  readonly refreshToken?: string | undefined;
+  /** Ms since 1970, of the access token. Undefined: until a 401. */
+  readonly expiresAtMs?: number | undefined;
+  /** From then on it is renewed before it is sent. */
+  readonly dueAtMs?: number | undefined;
+  readonly scopes: readonly string[];
+  /** To be asked for when it is connected again. */
+  readonly wanted?: readonly string[] | undefined;
+  /** Why it has to be connected again, as a clause. It has no tokens then. */
+  readonly ended?: string | undefined;
+  /** One node refreshes it until then, by the wall clock. `tries`: leases in a row that have ended without a new token. */
+  readonly lease?: { readonly untilMs: number; readonly tries: number } | undefined;
+}
+
+/** A connection as it was read. */
+export interface ReadConnection {
+  readonly key: string;
+  readonly version: number;
+  readonly connectedAt: string;
+  readonly value: StoredConnection;
+}
+
+export interface ConnectionsOptions extends Pick<Clock, 'wall'> {
+  readonly store: OAuthStore;
+}
+
+/** Most connections of one list, the newest. */
+const MOST_LISTED = 1_000;
+/** One that was ended, or not used, is deleted by the sweep after this time. */
+const KEPT_MS = 180 * 24 * 3_600_000;
+
+export function connectionKey(
+  owner: string,
+  { resource, server }: Pick<Backend, 'resource' | 'server'>,
+): string {
+  return oauthKey('connection', JSON.stringify([owner, server.issuer, resource]));
+}
+
+export class Connections {
+  readonly #options: ConnectionsOptions;
+
+  constructor(options: ConnectionsOptions) {
+    this.#options = options;
+  }
+
+  async find(key: string): Promise<ReadConnection | undefined> {
+    const [row] = await this.#options.store.find('connection', [key]);
+    return row === undefined ? undefined : readConnection(row);
+  }
+
+  /** Newest first. `owner`: only those of this one. */
+  async list(owner?: string): Promise<readonly ReadConnection[]> {
+    const userId = owner === undefined || owner === SHARED ? undefined : owner;
+    const rows = await this.#options.store.list({ kind: 'connection', userId }, MOST_LISTED);
+    const all = rows.map(readConnection);
+    return owner === undefined ? all : all.filter(({ value }) => value.owner === owner);
+  }
+
+  /** A new connection in place of any other one. */
+  async save(key: string, value: StoredConnection): Promise<void> {
+    await this.#options.store.save({ ...this.#rowOf(key, value), createdAt: this.#now });
+  }
+
+  /** Undefined when another node has changed it since; else as it is now. */
+  async replace(before: ReadConnection, value: StoredConnection): Promise<ReadConnection | undefined> {
+    const { key, version, connectedAt } = before;
+    const row = { ...this.#rowOf(key, value), createdAt: connectedAt };
+    const isMine = await this.#options.store.replace(row, version);
+    return isMine ? { ...before, version: version + 1, value } : undefined;
+  }
+
+  async delete(key: string): Promise<void> {
+    await this.#options.store.delete('connection', [key]);
+  }
+
+  get #now(): string {
+    return new Date(this.#options.wall()).toISOString();
+  }
+
+  #rowOf(key: string, value: StoredConnection): Omit<OAuthRow, 'version' | 'createdAt'> {
+    return {
+      ...{ kind: 'connection', key, value: JSON.stringify(value) },
+      // The rows of a user end with the user.
+      ...(value.owner === SHARED ? {} : { userId: value.owner }),
+      expiresAt: new Date(this.#options.wall() + KEPT_MS).toISOString(),
+    };
+  }
+}
+
+function readConnection({ key, version, createdAt, value }: OAuthRow): ReadConnection {
+  // Written by Connections.
+  return { key, version, connectedAt: createdAt, value: JSON.parse(value) as StoredConnection };
+}
+
+/** Without tokens. */
+export function shownConnection({ key, connectedAt, value }: ReadConnection): Connection {
+  const { owner, issuer, resource, scopes, ended, expiresAtMs } = value;
+  return {
+    ...{ id: key.slice(0, SHOWN_DIGITS), owner, issuer, resource, scopes, connectedAt },
+    ...{ state: ended === undefined ? 'connected' : 'ended', reason: ended ?? null },
+    expiresAt: expiresAtMs === undefined ? null : new Date(expiresAtMs).toISOString(),
+  };
+}
+
+/** Of the key: enough to tell connections apart. */
+export const SHOWN_DIGITS = 32;

@@ -1,0 +1,157 @@
+// The way from "connect" to a connection: the authorization request, with PKCE and a state that is a row, and the code that comes back. A
+// state is used once, within ten minutes, by the browser and the user that began. Source: RFC 6749, RFC 7636, RFC 8707, RFC 9207, ADR 218.
+
+import { hash } from 'node:crypto';
+import { oauthKey } from '../auth/oauth-rows.ts';
+import type { Clock } from '../domain/clock.ts';
+import type { OAuthStore } from '../persistence/store.ts';
+import type { Backend, Backends, Target } from './backends.ts';
+import type { OwnClients } from './clients.ts';
+import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
+import type { Provider } from './provider.ts';
+import { ProviderFailure } from './provider-fetch.ts';
+import { tokensIn } from './refresh.ts';
+
+export interface BeginRequest {
+  /** SHARED, or the id of a user. */
+  readonly owner: string;
+  /** What proves that the callback comes to the browser and the user that began: a secret of its sign-in. */
+  readonly binding: string;
+  /** An id of the caller, which `finish` returns: never a URL. */
+  readonly returnTo?: string | undefined;
+}
+
+/** What `finish` has done. */
+export interface Finished {
+  readonly target: Target;
+  readonly owner: string;
+  readonly returnTo: string | undefined;
+}
+
+/** The callback belongs to no request of this browser, or to one that is over. */
+export class UnknownState extends Error {
+  override readonly name = 'UnknownState';
+}
+
+interface Stored extends Pick<BeginRequest, 'owner' | 'returnTo'> {
+  readonly target: Target;
+  /** SHA-256 of the binding. */
+  readonly binding: string;
+  readonly verifier: string;
+  readonly issuer: string;
+  readonly resource: string;
+  readonly clientId: string;
+  readonly redirectUri: string;
+  readonly scopes: readonly string[];
+}
+
+export interface FlowOptions extends Pick<Clock, 'wall'> {
+  readonly store: Pick<OAuthStore, 'save' | 'find' | 'consume'>;
+  readonly backends: Backends;
+  readonly clients: OwnClients;
+  readonly connections: Connections;
+  readonly provider: Provider;
+}
+
+const LIFE_MS = 10 * 60_000;
+const MOST_SCOPES = 100;
+const STATE = /^[\w-]{43}$/;
+
+export class Flow {
+  readonly #options: FlowOptions;
+
+  constructor(options: FlowOptions) {
+    this.#options = options;
+  }
+
+  /** The URL at the authorization server to which the browser is sent. ProviderFailure. */
+  async begin(target: Target, { owner, binding, returnTo }: BeginRequest): Promise<string> {
+    const { backends, clients, store, wall } = this.#options;
+    const oauth = await import('oauth4webapi');
+    const backend = await backends.discover(target);
+    if (backend.changedTo !== undefined) throw new ProviderFailure(SERVER_CHANGED);
+    const { server, resource } = backend;
+    const client = await clients.at(target, backend);
+    const state = oauth.generateRandomState();
+    const verifier = oauth.generateRandomCodeVerifier();
+    const scopes = await this.#scopesFor(target, backend, owner);
+    const { redirectUri } = clients;
+    const value: Stored = {
+      ...{ target, owner, returnTo, binding: digestOf(binding), verifier },
+      ...{ issuer: server.issuer, resource, clientId: client.id, redirectUri, scopes },
+    };
+    await store.save({
+      ...{ kind: 'connecting', key: oauthKey('connecting', state), value: JSON.stringify(value) },
+      createdAt: new Date(wall()).toISOString(),
+      expiresAt: new Date(wall() + LIFE_MS).toISOString(),
+    });
+    const url = new URL(server.authorization_endpoint);
+    const parameters = {
+      ...{ response_type: 'code', client_id: client.id, redirect_uri: redirectUri, state, resource },
+      ...{ code_challenge: await oauth.calculatePKCECodeChallenge(verifier), code_challenge_method: 'S256' },
+      ...(scopes.length === 0 ? {} : { scope: scopes.join(' ') }),
+      // Otherwise some providers give no refresh token when the account agreed before. Source: OpenID Connect Core, 11.
+      ...(scopes.includes('offline_access') ? { prompt: 'consent' } : {}),
+    };
+    for (const [name, text] of Object.entries(parameters)) url.searchParams.set(name, text);
+    return url.href;
+  }
+
+  /**
+   * Takes the answer of the authorization server: `query` of the callback. Rejects with UnknownState, with ProviderRefusal (`access_denied`),
+   * and with ProviderFailure; the state is used up in any case, unless it is another browser's.
+   */
+  async finish(query: URLSearchParams, binding: string): Promise<Finished> {
+    const { backends, clients, connections, provider, store, wall } = this.#options;
+    const state = query.get('state') ?? '';
+    const key = oauthKey('connecting', state);
+    const [row] = STATE.test(state) ? await store.find('connecting', [key]) : [];
+    const now = new Date(wall()).toISOString();
+    if (row === undefined || row.consumedAt !== undefined || (row.expiresAt ?? '') <= now)
+      throw new UnknownState();
+    const begun = JSON.parse(row.value) as Stored;
+    if (begun.binding !== digestOf(binding)) throw new UnknownState();
+    if (!(await store.consume('connecting', key, now))) throw new UnknownState();
+    const { target, owner, returnTo, resource, issuer, verifier, redirectUri } = begun;
+    const backend = await backends.stored(target);
+    if (backend?.server.issuer !== issuer || backend.resource !== resource)
+      throw new ProviderFailure(SERVER_CHANGED);
+    const own = await clients.at(target, backend);
+    if (own.id !== begun.clientId) throw new ProviderFailure('the client of the gateway there has changed');
+    const [client, auth] = await clients.authOf(own, backend.server);
+    const oauth = await import('oauth4webapi');
+    const answer = await provider.ask(target.endpoint, async (options) => {
+      const { server } = backend;
+      const parameters = oauth.validateAuthResponse(server, client, query, state);
+      return oauth.processAuthorizationCodeResponse(
+        server,
+        client,
+        await oauth.authorizationCodeGrantRequest(server, client, auth, parameters, redirectUri, verifier, {
+          ...options,
+          additionalParameters: { resource },
+        }),
+      );
+    });
+    const { scopes = begun.scopes, ...tokens } = tokensIn(answer, wall());
+    const value: StoredConnection = {
+      ...{ owner, issuer, resource, endpoint: target.endpoint, clientId: own.id, scopes, ...tokens },
+    };
+    await connections.save(connectionKey(owner, backend), value);
+    return { target, owner, returnTo };
+  }
+
+  /** What the instance says, else what the backend asked for; and what a call was refused for. */
+  async #scopesFor(target: Target, backend: Backend, owner: string): Promise<readonly string[]> {
+    const before = await this.#options.connections.find(connectionKey(owner, backend));
+    const asked = target.auth.scopes ?? backend.scopes;
+    const offline = backend.server.scopes_supported?.includes('offline_access') ? ['offline_access'] : [];
+    const all = [...asked, ...(before?.value.wanted ?? []), ...(asked.length === 0 ? [] : offline)];
+    return [...new Set(all)].slice(0, MOST_SCOPES);
+  }
+}
+
+const SERVER_CHANGED = 'authorization server changed; an admin has to confirm the new one';
+
+function digestOf(binding: string): string {
+  return hash('sha256', binding, 'hex');
+}

@@ -1,0 +1,165 @@
+// Requests to the servers that a backend names: its authorization server, and its own documents. At the origin of the backend the rules of
+// endpoints hold. Elsewhere only https at public addresses is allowed; on this machine also http, for a backend that is on it itself. No
+// redirect is followed, and size, time and number are bounded.
+
+import { lookup } from 'node:dns/promises';
+import type { IncomingMessage } from 'node:http';
+import { isIP, type LookupFunction } from 'node:net';
+import type { Clock } from '../domain/clock.ts';
+import { type AddressCheck, addressesIn, SPECIAL_NETWORKS } from '../transports/network-guard.ts';
+
+/** See server/listeners.ts. */
+const http = process.getBuiltinModule('node:http');
+const https = process.getBuiltinModule('node:https');
+
+/** Metadata of large providers has some 10 kB. */
+const MOST_BYTES = 64 * 1024;
+const TIMEOUT_MS = 10_000;
+const MOST_AT_ONCE = 20;
+const LOOPBACK = /^(?:localhost|127(?:\.\d{1,3}){3}|::1)$/i;
+
+/** Why a request failed, as a clause with own words: nothing of the answer is in it. */
+export class ProviderFailure extends Error {
+  override readonly name: string = 'ProviderFailure';
+}
+
+export interface ProviderFetchOptions extends Pick<Clock, 'alarm'> {
+  /** Addresses that no endpoint may have. */
+  readonly isDenied: AddressCheck;
+  /** Networks that are reached although they are not public, in CIDR form. */
+  readonly openNetworks: readonly string[];
+}
+
+export interface ProviderRequest {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Only the status and the headers are needed. */
+  readonly isBodyIgnored?: boolean;
+}
+
+export class ProviderFetch {
+  readonly #isSpecial = addressesIn(SPECIAL_NETWORKS);
+  readonly #isOpen: AddressCheck;
+  readonly #options: ProviderFetchOptions;
+  #running = 0;
+
+  constructor(options: ProviderFetchOptions) {
+    this.#options = options;
+    this.#isOpen = addressesIn(options.openNetworks);
+  }
+
+  /** `endpoint`: of the backend that caused it. Rejects with ProviderFailure. */
+  async send(endpoint: string, address: string, request: ProviderRequest = {}): Promise<Response> {
+    if (this.#running >= MOST_AT_ONCE)
+      throw new ProviderFailure('too many authorization servers are being asked at this moment');
+    const url = readUrl(address);
+    const isAllowed = this.#ruleFor(new URL(endpoint), url);
+    this.#running += 1;
+    try {
+      return await this.#send(url, request, isAllowed);
+    } catch (thrown) {
+      // The cause may quote the other side.
+      throw thrown instanceof ProviderFailure
+        ? thrown
+        : new ProviderFailure(`the server ${url.host} cannot be reached`);
+    } finally {
+      this.#running -= 1;
+    }
+  }
+
+  /** True when the address may be asked, or shown to a browser, on behalf of the backend, as far as its text says. */
+  mayName(endpoint: string, address: string): boolean {
+    try {
+      this.#ruleFor(new URL(endpoint), readUrl(address));
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Which addresses may be reached. Throws ProviderFailure for a URL that none of them makes right. */
+  #ruleFor(endpoint: URL, url: URL): AddressCheck {
+    const { isDenied } = this.#options;
+    if (url.origin === endpoint.origin) return (address) => !isDenied(address);
+    const isHere = LOOPBACK.test(hostOf(endpoint)) && LOOPBACK.test(hostOf(url));
+    if (isHere) return (address) => LOOPBACK.test(address);
+    if (url.protocol !== 'https:') throw new ProviderFailure(`the address of ${url.host} is not https`);
+    return (address) => !isDenied(address) && (!this.#isSpecial(address) || this.#isOpen(address));
+  }
+
+  #send(url: URL, request: ProviderRequest, isAllowed: AddressCheck): Promise<Response> {
+    const host = hostOf(url);
+    const refused = new ProviderFailure(`the server ${url.host} has no address that may be asked`);
+    if (isIP(host) !== 0 && !isAllowed(host)) return Promise.reject(refused);
+    /** All addresses must be allowed: another look-up would choose any of them. */
+    const guarded: LookupFunction = (hostname, options, callback) => {
+      lookup(hostname, { all: true, family: options.family ?? 0 }).then(
+        (found) => {
+          const [first] = found;
+          if (first === undefined || !found.every(({ address }) => isAllowed(address)))
+            return callback(refused, '', 4);
+          if (options.all) return callback(null, found);
+          return callback(null, first.address, first.family);
+        },
+        (error) => callback(error, '', 4),
+      );
+    };
+    const { method = 'GET', headers = {}, body } = request;
+    const { request: ask } = url.protocol === 'https:' ? https : http;
+    return new Promise((resolve, reject) => {
+      const sent = { accept: 'application/json', 'user-agent': 'stagedoor', ...headers };
+      const asked = ask(url, { method, agent: false, lookup: guarded, headers: sent });
+      const stop = this.#options.alarm(TIMEOUT_MS, () =>
+        asked.destroy(
+          new ProviderFailure(`the server ${url.host} did not answer within ${TIMEOUT_MS / 1_000} s`),
+        ),
+      );
+      asked.on('close', stop);
+      asked.on('error', reject);
+      asked.on('response', (response) => {
+        if (request.isBodyIgnored === true) {
+          resolve(responseOf(response, Buffer.alloc(0)));
+          asked.destroy();
+          return;
+        }
+        const chunks: Buffer[] = [];
+        let length = 0;
+        response.on('data', (chunk: Buffer) => {
+          length += chunk.length;
+          if (length <= MOST_BYTES) chunks.push(chunk);
+          else
+            asked.destroy(
+              new ProviderFailure(`the server ${url.host} answered with more than ${MOST_BYTES} bytes`),
+            );
+        });
+        response.on('error', reject);
+        response.on('end', () => resolve(responseOf(response, Buffer.concat(chunks))));
+      });
+      asked.end(body);
+    });
+  }
+}
+
+function readUrl(address: string): URL {
+  const url = URL.parse(address);
+  if (url === null || !/^https?:$/.test(url.protocol) || url.username !== '' || url.password !== '')
+    throw new ProviderFailure('an address is no URL of a web server');
+  return url;
+}
+
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '');
+}
+
+function responseOf({ statusCode = 500, headers }: IncomingMessage, body: Buffer): Response {
+  const kept = ['content-type', 'www-authenticate', 'retry-after', 'cache-control'].flatMap((name) => {
+    const value = headers[name];
+    return value === undefined ? [] : [[name, String(value)] as [string, string]];
+  });
+  const hasNoBody = [101, 204, 205, 304].includes(statusCode);
+  return new Response(hasNoBody ? null : new Uint8Array(body), {
+    status: statusCode < 200 ? 500 : statusCode,
+    headers: kept,
+  });
+}

@@ -1,0 +1,66 @@
+// Asks an authorization server by the library, through the guarded requests, and makes one kind of failure of all that can go wrong.
+// The library is loaded with the first request.
+
+import { ProviderFailure, type ProviderFetch } from './provider-fetch.ts';
+
+/** The server has answered with an error of OAuth. `code`: `invalid_grant`. */
+export class ProviderRefusal extends ProviderFailure {
+  override readonly name = 'ProviderRefusal';
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`its authorization server refuses (${code})`);
+    this.code = code;
+  }
+}
+
+type AskOptions = Awaited<ReturnType<typeof optionsFor>>;
+
+export class Provider {
+  readonly #fetch: ProviderFetch;
+
+  constructor(fetch: ProviderFetch) {
+    this.#fetch = fetch;
+  }
+
+  /** `endpoint`: of the backend. Rejects with ProviderRefusal, and with ProviderFailure. */
+  async ask<T>(endpoint: string, run: (options: AskOptions) => Promise<T>): Promise<T> {
+    const options = await optionsFor((url, { method, headers, body }) =>
+      this.#fetch.send(endpoint, url, { method, headers, ...(body == null ? {} : { body: String(body) }) }),
+    );
+    try {
+      return await run(options);
+    } catch (thrown) {
+      throw await failureOf(thrown);
+    }
+  }
+}
+
+/** What may be asked without TLS is decided by ProviderFetch. */
+async function optionsFor(send: (url: string, sent: Sent) => Promise<Response>) {
+  const { customFetch, allowInsecureRequests } = await import('oauth4webapi');
+  return { [customFetch]: send, [allowInsecureRequests]: true };
+}
+
+async function failureOf(thrown: unknown): Promise<ProviderFailure> {
+  const { ResponseBodyError, AuthorizationResponseError } = await import('oauth4webapi');
+  if (thrown instanceof ProviderFailure) return thrown;
+  const isRefusal = thrown instanceof ResponseBodyError || thrown instanceof AuthorizationResponseError;
+  // `temporarily_unavailable` is no refusal of this request.
+  if (isRefusal && REFUSAL.test(thrown.error) && !TEMPORARY.has(thrown.error))
+    return new ProviderRefusal(thrown.error);
+  return new ProviderFailure(
+    isRefusal
+      ? 'its authorization server cannot answer at this moment'
+      : 'its authorization server gave an answer that cannot be used',
+  );
+}
+
+const REFUSAL = /^[a-z_]{1,64}$/;
+const TEMPORARY: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error', 'slow_down']);
+
+interface Sent {
+  readonly method: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: unknown;
+}

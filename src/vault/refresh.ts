@@ -1,0 +1,312 @@
+// The access token of a connection: from memory, from its row, or refreshed. A refresh token is often for one use, so one node at a time
+// refreshes a connection, by a lease on its row; the others wait for the new version. A connection whose grant is gone has ended: it is not
+// tried again until its owner connects it. Source: ADR 218.
+
+import { type Clock, sleep } from '../domain/clock.ts';
+import type { WhyNotConnected } from '../domain/connection.ts';
+import { hasCode } from '../domain/errors.ts';
+import { LruMap } from '../domain/lru-map.ts';
+import type { Backend, Target } from './backends.ts';
+import { scopesIn } from './challenge.ts';
+import type { OwnClients } from './clients.ts';
+import {
+  type Connections,
+  connectionKey,
+  type ReadConnection,
+  type StoredConnection,
+} from './connections.ts';
+import { type Provider, ProviderRefusal } from './provider.ts';
+import { ProviderFailure } from './provider-fetch.ts';
+
+/** Longest refresh of one node: the time for one answer of the authorization server, and for the database. */
+const LEASE_MS = 30_000;
+/** Longest wait for another node. */
+const WAIT_MS = 10_000;
+const CHECK_MS = 100;
+/** A row is read again after this time: another node may have ended the connection. */
+const FRESH_MS = 10_000;
+/** A token is renewed this time before it expires, or in the last quarter of its life. */
+const MARGIN_MS = 30_000;
+/** Leases in a row that may end without a new token. */
+const MOST_TRIES = 2;
+const MOST_KNOWN = 10_000;
+const ROUNDS = 20;
+/** A token in memory is used while the database does not answer, at most for this time. */
+const LONGEST_UNREAD_MS = 15 * 60_000;
+/** After a failure the authorization server is not asked for this time. */
+const AGAIN_MS = 5_000;
+const STORE_ROUNDS = 20;
+const STORE_WAIT_MS = 500;
+
+/** There is no token. */
+export class NotConnected extends Error {
+  override readonly name = 'NotConnected';
+  readonly why: WhyNotConnected;
+
+  constructor(why: WhyNotConnected) {
+    super('there is no usable connection');
+    this.why = why;
+  }
+}
+
+interface Known extends Pick<StoredConnection, 'expiresAtMs' | 'dueAtMs'> {
+  readonly token: string;
+  /** On the monotonic clock. */
+  readonly readAtMs: number;
+}
+
+export interface RefreshesOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
+  readonly connections: Connections;
+  readonly clients: OwnClients;
+  readonly provider: Provider;
+  /** The connection has ended by itself; `reason` is a clause. */
+  readonly onEnded: (value: StoredConnection, reason: string) => void;
+}
+
+export class Refreshes {
+  readonly #options: RefreshesOptions;
+  readonly #known = new LruMap<Known>(MOST_KNOWN);
+  readonly #failed = new LruMap<{ readonly failure: ProviderFailure; readonly atMs: number }>(MOST_KNOWN);
+  readonly #loading = new Map<string, Promise<string>>();
+
+  constructor(options: RefreshesOptions) {
+    this.#options = options;
+  }
+
+  /** The token from memory, if it need not be read or refreshed now. */
+  known(key: string): string | undefined {
+    const known = this.#known.get(key);
+    if (known === undefined) return undefined;
+    const { now, wall } = this.#options;
+    if (now() - known.readAtMs > FRESH_MS) return undefined;
+    return isDue(known, wall()) ? undefined : known.token;
+  }
+
+  forget(key: string): void {
+    this.#known.delete(key);
+    this.#failed.delete(key);
+  }
+
+  /** All callers of this node share one reading. Rejects with NotConnected, and with ProviderFailure. */
+  token(target: Target, backend: Backend, owner: string, refused?: string): Promise<string> {
+    const key = connectionKey(owner, backend);
+    const name = `${key} ${refused ?? ''}`;
+    const loading = this.#loading.get(name) ?? this.#load(target, backend, key, refused);
+    if (!this.#loading.has(name)) {
+      this.#loading.set(name, loading);
+      const done = () => void this.#loading.delete(name);
+      loading.then(done, done);
+    }
+    return loading;
+  }
+
+  /** The backend refuses a token that was just made, so another one would not help. */
+  async end(key: string, refused: string, reason: string): Promise<void> {
+    const read = await this.#options.connections.find(key);
+    if (read?.value.accessToken === refused) await this.#end(read, reason);
+  }
+
+  /** The call needs these scopes, too: the next connecting asks for them. */
+  async want(key: string, scopes: readonly string[]): Promise<void> {
+    const { connections } = this.#options;
+    const read = await connections.find(key);
+    if (read === undefined) return;
+    const wanted = [...new Set([...read.value.scopes, ...(read.value.wanted ?? []), ...scopes])];
+    await connections.replace(read, { ...read.value, wanted });
+  }
+
+  async #load(target: Target, backend: Backend, key: string, refused: string | undefined): Promise<string> {
+    const { now, wall } = this.#options;
+    const beganAtMs = now();
+    const before = this.#known.get(key);
+    this.#known.delete(key);
+    let first: string | undefined;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      const read = await this.#read(key, before, refused);
+      if (typeof read === 'string') return read;
+      const { value } = read;
+      if (value.ended !== undefined) throw new NotConnected('ended');
+      first ??= value.accessToken;
+      // One that was just made is used, however short its life.
+      const isGood = value.accessToken !== first || !isDue(value, wall());
+      if (isGood && value.accessToken !== refused) return this.#keep(key, value);
+      if (value.lease !== undefined && value.lease.untilMs > wall()) {
+        if (now() - beganAtMs > WAIT_MS)
+          throw new ProviderFailure('another node renews its token, and has not finished');
+        round = 0;
+        await sleep(this.#options, CHECK_MS);
+        continue;
+      }
+      const mayStillBeUsed = value.accessToken !== refused && !isOver(value, wall());
+      const tries = (value.lease?.tries ?? 0) + 1;
+      if (value.refreshToken === undefined) {
+        if (mayStillBeUsed) return this.#keep(key, value);
+        await this.#end(read, 'its access has ended, and it cannot be renewed');
+      } else if (tries > MOST_TRIES) await this.#end(read, 'its tokens could not be renewed');
+      else
+        try {
+          await this.#refresh(target, backend, read, value.refreshToken, tries);
+        } catch (thrown) {
+          if (!mayStillBeUsed) throw thrown;
+          return this.#keep(key, value);
+        }
+    }
+    throw new ProviderFailure('its connection is changed by other nodes all the time');
+  }
+
+  /** The row; the token in memory while the database does not answer. */
+  async #read(
+    key: string,
+    before: Known | undefined,
+    refused: string | undefined,
+  ): Promise<ReadConnection | string> {
+    const { connections, now, wall } = this.#options;
+    try {
+      const read = await connections.find(key);
+      if (read === undefined) throw new NotConnected('none');
+      return read;
+    } catch (thrown) {
+      const isUsable =
+        hasCode(thrown, 'DATABASE_UNAVAILABLE') &&
+        before !== undefined &&
+        before.token !== refused &&
+        now() - before.readAtMs < LONGEST_UNREAD_MS &&
+        (before.expiresAtMs === undefined || before.expiresAtMs > wall());
+      if (!isUsable) throw thrown;
+      this.#known.set(key, before);
+      return before.token;
+    }
+  }
+
+  #keep(key: string, { accessToken: token, expiresAtMs, dueAtMs }: StoredConnection): string {
+    this.#known.set(key, { token, expiresAtMs, dueAtMs, readAtMs: this.#options.now() });
+    return token;
+  }
+
+  /** Takes the lease, unless another node did; the row says what came of it. */
+  async #refresh(
+    target: Target,
+    backend: Backend,
+    read: ReadConnection,
+    refreshToken: string,
+    tries: number,
+  ): Promise<void> {
+    const { connections, wall, now } = this.#options;
+    const failed = this.#failed.get(read.key);
+    if (failed !== undefined && now() - failed.atMs < AGAIN_MS) throw failed.failure;
+    const lease = { untilMs: wall() + LEASE_MS, tries };
+    const taken = await connections.replace(read, { ...read.value, lease });
+    if (taken === undefined) return;
+    try {
+      const { scopes = taken.value.scopes, ...next } = await this.#asked(
+        target,
+        backend,
+        taken.value,
+        refreshToken,
+      );
+      this.#failed.delete(read.key);
+      await this.#store(taken, {
+        ...next,
+        refreshToken: next.refreshToken ?? refreshToken,
+        scopes,
+        lease: undefined,
+      });
+    } catch (thrown) {
+      if (thrown instanceof ProviderRefusal && FINAL.has(thrown.code)) {
+        await this.#end(taken, thrown.message);
+        return;
+      }
+      if (thrown instanceof ProviderFailure) this.#failed.set(read.key, { failure: thrown, atMs: now() });
+      await this.#store(taken, { lease: undefined });
+      throw thrown;
+    }
+  }
+
+  /** The refresh token before is used up: what came in its place must not be lost, whatever else changes the row, or the database does. */
+  async #store(taken: ReadConnection, changes: Partial<StoredConnection>): Promise<void> {
+    const { connections } = this.#options;
+    let read: ReadConnection | undefined = taken;
+    for (let round = 0; ; round += 1) {
+      try {
+        // Without this lease it was disconnected, or connected again.
+        if (read === undefined || read.value.lease?.untilMs !== taken.value.lease?.untilMs) return;
+        if ((await connections.replace(read, { ...read.value, ...changes })) !== undefined) return;
+      } catch (thrown) {
+        if (round >= STORE_ROUNDS) throw thrown;
+        await sleep(this.#options, STORE_WAIT_MS);
+      }
+      read = (await connections.find(taken.key).catch(() => read)) ?? undefined;
+    }
+  }
+
+  async #asked(target: Target, backend: Backend, value: StoredConnection, refreshToken: string) {
+    const { clients, provider, wall } = this.#options;
+    const { server, resource } = backend;
+    const oauth = await import('oauth4webapi');
+    const own = await clients.at(target, backend);
+    // A refresh token belongs to the client that got it.
+    if (own.id !== value.clientId) throw new ProviderRefusal('invalid_client');
+    const [client, auth] = await clients.authOf(own, server);
+    const answer = await provider.ask(target.endpoint, async (options) =>
+      oauth.processRefreshTokenResponse(
+        server,
+        client,
+        await oauth.refreshTokenGrantRequest(server, client, auth, refreshToken, {
+          ...options,
+          additionalParameters: { resource },
+        }),
+      ),
+    );
+    return tokensIn(answer, wall());
+  }
+
+  async #end(read: ReadConnection, reason: string): Promise<void> {
+    const { connections, onEnded } = this.#options;
+    const { refreshToken: _, lease: __, ...value } = read.value;
+    this.#known.delete(read.key);
+    const ended = await connections.replace(read, { ...value, accessToken: '', ended: reason });
+    if (ended !== undefined) onEnded(read.value, reason);
+  }
+}
+
+/** Errors after which the same refresh never succeeds. Source: RFC 6749 section 5.2. */
+const FINAL: ReadonlySet<string> = new Set([
+  'invalid_grant',
+  'invalid_client',
+  'unauthorized_client',
+  'invalid_scope',
+]);
+
+/** A token answer as it is stored. */
+export function tokensIn(
+  answer: {
+    readonly access_token: string;
+    readonly refresh_token?: string;
+    readonly expires_in?: number;
+    readonly scope?: string;
+  },
+  nowMs: number,
+) {
+  const { access_token: accessToken, refresh_token: refreshToken, expires_in: seconds, scope } = answer;
+  return {
+    accessToken,
+    refreshToken,
+    ...(seconds === undefined
+      ? { expiresAtMs: undefined, dueAtMs: undefined }
+      : timesOf(seconds * 1_000, nowMs)),
+    scopes: scope === undefined ? undefined : scopesIn(scope),
+  };
+}
+
+function isOver({ expiresAtMs }: Pick<StoredConnection, 'expiresAtMs'>, nowMs: number): boolean {
+  return expiresAtMs !== undefined && expiresAtMs <= nowMs;
+}
+
+function timesOf(lifeMs: number, nowMs: number) {
+  const expiresAtMs = nowMs + lifeMs;
+  return { expiresAtMs, dueAtMs: expiresAtMs - Math.min(MARGIN_MS, lifeMs / 4) };
+}
+
+function isDue({ dueAtMs }: Pick<StoredConnection, 'dueAtMs'>, nowMs: number): boolean {
+  return dueAtMs !== undefined && dueAtMs <= nowMs;
+}

@@ -1,0 +1,206 @@
+// The vault: the accounts at backends that want OAuth, which users have connected, or an admin for all. It finds the authorization server
+// of a backend, makes connections, and gives their tokens for calls. Source: ADR 218.
+
+import type { Subject } from 'rxjs';
+import type { Clock } from '../domain/clock.ts';
+import { type Connection, type ConnectionChange, SHARED } from '../domain/connection.ts';
+import { connectionRequired } from '../domain/error-catalogue.ts';
+import type { OAuthStore } from '../persistence/store.ts';
+import type { AddressCheck } from '../transports/network-guard.ts';
+import type { BearerTokens } from '../transports/transport.ts';
+import { type Backend, Backends, type Target } from './backends.ts';
+import { OwnClients, type WayToBeKnown } from './clients.ts';
+import {
+  Connections,
+  connectionKey,
+  type ReadConnection,
+  SHOWN_DIGITS,
+  shownConnection,
+} from './connections.ts';
+import { type BeginRequest, type Finished, Flow } from './flow.ts';
+import { Provider } from './provider.ts';
+import { ProviderFetch } from './provider-fetch.ts';
+import { NotConnected, Refreshes } from './refresh.ts';
+
+export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
+  readonly store: OAuthStore;
+  readonly isDenied: AddressCheck;
+  /** Networks of authorization servers that are reached although they are not public, in CIDR form. */
+  readonly openNetworks?: readonly string[];
+  /** Where browsers and other servers reach the gateway. */
+  readonly address: { readonly issuer: string; readonly isPublic: boolean };
+  readonly changes$: Subject<ConnectionChange>;
+}
+
+/** What is known of the authorization server of a backend. */
+export interface Discovered {
+  readonly backend: Backend;
+  /** How the gateway is known there; undefined: not at all, until an admin gives an id. */
+  readonly way: WayToBeKnown | undefined;
+}
+
+export class Vault {
+  readonly #options: VaultOptions;
+  readonly #backends: Backends;
+  readonly #clients: OwnClients;
+  readonly #connections: Connections;
+  readonly #refreshes: Refreshes;
+  readonly #flow: Flow;
+  readonly #provider: Provider;
+
+  constructor(options: VaultOptions) {
+    this.#options = options;
+    const { store, wall, address, openNetworks = [] } = options;
+    const fetch = new ProviderFetch({ ...options, openNetworks });
+    const provider = new Provider(fetch);
+    this.#provider = provider;
+    this.#backends = new Backends({ store, fetch, wall });
+    this.#clients = new OwnClients({
+      ...{ store, provider, wall },
+      ...{ base: () => address.issuer, isPublic: () => address.isPublic },
+    });
+    this.#connections = new Connections({ store, wall });
+    const parts = { connections: this.#connections, clients: this.#clients, provider };
+    this.#refreshes = new Refreshes({
+      ...{ ...options, ...parts },
+      onEnded: ({ owner, issuer, resource }, reason) =>
+        this.#options.changes$.next({ type: 'refresh-failed', owner, issuer, resource, reason }),
+    });
+    this.#flow = new Flow({ ...parts, store, wall, backends: this.#backends });
+  }
+
+  /** The document by which authorization servers know the gateway; undefined when it has none. */
+  get clientDocument(): object | undefined {
+    return this.#options.address.isPublic ? this.#clients.document() : undefined;
+  }
+
+  /** Asks the backend which authorization server it wants, and stores it. `isConfirmed`: also another one than before. ProviderFailure. */
+  async discover(target: Target, isConfirmed = false): Promise<Discovered> {
+    const backend = await this.#backends.discover(target, isConfirmed);
+    return { backend, way: this.#clients.wayAt(target, backend.server) };
+  }
+
+  /** See Flow. */
+  begin(target: Target, request: BeginRequest): Promise<string> {
+    return this.#flow.begin(target, request);
+  }
+
+  /** See Flow. */
+  async finish(query: URLSearchParams, binding: string): Promise<Finished> {
+    const finished = await this.#flow.finish(query, binding);
+    const backend = await this.#backends.stored(finished.target);
+    if (backend !== undefined) {
+      this.#refreshes.forget(connectionKey(finished.owner, backend));
+      this.#emit('connected', finished.owner, backend);
+    }
+    return finished;
+  }
+
+  /** The connection of this owner; undefined without one. */
+  async find(target: Target, owner: string): Promise<Connection | undefined> {
+    const backend = await this.#backends.stored(target);
+    const read = backend && (await this.#connections.find(connectionKey(owner, backend)));
+    return read && shownConnection(read);
+  }
+
+  /** The tokens of this owner for one backend, for its transport. */
+  tokens(target: Target, owner: string): BearerTokens {
+    return new VaultTokens(target, owner, this.#backends, this.#refreshes);
+  }
+
+  /** Newest first, at most 1,000. `owner`: only those of this one. */
+  async list(owner?: string): Promise<readonly Connection[]> {
+    return (await this.#connections.list(owner)).map(shownConnection);
+  }
+
+  /**
+   * Ends a connection: its tokens are deleted, and its authorization server is told, if it takes that. `owner`: only one of this owner.
+   * False when there is none.
+   */
+  async disconnect(id: string, owner?: string): Promise<boolean> {
+    const all = await this.#connections.list(owner);
+    const read = all.find(({ key }) => key.slice(0, SHOWN_DIGITS) === id);
+    if (read === undefined) return false;
+    await this.#connections.delete(read.key);
+    this.#refreshes.forget(read.key);
+    const { owner: of, issuer, resource } = read.value;
+    this.#options.changes$.next({ type: 'disconnected', owner: of, issuer, resource });
+    void this.#revoke(read).catch(() => {
+      // The tokens are gone here; there they end by themselves.
+    });
+    return true;
+  }
+
+  async #revoke({ value }: ReadConnection): Promise<void> {
+    const { endpoint, refreshToken, accessToken, clientId } = value;
+    const backend = await this.#backends.stored({ endpoint });
+    const { server } = backend ?? {};
+    if (backend === undefined || server?.revocation_endpoint === undefined) return;
+    const target: Target = { template: '', id: '', endpoint, auth: { who: 'shared' } };
+    const known = await this.#clients.at(target, backend).catch(() => ({ id: clientId }));
+    const own = known.id === clientId ? known : { id: clientId };
+    const [client, auth] = await this.#clients.authOf(own, server);
+    const oauth = await import('oauth4webapi');
+    await this.#provider.ask(endpoint, async (options) =>
+      oauth.processRevocationResponse(
+        await oauth.revocationRequest(server, client, auth, refreshToken ?? accessToken, options),
+      ),
+    );
+  }
+
+  #emit(type: ConnectionChange['type'], owner: string, { server, resource }: Backend): void {
+    this.#options.changes$.next({ type, owner, issuer: server.issuer, resource });
+  }
+}
+
+class VaultTokens implements BearerTokens {
+  readonly #target: Target;
+  readonly #owner: string;
+  readonly #backends: Backends;
+  readonly #refreshes: Refreshes;
+  /** After the first use: a change of it ends the transport. */
+  #backend: Backend | undefined;
+  #key = '';
+
+  constructor(target: Target, owner: string, backends: Backends, refreshes: Refreshes) {
+    this.#target = target;
+    this.#owner = owner;
+    this.#backends = backends;
+    this.#refreshes = refreshes;
+  }
+
+  current(): string | Promise<string> {
+    return (this.#backend && this.#refreshes.known(this.#key)) ?? this.#load();
+  }
+
+  async renewed(refused: string): Promise<boolean> {
+    return (await this.#load(refused)) !== refused;
+  }
+
+  async refusedAgain(refused: string): Promise<Error> {
+    await this.#refreshes.end(this.#key, refused, 'the server refuses its token');
+    return this.#needs('ended');
+  }
+
+  async lacks(scopes: readonly string[]): Promise<Error> {
+    await this.#refreshes.want(this.#key, scopes);
+    return this.#needs('scopes');
+  }
+
+  async #load(refused?: string): Promise<string> {
+    try {
+      this.#backend ??= await this.#backends.stored(this.#target);
+      if (this.#backend === undefined) throw new NotConnected('none');
+      this.#key = connectionKey(this.#owner, this.#backend);
+      return await this.#refreshes.token(this.#target, this.#backend, this.#owner, refused);
+    } catch (thrown) {
+      throw thrown instanceof NotConnected ? this.#needs(thrown.why) : thrown;
+    }
+  }
+
+  #needs(why: NotConnected['why']) {
+    const { template, id } = this.#target;
+    const who = this.#owner === SHARED ? 'shared' : 'user';
+    return connectionRequired({ template, instanceId: id, who, why });
+  }
+}
