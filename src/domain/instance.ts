@@ -1,6 +1,7 @@
 // One instance of a template: its definition, which is stored, and the snapshot of its present state, which is not.
 
 import Type, { type Static } from 'typebox';
+import type { InstanceAuth } from './connection.ts';
 import { LIMITS } from './limits.ts';
 import type { PinnedEra } from './mcp.ts';
 import { TRANSPORT_NAMES, type TransportKind } from './transport-kinds.ts';
@@ -23,6 +24,22 @@ const ONLY_THESE_NAMES = { additionalProperties: false } as const;
 const HEADER_TEXT = '^[\\t\\x20-\\x7e\\x80-\\xff]*$';
 
 const VARIABLE_NAME = '^[A-Za-z_][A-Za-z0-9_]*$';
+
+/** How a server at an endpoint wants its callers: `oauth` with an account of each user, or a shared one. Source: ADR 218. */
+const AuthInput = Type.Object(
+  {
+    mode: Type.Enum(['none', 'headers', 'oauth']),
+    who: Type.Optional(Type.Enum(['user', 'shared'])),
+    /** The gateway as a client of the authorization server. Default: it registers itself there. */
+    client_id: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
+    client_secret: Type.Optional(Type.String({ minLength: 1, maxLength: 8192 })),
+    /** Default: those that the server asks for. */
+    scopes: Type.Optional(
+      Type.Array(Type.String({ pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]{1,256}$' }), { maxItems: 64 }),
+    ),
+  },
+  { additionalProperties: false, examples: [{ mode: 'oauth', who: 'shared' }] },
+);
 
 /** Fields of an instance as a caller writes them. Source: ADR 6. */
 export const InstanceInput = Type.Object(
@@ -51,6 +68,7 @@ export const InstanceInput = Type.Object(
         { ...ONLY_THESE_NAMES, maxProperties: LIMITS.headersPerInstance },
       ),
     ),
+    auth: Type.Optional(AuthInput),
     transport: Type.Optional(Type.Enum(TRANSPORT_NAMES)),
     /** The era that is spoken with the server; `auto` finds it out. Default `auto`. Source: ADR 121. */
     era: Type.Optional(Type.Enum(['auto', 'legacy', 'modern'])),
@@ -115,6 +133,8 @@ export interface InstanceDefinition {
   /** Names of variables whose values are secret whatever they are called. */
   readonly secretEnv?: readonly string[];
   readonly headers: Readonly<Record<string, string>>;
+  /** Set when its server wants OAuth. */
+  readonly auth?: InstanceAuth;
   /** The only era that is spoken with it. Default: the server decides. */
   readonly era?: PinnedEra;
   /** Its command may name secrets and files of the gateway. */

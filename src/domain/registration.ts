@@ -55,6 +55,8 @@ export interface RegistrationContext extends RegistrationOrigin {
   readonly hasEphemeralNodes?: boolean | undefined;
   /** True when a function of this process is the backend, so that neither endpoint nor command is needed. */
   readonly isInProcess?: boolean;
+  /** Which accounts at backends that want OAuth are kept: none without encryption, only shared ones without users. Default `all`. */
+  readonly accounts?: 'none' | 'shared' | 'all' | undefined;
   /** `loc` of errors. Default `['body', 'instance']`. */
   readonly loc?: readonly (string | number)[];
 }
@@ -84,6 +86,7 @@ export function defineInstance(
   const loc = context.loc ?? ['body', 'instance'];
   const transport = context.isInProcess ? FUNCTION_TRANSPORT : inferTransport(input, loc);
   refuseUnused(input, loc);
+  refuseAccount(input, context.accounts, loc);
   const endpoint =
     input.endpoint === undefined
       ? undefined
@@ -106,6 +109,7 @@ export function defineInstance(
     env: { ...input.env_vars },
     ...secretNames(input.secret_env_vars),
     headers: { ...input.headers },
+    ...instanceAuth(input.auth),
     ...pinnedEra(input.era),
     ...(input.force === true ? { force: true } : {}),
     weight,
@@ -155,8 +159,53 @@ function refuseUnused(input: InstanceInput, loc: Location): void {
     if (isFilled(secret_env_vars))
       throw invalid([...loc, 'secret_env_vars'], 'Only a command has environment variables');
   }
+  refuseAuth(input, loc);
   if (endpoint === undefined && isFilled(headers))
     throw invalid([...loc, 'headers'], 'Only an endpoint has headers');
+}
+
+/** An account is for a server at an endpoint that the gateway does not start. */
+function refuseAuth({ auth, command, endpoint, headers = {} }: InstanceInput, loc: Location): void {
+  if (auth === undefined) return;
+  const { mode, who, client_id, client_secret, scopes } = auth;
+  const at = [...loc, 'auth'];
+  const names = Object.keys(headers).map((name) => name.toLowerCase());
+  if (mode === 'headers' && names.length === 0) throw invalid(at, 'There are no "headers"');
+  if (mode === 'none' && names.includes('authorization'))
+    throw invalid(at, 'There is a header "Authorization"');
+  if (mode !== 'oauth') {
+    const other = [who, client_id, client_secret, scopes].some((field) => field !== undefined);
+    if (other) throw invalid(at, 'Only the mode "oauth" has other fields');
+    return;
+  }
+  if (command !== undefined || endpoint === undefined)
+    throw invalid(at, 'Only a server at an endpoint, without a command, is reached with OAuth');
+  if (names.includes('authorization'))
+    throw invalid(at, 'A server that is reached with OAuth must have no header "Authorization"');
+  if (who === undefined)
+    throw invalid([...at, 'who'], 'Set it to "user" (own accounts) or "shared" (one account for all)');
+  if (client_secret !== undefined && client_id === undefined)
+    throw invalid([...at, 'client_secret'], 'A client_secret needs a client_id');
+}
+
+function refuseAccount(
+  { auth }: InstanceInput,
+  accounts: RegistrationContext['accounts'],
+  loc: Location,
+): void {
+  if (auth?.mode !== 'oauth') return;
+  if (accounts === 'none')
+    throw configIncomplete(
+      'Accounts at backends are stored encrypted: set GATEWAY_SECRET_KEY or GATEWAY_ENCRYPTION_KEY on every gateway of this database.',
+    );
+  if (accounts === 'shared' && auth.who === 'user')
+    throw invalid([...loc, 'auth', 'who'], 'While authentication is off there are no users: use "shared"');
+}
+
+function instanceAuth(auth: InstanceInput['auth']): Pick<InstanceDefinition, 'auth'> {
+  if (auth?.mode !== 'oauth' || auth.who === undefined) return {};
+  const { who, client_id: clientId, client_secret: clientSecret, scopes } = auth;
+  return { auth: { who, ...definedFields({ clientId, clientSecret, scopes }) } };
 }
 
 /** The node of a program or a container. A server at an endpoint, and a container, are at one node. */

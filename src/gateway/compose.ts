@@ -73,6 +73,7 @@ export function composeGateway(
   const isDenied = addressesIn(deniedNetworks);
   const { connections } = options;
   const vault = connections && new VaultDoor({ ...ownClock, ...connections, store: store.oauth, isDenied });
+  const accounts = connections && (connections.hasUsers === false ? 'shared' : 'all');
   const openTransport = openTransportOf({
     clock: ownClock,
     isDenied,
@@ -85,6 +86,7 @@ export function composeGateway(
     user: options.programUser,
     protectedPaths,
     definitions,
+    vault,
     heldAnswers,
     waitingBytes: requestBytes,
   });
@@ -105,6 +107,7 @@ export function composeGateway(
   };
   const registry = new Registry({
     ...{ ...registryDeps, storeChanges$, protectedPaths, shared, isAnyDefault, hasEphemeralNodes },
+    accounts: accounts ?? 'none',
   });
   const tracing = new Tracing();
   const isAccepting = () => readiness.phase === 'running';

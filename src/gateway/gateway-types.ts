@@ -102,7 +102,12 @@ export interface GatewayOptions {
    *  Default: internal errors are not reported. */
   readonly onFault?: (error: unknown) => void;
   /** Where browsers reach the gateway, for accounts at backends that want OAuth. Default: such backends cannot be registered. */
-  readonly connections?: Pick<VaultOptions, 'address' | 'openNetworks'> | undefined;
+  readonly connections?:
+    | (Pick<VaultOptions, 'address' | 'openNetworks'> & {
+        /** False: there are no users, and so only shared accounts. Default true. */
+        readonly hasUsers?: boolean;
+      })
+    | undefined;
   /** Sources of `Gateway.sync`: container engines, clusters and a registry file. Default: none. */
   readonly discovery?: DiscoveryOptions;
   /**

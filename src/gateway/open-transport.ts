@@ -23,6 +23,7 @@ import type { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import type { Reaper } from '../transports/stdio/process-group.ts';
 import { StartQueue } from '../transports/stdio/start-queue.ts';
 import type { CommandHistory, Open, OpeningHistory, OpenOptions } from '../transports/transport.ts';
+import type { VaultDoor } from '../vault/vault-door.ts';
 
 export interface OpenTransportOptions
   extends Pick<
@@ -34,6 +35,8 @@ export interface OpenTransportOptions
   readonly leaseReaper?: LeaseReaper | undefined;
   /** Counts incomplete answers of all instances. Default: not counted. */
   readonly heldAnswers?: HeldBytes;
+  /** Accounts at backends that want OAuth. Default: such backends are not opened. */
+  readonly vault?: VaultDoor | undefined;
   /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
@@ -43,7 +46,7 @@ export interface OpenTransportOptions
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const { heldAnswers, protectedPaths = [], definitions, leaseReaper, onRefused, ...others } = options;
+  const { heldAnswers, protectedPaths = [], definitions, leaseReaper, onRefused, vault, ...others } = options;
   const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,
@@ -77,7 +80,18 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
         throw thrown;
       });
       try {
-        const opening = { ...shared, ...hooks, reaper, handshakeTimeoutMs, signal, history, answers, era };
+        const account = definition.auth && (await accountOf(definition, vault));
+        const opening = {
+          ...shared,
+          ...hooks,
+          account,
+          reaper,
+          handshakeTimeoutMs,
+          signal,
+          history,
+          answers,
+          era,
+        };
         return await openTransport(definition.transport, launched, opening);
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
@@ -92,6 +106,14 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     };
   };
 }
+
+async function accountOf(definition: InstanceDefinition, vault: VaultDoor | undefined) {
+  const { template, id, endpoint = '', auth } = definition;
+  if (vault === undefined || auth === undefined) throw notStarted(NO_VAULT);
+  return (await vault.open()).account({ template, id, endpoint, auth });
+}
+
+const NO_VAULT = 'accounts at backends are not kept here: they need an encryption key';
 
 function aborted(signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -42,6 +42,7 @@ export function tablesFor(kind: DatabaseKind) {
         /** Encrypted; null when there is none. */
         env: document().nullable(),
         headers: document().nullable(),
+        auth: document().nullable(),
         metadata: document(),
         createdAt: time(),
         updatedAt: time(),

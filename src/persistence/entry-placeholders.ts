@@ -36,7 +36,7 @@ export function withoutPlaceholders(
         ? value.findIndex((word) => typeof word === 'string' && RUNS_TEXT.test(word))
         : -1;
       filled[field] = value.map((word, index) => fill(word, path, script >= 0 && index > script));
-    } else if (['env_vars', 'headers'].includes(field) && isJsonObject(value)) {
+    } else if (['env_vars', 'headers', 'auth'].includes(field) && isJsonObject(value)) {
       const members = Object.entries(value).map(([name, each]) => [name, fill(each, pathTo(path, name))]);
       filled[field] = Object.fromEntries(members);
     }

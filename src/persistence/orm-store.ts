@@ -1,6 +1,6 @@
 // The store in a database, without accounts (orm-accounts.ts), the audit log (orm-audit.ts) the sessions (orm-sessions.ts) and
 // the lives of nodes (orm-nodes.ts). Rows become domain types; secrets
-// of an instance (values of environment variables and headers) are encrypted in its row.
+// of an instance (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
 
 import { isDeepStrictEqual } from 'node:util';
 import { UniqueConstraintViolationException } from '@mikro-orm/core';
@@ -168,24 +168,26 @@ async function saveInstances(
 /** An empty field is not encrypted. */
 function encrypted(definition: InstanceDefinition, cipher: Cipher | undefined) {
   const column = (field: SecretField) => {
-    if (Object.keys(definition[field]).length === 0) return null;
+    if (Object.keys(definition[field] ?? {}).length === 0) return null;
     if (cipher === undefined) throw configIncomplete(NO_CIPHER);
     return cipher.encrypt(JSON.stringify(definition[field]), purposeOfInstance(definition, field));
   };
-  return { env: column('env'), headers: column('headers') };
+  return { env: column('env'), headers: column('headers'), auth: column('auth') };
 }
 
 /** A field that cannot be decrypted locks the instance. */
 function secretsOf(
   row: InstanceRow,
   cipher: Cipher | undefined,
-): Pick<InstanceDefinition, 'env' | 'headers' | 'locked'> {
-  const secrets: Record<SecretField, Texts> = { env: {}, headers: {} };
+): Pick<InstanceDefinition, SecretField | 'locked'> {
+  const secrets: Pick<InstanceDefinition, SecretField> = { env: {}, headers: {} };
   for (const field of SECRET_FIELDS) {
     try {
       if (!row[field]) continue;
       if (cipher === undefined) throw new CipherError('there is no encryption key');
-      secrets[field] = JSON.parse(cipher.decrypt(row[field], purposeOfInstance(row, field)));
+      Object.assign(secrets, {
+        [field]: JSON.parse(cipher.decrypt(row[field], purposeOfInstance(row, field))),
+      });
     } catch (thrown) {
       const reason = thrown instanceof CipherError ? thrown.message : 'unknown reason';
       const location = `"${field}" of the instance ${row.template}/${row.id}`;
@@ -195,12 +197,10 @@ function secretsOf(
   return secrets;
 }
 
-type Texts = Readonly<Record<string, string>>;
-
 const HOW_TO_READ =
   'give the GATEWAY_ENCRYPTION_KEY, or the signing secret (GATEWAY_SECRET_KEY, gateway.key), with which it was stored';
 const NO_CIPHER =
-  'Environment variables and headers of instances are stored encrypted: set GATEWAY_SECRET_KEY ' +
+  'Environment variables, headers and accounts of instances are stored encrypted: set GATEWAY_SECRET_KEY ' +
   'or GATEWAY_ENCRYPTION_KEY on every gateway of this database.';
 
 function ormSettings(session: OrmSession): SettingStore {
@@ -240,7 +240,7 @@ type Target = Pick<
 function rowOfInstance(
   definition: InstanceDefinition,
 ): Omit<Columns<InstanceRow>, SecretField | 'template' | 'id'> {
-  const { template, id, env, headers, locked, ...others } = definition;
+  const { template, id, env, headers, auth, locked, ...others } = definition;
   const { endpoint, command, args, workingDir, era, force, secretEnv, container, ...own } = others;
   const target = toDocument({ endpoint, command, args, workingDir, era, force, secretEnv, container });
   return columnsOf({ nodeId: undefined, fingerprint: undefined, ...own, target });
@@ -248,8 +248,8 @@ function rowOfInstance(
 
 /** The cast is the type that `rowOfInstance` wrote. */
 function instanceOf(
-  { target, env: _, headers: __, ...row }: InstanceRow,
-  secrets: Pick<InstanceDefinition, 'env' | 'headers' | 'locked'>,
+  { target, env: _, headers: __, auth: ___, ...row }: InstanceRow,
+  secrets: Pick<InstanceDefinition, SecretField | 'locked'>,
 ): InstanceDefinition {
   return readRow('instances', `${row.template}/${row.id}`, () => {
     const own = recordOf<Omit<InstanceDefinition, keyof Target | SecretField | 'locked'>>(row);

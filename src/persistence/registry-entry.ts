@@ -46,6 +46,7 @@ export const FIELD_NAMES: Readonly<Record<keyof InstanceInput, readonly string[]
   env_vars: ['env_vars', 'env', 'environment'],
   secret_env_vars: ['secret_env_vars'],
   headers: ['headers'],
+  auth: ['auth'],
   transport: ['transport', 'type'],
   era: ['era'],
   node: ['node'],
@@ -237,8 +238,8 @@ function asTexts(values: JsonObject): Record<string, unknown> {
   );
 }
 
-function maskedIn({ env_vars, headers }: InstanceInput, locate: (field: string) => string): string[] {
-  return Object.entries({ env_vars, headers }).flatMap(([field, values]) =>
+function maskedIn({ env_vars, headers, auth }: InstanceInput, locate: (field: string) => string): string[] {
+  return Object.entries({ env_vars, headers, auth }).flatMap(([field, values]) =>
     Object.entries(values ?? {})
       .filter(([, value]) => value === MASK)
       .map(([name]) => `${pathTo(locate(field), name)}: is masked; write the value itself`),

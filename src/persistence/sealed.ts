@@ -35,7 +35,7 @@ function plainOf(column: string): string | undefined {
 }
 
 /** Secrets of an instance, each in a column of its own. */
-export const SECRET_FIELDS = ['env', 'headers'] as const;
+export const SECRET_FIELDS = ['env', 'headers', 'auth'] as const;
 export type SecretField = (typeof SECRET_FIELDS)[number];
 
 export function purposeOfInstance(

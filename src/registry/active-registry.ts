@@ -259,7 +259,7 @@ const BACKEND = [
     'era',
     'force',
   ] as const),
-  ...(['container', 'env', 'secretEnv', 'headers'] as const),
+  ...(['container', 'env', 'secretEnv', 'headers', 'auth'] as const),
 ];
 
 /** Unique, and no server id, because template names contain no slash. */

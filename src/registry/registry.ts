@@ -24,7 +24,7 @@ import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domai
 import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { isShared } from '../domain/nodes.ts';
-import { changedInstance, defineInstance } from '../domain/registration.ts';
+import { changedInstance, defineInstance, type RegistrationContext } from '../domain/registration.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { isStored } from '../domain/transport-kinds.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
@@ -50,6 +50,7 @@ interface RegistryDeps extends ActiveRegistryDeps {
   readonly protectedPaths?: readonly ProtectedPath[];
   /** See RegistrationContext. */
   readonly isAnyDefault?: boolean | undefined;
+  readonly accounts?: RegistrationContext['accounts'];
   readonly hasEphemeralNodes?: boolean | undefined;
   /** Changes of a store that other nodes write, too. Default: none. */
   readonly storeChanges$?: Observable<RevisionChange> | undefined;
@@ -330,7 +331,7 @@ export class Registry {
     options: RegisterOptions,
     taken?: ReadonlySet<string>,
   ): InstanceDefinition {
-    const { nodeId, isAnyDefault, hasEphemeralNodes, fleet } = this.#deps;
+    const { nodeId, isAnyDefault, hasEphemeralNodes, accounts, fleet } = this.#deps;
     // Operators set weight and metadata of a deployment, which has none; perhaps while the sync runs.
     const before = options.source === 'sync' ? this.#active.find(template, input.id ?? '') : undefined;
     const { weight, metadata } = before ?? {};
@@ -339,7 +340,7 @@ export class Registry {
       ...options,
       now: new Date(this.#deps.clock.wall()).toISOString(),
       isInProcess: options.handler !== undefined,
-      ...{ nodeId, isAnyDefault, hasEphemeralNodes },
+      ...{ nodeId, isAnyDefault, hasEphemeralNodes, accounts },
       find: (id) => this.#active.find(template, id),
       isServerIdTaken: (serverId) => fleet.isServerIdTaken(serverId) || taken?.has(serverId) === true,
       randomHex: () => randomBytes(4).toString('hex'),

@@ -261,7 +261,9 @@ async function start(
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
-    connections: storage.keepsSecrets ? { address, openNetworks: config.oauth.clientNetworks } : undefined,
+    connections: storage.keepsSecrets
+      ? { address, openNetworks: config.oauth.clientNetworks, hasUsers: config.authEnabled }
+      : undefined,
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });

@@ -101,6 +101,8 @@ export interface Transport extends Upstream {
   readonly kind: TransportKind;
   /** Calls at the instance besides those of this node, while another one runs it. */
   readonly otherCalls?: number;
+  /** What it waits for although it is open, as a clause. */
+  readonly note?: string | undefined;
   diagnostics(): TransportDiagnostics;
   /**
    * The backend answers nothing in the era of the transport: the next opening tries the other one first. False when there is no other.
@@ -132,6 +134,18 @@ export interface BearerTokens {
   refusedAgain(refused: string): Promise<Error>;
   /** It wants these scopes, which the token does not have. Resolves with CONNECTION_REQUIRED. */
   lacks(scopes: readonly string[]): Promise<Error>;
+}
+
+/** The accounts at one backend that wants OAuth. */
+export interface BackendAccount {
+  readonly who: 'user' | 'shared';
+  /** Asks the backend which authorization server it wants. Rejects with BACKEND_UNAVAILABLE, also when that has changed. */
+  check(): Promise<void>;
+  tokens(owner: string): BearerTokens;
+  /** Asks for an answer without an account, which may be a 401. Rejects with BACKEND_UNAVAILABLE. */
+  probe(): Promise<void>;
+  /** Calls the listener when the shared account is connected at this node, until the returned function is called. */
+  onConnected(listener: () => void): () => void;
 }
 
 /** Options of an opening besides the definition. */
@@ -173,6 +187,10 @@ export interface OpenOptions {
   readonly runInContainer?: RunInContainer | undefined;
   /** Results of earlier openings of the instance, to which this one adds its own. */
   readonly history: OpeningHistory;
+  /** Set when the backend wants OAuth. */
+  readonly account?: BackendAccount | undefined;
+  /** Tokens for each request. Default: none is sent. */
+  readonly tokens?: BearerTokens | undefined;
   /** The only era that is tried. Default: both. */
   readonly era?: PinnedEra | undefined;
 }

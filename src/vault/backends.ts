@@ -8,7 +8,7 @@ import type { InstanceAuth } from '../domain/connection.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { isJsonObject, type JsonObject } from '../domain/json.ts';
 import type { OAuthStore } from '../persistence/store.ts';
-import { challengeIn, scopesIn } from './challenge.ts';
+import { challengeIn, scopesIn } from '../transports/http/challenge.ts';
 import { ProviderFailure, type ProviderFetch } from './provider-fetch.ts';
 
 /** An instance with `auth`. */
@@ -86,14 +86,20 @@ export class Backends {
     return next;
   }
 
-  async #found({ endpoint, auth }: Target): Promise<Backend> {
-    const { fetch } = this.#options;
-    const answer = await fetch.send(endpoint, endpoint, {
+  /** Its answer without an account. ProviderFailure when there is none. */
+  async ask({ endpoint }: Pick<Target, 'endpoint'>): Promise<Response> {
+    const answer = await this.#options.fetch.send(endpoint, endpoint, {
       method: 'POST',
       headers: { 'content-type': 'application/json', accept: 'application/json, text/event-stream' },
       body: FIRST_REQUEST,
       isBodyIgnored: true,
     });
+    if (answer.status >= 500) throw new ProviderFailure(`it answered ${answer.status}`);
+    return answer;
+  }
+
+  async #found({ endpoint, auth }: Target): Promise<Backend> {
+    const answer = await this.ask({ endpoint });
     const challenge = challengeIn(answer.headers.get('www-authenticate'));
     const { origin, pathname } = new URL(endpoint);
     const wellKnown = `${origin}/.well-known/oauth-protected-resource`;

@@ -150,7 +150,7 @@ export class Flow {
   }
 }
 
-const SERVER_CHANGED = 'authorization server changed; an admin has to confirm the new one';
+export const SERVER_CHANGED = 'authorization server changed; an admin has to confirm the new one';
 
 function digestOf(binding: string): string {
   return hash('sha256', binding, 'hex');

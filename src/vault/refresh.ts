@@ -6,8 +6,8 @@ import { type Clock, sleep } from '../domain/clock.ts';
 import type { WhyNotConnected } from '../domain/connection.ts';
 import { hasCode } from '../domain/errors.ts';
 import { LruMap } from '../domain/lru-map.ts';
+import { scopesIn } from '../transports/http/challenge.ts';
 import type { Backend, Target } from './backends.ts';
-import { scopesIn } from './challenge.ts';
 import type { OwnClients } from './clients.ts';
 import {
   type Connections,

@@ -4,10 +4,10 @@
 import type { Subject } from 'rxjs';
 import type { Clock } from '../domain/clock.ts';
 import { type Connection, type ConnectionChange, SHARED } from '../domain/connection.ts';
-import { connectionRequired } from '../domain/error-catalogue.ts';
+import { connectionRequired, endpointUnavailable } from '../domain/error-catalogue.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
-import type { BearerTokens } from '../transports/transport.ts';
+import type { BackendAccount, BearerTokens } from '../transports/transport.ts';
 import { type Backend, Backends, type Target } from './backends.ts';
 import { OwnClients, type WayToBeKnown } from './clients.ts';
 import {
@@ -17,9 +17,9 @@ import {
   SHOWN_DIGITS,
   shownConnection,
 } from './connections.ts';
-import { type BeginRequest, type Finished, Flow } from './flow.ts';
+import { type BeginRequest, type Finished, Flow, SERVER_CHANGED } from './flow.ts';
 import { Provider } from './provider.ts';
-import { ProviderFetch } from './provider-fetch.ts';
+import { ProviderFailure, ProviderFetch } from './provider-fetch.ts';
 import { NotConnected, Refreshes } from './refresh.ts';
 
 export interface VaultOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
@@ -108,6 +108,38 @@ export class Vault {
     return new VaultTokens(target, owner, this.#backends, this.#refreshes);
   }
 
+  /** For the transport of an instance. */
+  account(target: Target): BackendAccount {
+    const { changes$ } = this.#options;
+    return {
+      who: target.auth.who,
+      check: () => this.#check(target),
+      tokens: (owner) => this.tokens(target, owner),
+      probe: async () => {
+        await this.#backends.ask(target).catch((thrown: unknown) => {
+          throw unavailable(thrown);
+        });
+      },
+      onConnected: (listener) => {
+        const connected = changes$.subscribe(({ type, owner }) => {
+          if (type === 'connected' && owner === SHARED) listener();
+        });
+        return () => connected.unsubscribe();
+      },
+    };
+  }
+
+  /** What is stored stays in force while the servers do not answer. */
+  async #check(target: Target): Promise<void> {
+    try {
+      const { changedTo } = await this.#backends.discover(target);
+      if (changedTo !== undefined) throw new ProviderFailure(SERVER_CHANGED);
+    } catch (thrown) {
+      const isKnown = thrown instanceof ProviderFailure && thrown.message !== SERVER_CHANGED;
+      if (!isKnown || (await this.#backends.stored(target)) === undefined) throw unavailable(thrown);
+    }
+  }
+
   /** Newest first, at most 1,000. `owner`: only those of this one. */
   async list(owner?: string): Promise<readonly Connection[]> {
     return (await this.#connections.list(owner)).map(shownConnection);
@@ -153,6 +185,11 @@ export class Vault {
   }
 }
 
+function unavailable(thrown: unknown): unknown {
+  if (!(thrown instanceof ProviderFailure)) return thrown;
+  return endpointUnavailable(thrown.message, { delivered: 'no', cause: thrown });
+}
+
 class VaultTokens implements BearerTokens {
   readonly #target: Target;
   readonly #owner: string;
@@ -194,7 +231,8 @@ class VaultTokens implements BearerTokens {
       this.#key = connectionKey(this.#owner, this.#backend);
       return await this.#refreshes.token(this.#target, this.#backend, this.#owner, refused);
     } catch (thrown) {
-      throw thrown instanceof NotConnected ? this.#needs(thrown.why) : thrown;
+      if (thrown instanceof NotConnected) throw this.#needs(thrown.why);
+      throw unavailable(thrown);
     }
   }
 

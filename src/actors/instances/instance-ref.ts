@@ -304,7 +304,8 @@ export class InstanceRef implements Candidate {
         ejection === undefined
           ? null
           : { reason: ejection.reason, until: this.#isoTime(context, ejection.untilMs) },
-      reason: this.reason ?? (opened === undefined ? startingReason(diagnostics) : null),
+      reason:
+        this.reason ?? (opened === undefined ? startingReason(diagnostics) : (opened.transport.note ?? null)),
       restarts: Math.max(0, context.sessions - 1) + context.failedStarts,
       era: opened?.peer.era ?? null,
       pid: diagnostics?.pid ?? null,

@@ -25,6 +25,13 @@ export const register: Command = {
   options: {
     '--endpoint <url>': 'URL of a server for Streamable HTTP or HTTP+SSE; without a path /mcp is added',
     '--header <NAME=VALUE>...': 'Header sent to the endpoint; NAME=@file takes the value from a file',
+    '--auth <who>':
+      'The server wants OAuth: shared, with one account for all, or user, with an account of each user',
+    '--client-id <id>':
+      'With --auth: the id of the gateway at the authorization server; default it registers itself',
+    '--client-secret <@file>': 'With --client-id: a file with the secret',
+    '--oauth-scopes <list>':
+      'With --auth: the scopes to ask for, separated by commas; default what the server wants',
     '--command <line>': 'Program and its arguments, as one string; no shell is involved',
     '--working-dir <folder>': "Folder of the program; default the gateway's own",
     '--env <KEY=VALUE>...': 'Variable for the program',
@@ -96,6 +103,7 @@ function instanceOf(input: CommandInput, { folder }: Terminal) {
     working_dir: workingDir === undefined ? undefined : resolve(folder, workingDir),
     env_vars: recordOf(input, 'env'),
     headers: recordOf(input, 'header', { form: 'NAME=VALUE', folder }),
+    auth: authOf(input, folder),
     era: input.text('era'),
     force: input.switch('force'),
     metadata: recordOf(input, 'metadata'),
@@ -103,14 +111,37 @@ function instanceOf(input: CommandInput, { folder }: Terminal) {
   };
 }
 
+function authOf(input: CommandInput, folder: string) {
+  const who = input.text('auth');
+  const [client_id, secret] = [input.text('client-id'), input.text('client-secret')];
+  const scopes = input.text('oauth-scopes');
+  if (who === undefined) {
+    if ([client_id, secret, scopes].every((text) => text === undefined)) return undefined;
+    throw new UsageError('--client-id, --client-secret and --oauth-scopes require --auth');
+  }
+  if (secret !== undefined && !secret.startsWith('@'))
+    throw new UsageError('--client-secret takes @<file>, so that the secret is in no list of processes');
+  return definedFields({
+    ...{ mode: 'oauth', who, client_id, scopes: scopes?.split(',') },
+    client_secret: secret === undefined ? undefined : contentOf('client-secret', folder, secret),
+  });
+}
+
 /** The members of the body of `POST /servers`: the template's definition says how to reach the server. */
 function serverOf(input: CommandInput, terminal: Terminal): object {
   const foreign = ['endpoint', 'command', 'id', 'working-dir'].find((name) => input.text(name) !== undefined);
   if (foreign !== undefined)
     throw new UsageError(`--${foreign} cannot be combined with --defined or --config`);
-  const { env_vars, headers, era, force, metadata, weight } = instanceOf(input, terminal);
+  const { env_vars, headers, auth, era, force, metadata, weight } = instanceOf(input, terminal);
   return {
-    config: { env_vars, headers, era, force, ...recordOf(input, 'config', { folder: terminal.folder }) },
+    config: {
+      env_vars,
+      headers,
+      auth,
+      era,
+      force,
+      ...recordOf(input, 'config', { folder: terminal.folder }),
+    },
     instance_metadata: { ...metadata, weight },
   };
 }

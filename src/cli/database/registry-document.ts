@@ -40,7 +40,8 @@ export function registryDocument(
       .filter(({ source }) => source !== 'sync')
       .toSorted((one, other) => (one.id < other.id ? -1 : 1));
     for (const each of members) {
-      const hasSecrets = !isEmpty(each.env) || !isEmpty(each.headers) || each.locked !== undefined;
+      const hasSecret = each.auth?.clientSecret !== undefined || each.locked !== undefined;
+      const hasSecrets = !isEmpty(each.env) || !isEmpty(each.headers) || hasSecret;
       if (!withSecrets && hasSecrets) withheld.push(`${name}/${each.id}`);
       if (withSecrets && each.locked !== undefined) unreadable.push(`${name}/${each.id}: ${each.locked}`);
     }
@@ -69,8 +70,18 @@ function entryOf(instance: InstanceDefinition, withSecrets: boolean): Readonly<R
     env_vars: withSecrets && !isEmpty(env) ? allEscaped(env) : undefined,
     secret_env_vars: instance.secretEnv,
     headers: withSecrets && !isEmpty(headers) ? allEscaped(headers) : undefined,
+    auth: authOf(instance, withSecrets),
     weight,
     metadata: isEmpty(metadata) ? undefined : metadata,
+  });
+}
+
+function authOf({ auth }: InstanceDefinition, withSecrets: boolean): object | undefined {
+  if (auth === undefined) return undefined;
+  const { who, clientId, clientSecret, scopes } = auth;
+  return definedFields({
+    ...{ mode: 'oauth', who, client_id: escaped(clientId), scopes },
+    client_secret: withSecrets ? escaped(clientSecret) : undefined,
   });
 }
 

@@ -99,6 +99,16 @@ export const InstanceRecord = named('InstanceRecord', {
   /** Names of variables that are secret whatever they are called. */
   secret_env_vars: Type.Optional(Type.Array(Type.String())),
   headers: masks({ Authorization: '***' }),
+  /** Set when its server is reached with an account. */
+  auth: Type.Optional(
+    Type.Object({
+      mode: Type.Literal('oauth'),
+      who: Type.Enum(['user', 'shared']),
+      client_id: Type.Optional(Type.String()),
+      client_secret: Type.Optional(Type.Literal('***')),
+      scopes: Type.Optional(Type.Array(Type.String())),
+    }),
+  ),
   metadata: Type.Record(Type.String(), Type.Unknown(), { examples: [{ team: 'search' }] }),
   source: Type.Enum(['api', 'file', 'sync']),
   node_id: nullableText('node-a'),
@@ -155,6 +165,7 @@ function recordOf(server: Server, viewer: Principal): InstanceRecord {
     env_vars: masked(definition.env),
     ...(definition.secretEnv === undefined ? {} : { secret_env_vars: [...definition.secretEnv] }),
     headers: masked(definition.headers),
+    ...authOf(definition),
     metadata: { ...definition.metadata },
     source: definition.source,
     node_id: definition.nodeId ?? null,
@@ -167,6 +178,19 @@ function recordOf(server: Server, viewer: Principal): InstanceRecord {
     stderr: [...snapshot.stderr],
     created_at: definition.createdAt,
     updated_at: definition.updatedAt,
+  };
+}
+
+function authOf({ auth }: Server['definition']): Pick<InstanceRecord, 'auth'> {
+  if (auth === undefined) return {};
+  const { who, clientId, clientSecret, scopes } = auth;
+  return {
+    auth: {
+      ...{ mode: 'oauth', who },
+      ...(clientId === undefined ? {} : { client_id: clientId }),
+      ...(clientSecret === undefined ? {} : { client_secret: '***' }),
+      ...(scopes === undefined ? {} : { scopes: [...scopes] }),
+    },
   };
 }
 

@@ -95,8 +95,11 @@ export const registrationRoutes: readonly Route[] = [
       const instance = checkedCommand({ ...wanted, principal, request }, services);
       const { gateway } = services;
       const { definition, replaced } = await register({ ...wanted, instance }, query, principal, gateway);
+      const accountWarnings = await warningsOfAccount(gateway, definition);
+      const record = registeredRecord(gateway.instance(template, definition.id), principal);
       const registered = {
-        ...registeredRecord(gateway.instance(template, definition.id), principal),
+        ...record,
+        warnings: [...record.warnings, ...accountWarnings],
         instance_id: definition.id,
         message: `Instance "${definition.id}" is ${replaced ? 'replaced' : 'registered'}.`,
       };
@@ -177,6 +180,24 @@ export function register(
 export function registeredRecord(server: Server, viewer: Principal): InstanceRecord {
   const record = instanceRecord(server, viewer);
   return { ...record, warnings: [...record.warnings, ...pathWarnings(server.definition)] };
+}
+
+/** Finds the authorization server of a backend that wants OAuth. A registration also confirms another one than before. */
+async function warningsOfAccount(
+  { vault }: Pick<Gateway, 'vault'>,
+  { template, id, endpoint, auth }: Server['definition'],
+): Promise<string[]> {
+  if (vault === undefined || endpoint === undefined || auth === undefined) return [];
+  try {
+    const { way, backend } = await (await vault.open()).discover({ template, id, endpoint, auth }, true);
+    const { issuer } = backend.server;
+    return way === undefined
+      ? [`the authorization server ${issuer} does not register this gateway by itself: give a client_id`]
+      : [];
+  } catch (thrown) {
+    if (!(thrown instanceof Error) || thrown.name !== 'ProviderFailure') throw thrown;
+    return [`no account can be connected yet: ${thrown.message}`];
+  }
 }
 
 /** Throws an error again; the issues of a VALIDATION_ERROR get other locations. */

@@ -35,4 +35,5 @@ export const migrations: Migrations = {
     'alter table `oauth` add index `oauth_client_key_index` (`client_key`);',
     'alter table `oauth` add index `oauth_expires_at_index` (`expires_at`);',
   ],
+  Migration20261126195802_auth_of_instances: ['alter table `instances` add `auth` longtext null;'],
 };

@@ -35,4 +35,5 @@ export const migrations: Migrations = {
     'create index `oauth_client_key_index` on `oauth` (`client_key`);',
     'create index `oauth_expires_at_index` on `oauth` (`expires_at`);',
   ],
+  Migration20261126195758_auth_of_instances: ['alter table `instances` add column `auth` text null;'],
 };

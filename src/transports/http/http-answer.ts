@@ -4,7 +4,7 @@
 
 import { systemClock } from '../../domain/clock.ts';
 import { ANSWERS_HOLD_TOO_MUCH } from '../../domain/error-catalogue.ts';
-import type { GatewayError } from '../../domain/errors.ts';
+import { asGatewayError, type GatewayError } from '../../domain/errors.ts';
 import {
   type Holding,
   type InstanceHeldBytes,
@@ -13,7 +13,9 @@ import {
 } from '../../domain/held-bytes.ts';
 import { type BackendMessage, readBatch, readMessage, unparsedSize } from '../../domain/jsonrpc.ts';
 import { LIMITS } from '../../domain/limits.ts';
+import type { BearerTokens } from '../transport.ts';
 import { BodyDecoder, codingOf } from './body-decoder.ts';
+import { challengeIn } from './challenge.ts';
 import type { CookieJar } from './cookie-jar.ts';
 import {
   answerTooLarge,
@@ -63,6 +65,10 @@ export interface Sending {
   readonly jar: CookieJar | undefined;
   /** An answer led here. */
   readonly isRedirected: boolean;
+  /** The access token in it. */
+  readonly token?: string;
+  /** The token in its place before was refused. */
+  readonly isRenewed?: boolean;
 }
 
 /** What sent the request. */
@@ -70,6 +76,8 @@ export interface Sender {
   readonly origin: string;
   /** Values that no text for callers may contain. */
   readonly secrets: readonly string[];
+  /** Set when each request has an access token. */
+  readonly tokens?: BearerTokens | undefined;
   send(sending: Sending, answer: HttpAnswer): void;
   /** The path of a URL in an answer to `from`; undefined for another origin. */
   pathOf(written: string, from: string): string | undefined;
@@ -135,6 +143,13 @@ export class HttpAnswer implements AnswerReceiver {
     if (this.#over) return;
     this.#end();
     this.#connection?.abort(this);
+  }
+
+  /** The request cannot be sent, or its answer be used. */
+  fail(thrown: unknown): void {
+    if (this.#over) return;
+    this.#end();
+    this.#sink.finished({ kind: 'broken', failure: asGatewayError(thrown) });
   }
 
   /** Reads nothing more until `resume`. */
@@ -322,11 +337,53 @@ export class HttpAnswer implements AnswerReceiver {
 
   #endRefusal(): void {
     if (this.#over || this.#refusal === undefined) return;
+    const connection = this.#connection;
     this.#finishRefusal(this.#refusal);
-    this.#connection?.abort(this);
+    connection?.abort(this);
   }
 
   #finishRefusal(headers: ResponseHeaders): void {
+    const { token } = this.#sending ?? {};
+    const tokens = this.#sender?.tokens;
+    const isAboutToken = this.status === 401 || this.status === 403;
+    if (token === undefined || tokens === undefined || !isAboutToken) this.#endWithRefusal(headers);
+    else
+      void this.#askAbout(token, tokens, headers).catch((thrown: unknown) => {
+        this.fail(thrown);
+      });
+  }
+
+  /** Nothing was done: with another token the request is sent again, once. */
+  async #askAbout(token: string, tokens: BearerTokens, headers: ResponseHeaders): Promise<void> {
+    this.#cancelTimer?.();
+    this.#cancelTimer = undefined;
+    const { error, scopes } = challengeIn(String(headers['www-authenticate'] ?? ''));
+    if (this.status === 403) {
+      if (error !== 'insufficient_scope') this.#endWithRefusal(headers);
+      else this.fail(await tokens.lacks(scopes));
+      return;
+    }
+    if (this.#sending?.isRenewed === true) {
+      this.fail(await tokens.refusedAgain(token));
+      return;
+    }
+    const isRenewed = await tokens.renewed(token);
+    if (this.#over || this.#sending === undefined) return;
+    if (!isRenewed) {
+      this.#endWithRefusal(headers);
+      return;
+    }
+    this.#refusal = undefined;
+    this.#chunks = [];
+    this.#bytes = 0;
+    this.#coding = undefined;
+    this.#decoder = undefined;
+    this.#connection = undefined;
+    this.#sender?.send({ ...this.#sending, isRenewed: true }, this);
+  }
+
+  #endWithRefusal(headers: ResponseHeaders): void {
+    if (this.#over) return;
     this.#end();
     const refusal = readRefusal(this.status, headers, this.#body ?? NOTHING, {
       isDecoded: this.#decoder !== undefined,

@@ -5,7 +5,7 @@ import type { ByteBudget, InstanceHeldBytes } from '../../domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../domain/instance.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { secretsOf } from '../secrets.ts';
-import type { OpenOptions } from '../transport.ts';
+import type { BearerTokens, OpenOptions } from '../transport.ts';
 import { ConnectionPool } from './connection-pool.ts';
 import { type Connector, guardedConnector } from './connector.ts';
 import type { CookieJar } from './cookie-jar.ts';
@@ -45,7 +45,10 @@ export class HttpConnection implements Sender {
   /** Counts the messages without an answer that are under way. */
   readonly waitingBytes: ByteBudget | undefined;
   readonly #answers: InstanceHeldBytes | undefined;
-  readonly secrets: readonly string[];
+  readonly tokens: BearerTokens | undefined;
+  readonly #secrets: readonly string[];
+  /** The headers of the last request with a token: those of a session are the same object each time. */
+  #last: { readonly token: string; readonly plain: Headers; readonly headers: Headers } | undefined;
   #lastId = 0;
 
   constructor(
@@ -55,12 +58,15 @@ export class HttpConnection implements Sender {
       answers,
       waitingBytes,
       scheduler,
-    }: Pick<OpenOptions, 'isDenied' | 'answers' | 'waitingBytes'> & Partial<Pick<OpenOptions, 'scheduler'>>,
+      tokens,
+    }: Pick<OpenOptions, 'isDenied' | 'answers' | 'waitingBytes' | 'tokens'> &
+      Partial<Pick<OpenOptions, 'scheduler'>>,
   ) {
     this.#run = scheduler?.run;
     this.waitingBytes = waitingBytes;
     this.#answers = answers;
-    this.secrets = secretsOf(definition);
+    this.tokens = tokens;
+    this.#secrets = secretsOf(definition);
     const { endpoint = '', headers } = definition;
     const url = new URL(endpoint);
     this.path = url.pathname;
@@ -75,6 +81,11 @@ export class HttpConnection implements Sender {
     });
     this.#connector = guardedConnector(url, isDenied);
     this.#pool = new ConnectionPool(this.#connector, { maxConnections: MAX_CONNECTIONS, run: this.#run });
+  }
+
+  /** Values that no text for callers may contain. */
+  get secrets(): readonly string[] {
+    return this.#last === undefined ? this.#secrets : [this.#last.token, ...this.#secrets];
   }
 
   /** True for a call while unfinished answers hold so much that the backend should not be asked for more. */
@@ -127,11 +138,30 @@ export class HttpConnection implements Sender {
 
   /** Sends a request, or sends it again. */
   send(sending: Sending, answer: HttpAnswer): void {
+    if (this.tokens === undefined) this.#send(sending, answer);
+    else this.#sendWithToken(sending, answer, this.tokens);
+  }
+
+  #sendWithToken(sending: Sending, answer: HttpAnswer, tokens: BearerTokens): void {
+    const token = tokens.current();
+    const send = (present: string) => {
+      if (this.#last?.token !== present || this.#last.plain !== sending.headers)
+        this.#last = {
+          ...{ token: present, plain: sending.headers },
+          headers: { ...sending.headers, authorization: `Bearer ${present}` },
+        };
+      this.#send({ ...sending, token: present }, answer, this.#last.headers);
+    };
+    if (typeof token === 'string') send(token);
+    else token.then(send, (thrown: unknown) => answer.fail(thrown));
+  }
+
+  #send(sending: Sending, answer: HttpAnswer, headers = sending.headers): void {
     answer.sentBy(this, sending);
     const cookie = sending.jar?.headerFor(sending.path, this.#writer.fields.cookie);
     let text: string | Buffer;
     try {
-      text = this.#writer.textOf(sending, cookie);
+      text = this.#writer.textOf(headers === sending.headers ? sending : { ...sending, headers }, cookie);
     } catch (thrown) {
       answer.onResponseError(thrown as Error);
       return;

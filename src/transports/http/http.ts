@@ -37,6 +37,13 @@ export async function openHttp(
   options: OpenOptions,
   withinMs = options.handshakeTimeoutMs,
 ): Promise<EndpointTransport> {
+  const { account } = options;
+  if (account !== undefined && options.tokens === undefined) {
+    const { openWithAccount } = await import('./account-transport.ts');
+    return openWithAccount(account, definition, options.clock, (tokens) =>
+      openHttp(definition, { ...options, tokens }, withinMs),
+    );
+  }
   const startedAtMs = options.clock.now();
   const connection = new HttpConnection(definition, options);
   let abandoned: Promise<void> | undefined;

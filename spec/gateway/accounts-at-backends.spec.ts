@@ -1,0 +1,146 @@
+import { firstValueFrom } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { SHARED } from '../../src/domain/connection.ts';
+import { asGatewayError } from '../../src/domain/errors.ts';
+import { createGateway, type Gateway } from '../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../src/persistence/memory-store.ts';
+import { type OAuthBackend, startOAuthBackend } from '../fixtures/oauth-backend.ts';
+import { suite } from '../helpers/suite.ts';
+
+const address = { issuer: 'http://127.0.0.1:8080', isPublic: false };
+
+interface World {
+  readonly backend: OAuthBackend;
+  readonly gateway: Gateway;
+  /** As an admin with a browser. */
+  readonly connect: () => Promise<void>;
+  readonly whoami: () => Promise<string>;
+}
+
+function withBackend(run: (world: World) => Promise<void>) {
+  return async () => {
+    const backend = await startOAuthBackend();
+    const store = new MemoryStore();
+    const gateway = await createGateway({ store, connections: { address } });
+    try {
+      await run({
+        ...{ backend, gateway },
+        connect: async () => {
+          const vault = await gateway.vault?.open();
+          const { definition } = gateway.instance('mail', 'mail-1');
+          const { template, id, endpoint = '', auth } = definition;
+          assert.ok(vault && auth);
+          const target = { template, id, endpoint, auth };
+          const url = await vault.begin(target, { owner: SHARED, binding: 'b' });
+          const answer = await fetch(url, { redirect: 'manual' });
+          await vault.finish(new URL(answer.headers.get('location') ?? '').searchParams, 'b');
+        },
+        whoami: async () => {
+          const { result } = await gateway.call('mail', 'whoami');
+          return JSON.stringify(result);
+        },
+      });
+    } finally {
+      await gateway.close({ graceMs: 0 });
+      await backend.close();
+    }
+  };
+}
+
+const shared = { mode: 'oauth', who: 'shared' } as const;
+
+async function register({ gateway, backend }: World) {
+  const input = { id: 'mail-1', endpoint: backend.url, auth: shared };
+  return gateway.register('mail', input, { waitMs: 10_000 });
+}
+
+async function connected(world: World): Promise<void> {
+  await register(world);
+  const healthy = firstValueFrom(world.gateway.on('instance.healthy'));
+  await world.connect();
+  await healthy;
+}
+
+async function errorOf(promise: Promise<unknown>) {
+  try {
+    await promise;
+  } catch (thrown) {
+    return asGatewayError(thrown);
+  }
+  throw new Error('it was answered');
+}
+
+const accounts = suite('a backend that wants the shared account');
+
+accounts(
+  'is healthy, and says that it waits for a connection',
+  withBackend(async (world) => {
+    const { healthy } = await register(world);
+    assert.ok(healthy);
+    const { snapshot } = world.gateway.instance('mail', 'mail-1');
+    assert.is(snapshot.reason, 'it waits for a connection');
+    const { code, facts } = await errorOf(world.whoami());
+    assert.equal(
+      [code, facts.connection],
+      ['CONNECTION_REQUIRED', { template: 'mail', instanceId: 'mail-1', who: 'shared', why: 'none' }],
+    );
+    assert.equal(world.backend.seen, []);
+  }),
+);
+
+accounts(
+  'serves all callers once an account is connected',
+  withBackend(async (world) => {
+    world.backend.account = 'office';
+    await connected(world);
+    assert.match(await world.whoami(), /office/);
+    assert.is(world.gateway.instance('mail', 'mail-1').snapshot.reason, null);
+  }),
+);
+
+accounts(
+  'gets a renewed token after a 401, once for all calls',
+  withBackend(async (world) => {
+    await connected(world);
+    await world.whoami();
+    world.backend.expireTokens();
+    const answers = await Promise.all(Array.from({ length: 20 }, () => world.whoami()));
+    assert.is(answers.length, 20);
+    assert.equal([world.backend.refreshes, world.backend.refreshAttempts], [1, 1]);
+  }),
+);
+
+accounts(
+  'waits for a connection again when its grant is gone, without further attempts',
+  withBackend(async (world) => {
+    await connected(world);
+    world.backend.endGrants();
+    const { code, facts } = await errorOf(world.whoami());
+    assert.equal([code, facts.connection?.why], ['CONNECTION_REQUIRED', 'ended']);
+    assert.is(world.backend.refreshAttempts, 1);
+  }),
+);
+
+accounts(
+  'names the scopes that a tool needs, and asks for them at the next connecting',
+  withBackend(async (world) => {
+    await connected(world);
+    const { code, facts } = await errorOf(world.gateway.call('mail', 'write'));
+    assert.equal([code, facts.connection?.why], ['CONNECTION_REQUIRED', 'scopes']);
+    await world.connect();
+    assert.equal(world.backend.asked?.scopes?.toSorted(), ['read', 'write']);
+    await world.gateway.call('mail', 'write');
+  }),
+);
+
+accounts('cannot be registered with a command, or without saying for whom', async () => {
+  await using gateway = await createGateway();
+  const refusal = async (input: object) => (await errorOf(gateway.register('mail', input))).message;
+  const endpoint = 'http://127.0.0.1:9/mcp';
+  assert.match(await refusal({ command: 'node x.js', auth: shared }), /without a command/);
+  assert.match(await refusal({ endpoint, auth: { mode: 'oauth' } }), /auth.who/);
+  assert.match(await refusal({ endpoint, auth: shared, headers: { authorization: 'x' } }), /Authorization/);
+  assert.match(await refusal({ endpoint, auth: { mode: 'none', who: 'user' } }), /other fields/);
+});
+
+accounts.run();

@@ -1,0 +1,147 @@
+// The transport of a server that wants OAuth. With the shared account it is that of any server, with a token in each request. Without an
+// account, and where each user has an own one, it only knows that the server answers: every call needs a connection first.
+
+import { AsyncSubject, defer, EMPTY, from, map, type Observable, throwError } from 'rxjs';
+import type { Clock } from '../../domain/clock.ts';
+import { SHARED } from '../../domain/connection.ts';
+import { connectionRequired } from '../../domain/error-catalogue.ts';
+import { hasCode } from '../../domain/errors.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../domain/exchange.ts';
+import type { InstanceDefinition } from '../../domain/instance.ts';
+import { JsonText } from '../../domain/json.ts';
+import type { Peer } from '../../domain/mcp.ts';
+import {
+  type BackendAccount,
+  type BearerTokens,
+  CLOSED_BY_GATEWAY,
+  type Closed,
+  type TransportDiagnostics,
+} from '../transport.ts';
+import type { EndpointTransport } from './managed-http.ts';
+
+/** What is known of a server that shows nothing without an account. */
+const UNKNOWN_PEER: Peer = {
+  era: 'legacy',
+  protocolVersion: '2025-11-25',
+  serverInfo: { name: 'unnamed', version: '' },
+  capabilities: { tools: { listChanged: true } },
+  greeting: {},
+};
+const IS_CONNECTED: Closed = { reason: 'its account was connected', expected: false };
+const IS_DISCONNECTED: Closed = { reason: 'its account has to be connected', expected: false };
+
+/** `open`: with these tokens. Rejects like opening any transport. */
+export async function openWithAccount(
+  account: BackendAccount,
+  definition: InstanceDefinition,
+  clock: Pick<Clock, 'background'>,
+  open: (tokens: BearerTokens) => Promise<EndpointTransport>,
+): Promise<EndpointTransport> {
+  await account.check();
+  if (account.who === 'user') return new WaitingTransport(account, definition);
+  let opened: EndpointTransport | undefined;
+  // Later, so that the calls fail for want of a token, not with the transport.
+  const tokens = noticing(account.tokens(SHARED), () =>
+    clock.background.alarm(0, () => void opened?.end(IS_DISCONNECTED)),
+  );
+  try {
+    opened = await open(tokens);
+    return opened;
+  } catch (thrown) {
+    if (!hasCode(thrown, 'CONNECTION_REQUIRED')) throw thrown;
+    return new WaitingTransport(account, definition);
+  }
+}
+
+/** `onGone`: called when there is no token any more. */
+function noticing(tokens: BearerTokens, onGone: () => void): BearerTokens {
+  const noticed = async <T>(promise: Promise<T>): Promise<T> => {
+    try {
+      return await promise;
+    } catch (thrown) {
+      if (hasCode(thrown, 'CONNECTION_REQUIRED')) onGone();
+      throw thrown;
+    }
+  };
+  return {
+    current: () => {
+      const token = tokens.current();
+      return typeof token === 'string' ? token : noticed(token);
+    },
+    renewed: (refused) => noticed(tokens.renewed(refused)),
+    refusedAgain: async (refused) => {
+      const error = await tokens.refusedAgain(refused);
+      onGone();
+      return error;
+    },
+    lacks: (scopes) => tokens.lacks(scopes),
+  };
+}
+
+/** Healthy while the server answers, also with a 401. Ends when the shared account is connected. */
+class WaitingTransport implements EndpointTransport {
+  readonly kind = 'http';
+  readonly peer = UNKNOWN_PEER;
+  readonly note: string | undefined;
+  readonly messages$ = EMPTY;
+  readonly closed$ = new AsyncSubject<Closed>();
+  readonly #account: BackendAccount;
+  readonly #definition: InstanceDefinition;
+  readonly #stop: () => void;
+
+  constructor(account: BackendAccount, definition: InstanceDefinition) {
+    this.#account = account;
+    this.#definition = definition;
+    const isShared = account.who === 'shared';
+    this.note = isShared ? 'it waits for a connection' : undefined;
+    this.#stop = isShared ? account.onConnected(() => void this.#endIfConnected()) : () => undefined;
+  }
+
+  exchange({ method }: ExchangeRequest): Observable<ExchangeEvent> {
+    if (method !== 'ping') {
+      const { template, id: instanceId } = this.#definition;
+      const { who } = this.#account;
+      return throwError(() => connectionRequired({ template, instanceId, who, why: 'none' }));
+    }
+    return defer(() => from(this.#probe())).pipe(
+      map((): ExchangeEvent => ({ kind: 'result', result: JsonText.ofValue({}) })),
+    );
+  }
+
+  notify(): void {
+    // Nothing listens yet.
+  }
+
+  async openUpstream(): Promise<undefined> {
+    return undefined;
+  }
+
+  diagnostics(): TransportDiagnostics {
+    return { pid: null, stderr: [] };
+  }
+
+  close(): Promise<void> {
+    return this.end(CLOSED_BY_GATEWAY);
+  }
+
+  async end(closed: Closed): Promise<void> {
+    this.#stop();
+    this.closed$.next(closed);
+    this.closed$.complete();
+  }
+
+  /** Another node may have connected the account. */
+  async #probe(): Promise<void> {
+    await this.#account.probe();
+    if (this.#account.who === 'shared') await this.#endIfConnected();
+  }
+
+  async #endIfConnected(): Promise<void> {
+    try {
+      await this.#account.tokens(SHARED).current();
+    } catch {
+      return; // as before
+    }
+    void this.end(IS_CONNECTED);
+  }
+}
