@@ -1,10 +1,11 @@
 // Maps a JSON-RPC error of a backend to an error for callers of a REST route or of the facade. MCP clients get the JSON-RPC error
 // unchanged.
 
+import { ConnectionRequired } from './connection-required.ts';
 import { quoted, validationFailed } from './error-catalogue.ts';
 import { GatewayError } from './errors.ts';
 import type { ExchangeRequest } from './exchange.ts';
-import { fieldValue, isJsonObject, type JsonObject } from './json.ts';
+import { definedFields, fieldValue, isJsonObject, type JsonObject } from './json.ts';
 import { type JsonRpcError, RPC } from './jsonrpc.ts';
 
 /**
@@ -14,6 +15,7 @@ import { type JsonRpcError, RPC } from './jsonrpc.ts';
  */
 export function errorOfAnswer(request: ExchangeRequest, error: JsonRpcError, isListed = false): GatewayError {
   const { method, params } = request;
+  if (error instanceof ConnectionRequired) return notConnectedAccount(error);
   const isInvalid = error.code === RPC.invalidParams;
   const isNotOffered = error.code === RPC.methodNotFound; // a server without resources or prompts has none of them
   switch (method) {
@@ -63,6 +65,10 @@ export function refusedArguments(result: JsonObject): JsonRpcError | undefined {
 }
 
 const ARGUMENTS_REFUSED = /^MCP error -32602: (?!Tool \S+ (?:not found|disabled)$)/;
+
+function notConnectedAccount({ message, url }: ConnectionRequired): GatewayError {
+  return new GatewayError('CONNECTION_REQUIRED', message, { ...definedFields({ connectUrl: url }) });
+}
 
 function resourceNotFound(uri: string, backendError: JsonRpcError): GatewayError {
   // Any other code may have another cause, so the message of the backend is repeated.

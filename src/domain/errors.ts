@@ -30,6 +30,8 @@ export interface ErrorDetails {
   readonly requiredPermissions?: readonly Scope[];
   /** The account that has to be connected, of CONNECTION_REQUIRED. */
   readonly connection?: ConnectionNeed;
+  /** Where the caller of CONNECTION_REQUIRED connects an account. */
+  readonly connectUrl?: string;
   /** Methods of METHOD_NOT_ALLOWED. */
   readonly allow?: readonly string[];
   /** The JSON-RPC error of a backend, when it is the reason. */

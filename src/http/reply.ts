@@ -140,6 +140,7 @@ export const ErrorBody = named('ErrorBody', {
   error_code: text('SERVER_NOT_FOUND'),
   request_id: text('7f3c2a51-6f0e-4d6b-9a63-0b7a2f1c9d44'),
   required_permissions: Type.Optional(Type.Array(Type.Enum([...SCOPES]))),
+  connect_url: Type.Optional(Type.String({ format: 'uri' })),
   /** Of a 403: the caller's own, as in `GET /auth/me`. */
   credential: Type.Optional(
     Type.Object({ kind: Type.Enum(['user', 'api-key']), id: text('key:0123456789abcdef') }),
@@ -162,13 +163,15 @@ export function errorBody(
   requestId: string,
   viewer: Principal = NO_PRINCIPAL,
 ): ErrorBody {
-  const { items, requiredPermissions, backendError, backendStatus, result, plainMessage } = error.facts;
+  const { items, requiredPermissions, connectUrl, backendError, backendStatus, result, plainMessage } =
+    error.facts;
   const message = seesMachine(viewer) ? error.message : (plainMessage ?? error.message);
   return {
     detail: items === undefined ? message : items.map((item) => ({ ...item, loc: [...item.loc] })),
     error_code: error.code,
     request_id: requestId,
     ...(requiredPermissions === undefined ? {} : { required_permissions: [...requiredPermissions] }),
+    ...(connectUrl === undefined ? {} : { connect_url: connectUrl }),
     ...(error.status === 403 ? credentialField(viewer) : {}),
     ...(backendError === undefined ? {} : { backend_error: backendError }),
     ...(backendStatus === undefined ? {} : { backend_status: backendStatus }),

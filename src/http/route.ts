@@ -233,7 +233,7 @@ const WITH_BODY: readonly ErrorCode[] = [
 /** Errors of a request to an instance of a template. */
 export const FROM_BACKEND: readonly ErrorCode[] = [
   ...(['TEMPLATE_NOT_FOUND', 'QUEUE_FULL', 'TOOL_EXECUTION_FAILED', 'NO_HEALTHY_INSTANCE'] as const),
-  ...(['BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'SHUTTING_DOWN'] as const),
+  ...(['BACKEND_UNAVAILABLE', 'BACKEND_TIMEOUT', 'SHUTTING_DOWN', 'CONNECTION_REQUIRED'] as const),
 ];
 
 // --- parameters: an invalid name in a path is answered like an unknown one, with 404; values of a query are

@@ -3,8 +3,11 @@
 
 import { randomUUID } from 'node:crypto';
 import { CLIENT_CAPABILITIES } from '../domain/client.ts';
-import { isJsonObject, type JsonObject } from '../domain/json.ts';
+import type { ConnectionRequired } from '../domain/connection-required.ts';
+import type { FinalEvent } from '../domain/exchange.ts';
+import { isJsonObject, type JsonObject, JsonText } from '../domain/json.ts';
 import { type JsonRpcError, RPC } from '../domain/jsonrpc.ts';
+import { hasRounds } from '../domain/mcp.ts';
 
 /** Input requests of one result. */
 const MAX_REQUESTS = 64;
@@ -75,6 +78,31 @@ export function missingCapabilityError(requiredCapabilities: JsonObject): JsonRp
   const names = Object.keys(requiredCapabilities).join(', ');
   const message = `The server needs capabilities that the client did not declare: ${names}`;
   return { code: RPC.missingCapability, message, data: { requiredCapabilities } };
+}
+
+const VISIT = [{ method: 'elicitation/create', params: { mode: 'url' } }];
+
+/** The same in words, for a client that cannot be asked to open a URL, or when there is none; undefined for any other client. */
+export function connectionInWords(
+  method: string,
+  { url, message }: ConnectionRequired,
+  declared: JsonObject,
+): FinalEvent | undefined {
+  const isAskable = hasRounds(method) && missingCapabilities(VISIT, declared) === undefined;
+  return url !== undefined && isAskable ? undefined : failure(method, message);
+}
+
+/** Tools report a failure in their result, where a model reads it; other methods have only the error. */
+export function failure(method: string, message: string): FinalEvent {
+  if (method !== 'tools/call') return errorEvent(message);
+  return {
+    kind: 'result',
+    result: JsonText.ofValue({ content: [{ type: 'text', text: message }], isError: true }),
+  };
+}
+
+export function errorEvent(message: string): FinalEvent {
+  return { kind: 'error', error: { code: RPC.internalError, message } };
 }
 
 /** The feature of the capability that a request needs, if any. */

@@ -80,14 +80,16 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
       '403: let an admin register it, or add a pattern. 400: give the program its own folder, or set `"force": true` as an ' +
       'admin, see docs/explanation/security-model.md.',
   },
+  CONNECTION_REQUIRED: {
+    cause:
+      'The server wants an account (OAuth) that is not connected, or no longer. With `who: user` each user has an own one, and an API key has none.',
+    remedy:
+      'Open `connect_url` in a browser, connect the account, and repeat the call. Instead of using an API key, sign in by URL, or let an admin ' +
+      'register the instance with `who: shared`: docs/guides/backends-with-oauth.md.',
+  },
   ORIGIN_NOT_ALLOWED: {
     cause: 'The `Host` or the `Origin` of the request is not allowed.',
     remedy: 'Add it to `allowed_hosts`, `allowed_origins` or `cors_origins`, as `detail` says.',
-  },
-  CONNECTION_REQUIRED: {
-    cause:
-      'The server wants an account (OAuth) that is not connected, or no longer. The call was not carried out.',
-    remedy: 'Connect the account, see docs/guides/backends-with-oauth.md, then repeat the call.',
   },
   TEMPLATE_NOT_FOUND: {
     cause: 'No template has this name, or the caller may not use it.',

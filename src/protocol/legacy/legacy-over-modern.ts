@@ -6,13 +6,20 @@
 import { catchError, map, mergeMap, Observable, of } from 'rxjs';
 import type { ClientReply } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { ConnectionRequired } from '../../domain/connection-required.ts';
 import { asGatewayError, perhapsDelivered } from '../../domain/errors.ts';
 import { type Answer, type ExchangeRequest, type FinalEvent, parsedResult } from '../../domain/exchange.ts';
 import { isJsonObject, type JsonObject, JsonText, type JsonValue } from '../../domain/json.ts';
 import { editedFields } from '../../domain/json-fields.ts';
-import { RPC } from '../../domain/jsonrpc.ts';
 import { hasRounds, META } from '../../domain/mcp.ts';
-import { type InputRequired, missingCapabilities, readInputRequired } from '../input-requests.ts';
+import {
+  connectionInWords,
+  errorEvent,
+  failure,
+  type InputRequired,
+  missingCapabilities,
+  readInputRequired,
+} from '../input-requests.ts';
 import { resultTypeOf } from '../modern/modern-over-legacy.ts';
 import type { McpSession, Reservation } from '../ports.ts';
 
@@ -33,7 +40,14 @@ export function exchangeInSession(
   const answers$ = hasRounds(request.method)
     ? exchangeRound({ session, request: modern, clock })
     : session.exchange(modern);
-  return answers$.pipe(map(legacyAnswer));
+  const { capabilities } = session.profile;
+  return answers$.pipe(map((answer) => inWords(request.method, legacyAnswer(answer), capabilities)));
+}
+
+function inWords(method: string, answer: Answer, declared: JsonObject): Answer {
+  const { event } = answer;
+  if (event.kind !== 'error' || !(event.error instanceof ConnectionRequired)) return answer;
+  return { ...answer, event: connectionInWords(method, event.error, declared) ?? event };
 }
 
 /** An answer without the fields that only the modern era defines, as the server would give it in a session. Source: ADR 106. */
@@ -170,17 +184,4 @@ function askClient(
       for (const release of held) release();
     };
   });
-}
-
-/** Tools report a failure in their result, where a model reads it; other methods have only the error. */
-function failure(method: string, message: string): FinalEvent {
-  if (method !== 'tools/call') return errorEvent(message);
-  return {
-    kind: 'result',
-    result: JsonText.ofValue({ content: [{ type: 'text', text: message }], isError: true }),
-  };
-}
-
-function errorEvent(message: string): FinalEvent {
-  return { kind: 'error', error: { code: RPC.internalError, message } };
 }

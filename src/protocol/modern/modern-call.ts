@@ -5,6 +5,7 @@
 
 import type { ClientQuestion, ServerNotification, ServerRequest } from '../../domain/client.ts';
 import type { Clock } from '../../domain/clock.ts';
+import { ConnectionRequired } from '../../domain/connection-required.ts';
 import { type ErrorCode, hasCode } from '../../domain/errors.ts';
 import type { Answer, CallReport, FinalEvent } from '../../domain/exchange.ts';
 import type { JsonFields, JsonObject, JsonText } from '../../domain/json.ts';
@@ -14,6 +15,7 @@ import { hasRounds, includesLevel, isCustomNotice, LOG, PROGRESS } from '../../d
 import { AnswerWriter } from '../answer-writer.ts';
 import { type McpReply, type McpStream, noteError } from '../endpoint-types.ts';
 import {
+  connectionInWords,
   type InputRequest,
   type InputRequests,
   missingCapabilities,
@@ -90,7 +92,8 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
         this.#answerWith(this.#finished(event.result, instanceId), event);
         return;
       case 'error':
-        this.#takeError(event.error, instanceId);
+        if (event.error instanceof ConnectionRequired) this.#requireConnection(event.error, answer);
+        else this.#takeError(event.error, instanceId);
         return;
       case 'notification':
         this.#notify(event);
@@ -120,15 +123,23 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     else this.#require(visits, { i: instanceId });
   }
 
+  #requireConnection(error: ConnectionRequired, answer: Answer): void {
+    const { method, envelope } = this.#request;
+    const event = connectionInWords(method, error, envelope.profile.capabilities);
+    if (event !== undefined) this.#handle({ ...answer, event });
+    else this.#require(requestedVisits(error) ?? {}, { i: answer.instanceId }, VISIT_MS);
+  }
+
   /** Answers with input requests: the client repeats the request with its responses. False when it cannot answer them. */
-  #require(requests: InputRequests, state: JsonObject): boolean {
+  #require(requests: InputRequests, state: JsonObject, validMs?: number): boolean {
     const request = this.#request;
     const missing = this.#missing(Object.values(requests));
     if (missing !== undefined) {
       this.#fail(missingCapabilityError(missing));
       return false;
     }
-    this.#answerWith(this.#deps.routing.inputRequired(request, requests, state, infoFor(request)));
+    const info = infoFor(request);
+    this.#answerWith(this.#deps.routing.inputRequired(request, requests, state, info, validMs));
     return true;
   }
 
@@ -207,6 +218,9 @@ export class ModernCall extends AnswerWriter<Answer | ClientQuestion> {
     stream.end();
   }
 }
+
+/** How long the address is valid at which a user connects an account, and so the state of its call. */
+const VISIT_MS = 10 * 60_000;
 
 /** The cursor, state or task of an instance is lost with the instance. */
 function explained(thrown: unknown): unknown {

@@ -2,6 +2,7 @@
 // and without being parsed; errors get the modern codes.
 // Sources: MCP 2026-07-28 basic/index#resulttype, #error-codes, server/utilities/caching.
 
+import { URL_ELICITATION_REQUIRED } from '../../domain/connection-required.ts';
 import {
   isJsonObject,
   type JsonFields,
@@ -109,6 +110,5 @@ export function modernError(method: string, params: JsonFields, error: JsonRpcEr
   return code === URL_ELICITATION_REQUIRED ? { ...error, code: RPC.internalError } : error;
 }
 
-const URL_ELICITATION_REQUIRED = -32042;
 /** Stands for a type that is not a string: such a result is unchanged. */
 const UNKNOWN = 'unknown';

@@ -89,11 +89,12 @@ export class ModernRouting {
     requests: InputRequests,
     state: JsonObject,
     serverInfo: JsonObject,
+    validMs?: number,
   ): JsonText {
     return JsonText.ofValue({
       resultType: 'input_required',
       inputRequests: requests,
-      requestState: this.#encryptFor(call, state),
+      requestState: this.#encryptFor(call, state, validMs),
       _meta: { [META.serverInfo]: serverInfo },
     });
   }
@@ -126,8 +127,8 @@ export class ModernRouting {
     return undefined;
   }
 
-  #encryptFor(call: ModernRequest, content: JsonObject): string {
-    const encrypted = this.#cipher.encrypt(content, callKey(call));
+  #encryptFor(call: ModernRequest, content: JsonObject, validMs?: number): string {
+    const encrypted = this.#cipher.encrypt(content, callKey(call), validMs);
     if (encrypted !== undefined) return encrypted;
     throw new RpcFailure(200, {
       code: RPC.internalError,

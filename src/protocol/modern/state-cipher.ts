@@ -31,9 +31,9 @@ export class StateCipher {
     this.#keys = keys;
   }
 
-  /** The encrypted text. It is decrypted only with the same `bound`, for one hour. Undefined when the content is too long. */
-  encrypt(content: JsonObject, bound: string): string | undefined {
-    return this.#encrypted({ content, until: this.#wall() + VALID_MS }, bound, randomBytes(SALT_BYTES));
+  /** The encrypted text. It is decrypted only with the same `bound`, by default for one hour. Undefined when the content is too long. */
+  encrypt(content: JsonObject, bound: string, validMs = VALID_MS): string | undefined {
+    return this.#encrypted({ content, until: this.#wall() + validMs }, bound, randomBytes(SALT_BYTES));
   }
 
   /** Like `encrypt`, but the same text for the same content, so that its holder can compare texts; without an end. */

@@ -1,0 +1,54 @@
+// The answer to a call that needs an account which its user has not connected: where to connect it. It is the error of MCP for that, so
+// each door gives it in its form: an input request, the error, the result of a tool, or an error of REST.
+// Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error, ADR 220.
+
+import type { JsonRpcError } from './jsonrpc.ts';
+
+/** Where a user connects the account. */
+export interface Visit {
+  readonly url: string;
+  /** For the notification when it is connected. */
+  readonly elicitationId: string;
+}
+
+export const URL_ELICITATION_REQUIRED = -32042;
+
+/** A class, so that no backend can make such an answer. */
+export class ConnectionRequired implements JsonRpcError {
+  readonly code = URL_ELICITATION_REQUIRED;
+  /** Says what to do; with the URL, for clients that show nothing else. */
+  readonly message: string;
+  readonly data: { readonly elicitations: (Visit & { readonly mode: 'url'; readonly message: string })[] };
+
+  constructor(message: string, elicitations: ConnectionRequired['data']['elicitations']) {
+    this.message = message;
+    this.data = { elicitations };
+  }
+
+  /** Undefined for a caller that has no account of its own: an API key. */
+  get url(): string | undefined {
+    return this.data.elicitations[0]?.url;
+  }
+}
+
+export function connectAt(template: string, visit: Visit): ConnectionRequired {
+  const message = `Connect your account at "${template}" in the browser.`;
+  return new ConnectionRequired(
+    `"${template}" needs your account there. Open ${visit.url} in a browser, connect the account, and repeat the call.`,
+    [{ mode: 'url', message, url: visit.url, elicitationId: visit.elicitationId }],
+  );
+}
+
+/** The user has not followed the address. */
+export function connectionDeclined(template: string): ConnectionRequired {
+  return new ConnectionRequired(`"${template}" needs your account there, and it was not connected.`, []);
+}
+
+/** The caller is no user. */
+export function noOwnAccount(template: string): ConnectionRequired {
+  return new ConnectionRequired(
+    `"${template}" is used with the account of each user, and this caller has none: sign in by URL instead of using an API key, ` +
+      'or let an admin register the instance with `who: shared`.',
+    [],
+  );
+}
