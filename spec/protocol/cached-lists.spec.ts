@@ -159,7 +159,7 @@ test('notifies sessions of changed lists as far as the handshake announced it', 
   const messages = new Subject<ServerMessage>();
   const capabilities = { tools: { listChanged: true }, prompts: {} };
   const received: unknown[] = [];
-  cache.withNotices(messages, { ...PEER, capabilities }).subscribe({
+  cache.withNotices(messages, { ...PEER, capabilities, ownerId: 'ann' }).subscribe({
     next: ({ method, params }) => received.push({ method, params }),
     complete: () => received.push('over'),
   });

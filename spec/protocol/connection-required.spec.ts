@@ -21,7 +21,7 @@ const TOLD = `"notes" needs your account there. Open ${VISIT.url} in a browser, 
 test('a modern client is asked to open the address, and its retry goes to the same instance', async () => {
   const { backends, send } = modernHarness();
   const asked = await send(CALL.method, CALL.params, { capabilities: URLS });
-  backends.last.refuse(connectAt('notes', VISIT), 'a');
+  backends.last.refuse(connectAt('notes', VISIT));
   const { resultType, inputRequests, requestState } = resultOf(asked);
   assert.equal(
     { resultType, inputRequests },
@@ -48,7 +48,7 @@ test('a modern client is asked to open the address, and its retry goes to the sa
 test('a modern client that opens no addresses gets the result of a tool that says where to go', async () => {
   const { backends, send } = modernHarness();
   const told = await send(CALL.method, CALL.params, { capabilities: { elicitation: { form: {} } } });
-  backends.last.refuse(connectAt('notes', VISIT), 'a');
+  backends.last.refuse(connectAt('notes', VISIT));
   const { content, isError, resultType } = resultOf(told);
   assert.equal([content, isError, resultType], [[{ type: 'text', text: TOLD }], true, 'complete']);
 });

@@ -171,6 +171,14 @@ export function holderOf(principalId: string): string {
   return user.startsWith(ISSUER) ? user : `user:${user}`;
 }
 
+/** The user who has signed in, by an MCP client or not; undefined for every other caller: an API key has no accounts of its own. */
+export function userIdIn(principalId: string): string | undefined {
+  const holder = holderOf(principalId);
+  return holder.startsWith(USER) ? holder.slice(USER.length) : undefined;
+}
+
+const USER = 'user:';
+
 /** The name of a principal for people and the audit log: with its client, if it has one. */
 export function nameOf({ name, client }: Pick<Principal, 'name' | 'client'>): string {
   return client === undefined ? name : nameWithClient(name, client.name);

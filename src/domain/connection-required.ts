@@ -2,6 +2,7 @@
 // each door gives it in its form: an input request, the error, the result of a tool, or an error of REST.
 // Source: MCP 2025-11-25 client/elicitation#url-elicitation-required-error, ADR 220.
 
+import type { JsonObject } from './json.ts';
 import type { JsonRpcError } from './jsonrpc.ts';
 
 /** Where a user connects the account. */
@@ -18,16 +19,17 @@ export class ConnectionRequired implements JsonRpcError {
   readonly code = URL_ELICITATION_REQUIRED;
   /** Says what to do; with the URL, for clients that show nothing else. */
   readonly message: string;
-  readonly data: { readonly elicitations: (Visit & { readonly mode: 'url'; readonly message: string })[] };
+  readonly data: { readonly elicitations: JsonObject[] };
 
-  constructor(message: string, elicitations: ConnectionRequired['data']['elicitations']) {
+  constructor(message: string, elicitations: JsonObject[]) {
     this.message = message;
     this.data = { elicitations };
   }
 
   /** Undefined for a caller that has no account of its own: an API key. */
   get url(): string | undefined {
-    return this.data.elicitations[0]?.url;
+    const url = this.data.elicitations[0]?.url;
+    return typeof url === 'string' ? url : undefined;
   }
 }
 

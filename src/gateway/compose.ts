@@ -28,6 +28,7 @@ import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
 import { Reaper } from '../transports/stdio/process-group.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import { VaultDoor } from '../vault/vault-door.ts';
+import { AccountsAtBackends } from './accounts-at-backends.ts';
 import { ConnectionTests } from './connection-tests.ts';
 import type { GatewayOptions } from './gateway-types.ts';
 import { InstanceHost } from './instance-host.ts';
@@ -74,8 +75,16 @@ export function composeGateway(
   const { connections } = options;
   const vault = connections && new VaultDoor({ ...ownClock, ...connections, store: store.oauth, isDenied });
   const accounts = connections && (connections.hasUsers === false ? 'shared' : 'all');
+  const userAccounts =
+    connections &&
+    vault &&
+    new AccountsAtBackends({
+      ...{ store: store.oauth, vault, clock: ownClock, address: connections.address },
+      fleet: () => fleet,
+    });
   const openTransport = openTransportOf({
     clock: ownClock,
+    accounts: userAccounts,
     isDenied,
     handlers,
     scheduler,
@@ -143,9 +152,11 @@ export function composeGateway(
     declarations,
     heldQuestions,
     dispatcher,
+    userNotices$: userAccounts?.notices$,
   });
   events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
   events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());
+  events.on('gateway.closing').subscribe(() => userAccounts?.close());
   const metrics = new Metrics(events$, (template) => fleet.has(template), clock);
   const sync = new Sync({ registry, definitions, ...options.discovery });
   const tests = new ConnectionTests({ openTransport, registry, ...clock });
@@ -156,6 +167,7 @@ export function composeGateway(
     registry,
     shared,
     vault,
+    accounts: userAccounts,
     dispatcher,
     mcp,
     keeper,

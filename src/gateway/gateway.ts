@@ -28,7 +28,6 @@ import type { FileContents, RegisterOptions, Registration } from '../registry/re
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 import { shortSecrets } from '../transports/secrets.ts';
-import type { VaultDoor } from '../vault/vault-door.ts';
 import { checkEventName, checkedOptions, refusalOfTimeout } from './checked-input.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import type {
@@ -87,7 +86,8 @@ export class Gateway {
   /** The instances of this node, for calls that other nodes run. */
   readonly host: InstanceHost;
   /** Accounts at backends that want OAuth; undefined where there are none. */
-  readonly vault: VaultDoor | undefined;
+  readonly vault: GatewayDeps['vault'];
+  readonly accounts: GatewayDeps['accounts'];
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   readonly #deps: GatewayDeps;
@@ -104,7 +104,7 @@ export class Gateway {
     this.mcp = this.#deps.mcp.endpoint;
     this.requestBytes = this.#deps.requestBytes;
     this.host = this.#deps.host;
-    this.vault = this.#deps.vault;
+    ({ vault: this.vault, accounts: this.accounts } = this.#deps);
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 

@@ -2,7 +2,7 @@
 // src/actors behind them, which owns sessions, conversations and parked calls.
 
 import { randomBytes } from 'node:crypto';
-import { NEVER, type Observable, Subscription } from 'rxjs';
+import { endWith, ignoreElements, NEVER, type Observable, Subscription, takeUntil } from 'rxjs';
 import type { Dispatcher } from '../actors/calls/dispatcher.ts';
 import { ParkedCalls } from '../actors/calls/parked-calls.ts';
 import type { RetryBudget } from '../actors/calls/retry.ts';
@@ -17,6 +17,7 @@ import type { Clock } from '../domain/clock.ts';
 import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayEvent } from '../domain/events.ts';
 import type { ByteBudget, HeldBytes } from '../domain/held-bytes.ts';
+import { changedList } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { ListCache } from '../protocol/cached-lists.ts';
@@ -24,7 +25,7 @@ import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
 import type { GatewayOptions } from './gateway-types.ts';
-import { type BackendDeps, TemplateBackends } from './template-backends.ts';
+import { type BackendDeps, TemplateBackends, type UserNotice } from './template-backends.ts';
 import { WithheldItems } from './withheld-items.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
@@ -54,6 +55,8 @@ export interface McpDeps
   readonly declarations: ByteBudget;
   /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
+  /** See BackendDeps. */
+  readonly userNotices$?: Observable<UserNotice> | undefined;
   /** Counts questions and results of parked calls. Default: they are not bounded. */
   readonly heldQuestions?: HeldBytes | undefined;
 }
@@ -101,6 +104,9 @@ export class Mcp {
       clock,
       run: scheduler.run,
       cache: new ListCache(),
+      userNotices$: deps.userNotices$?.pipe(
+        takeUntil(fleet.listChanged$.pipe(ignoreElements(), endWith(true))),
+      ),
     };
     this.#aggregate = new AggregateBackends({
       clock,
@@ -137,6 +143,10 @@ export class Mcp {
       Promise.all(holders.map((holder) => holder.endOf(ownerId))).catch(onFault);
     });
     this.#subscriptions.add(changes);
+    const noticed = deps.userNotices$?.subscribe(({ template, notice }) =>
+      this.#backends.get(template)?.noteChange(changedList(notice.method)),
+    );
+    this.#subscriptions.add(noticed);
     this.#subscriptions.add(fleet.forgotten$.subscribe((template) => this.#forget(template)));
   }
 

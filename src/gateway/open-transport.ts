@@ -24,6 +24,7 @@ import type { Reaper } from '../transports/stdio/process-group.ts';
 import { StartQueue } from '../transports/stdio/start-queue.ts';
 import type { CommandHistory, Open, OpeningHistory, OpenOptions } from '../transports/transport.ts';
 import type { VaultDoor } from '../vault/vault-door.ts';
+import type { AccountsAtBackends } from './accounts-at-backends.ts';
 
 export interface OpenTransportOptions
   extends Pick<
@@ -40,13 +41,16 @@ export interface OpenTransportOptions
   /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
   readonly definitions?: ReadonlyMap<string, TemplateRules>;
+  /** Opens instances that are used with the account of each user. Default: none can be. */
+  readonly accounts?: Pick<AccountsAtBackends, 'openFor'> | undefined;
   /** Gets the server id of an instance that must not be started here. Default: its error is all. */
   readonly onRefused?: (serverId: string) => void;
 }
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const { heldAnswers, protectedPaths = [], definitions, leaseReaper, onRefused, vault, ...others } = options;
+  const { heldAnswers, protectedPaths = [], definitions, leaseReaper, onRefused, vault, accounts, ...others } =
+    options;
   const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,
@@ -67,7 +71,7 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
     return known;
   };
   return (definition) => {
-    const { template, command, container, era } = definition;
+    const { template, command, container, era, auth } = definition;
     const answers = heldAnswers?.of(definition.serverId);
     const reaper = isShared(definition)
       ? (leaseReaper?.of(definition.serverId) ?? options.reaper)
@@ -80,19 +84,13 @@ export function openTransportOf(options: OpenTransportOptions): (definition: Ins
         throw thrown;
       });
       try {
-        const account = definition.auth && (await accountOf(definition, vault));
-        const opening = {
-          ...shared,
-          ...hooks,
-          account,
-          reaper,
-          handshakeTimeoutMs,
-          signal,
-          history,
-          answers,
-          era,
-        };
-        return await openTransport(definition.transport, launched, opening);
+        const opening = { ...shared, ...hooks, reaper, handshakeTimeoutMs, signal, history, answers, era };
+        if (auth?.who === 'user' && accounts !== undefined)
+          return await accounts.openFor(definition, (tokens, ending) =>
+            openTransport(definition.transport, launched, { ...opening, tokens, signal: ending }),
+          );
+        const account = auth && (await accountOf(definition, vault));
+        return await openTransport(definition.transport, launched, { ...opening, account });
       } catch (thrown) {
         throw signal.aborted ? thrown : withMissingVariables(thrown, launched, options.passEnv);
       }

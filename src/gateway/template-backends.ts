@@ -1,13 +1,25 @@
 // Adapts the instances of one template to the interface of the MCP endpoint (protocol/ports.ts), with their lists from a cache.
 // src/actors owns sessions, stateless clients and changes.
 
-import { filter, firstValueFrom, map, type Observable, race, Subject, takeUntil, tap } from 'rxjs';
+import {
+  EMPTY,
+  filter,
+  firstValueFrom,
+  map,
+  merge,
+  type Observable,
+  race,
+  Subject,
+  takeUntil,
+  tap,
+} from 'rxjs';
 import type { StatelessClients } from '../actors/calls/stateless-clients.ts';
 import type { Fleet } from '../actors/fleet.ts';
 import type { InstanceRef } from '../actors/instances/instance-ref.ts';
 import type { ClientSessions } from '../actors/sessions/client-sessions.ts';
 import type { ChangeFeed } from '../actors/subscriptions/change-feed.ts';
 import { timeoutFor } from '../balancing/policy.ts';
+import { userIdIn } from '../domain/account.ts';
 import type { ClientProfile, ServerNotification } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
 import { timer$ } from '../domain/clock-streams.ts';
@@ -15,7 +27,7 @@ import { templateNotFound } from '../domain/error-catalogue.ts';
 import type { GatewayError } from '../domain/errors.ts';
 import type { Answer, ExchangeRequest } from '../domain/exchange.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
-import { changedList, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
+import { changedList, type ListField, type Peer, type Tool, type WantedChanges } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions, SessionOpening } from '../protocol/ports.ts';
@@ -27,8 +39,17 @@ export interface BackendDeps {
   readonly stateless: StatelessClients;
   readonly feed: ChangeFeed;
   readonly run: TaskScheduler['run'];
+  /** What a server, or a new connection, has to say to one user. Hot. Default: nothing. */
+  readonly userNotices$?: Observable<UserNotice> | undefined;
   /** The stored lists of all templates. */
   readonly cache: ListCache;
+}
+
+/** A notice for the clients of one user, at one template. */
+export interface UserNotice {
+  readonly template: string;
+  readonly userId: string;
+  readonly notice: ServerNotification;
 }
 
 /** Backends of one template. Its creator closes them when nothing uses the template any more. */
@@ -46,6 +67,7 @@ export class TemplateBackends implements Backends {
         filter((change) => change.template === template),
         map(({ list }) => list),
       ),
+      noticesFor: (ownerId) => this.#noticesFor(ownerId),
       hasPeers: () => this.peers().length > 0,
       isThere: (instanceId) => deps.fleet.find(template, instanceId)?.state === 'healthy',
       clock: deps.clock,
@@ -114,7 +136,28 @@ export class TemplateBackends implements Backends {
     // A process that not all clients share announces its changes only here.
     const note = ({ method }: ServerNotification) => this.#lists.noteChange(changedList(method));
     const changes$ = this.#deps.feed.changes(this.#template, owner, profile, wanted);
-    return changes$.pipe(tap(note), takeUntil(this.#closed$));
+    const own$ = this.#noticesFor(owner.id) ?? EMPTY;
+    return merge(changes$, own$).pipe(tap(note), takeUntil(this.#closed$));
+  }
+
+  /** Undefined where no instance is used with the accounts of users. */
+  #noticesFor(ownerId: string): Observable<ServerNotification> | undefined {
+    const { fleet, userNotices$ } = this.#deps;
+    const userId = userIdIn(ownerId);
+    const hasAccounts =
+      userId !== undefined &&
+      fleet.has(this.#template) &&
+      fleet.refs(this.#template).some(({ definition }) => definition.auth?.who === 'user');
+    if (!hasAccounts || userNotices$ === undefined) return undefined;
+    return userNotices$.pipe(
+      filter((each) => each.template === this.#template && each.userId === userId),
+      map(({ notice }) => notice),
+    );
+  }
+
+  /** The stored lists of a kind, of all owners, are no longer fresh. */
+  noteChange(list: ListField | undefined): void {
+    this.#lists.noteChange(list);
   }
 
   /** As an instance that gets calls lists it, if there is one: the lists of other instances may be older. */

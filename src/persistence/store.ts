@@ -242,6 +242,7 @@ export const OAUTH_KINDS = [
   'signing-in',
   'connection',
   'connecting',
+  'visit',
   'backend',
   'own-client',
 ] as const;

@@ -9,6 +9,7 @@ import {
   catchError,
   connect,
   defer,
+  EMPTY,
   endWith,
   filter,
   groupBy,
@@ -128,6 +129,8 @@ interface ListKey {
 export interface CachedListsOptions {
   /** Changes of the lists; `resources` includes resource templates. Completes with the gateway. */
   readonly listChanged$: Observable<ListField>;
+  /** Notices for this owner alone. Hot; undefined: there are none. */
+  readonly noticesFor?: ((ownerId: string) => Observable<ServerNotification> | undefined) | undefined;
   /** False when no instance is or was connected: then no stale list may be served. */
   readonly hasPeers: () => boolean;
   /** False when the instance is gone, so that its next pages cannot be read. */
@@ -203,13 +206,14 @@ export class CachedLists {
     );
   }
 
-  /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake. */
+  /** The messages of a session, with notices of changed lists as far as its backend announced them in the handshake, and of its owner. */
   withNotices(
     messages$: Observable<ServerMessage>,
-    { capabilities }: Pick<Peer, 'capabilities'>,
+    { capabilities, ownerId }: Pick<Peer, 'capabilities'> & Pick<McpSession, 'ownerId'>,
   ): Observable<ServerMessage> {
     const changes$ = this.#changed.pipe(filter((list) => announcesChanges(capabilities, list)));
-    return withListNotices(messages$, changes$, this.#options);
+    const own$ = this.#options.noticesFor?.(ownerId);
+    return withListNotices(messages$, changes$, this.#options, own$);
   }
 
   /** Undefined for any other method, and for unknown parameters. `conversation`: when not every instance may answer. */
@@ -340,10 +344,11 @@ export function withListNotices<M extends ServerMessage>(
   messages$: Observable<M>,
   changes$: Observable<ListField>,
   { run, clock }: Pick<CachedListsOptions, 'run' | 'clock'>,
+  own$: Observable<ServerNotification> = EMPTY,
 ): Observable<M | ServerNotification> {
   return messages$.pipe(
     connect((shared$) =>
-      merge(shared$, changes$.pipe(map(listNotice))).pipe(
+      merge(shared$, own$, changes$.pipe(map(listNotice))).pipe(
         groupBy(({ method }) => changedList(method)),
         mergeMap((same$) => {
           const { key: list } = same$;

@@ -23,7 +23,7 @@ import type { PartOptions } from './kept-session.ts';
 import { type BoundSession, SessionBinding, type TableOfSessions } from './session-binding.ts';
 import { SessionRoute } from './session-route.ts';
 
-type Announcing = Pick<Peer, 'capabilities'>;
+type NoticedClient = Pick<Peer, 'capabilities'> & Pick<ClientSession, 'ownerId'>;
 
 /** The lists of a template in memory, for its sessions: CachedLists in src/protocol. */
 export interface SessionLists {
@@ -33,8 +33,8 @@ export interface SessionLists {
     request: ExchangeRequest,
     load: () => Observable<Answer>,
   ): Observable<Answer>;
-  /** The messages, with notices of changed lists as far as this backend announces them. */
-  withNotices(messages$: Observable<ServerMessage>, greeted: Announcing): Observable<ServerMessage>;
+  /** The messages, with notices of changed lists as far as this backend announces them, and those for this owner alone. */
+  withNotices(messages$: Observable<ServerMessage>, client: NoticedClient): Observable<ServerMessage>;
 }
 
 /** `lists`: without them the backend answers all list requests. */
@@ -245,7 +245,7 @@ export class ClientSession implements BoundSession, SessionSubscriber {
         if (this.isParked) this.park();
       };
     });
-    return this.#lists?.withNotices(messages$, this.#greeted) ?? messages$;
+    return this.#lists?.withNotices(messages$, { ...this.#greeted, ownerId: this.ownerId }) ?? messages$;
   }
 
   /** See McpSession of protocol/ports.ts. */

@@ -1,0 +1,195 @@
+// The transport of an instance that is used with the account of each user: who gets which answer, before and after connecting.
+
+import { mock } from 'node:test';
+import { Subject } from 'rxjs';
+import * as assert from 'uvu/assert';
+import { ConnectionRequired } from '../../src/domain/connection-required.ts';
+import { connectionRequired } from '../../src/domain/error-catalogue.ts';
+import type { ExchangeEvent, ExchangeRequest } from '../../src/domain/exchange.ts';
+import { openUserTransport } from '../../src/gateway/user-transport.ts';
+import { MODERN_PEER, PEER, ScriptedTransport } from '../helpers/scripted-transport.ts';
+import { simulatedClock, simulateTime } from '../helpers/simulated-time.ts';
+import { suite } from '../helpers/suite.ts';
+import { passTurns } from '../helpers/turns.ts';
+
+const test = suite('user transport');
+simulateTime(test);
+const ADA = 'grant:g1@ada';
+const BOB = 'user:bob';
+const CALL = { method: 'tools/call', params: { name: 'whoami', arguments: {} } };
+const LIST = { method: 'tools/list' };
+const ACCEPTED = { ...CALL.params, inputResponses: { 'visit-1': { action: 'accept' } } };
+const capabilities = { tools: {} };
+
+/** The users of this set have connections; each gets a legacy server, unless `peer` is another. */
+async function opened(connected: Set<string> = new Set(), peer = { ...PEER, capabilities }) {
+  const servers = new Map<string, ScriptedTransport>();
+  const openings: string[] = [];
+  const notices: unknown[] = [];
+  const changed$ = new Subject<string>();
+  const waiting: (() => void)[] = [];
+  const transport = await openUserTransport({
+    definition: { template: 'notes', id: 'one' },
+    open: async (userId) => {
+      openings.push(userId);
+      if (!connected.has(userId))
+        throw connectionRequired({ template: 'notes', instanceId: 'one', who: 'user', why: 'none' });
+      const server = new ScriptedTransport(peer);
+      server.onExchange = (exchange) =>
+        exchange.result({ tools: [{ name: `tool of ${userId}` }], for: userId, cacheScope: 'public' });
+      servers.set(userId, server);
+      return server;
+    },
+    probe: async () => undefined,
+    changed$,
+    connecting: {
+      visit: async (userId) => ({
+        url: `https://gateway.example/connections/${userId}`,
+        elicitationId: `e-${userId}`,
+      }),
+      whenConnected: (_, withinMs) =>
+        new Promise((resolve) => {
+          waiting.push(resolve);
+          simulatedClock.alarm(withinMs, resolve);
+        }),
+    },
+    onNotice: (userId, { method }) => notices.push([userId, method]),
+    clock: simulatedClock,
+  });
+  const ask = (request: ExchangeRequest, caller?: string) => {
+    const events: ExchangeEvent[] = [];
+    const failures: unknown[] = [];
+    transport
+      .exchange({ ...request, ...(caller === undefined ? {} : { caller }) })
+      .subscribe({ next: (event) => events.push(event), error: (thrown) => failures.push(thrown) });
+    return { events, failures };
+  };
+  const answer = async (request: ExchangeRequest, caller?: string) => {
+    const { events, failures } = ask(request, caller);
+    await passTurns(20);
+    assert.equal(failures, []);
+    return answerIn(events.at(-1));
+  };
+  return { changed$, transport, connected, servers, openings, notices, waiting, ask, answer };
+}
+
+function answerIn(event: ExchangeEvent | undefined) {
+  if (event?.kind === 'result') return Object(event.result.value);
+  return Object(event?.kind === 'error' ? event.error : event);
+}
+
+test('each user has a transport, and lists are those of one user', async () => {
+  const { answer, servers, openings } = await opened(new Set(['ada', 'bob']));
+  const [ada, bob] = [await answer(LIST, ADA), await answer(LIST, BOB)];
+  assert.equal([ada.for, ada.cacheScope], ['ada', 'private']);
+  assert.equal([bob.for, bob.cacheScope], ['bob', 'private']);
+  assert.is((await answer(CALL, 'grant:g2@ada')).for, 'ada');
+  assert.equal(openings, ['ada', 'bob']);
+  assert.equal(servers.get('ada')?.asked, ['tools/list', 'tools/call']);
+  assert.equal(servers.get('bob')?.asked, ['tools/list']);
+});
+
+test('a user without a connection sees one tool, and every call leads to the address', async () => {
+  const { answer, connected } = await opened();
+  const { tools, cacheScope, ttlMs } = await answer(LIST, ADA);
+  assert.equal(
+    [tools.map(({ name }: { name: string }) => name), cacheScope, ttlMs],
+    [['connect'], 'private', 0],
+  );
+  assert.equal((await answer({ method: 'prompts/list' }, ADA)).prompts, []);
+  const required = await answer(CALL, ADA);
+  assert.instance(required, ConnectionRequired);
+  assert.is(required.url, 'https://gateway.example/connections/ada');
+  const told = await answer({ method: 'tools/call', params: { name: 'connect' } }, ADA);
+  assert.match(told.content[0].text, 'https://gateway.example/connections/ada');
+  connected.add('ada');
+  assert.is((await answer(CALL, ADA)).for, 'ada');
+});
+
+test('an API key, a subject of another issuer and an unknown caller have no account', async () => {
+  const { answer, openings } = await opened(new Set(['ada']));
+  for (const caller of ['key:k1', 'issuer:abc', 'anonymous'])
+    for (const request of [CALL, LIST]) {
+      const refused = await answer(request, caller);
+      assert.instance(refused, ConnectionRequired);
+      assert.is(refused.url, undefined);
+    }
+  assert.equal(openings, []);
+});
+
+test('a retry waits until the account is connected, with signs of life', async () => {
+  const { ask, connected, waiting, servers } = await opened();
+  const { events } = ask({ ...CALL, params: ACCEPTED }, ADA);
+  await passTurns(20);
+  mock.timers.tick(12_000);
+  assert.equal(
+    events.map(({ kind }) => kind),
+    ['notification', 'notification'],
+  );
+  connected.add('ada');
+  waiting[0]?.();
+  await passTurns(20);
+  assert.is(answerIn(events.at(-1)).for, 'ada');
+  assert.equal(servers.get('ada')?.last.request.params, CALL.params);
+  mock.timers.tick(60_000);
+  assert.is(events.length, 3);
+});
+
+test('a retry that comes too early gets the same again, and one that was declined does not', async () => {
+  const { ask, answer } = await opened();
+  const { events } = ask({ ...CALL, params: ACCEPTED }, ADA);
+  await passTurns(20);
+  mock.timers.tick(60_000);
+  await passTurns(20);
+  assert.is(answerIn(events.at(-1)).url, 'https://gateway.example/connections/ada');
+  const declined = { ...CALL.params, inputResponses: { 'visit-1': { action: 'decline' } } };
+  const refused = await answer({ ...CALL, params: declined }, ADA);
+  assert.equal([refused.url, refused instanceof ConnectionRequired], [undefined, true]);
+});
+
+test('a connection that ends in the middle of a call leads to the address again', async () => {
+  const { answer, servers } = await opened(new Set(['ada']));
+  await answer(CALL, ADA);
+  const server = servers.get('ada');
+  if (server !== undefined)
+    server.onExchange = (exchange) =>
+      exchange.fail(connectionRequired({ template: 'notes', instanceId: 'one', who: 'user', why: 'ended' }));
+  assert.is((await answer(CALL, ADA)).url, 'https://gateway.example/connections/ada');
+  assert.is(server?.isClosed, true);
+});
+
+test('another connection of the user gets another transport', async () => {
+  const { answer, changed$, servers, openings } = await opened(new Set(['ada']));
+  await answer(CALL, ADA);
+  const first = servers.get('ada');
+  changed$.next('ada');
+  await answer(CALL, ADA);
+  assert.equal([first?.isClosed, openings], [true, ['ada', 'ada']]);
+});
+
+test('a probe needs no account, and there is no list of all users', async () => {
+  const { answer, openings, notices, servers } = await opened(new Set(['ada']), {
+    ...MODERN_PEER,
+    capabilities,
+  });
+  assert.equal(await answer({ method: 'server/discover' }), {});
+  assert.is((await answer(LIST)).code, -32601);
+  assert.equal(openings, []);
+  await answer(CALL, ADA);
+  servers.get('ada')?.sendNotification('notifications/tools/list_changed');
+  assert.equal(notices, [['ada', 'notifications/tools/list_changed']]);
+});
+
+test('transports without calls are closed after ten minutes, and all with the instance', async () => {
+  const { answer, servers, transport } = await opened(new Set(['ada', 'bob']));
+  await answer(CALL, ADA);
+  mock.timers.tick(9 * 60_000);
+  await answer(CALL, BOB);
+  mock.timers.tick(2 * 60_000);
+  await passTurns(20);
+  assert.equal([servers.get('ada')?.isClosed, servers.get('bob')?.isClosed], [true, false]);
+  await transport.close();
+  assert.is(servers.get('bob')?.isClosed, true);
+});
+
+test.run();

@@ -1,0 +1,118 @@
+// The accounts of users at backends that want OAuth, as the parts of a gateway need them: the addresses at which they are connected, the
+// transports that use them, and the notices when one is connected. Source: ADR 220, ADR 221.
+
+import { filter, map, Subject } from 'rxjs';
+import type { Fleet } from '../actors/fleet.ts';
+import { listNotice } from '../domain/client.ts';
+import type { Clock } from '../domain/clock.ts';
+import { backendUnavailable } from '../domain/error-catalogue.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { NOTICED_LISTS } from '../domain/mcp.ts';
+import type { OAuthStore } from '../persistence/store.ts';
+import type { BearerTokens, Transport } from '../transports/transport.ts';
+import type { Target } from '../vault/backends.ts';
+import type { Vault } from '../vault/vault.ts';
+import type { VaultDoor } from '../vault/vault-door.ts';
+import { Visits } from '../vault/visits.ts';
+import type { UserNotice } from './template-backends.ts';
+
+export interface AccountsAtBackendsOptions {
+  readonly store: OAuthStore;
+  readonly vault: VaultDoor;
+  readonly clock: Clock;
+  readonly address: { readonly issuer: string };
+  readonly fleet: () => Pick<Fleet, 'templates' | 'find' | 'refs'>;
+}
+
+/** Opens the transport of one user. */
+export type OpenWithTokens = (tokens: BearerTokens, signal: AbortSignal) => Promise<Transport>;
+
+export class AccountsAtBackends {
+  readonly visits: Visits;
+  readonly #notices$ = new Subject<UserNotice>();
+  readonly #options: AccountsAtBackendsOptions;
+
+  constructor(options: AccountsAtBackendsOptions) {
+    this.#options = options;
+    const { store, clock, address, vault } = options;
+    this.visits = new Visits({
+      ...{ store, clock, base: () => address.issuer },
+      isConnected: async ({ template, instanceId, owner }) => {
+        const target = this.targetOf(template, instanceId);
+        const found = target && (await (await vault.open()).find(target, owner));
+        return found?.state === 'connected';
+      },
+    });
+    this.visits.connected$.subscribe(({ template, owner, elicitationIds }) => {
+      for (const list of NOTICED_LISTS) this.#notify(template, owner, listNotice(list));
+      for (const elicitationId of elicitationIds)
+        this.#notify(template, owner, {
+          kind: 'notification',
+          ...{ method: 'notifications/elicitation/complete', params: { elicitationId } },
+        });
+    });
+  }
+
+  get notices$(): Subject<UserNotice> {
+    return this.#notices$;
+  }
+
+  open(): Promise<Vault> {
+    return this.#options.vault.open();
+  }
+
+  /** Undefined when there is no such instance, or none that wants OAuth. */
+  targetOf(template: string, instanceId: string): Target | undefined {
+    const ref = this.#options.fleet().find(template, instanceId);
+    return ref && targetIn(ref.definition);
+  }
+
+  /** The templates whose instances use tokens for this resource. */
+  templatesAt(resource: string): readonly string[] {
+    const fleet = this.#options.fleet();
+    return fleet.templates.filter((template) =>
+      fleet.refs(template).some(({ definition }) => targetIn(definition)?.endpoint.startsWith(resource)),
+    );
+  }
+
+  /** The transport of an instance that is used with the account of each user. */
+  async openFor(definition: InstanceDefinition, openWith: OpenWithTokens): Promise<Transport> {
+    const { openUserTransport } = await import('./user-transport.ts');
+    const target = targetIn(definition);
+    if (target === undefined) throw new Error('the instance wants no account');
+    const vault = await this.open();
+    const { template, id: instanceId } = definition;
+    const goalOf = (owner: string) => ({ template, instanceId, owner });
+    return openUserTransport({
+      ...{ definition, clock: this.#options.clock },
+      open: (userId, signal) => openWith(vault.tokens(target, userId), signal),
+      probe: () =>
+        vault.discover(target).catch((thrown: unknown) => {
+          const reason = thrown instanceof Error ? thrown.message : 'it names no authorization server';
+          throw backendUnavailable(reason, { delivered: 'no', cause: thrown });
+        }),
+      connecting: {
+        visit: (userId) => this.visits.visit(goalOf(userId)),
+        whenConnected: (userId, withinMs) => this.visits.whenConnected(goalOf(userId), withinMs),
+      },
+      changed$: this.#options.vault.changes$.pipe(
+        filter(({ type }) => type !== 'refresh-failed'),
+        map(({ owner }) => owner),
+      ),
+      onNotice: (userId, notice) => this.#notify(template, userId, notice),
+    });
+  }
+
+  close(): void {
+    this.visits.close();
+    this.#notices$.complete();
+  }
+
+  #notify(template: string, userId: string, notice: UserNotice['notice']): void {
+    this.#notices$.next({ template, userId, notice });
+  }
+}
+
+function targetIn({ template, id, endpoint, auth }: InstanceDefinition): Target | undefined {
+  return endpoint === undefined || auth === undefined ? undefined : { template, id, endpoint, auth };
+}

@@ -1,0 +1,349 @@
+// The transport of an instance that is used with the account of each user: a transport for each user, opened with the first request. To
+// the actors it is one modern server without state. No user gets what the server says to another one, lists included. To a user without
+// a connection it lists one tool, `connect`, and answers everything else with the address at which the account is connected.
+// Source: ADR 220.
+
+import {
+  AsyncSubject,
+  catchError,
+  defer,
+  finalize,
+  from,
+  map,
+  merge,
+  mergeMap,
+  type Observable,
+  of,
+  Subject,
+  switchMap,
+  takeUntil,
+  throwError,
+} from 'rxjs';
+import { forLegacy } from '../actors/calls/stateless-routing.ts';
+import { closeQuietly } from '../actors/instances/conversation.ts';
+import { userIdIn } from '../domain/account.ts';
+import type { ServerMessage, ServerNotification } from '../domain/client.ts';
+import { type Clock, ticks$ } from '../domain/clock.ts';
+import {
+  type ConnectionRequired,
+  connectAt,
+  connectionDeclined,
+  noOwnAccount,
+  type Visit,
+} from '../domain/connection-required.ts';
+import { backendUnavailable, queueFull } from '../domain/error-catalogue.ts';
+import { hasCode } from '../domain/errors.ts';
+import { type ExchangeEvent, type ExchangeRequest, parsedResult, toolOf } from '../domain/exchange.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { fieldValue, isJsonObject, type JsonObject, JsonText } from '../domain/json.ts';
+import { METHOD_NOT_FOUND } from '../domain/jsonrpc.ts';
+import { isOfOtherEra, type ListField, listOf, MODERN_VERSIONS, type Peer, PROGRESS } from '../domain/mcp.ts';
+import {
+  CLOSED_BY_GATEWAY,
+  type Closed,
+  type Transport,
+  type TransportDiagnostics,
+} from '../transports/transport.ts';
+
+/** How users connect their accounts at one instance. */
+interface Connecting {
+  /** A new address for this user, or one that is still valid. */
+  visit(userId: string): Promise<Visit>;
+  /** Resolves as soon as the user has connected it, at any node, or after this time. Never rejects. */
+  whenConnected(userId: string, withinMs: number): Promise<void>;
+}
+
+export interface UserTransportOptions {
+  readonly definition: Pick<InstanceDefinition, 'template' | 'id'>;
+  /** Rejects with CONNECTION_REQUIRED, and as opening any transport. */
+  readonly open: (userId: string, signal: AbortSignal) => Promise<Transport>;
+  /** Resolves when the server answers, also when it asks for an account. BACKEND_UNAVAILABLE. */
+  readonly probe: () => Promise<unknown>;
+  readonly connecting: Connecting;
+  /** Users whose connection is another one, or gone, since now. */
+  readonly changed$: Observable<string>;
+  /** A notification of the server for this user alone. */
+  readonly onNotice: (userId: string, notice: ServerNotification) => void;
+  readonly clock: Clock;
+}
+
+/** The tool of a user without a connection. */
+const CONNECT_TOOL = 'connect';
+
+/** Users of one instance with an open transport. One that is not in use makes room. */
+const MOST_USERS = 1_000;
+/** A transport without a call is closed after this time. */
+const IDLE_MS = 10 * 60_000;
+const SWEEP_MS = 60_000;
+/** How long a retry waits for the connection. The user is on the way to the provider. */
+const WAIT_MS = 60_000;
+/** A sign of life for the deadline of the call that waits, which is often shorter. */
+const SIGN_MS = 5_000;
+/** Longest time for which a list counts as current. */
+const LIST_MS = 10 * 60_000;
+
+interface UserUpstream {
+  readonly transport: Promise<Transport>;
+  calls: number;
+  usedAtMs: number;
+}
+
+/** Opens it; rejects with BACKEND_UNAVAILABLE. */
+export async function openUserTransport(options: UserTransportOptions): Promise<Transport> {
+  await options.probe();
+  return new UserTransport(options);
+}
+
+class UserTransport implements Transport {
+  readonly kind = 'http';
+  readonly peer: Peer;
+  readonly messages$ = new Subject<ServerMessage>();
+  readonly closed$ = new AsyncSubject<Closed>();
+  readonly #options: UserTransportOptions;
+  readonly #users = new Map<string, UserUpstream>();
+  readonly #ending = new AbortController();
+  readonly #stop: () => void;
+
+  constructor(options: UserTransportOptions) {
+    this.#options = options;
+    const list = { listChanged: true };
+    const capabilities = { tools: list, prompts: list, resources: list, completions: {} };
+    const serverInfo = { name: options.definition.template, version: '' };
+    const [protocolVersion] = MODERN_VERSIONS;
+    this.peer = { era: 'modern', protocolVersion, serverInfo, capabilities, greeting: { capabilities } };
+    const stopSweeps = options.clock.background.every(SWEEP_MS, () => this.#sweep());
+    const changed = options.changed$.subscribe((userId) => this.#leave(userId));
+    this.#stop = () => {
+      stopSweeps();
+      changed.unsubscribe();
+    };
+  }
+
+  exchange(request: ExchangeRequest): Observable<ExchangeEvent> {
+    const { caller } = request;
+    if (caller === undefined) return defer(() => this.#own(request));
+    const userId = userIdIn(caller);
+    if (userId === undefined) return of(refusal(noOwnAccount(this.#template)));
+    return this.#carry(request, userId).pipe(
+      catchError((thrown: unknown) => {
+        if (!hasCode(thrown, 'CONNECTION_REQUIRED')) throw thrown;
+        this.#leave(userId);
+        return this.#withoutConnection(request, userId);
+      }),
+      takeUntil(this.closed$),
+    );
+  }
+
+  /** Notifications of clients concern their requests, which each have their own message here. */
+  notify(): void {}
+
+  async openUpstream(): Promise<undefined> {}
+
+  diagnostics(): TransportDiagnostics {
+    return { pid: null, stderr: [] };
+  }
+
+  async close(): Promise<void> {
+    if (this.#ending.signal.aborted) return;
+    this.#stop();
+    this.#ending.abort();
+    await Promise.all([...this.#users].map(([userId, user]) => this.#close(userId, user)));
+    this.messages$.complete();
+    this.closed$.next(CLOSED_BY_GATEWAY);
+    this.closed$.complete();
+  }
+
+  get #template(): string {
+    return this.#options.definition.template;
+  }
+
+  /** A request of the gateway: a probe. There is no list that all users have. */
+  async *#own({ method }: ExchangeRequest): AsyncGenerator<ExchangeEvent> {
+    if (method !== 'server/discover') {
+      yield { kind: 'error', error: METHOD_NOT_FOUND };
+      return;
+    }
+    await this.#options.probe();
+    yield { kind: 'result', result: JsonText.ofValue({}) };
+  }
+
+  // --- users with a connection ---------------------------------------------------------------------------------------
+
+  #carry(request: ExchangeRequest, userId: string): Observable<ExchangeEvent> {
+    return defer(() => {
+      const user = this.#of(userId);
+      user.calls += 1;
+      const answers$ = from(user.transport).pipe(switchMap((transport) => this.#ask(transport, request)));
+      return answers$.pipe(finalize(() => this.#used(user)));
+    });
+  }
+
+  #ask(transport: Transport, request: ExchangeRequest): Observable<ExchangeEvent> {
+    const { era, capabilities } = transport.peer;
+    const list = listOf(request.method);
+    if (list !== undefined && era !== 'bare' && capabilities[capabilityOf(list)] === undefined)
+      return of(listResult(list, []));
+    if (isOfOtherEra(request.method, era)) return of({ kind: 'error', error: METHOD_NOT_FOUND });
+    const own = withoutVisits(request);
+    const answers$ = transport.exchange(era === 'modern' ? own : forLegacy(own));
+    if (list !== undefined) return answers$.pipe(map(ownList));
+    // The client has the list from before.
+    return toolOf(request) === CONNECT_TOOL ? answers$.pipe(map(connectedAlready)) : answers$;
+  }
+
+  #of(userId: string): UserUpstream {
+    const known = this.#users.get(userId);
+    if (known !== undefined) return known;
+    this.#makeRoom();
+    const { signal } = this.#ending;
+    const { open, clock, onNotice } = this.#options;
+    if (signal.aborted) throw backendUnavailable(CLOSED_BY_GATEWAY.reason, { delivered: 'no' });
+    const user: UserUpstream = { transport: open(userId, signal), calls: 0, usedAtMs: clock.now() };
+    this.#users.set(userId, user);
+    const forget = () => this.#users.get(userId) === user && this.#users.delete(userId);
+    user.transport.then((transport) => {
+      transport.closed$.subscribe(forget);
+      transport.messages$.subscribe((message) => {
+        if (message.kind === 'notification') onNotice(userId, message);
+      });
+    }, forget);
+    return user;
+  }
+
+  /** The next call opens another transport: this one may have a session of another account. */
+  #leave(userId: string): void {
+    const user = this.#users.get(userId);
+    if (user !== undefined) void this.#close(userId, user);
+  }
+
+  #used(user: UserUpstream): void {
+    user.calls -= 1;
+    user.usedAtMs = this.#options.clock.now();
+  }
+
+  #makeRoom(): void {
+    if (this.#users.size < MOST_USERS) return;
+    const idle = [...this.#users].filter(([, { calls }]) => calls === 0);
+    const [longest] = idle.toSorted(([, a], [, b]) => a.usedAtMs - b.usedAtMs);
+    if (longest === undefined) throw queueFull(this.#template);
+    void this.#close(...longest);
+  }
+
+  #sweep(): void {
+    const until = this.#options.clock.now() - IDLE_MS;
+    for (const [userId, user] of this.#users)
+      if (user.calls === 0 && user.usedAtMs <= until) void this.#close(userId, user);
+  }
+
+  async #close(userId: string, user: UserUpstream): Promise<void> {
+    if (this.#users.get(userId) === user) this.#users.delete(userId);
+    await user.transport.then(closeQuietly, () => {
+      // It was never opened.
+    });
+  }
+
+  // --- users without one ---------------------------------------------------------------------------------------------
+
+  #withoutConnection(request: ExchangeRequest, userId: string): Observable<ExchangeEvent> {
+    const list = listOf(request.method);
+    if (list !== undefined) return of(listResult(list, list === 'tools' ? [this.#connectTool()] : []));
+    const response = visitResponseOf(request);
+    if (response === undefined) return this.#required(request, userId);
+    if (response !== 'accept') return of(refusal(connectionDeclined(this.#template)));
+    return defer(() => {
+      const waiting = this.#options.connecting.whenConnected(userId, WAIT_MS);
+      const answers$ = from(waiting).pipe(mergeMap(() => this.#carryOrAsk(request, userId)));
+      return merge(signsOfLife(this.#options.clock).pipe(takeUntil(from(waiting))), answers$);
+    });
+  }
+
+  #carryOrAsk(request: ExchangeRequest, userId: string): Observable<ExchangeEvent> {
+    return this.#carry(request, userId).pipe(
+      catchError((thrown: unknown) =>
+        hasCode(thrown, 'CONNECTION_REQUIRED') ? this.#required(request, userId) : throwError(() => thrown),
+      ),
+    );
+  }
+
+  #required(request: ExchangeRequest, userId: string): Observable<ExchangeEvent> {
+    return from(this.#options.connecting.visit(userId)).pipe(
+      map((visit): ExchangeEvent => {
+        const required = connectAt(this.#template, visit);
+        if (toolOf(request) !== CONNECT_TOOL) return refusal(required);
+        return textResult(`Open ${visit.url} in a browser, and connect your account at "${this.#template}".`);
+      }),
+    );
+  }
+
+  #connectTool(): JsonObject {
+    return {
+      name: CONNECT_TOOL,
+      description: `Connect your account at "${this.#template}": answers with the address to open in a browser. Its tools are listed afterwards.`,
+      inputSchema: { type: 'object', properties: {} },
+      annotations: { readOnlyHint: true },
+    };
+  }
+}
+
+function refusal(error: ConnectionRequired): ExchangeEvent {
+  return { kind: 'error', error };
+}
+
+function textResult(text: string): ExchangeEvent {
+  return { kind: 'result', result: JsonText.ofValue({ content: [{ type: 'text', text }] }) };
+}
+
+function capabilityOf(list: ListField): string {
+  return list === 'resourceTemplates' ? 'resources' : list;
+}
+
+function listResult(list: ListField, items: readonly JsonObject[]): ExchangeEvent {
+  return {
+    kind: 'result',
+    result: JsonText.ofValue({ [list]: [...items], ttlMs: 0, cacheScope: 'private' }),
+  };
+}
+
+/** Whatever the server says, the list is that of one user. */
+function ownList(event: ExchangeEvent): ExchangeEvent {
+  if (event.kind !== 'result') return event;
+  const value = parsedResult(event.result, 'exactValue');
+  if (!isJsonObject(value)) return event;
+  const ttl = typeof value.ttlMs === 'number' ? { ttlMs: Math.min(value.ttlMs, LIST_MS) } : {};
+  return { ...event, result: JsonText.ofValue({ ...value, ...ttl, cacheScope: 'private' }) };
+}
+
+/** The server has no such tool; one of that name has answered otherwise. */
+function connectedAlready(event: ExchangeEvent): ExchangeEvent {
+  const isRefused =
+    event.kind === 'error' ||
+    (event.kind === 'result' && Object(parsedResult(event.result, 'value')).isError === true);
+  return isRefused ? textResult('Your account is connected: list the tools again.') : event;
+}
+
+const VISIT = /^visit-\d+$/;
+
+/** What the client says about the address that it was asked to open; undefined when it was not asked. */
+function visitResponseOf({ params }: ExchangeRequest): string | undefined {
+  const responses = fieldValue(params?.inputResponses);
+  if (!isJsonObject(responses)) return undefined;
+  const visit = Object.entries(responses).find(([key]) => VISIT.test(key))?.[1];
+  return isJsonObject(visit) ? String(visit.action) : undefined;
+}
+
+/** The server did not ask for the visit. */
+function withoutVisits(request: ExchangeRequest): ExchangeRequest {
+  if (visitResponseOf(request) === undefined || request.params?.requestState !== undefined) return request;
+  const { inputResponses: _, ...params } = request.params ?? {};
+  return { ...request, params };
+}
+
+/** Each sign starts the deadline of the call again. */
+function signsOfLife(clock: Pick<Clock, 'every'>): Observable<ExchangeEvent> {
+  return ticks$(clock, SIGN_MS).pipe(
+    map((_, index) => {
+      const params = { progress: index + 1, message: 'Waiting until the account is connected' };
+      return { kind: 'notification', method: PROGRESS, params };
+    }),
+  );
+}

@@ -1,0 +1,162 @@
+// The addresses at which accounts are connected in the middle of a call. An address is for one owner and one instance, for ten minutes;
+// nobody else can use it. What waits for a connection goes on when its owner has made it, at any node. Source: ADR 221.
+
+import { hash, randomBytes } from 'node:crypto';
+import { Subject } from 'rxjs';
+import { oauthKey } from '../auth/oauth-rows.ts';
+import type { Clock } from '../domain/clock.ts';
+import { SHARED } from '../domain/connection.ts';
+import type { Visit } from '../domain/connection-required.ts';
+import { LruMap } from '../domain/lru-map.ts';
+import type { OAuthStore } from '../persistence/store.ts';
+
+/** What is to be connected, and for whom. */
+export interface VisitGoal {
+  readonly template: string;
+  readonly instanceId: string;
+  /** SHARED, which an admin connects, or the id of a user. */
+  readonly owner: string;
+}
+
+export interface VisitsOptions {
+  readonly store: Pick<OAuthStore, 'find' | 'save'>;
+  readonly clock: Pick<Clock, 'now' | 'wall' | 'background'>;
+  /** Whether there is a connection now. */
+  readonly isConnected: (goal: VisitGoal) => Promise<boolean>;
+  /** Where browsers reach the gateway. */
+  readonly base: () => string;
+}
+
+interface Awaited extends VisitGoal {
+  readonly visit: Visit;
+  readonly beganAtMs: number;
+  /** Of this address, and of earlier ones. */
+  readonly elicitationIds: readonly string[];
+  readonly waiting: Set<() => void>;
+}
+
+export interface Connected extends VisitGoal {
+  readonly elicitationIds: readonly string[];
+}
+
+const LIFE_MS = 10 * 60_000;
+/** An address is given again while this much of its life is left. */
+const LEFT_MS = 5 * 60_000;
+/** Another node may have made the connection. */
+const CHECK_MS = 2_000;
+const MOST_AWAITED = 1_000;
+const MOST_IDS = 8;
+const ID = /^[\w-]{43}$/;
+
+export class Visits {
+  /** Hot, no replay: connections that clients of this node wait for. */
+  readonly connected$ = new Subject<Connected>();
+  readonly #options: VisitsOptions;
+  readonly #awaited = new LruMap<Awaited>(MOST_AWAITED, ({ waiting }) => release(waiting));
+  #stopChecks: (() => void) | undefined;
+  #isChecking = false;
+
+  constructor(options: VisitsOptions) {
+    this.#options = options;
+  }
+
+  /** The address for this owner, a new one if need be. DATABASE_UNAVAILABLE. */
+  async visit(goal: VisitGoal): Promise<Visit> {
+    return (await this.#awaitedFor(goal)).visit;
+  }
+
+  /** What an address is for; undefined for an unknown one, and after its life. */
+  async find(id: string): Promise<VisitGoal | undefined> {
+    const { store, clock } = this.#options;
+    const [row] = ID.test(id) ? await store.find('visit', [oauthKey('visit', id)]) : [];
+    const isValid = row !== undefined && Date.parse(row.expiresAt ?? '') > clock.wall();
+    return isValid ? (JSON.parse(row.value) as VisitGoal) : undefined;
+  }
+
+  /** Resolves when the owner has connected the account, or after this time. Never rejects. */
+  async whenConnected(goal: VisitGoal, withinMs: number): Promise<void> {
+    const { clock, isConnected } = this.#options;
+    try {
+      const { waiting } = await this.#awaitedFor(goal);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      waiting.add(resolve);
+      const disarm = clock.background.alarm(withinMs, resolve);
+      if (!(await isConnected(goal))) await promise;
+      disarm();
+      waiting.delete(resolve);
+    } catch {
+      // The database does not answer: the request that waits meets that, too.
+    }
+  }
+
+  /** A connection was made here; those of other nodes are noticed within two seconds. */
+  connected({ template, instanceId, owner }: VisitGoal): void {
+    const key = keyOf({ template, instanceId, owner });
+    const awaited = this.#awaited.get(key);
+    if (awaited === undefined) return;
+    this.#awaited.delete(key);
+    release(awaited.waiting);
+    this.connected$.next({ template, instanceId, owner, elicitationIds: awaited.elicitationIds });
+  }
+
+  close(): void {
+    this.#stopChecks?.();
+    for (const { waiting } of this.#awaited.values()) release(waiting);
+    this.connected$.complete();
+  }
+
+  async #awaitedFor(goal: VisitGoal): Promise<Awaited> {
+    const { clock, store, base } = this.#options;
+    const key = keyOf(goal);
+    const known = this.#awaited.get(key);
+    if (known !== undefined && clock.now() - known.beganAtMs < LIFE_MS - LEFT_MS) return known;
+    const id = randomBytes(32).toString('base64url');
+    const nowMs = clock.wall();
+    const { template, instanceId, owner } = goal;
+    await store.save({
+      ...{ kind: 'visit', key: oauthKey('visit', id) },
+      ...(owner === SHARED ? {} : { userId: owner }),
+      createdAt: new Date(nowMs).toISOString(),
+      expiresAt: new Date(nowMs + LIFE_MS).toISOString(),
+      value: JSON.stringify({ template, instanceId, owner }),
+    });
+    const visit = {
+      url: `${base()}/connections/${id}`,
+      elicitationId: hash('sha256', id).slice(0, 32),
+    };
+    const awaited = {
+      ...{ template, instanceId, owner, visit, beganAtMs: clock.now() },
+      elicitationIds: [visit.elicitationId, ...(known?.elicitationIds ?? [])].slice(0, MOST_IDS),
+      waiting: known?.waiting ?? new Set<() => void>(),
+    };
+    this.#awaited.set(key, awaited);
+    this.#stopChecks ??= clock.background.every(CHECK_MS, () => void this.#check());
+    return awaited;
+  }
+
+  async #check(): Promise<void> {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    const { clock, isConnected } = this.#options;
+    try {
+      for (const awaited of [...this.#awaited.values()]) {
+        if (clock.now() - awaited.beganAtMs > LIFE_MS) this.#awaited.delete(keyOf(awaited));
+        else if (await isConnected(awaited)) this.connected(awaited);
+      }
+    } catch {
+      // The database does not answer: the next check asks again.
+    }
+    this.#isChecking = false;
+    if (this.#awaited.size > 0) return;
+    this.#stopChecks?.();
+    this.#stopChecks = undefined;
+  }
+}
+
+function keyOf({ template, instanceId, owner }: VisitGoal): string {
+  return JSON.stringify([template, instanceId, owner]);
+}
+
+function release(waiting: ReadonlySet<() => void>): void {
+  for (const end of [...waiting]) end();
+}
