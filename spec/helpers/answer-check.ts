@@ -34,7 +34,7 @@ export function answerCheck(document: Node): AnswerCheck {
     const path = pathOf(target);
     // The authorization server and its metadata are described by the RFCs of OAuth.
     if (
-      /^\/oauth\/|^\/\.well-known\/o(?:auth-authorization-server|penid-configuration)$/.test(
+      /^\/oauth\/|^\/connections(?:\/|$)|^\/\.well-known\/o(?:auth-authorization-server|penid-configuration)$/.test(
         target.split('?')[0] ?? '',
       )
     )

@@ -49,8 +49,16 @@ export interface OpenTransportOptions
 
 /** Makes the function that opens an instance, for each definition. `handlers` may be added later: each opening looks them up. */
 export function openTransportOf(options: OpenTransportOptions): (definition: InstanceDefinition) => Open {
-  const { heldAnswers, protectedPaths = [], definitions, leaseReaper, onRefused, vault, accounts, ...others } =
-    options;
+  const {
+    heldAnswers,
+    protectedPaths = [],
+    definitions,
+    leaseReaper,
+    onRefused,
+    vault,
+    accounts,
+    ...others
+  } = options;
   const shared: Omit<OpenOptions, 'signal' | 'history' | 'handshakeTimeoutMs'> = {
     ...others,
     client: GATEWAY_INFO,

@@ -101,6 +101,8 @@ class UserTransport implements Transport {
   readonly closed$ = new AsyncSubject<Closed>();
   readonly #options: UserTransportOptions;
   readonly #users = new Map<string, UserUpstream>();
+  /** Their calls go on, others do not begin. */
+  readonly #left = new Set<UserUpstream>();
   readonly #ending = new AbortController();
   readonly #stop: () => void;
 
@@ -147,7 +149,9 @@ class UserTransport implements Transport {
     if (this.#ending.signal.aborted) return;
     this.#stop();
     this.#ending.abort();
-    await Promise.all([...this.#users].map(([userId, user]) => this.#close(userId, user)));
+    const all = [...this.#users.values(), ...this.#left];
+    this.#users.clear();
+    await Promise.all(all.map((user) => this.#end(user)));
     this.messages$.complete();
     this.closed$.next(CLOSED_BY_GATEWAY);
     this.closed$.complete();
@@ -213,12 +217,16 @@ class UserTransport implements Transport {
   /** The next call opens another transport: this one may have a session of another account. */
   #leave(userId: string): void {
     const user = this.#users.get(userId);
-    if (user !== undefined) void this.#close(userId, user);
+    if (user === undefined) return;
+    this.#users.delete(userId);
+    this.#left.add(user);
+    if (user.calls === 0) void this.#end(user);
   }
 
   #used(user: UserUpstream): void {
     user.calls -= 1;
     user.usedAtMs = this.#options.clock.now();
+    if (user.calls === 0 && this.#left.has(user)) void this.#end(user);
   }
 
   #makeRoom(): void {
@@ -235,8 +243,13 @@ class UserTransport implements Transport {
       if (user.calls === 0 && user.usedAtMs <= until) void this.#close(userId, user);
   }
 
-  async #close(userId: string, user: UserUpstream): Promise<void> {
+  #close(userId: string, user: UserUpstream): Promise<void> {
     if (this.#users.get(userId) === user) this.#users.delete(userId);
+    return this.#end(user);
+  }
+
+  async #end(user: UserUpstream): Promise<void> {
+    this.#left.delete(user);
     await user.transport.then(closeQuietly, () => {
       // It was never opened.
     });

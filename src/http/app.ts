@@ -196,7 +196,8 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
   );
   const app = new Koa<RequestState, Record<never, never>>();
   for (const step of common) app.use(step);
-  if (options.authorizationServer !== undefined) app.use(options.authorizationServer.step(proxies));
+  if (options.authorizationServer !== undefined)
+    app.use(options.authorizationServer.step(proxies, gateway.accounts));
   app.use(router.routes());
   app.use(unmatched(router, auth, proxies));
   const listener = listenerOf(app, log, { callOf: plainCalls(plainRoutes), arrivals: ARRIVALS });

@@ -5,6 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Proxies } from '../proxies.ts';
 import type { HttpMiddleware } from '../request.ts';
 import type { Clients } from './clients.ts';
+import type { Accounts, ConnectionPages } from './connection-pages.ts';
 import { CONSOLE_PATH } from './continuations.ts';
 import { NOT_STORED, sendJson } from './exchange.ts';
 import type { OAuthService, OAuthServiceOptions } from './service.ts';
@@ -17,11 +18,15 @@ const WAYS = '/oauth/ways';
 /** Source: RFC 8414, OpenID Connect Discovery. */
 const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configuration)$/;
 
+/** Not the document of the gateway as a client. */
+const CONNECTING = /^\/connections(?:\/(?!client\.json$)|$)/;
+
 export class AuthorizationServer {
   /** Also for the login of the console. */
   readonly signIns: SignIns;
   readonly #options: AuthorizationServerOptions;
   #service: Promise<OAuthService> | undefined;
+  #pages: Promise<ConnectionPages> | undefined;
 
   constructor(options: AuthorizationServerOptions) {
     this.#options = options;
@@ -41,16 +46,17 @@ export class AuthorizationServer {
     return (await this.#loaded()).clients;
   }
 
-  /** Answers the requests for it; passes others on. */
-  step(proxies: Proxies): HttpMiddleware {
+  /** Answers the requests for it; passes others on. `accounts`: those at backends, with their pages. */
+  step(proxies: Proxies, accounts?: Accounts): HttpMiddleware {
     return async (context, next) => {
       const { path, req: request, res: response, state } = context;
-      const isFor = path.startsWith(PREFIX) || METADATA.test(path);
+      const isConnecting = accounts !== undefined && CONNECTING.test(path);
+      const isFor = isConnecting || path.startsWith(PREFIX) || METADATA.test(path);
       // By another name there is nothing: passwords would be typed at an address that is not the gateway's.
       if (!isFor || this.#options.address.baseFor(proxies.host(request)) === undefined) return next();
       if (path === WAYS && request.method === 'GET') return sendJson(response, 200, this.#ways(), NOT_STORED);
-      const service = await this.#loaded();
-      state.route = path.startsWith(PREFIX) ? `${PREFIX}*` : path;
+      const service = isConnecting ? await this.#pagesFor(accounts) : await this.#loaded();
+      state.route = isConnecting ? '/connections/*' : path.startsWith(PREFIX) ? `${PREFIX}*` : path;
       response.setHeader('X-Request-ID', state.requestId);
       await service.serve({
         ...{ request, response, path, requestId: state.requestId },
@@ -84,6 +90,15 @@ export class AuthorizationServer {
 
   #isForeign({ headers: { origin } }: IncomingMessage): boolean {
     return origin !== undefined && origin.toLowerCase() !== this.#options.address.issuer;
+  }
+
+  #pagesFor(accounts: Accounts): Promise<ConnectionPages> {
+    this.#pages ??= import('./connection-pages.ts').then(({ ConnectionPages }) => {
+      const { signIns } = this;
+      const { auth, log, clock } = this.#options;
+      return new ConnectionPages({ accounts, signIns, auth, log, now: clock.now });
+    });
+    return this.#pages;
   }
 
   #loaded(): Promise<OAuthService> {

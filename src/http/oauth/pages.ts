@@ -13,7 +13,7 @@ class Html {
 
 type Part = string | number | Html | undefined | readonly Html[];
 
-function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
+export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
   return new Html(
     strings.map((text, index) => `${index === 0 ? '' : written(parts[index - 1])}${text}`).join(''),
   );
@@ -43,7 +43,12 @@ input{display:block;width:100%;font:inherit;padding:8px 10px;margin-top:4px;colo
 :focus-visible{outline:3px solid var(--accent);outline-offset:2px}`;
 
 /** `formTargets`: origins and schemes to which the answers of forms lead, besides this gateway. */
-function page(status: number, title: string, content: Html, formTargets: readonly string[] = []): Page {
+export function page(
+  status: number,
+  title: string,
+  content: Html,
+  formTargets: readonly string[] = [],
+): Page {
   const { text } = html`<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex"><title>${title} - stagedoor</title><style>${new Html(STYLE)}</style></head>

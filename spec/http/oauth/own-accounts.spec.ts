@@ -1,0 +1,228 @@
+// A server that is used with the account of each user, from the first call of a client to its result: official clients of both lines, an API
+// key and REST, and a browser that connects the account. What counts is what the server saw.
+
+import {
+  Client as ModernClient,
+  StreamableHTTPClientTransport as ModernTransport,
+} from '@modelcontextprotocol/client';
+import { Client } from '@modelcontextprotocol/sdk/client/index.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
+import {
+  ElicitationCompleteNotificationSchema,
+  ToolListChangedNotificationSchema,
+  UrlElicitationRequiredError,
+} from '@modelcontextprotocol/sdk/types.js';
+import * as assert from 'uvu/assert';
+import { createGateway } from '../../../src/gateway/gateway.ts';
+import { MemoryStore } from '../../../src/persistence/memory-store.ts';
+import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
+import { eventually } from '../../helpers/eventually.ts';
+import { appFor } from '../../helpers/http-app.ts';
+import { Browser, register as registerClient, startSignIn, tokensOf } from '../../helpers/sign-in.ts';
+import { suite } from '../../helpers/suite.ts';
+
+const test = suite('own accounts at a backend', { timeoutMs: 60_000 });
+let backend: OAuthBackend;
+const closing: (() => Promise<unknown>)[] = [];
+const app = appFor(
+  test,
+  async () => {
+    backend = await startOAuthBackend();
+    let url = '';
+    const address = {
+      isPublic: false,
+      get issuer() {
+        return url;
+      },
+    };
+    const store = new MemoryStore();
+    const gateway = await createGateway({ store, connections: { address } });
+    const fixture = await startSignIn({ store, gateway });
+    url = fixture.url;
+    const auth = { mode: 'oauth', who: 'user' } as const;
+    await gateway.register('notes', { id: 'one', endpoint: backend.url, auth }, { waitMs: 10_000 });
+    await fixture.createUser('bob');
+    return fixture;
+  },
+  'each',
+);
+test.after.each(async () => {
+  for (const close of closing.splice(0)) await close().catch(() => undefined);
+  await backend.close();
+});
+
+/** An access token of an MCP client that this user has allowed. */
+async function tokenOf(username: string): Promise<string> {
+  return (await tokensOf(app.url, await registerClient(app.url), { username })).access_token;
+}
+
+/** Opens the address as this user, and connects this account there. */
+async function connect(url: string, username: string, account = `${username} at work`): Promise<void> {
+  const browser = new Browser(app.url);
+  const page = await browser.signIn(await browser.open(url), username);
+  const there = await browser.submit(page, `Continue to ${new URL(backend.url).host}`);
+  backend.account = account;
+  const back = await fetch(there.url, { redirect: 'manual' });
+  const done = await browser.open(back.headers.get('location') ?? '');
+  assert.match(done.text, 'The account is connected');
+}
+
+async function legacyClient(token: string, path = '/mcp/notes', elicitation: object = { url: {} }) {
+  const client = new Client({ name: 'spec', version: '1' }, { capabilities: { elicitation } as never });
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  await client.connect(new StreamableHTTPClientTransport(new URL(app.url + path), { requestInit }));
+  closing.push(() => client.close());
+  return client;
+}
+
+async function modernClient(token: string, opens?: (url: string) => unknown, path = '/mcp/notes') {
+  const capabilities = opens === undefined ? {} : { elicitation: { url: {} } };
+  const client = new ModernClient({ name: 'spec', version: '1' }, {
+    capabilities,
+    versionNegotiation: { mode: { pin: '2026-07-28' } },
+  } as never);
+  if (opens !== undefined)
+    client.setRequestHandler('elicitation/create', (async ({ params }: never) => {
+      opens(Object(params).url);
+      return { action: 'accept' };
+    }) as never);
+  const requestInit = { headers: { authorization: `Bearer ${token}` } };
+  await client.connect(new ModernTransport(new URL(app.url + path), { requestInit }));
+  closing.push(() => client.close());
+  return client;
+}
+
+const WHOAMI = { name: 'whoami', arguments: {} };
+const textOf = (result: unknown) => String(Object(Object(result).content?.[0]).text);
+const accounts = () => [...new Set(backend.seen.map(({ account }) => account))];
+
+test('a modern client is asked to open the address, and its call goes on after connecting', async () => {
+  const opened: string[] = [];
+  let connecting: Promise<void> | undefined;
+  const client = await modernClient(await tokenOf('ada'), (url) => {
+    opened.push(url);
+    connecting ??= connect(url, 'ada');
+  });
+  assert.equal(
+    (await client.listTools()).tools.map(({ name }) => name),
+    ['connect'],
+  );
+  assert.is(textOf(await client.callTool(WHOAMI)), 'ada at work');
+  await connecting;
+  assert.is(opened.length, 1);
+  assert.match(opened[0] ?? '', /\/connections\/[\w-]{43}$/);
+  assert.is(textOf(await client.callTool(WHOAMI)), 'ada at work');
+  assert.is(opened.length, 1);
+  assert.equal(
+    (await client.listTools()).tools.map(({ name }) => name),
+    ['whoami', 'write'],
+  );
+  assert.equal(accounts(), ['ada at work']);
+});
+
+test('a legacy client gets the error with the address, and hears when the account is connected', async () => {
+  const client = await legacyClient(await tokenOf('ada'));
+  const heard: string[] = [];
+  client.setNotificationHandler(ElicitationCompleteNotificationSchema, ({ params }) => {
+    heard.push(params.elicitationId);
+  });
+  let changes = 0;
+  client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+    changes += 1;
+  });
+  const other = await legacyClient(await tokenOf('bob'));
+  let others = 0;
+  other.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+    others += 1;
+  });
+  assert.equal(
+    (await client.listTools()).tools.map(({ name }) => name),
+    ['connect'],
+  );
+  const refused = await client.callTool(WHOAMI).catch((error: unknown) => error);
+  assert.instance(refused, UrlElicitationRequiredError);
+  const [elicitation] = (refused as UrlElicitationRequiredError).elicitations;
+  await connect(String(elicitation?.url), 'ada');
+  await eventually(
+    async () => [heard[0], changes > 0],
+    ([id, isTold]) => id !== undefined && isTold === true,
+  );
+  assert.equal(heard, [elicitation?.elicitationId]);
+  assert.is(textOf(await client.callTool(WHOAMI)), 'ada at work');
+  assert.equal(
+    (await client.listTools()).tools.map(({ name }) => name),
+    ['whoami', 'write'],
+  );
+  assert.is(others, 0);
+});
+
+test('clients that open no address are told where to go, also with all templates', async () => {
+  const token = await tokenOf('ada');
+  for (const client of [await legacyClient(token, '/mcp/notes', {}), await modernClient(token)]) {
+    const told = await client.callTool(WHOAMI);
+    assert.is(told.isError, true);
+    assert.match(textOf(told), /Open http:\/\/127\.0\.0\.1:\d+\/connections\/[\w-]{43} in a browser/);
+  }
+  const all = await tokensOf(app.url, await registerClient(app.url), { resource: `${app.url}/mcp` });
+  for (const client of [
+    await legacyClient(all.access_token, '/mcp', {}),
+    await modernClient(all.access_token, undefined, '/mcp'),
+  ]) {
+    assert.equal(
+      (await client.listTools()).tools.map(({ name }) => name),
+      ['notes__connect'],
+    );
+    const said = textOf(await client.callTool({ name: 'notes__connect', arguments: {} }));
+    assert.match(said, /\/connections\/[\w-]{43}/);
+  }
+});
+
+test('REST says where to connect, and an API key what to do', async () => {
+  const bearer = { authorization: `Bearer ${await tokenOf('ada')}` };
+  const call = (headers: Record<string, string>) =>
+    app.ask('POST', '/mcp/notes/tools/call', { headers, body: WHOAMI });
+  const asked = await call(bearer);
+  assert.is(asked.outcome, '403 CONNECTION_REQUIRED');
+  assert.match(String(asked.body.connect_url), /\/connections\/[\w-]{43}$/);
+  const key = await app.key(['tools:call', 'gateway:read']);
+  const refused = await call(key);
+  assert.equal([refused.outcome, refused.body.connect_url], ['403 CONNECTION_REQUIRED', undefined]);
+  assert.match(String(refused.body.detail), 'instead of using an API key');
+  await connect(String(asked.body.connect_url), 'ada');
+  assert.is(textOf((await call(bearer)).body), 'ada at work');
+  assert.is((await call(key)).outcome, '403 CONNECTION_REQUIRED');
+  assert.equal(accounts(), ['ada at work']);
+});
+
+test('two users never get the account of each other, in calls and lists, with all their clients', async () => {
+  const users = await Promise.all(
+    ['ada', 'bob'].map(async (username) => {
+      const token = await tokenOf(username);
+      const asked = await app.ask('POST', '/mcp/notes/tools/call', {
+        headers: { authorization: `Bearer ${token}` },
+        body: WHOAMI,
+      });
+      return { username, token, url: String(asked.body.connect_url) };
+    }),
+  );
+  for (const { url, username } of users) await connect(url, username);
+  const rounds = Array.from({ length: 6 }, async (_, index) => {
+    const { token, username } = users[index % 2] ?? { token: '', username: '' };
+    const clients = [await legacyClient(token), await modernClient(token)];
+    for (const client of clients)
+      for (let n = 0; n < 3; n += 1) {
+        assert.is(textOf(await client.callTool(WHOAMI)), `${username} at work`);
+        await client.listTools();
+      }
+  });
+  await Promise.all(rounds);
+  const tokens = new Map<string, Set<string>>();
+  for (const { token, account } of backend.seen)
+    tokens.set(account, (tokens.get(account) ?? new Set()).add(token));
+  assert.equal([...tokens.keys()].sort(), ['ada at work', 'bob at work']);
+  for (const used of tokens.values()) assert.is(used.size, 1);
+  // No token of a client of the gateway reached the server.
+  for (const { token } of backend.seen) assert.not.ok(users.some((user) => user.token === token));
+});
+
+test.run();

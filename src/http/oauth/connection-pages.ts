@@ -1,0 +1,273 @@
+// The pages below /connections: a user connects an account at a server that wants one, and ends connections. The browser is sent to the
+// provider only after it has proven that its user is the one for whom the address was made. Source: ADR 221.
+
+import type { Logger } from 'pino';
+import type { Auth } from '../../auth/auth.ts';
+import type { Clock } from '../../domain/clock.ts';
+import { SHARED } from '../../domain/connection.ts';
+import { hasCode } from '../../domain/errors.ts';
+import type { Target } from '../../vault/backends.ts';
+import { UnknownState } from '../../vault/flow.ts';
+import { ProviderRefusal } from '../../vault/provider.ts';
+import { ProviderFailure } from '../../vault/provider-fetch.ts';
+import type { Vault } from '../../vault/vault.ts';
+import type { VisitGoal, Visits } from '../../vault/visits.ts';
+import {
+  connectedPage,
+  connectPage,
+  type LoginView,
+  listPage,
+  loginPage,
+  othersPage,
+} from './connection-views.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
+import { faultPage, type Page } from './pages.ts';
+import { PasswordForm } from './password-form.ts';
+import type { SignedIn, SignIns } from './sign-ins.ts';
+
+/** What the gateway knows of them. */
+export interface Accounts {
+  open(): Promise<Pick<Vault, 'begin' | 'finish' | 'list' | 'disconnect' | 'find' | 'discover'>>;
+  readonly visits: Pick<Visits, 'find' | 'connected'>;
+  /** Undefined when there is no such instance, or none that wants OAuth. */
+  targetOf(template: string, instanceId: string): Target | undefined;
+  /** The templates whose instances use tokens for this resource. */
+  templatesAt(resource: string): readonly string[];
+}
+
+export interface ConnectionPagesOptions {
+  readonly accounts: Accounts;
+  readonly signIns: SignIns;
+  readonly auth: Pick<Auth, 'checkPassword' | 'audit'>;
+  readonly now: Clock['now'];
+  readonly log: Pick<Logger, 'error'>;
+}
+
+const CONNECTIONS = '/connections';
+
+export class ConnectionPages {
+  readonly #options: ConnectionPagesOptions;
+  readonly #passwords: PasswordForm;
+
+  constructor(options: ConnectionPagesOptions) {
+    this.#options = options;
+    this.#passwords = new PasswordForm(options);
+  }
+
+  /** Never rejects: what cannot be answered is a page. */
+  async serve(exchange: OAuthExchange): Promise<void> {
+    const { request, response } = exchange;
+    try {
+      await this.#route(exchange);
+    } catch (thrown) {
+      // A body that its client does not finish is no fault of the gateway.
+      if (response.headersSent || request.readableAborted) response.destroy();
+      else {
+        if (!hasCode(thrown, 'DATABASE_UNAVAILABLE'))
+          this.#options.log.error({ err: thrown }, 'a page of connections failed');
+        sendPage(response, UNAVAILABLE);
+      }
+    }
+  }
+
+  async #route(exchange: OAuthExchange): Promise<void> {
+    const { request, response, path } = exchange;
+    const isPost = request.method === 'POST';
+    if (isPost && exchange.isForeign) return sendPage(response, FOREIGN);
+    const [id = '', step = '', ...more] = path.slice(CONNECTIONS.length + 1).split('/');
+    const isGet = request.method === 'GET' || request.method === 'HEAD';
+    if (more.length > 0 || !(isGet || isPost)) return sendPage(response, NO_PAGE);
+    if (isGet && id === 'callback' && step === '') return this.#callback(exchange);
+    if (isGet && step === '' && id === 'done') return sendPage(response, connectedPage());
+    if (id === '' || OWN_STEPS.has(id)) return this.#own(exchange, id);
+    const goal = await this.#options.accounts.visits.find(id);
+    const target = goal && this.#options.accounts.targetOf(goal.template, goal.instanceId);
+    if (goal === undefined || target === undefined) return sendPage(response, OVER);
+    return this.#visit(exchange, { id, step, goal, target });
+  }
+
+  /** The list, which belongs to no address. */
+  async #own(exchange: OAuthExchange, step: string): Promise<void> {
+    const { request, response } = exchange;
+    const view = { action: CONNECTIONS, intro: 'Sign in to see the accounts that you have connected.' };
+    if (step === 'login') return this.#login(exchange, view);
+    const signedIn = await this.#signedIn(exchange);
+    if (signedIn === undefined) return sendPage(response, loginPage(view));
+    if (request.method !== 'POST') return sendPage(response, await this.#list(signedIn));
+    const form = await this.#formOf(exchange, signedIn);
+    if (form === undefined) return redirect(response, CONNECTIONS);
+    if (step === 'sign-out') return this.#signOut(exchange, CONNECTIONS);
+    const id = form.get('connection') ?? '';
+    const vault = await this.#options.accounts.open();
+    if (step === 'disconnect' && (await vault.disconnect(id, signedIn.user.id)))
+      this.#record(exchange, signedIn, 'DELETE /connections', `/gateway/connections/${id}`, 204);
+    return redirect(response, CONNECTIONS);
+  }
+
+  async #list({ user, formToken }: SignedIn): Promise<Page> {
+    const { accounts } = this.#options;
+    const own = await (await accounts.open()).list(user.id);
+    const connections = own.map((each) => ({ ...each, templates: accounts.templatesAt(each.resource) }));
+    return listPage({ formToken, username: user.username, connections });
+  }
+
+  async #visit(exchange: OAuthExchange, { id, step, goal, target }: Visited): Promise<void> {
+    const { request, response } = exchange;
+    const action = `${CONNECTIONS}/${id}`;
+    const isPost = request.method === 'POST';
+    const view = {
+      action,
+      intro: `"${goal.template}" needs your account there. Sign in to the gateway first.`,
+    };
+    if (isPost && step === 'login') return this.#login(exchange, view);
+    const signedIn = await this.#signedIn(exchange);
+    if (signedIn === undefined) return sendPage(response, loginPage(view));
+    const { user, formToken } = signedIn;
+    const form = isPost ? await this.#formOf(exchange, signedIn) : undefined;
+    if (isPost && form === undefined) return redirect(response, action);
+    if (isPost && step === 'sign-out') return this.#signOut(exchange, action);
+    if (!mayConnect(signedIn, goal)) return sendPage(response, othersPage(action, formToken, user.username));
+    if (isPost ? step !== 'connect' : step !== '') return sendPage(response, NO_PAGE);
+    const vault = await this.#options.accounts.open();
+    try {
+      if (isPost) {
+        const begun = { owner: goal.owner, binding: formToken, returnTo: id };
+        return redirect(response, await vault.begin(target, begun));
+      }
+      const { backend } = await vault.discover(target);
+      const provider = new URL(backend.server.authorization_endpoint).origin;
+      const found = await vault.find(target, goal.owner);
+      const page = connectPage({
+        ...{ action, formToken, template: goal.template, provider, username: user.username },
+        ...{ server: new URL(backend.resource).origin, formTarget: provider },
+        whose: goal.owner === SHARED ? 'all callers of this server' : `${user.username} alone`,
+        scopes: target.auth.scopes ?? backend.scopes,
+        isConnected: found?.state === 'connected',
+      });
+      return sendPage(response, page);
+    } catch (thrown) {
+      return sendPage(response, providerFault(thrown, goal.template));
+    }
+  }
+
+  /** The answer of the provider. It counts in the browser, and for the sign-in, that began. */
+  async #callback(exchange: OAuthExchange): Promise<void> {
+    const { request, response } = exchange;
+    const signedIn = await this.#signedIn(exchange);
+    if (signedIn === undefined) return sendPage(response, UNKNOWN_STATE);
+    const [, query = ''] = (request.url ?? '').split('?', 2);
+    const { accounts } = this.#options;
+    const vault = await accounts.open();
+    try {
+      const { target, owner } = await vault.finish(new URLSearchParams(query), signedIn.formToken);
+      accounts.visits.connected({ template: target.template, instanceId: target.id, owner });
+      this.#record(
+        exchange,
+        signedIn,
+        'POST /connections',
+        `${target.template}/${target.id} for ${owner}`,
+        201,
+      );
+      return redirect(response, `${CONNECTIONS}/done`);
+    } catch (thrown) {
+      if (thrown instanceof UnknownState) return sendPage(response, UNKNOWN_STATE);
+      return sendPage(response, providerFault(thrown, 'the server'));
+    }
+  }
+
+  #login(exchange: OAuthExchange, view: LoginView): Promise<void> {
+    return this.#passwords.take(exchange, view, CONNECTIONS);
+  }
+
+  #signedIn({ request }: OAuthExchange): Promise<SignedIn | undefined> {
+    return this.#options.signIns.find(request.headers.cookie);
+  }
+
+  async #signOut({ request, response }: OAuthExchange, action: string): Promise<void> {
+    redirect(response, action, await this.#options.signIns.end(request.headers.cookie));
+  }
+
+  /** Undefined for a form of another sign-in, and for one that is none of ours. */
+  async #formOf({ request }: OAuthExchange, { formToken }: SignedIn): Promise<URLSearchParams | undefined> {
+    const form = new URLSearchParams((await formOf(request)) ?? '');
+    return form.get('form_token') === formToken ? form : undefined;
+  }
+
+  #record(
+    { address, requestId }: OAuthExchange,
+    { user }: SignedIn,
+    action: string,
+    subject: string,
+    status: number,
+  ): void {
+    this.#options.auth.audit.record({
+      ...{ actor: `user:${user.id}`, actorName: user.username, action, subject, status, address, requestId },
+    });
+  }
+}
+
+interface Visited {
+  readonly id: string;
+  readonly step: string;
+  readonly goal: VisitGoal;
+  readonly target: Target;
+}
+
+/** Steps that are no ids of addresses, which are longer. */
+const OWN_STEPS: ReadonlySet<string> = new Set(['login', 'sign-out', 'disconnect']);
+
+function mayConnect({ user }: SignedIn, { template, owner }: VisitGoal): boolean {
+  if (user.templates !== undefined && !user.templates.includes(template)) return false;
+  return owner === SHARED ? user.role === 'admin' : owner === user.id;
+}
+
+function providerFault(thrown: unknown, template: string): Page {
+  if (thrown instanceof ProviderRefusal)
+    return faultPage(
+      400,
+      'The account is not connected',
+      thrown.code === 'access_denied'
+        ? 'The access was denied at the provider.'
+        : `The provider of ${template} refused it (${thrown.code}).`,
+      'To try again, go back to the program and repeat what you asked it for.',
+    );
+  if (thrown instanceof ProviderFailure)
+    return faultPage(
+      502,
+      'The provider cannot be used now',
+      `The connection to ${template} failed: ${thrown.message}.`,
+      'Try again in a minute. If it stays so, tell an admin of this gateway.',
+    );
+  throw thrown;
+}
+
+const FOREIGN = faultPage(
+  403,
+  'Nothing was changed',
+  'Another site sent this form.',
+  'Go back and use the form of this page.',
+);
+const NO_PAGE = faultPage(
+  404,
+  'There is no such page',
+  'The address is wrong.',
+  'Your connections are at /connections.',
+);
+const UNAVAILABLE = faultPage(
+  503,
+  'The gateway cannot answer now',
+  'It could not read its database.',
+  'Try again in a minute.',
+);
+const OVER = faultPage(
+  404,
+  'This address is no longer valid',
+  'It is older than ten minutes, or the server is gone.',
+  'Go back to the program and repeat what you asked it for: it gets a new address.',
+);
+const UNKNOWN_STATE = faultPage(
+  400,
+  'The account is not connected',
+  'This browser did not begin this, it took longer than ten minutes, or its answer was used before.',
+  'Go back to the program and repeat what you asked it for.',
+);
