@@ -25,7 +25,7 @@ export interface AccountsAtBackendsOptions {
 }
 
 /** Opens the transport of one user. */
-export type OpenWithTokens = (tokens: BearerTokens, signal: AbortSignal) => Promise<Transport>;
+type OpenWithTokens = (tokens: BearerTokens, signal: AbortSignal) => Promise<Transport>;
 
 export class AccountsAtBackends {
   readonly visits: Visits;

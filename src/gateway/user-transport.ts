@@ -23,7 +23,8 @@ import { forLegacy } from '../actors/calls/stateless-routing.ts';
 import { closeQuietly } from '../actors/instances/conversation.ts';
 import { userIdIn } from '../domain/account.ts';
 import type { ServerMessage, ServerNotification } from '../domain/client.ts';
-import { type Clock, ticks$ } from '../domain/clock.ts';
+import type { Clock } from '../domain/clock.ts';
+import { ticks$ } from '../domain/clock-streams.ts';
 import {
   type ConnectionRequired,
   connectAt,

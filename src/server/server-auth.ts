@@ -137,6 +137,16 @@ export function signInOf({ authEnabled, oauth }: Config, address: GatewayAddress
   return isOn ? { address, issuers, hasOwnServer: oauth.isEnabled } : undefined;
 }
 
+/** Accounts at backends are kept where secrets are encrypted. */
+export function connectionsOf(
+  { oauth, authEnabled }: Config,
+  { keepsSecrets }: Pick<Storage, 'keepsSecrets'>,
+  address: GatewayAddress,
+) {
+  if (!keepsSecrets) return undefined;
+  return { address, openNetworks: oauth.clientNetworks, hasUsers: authEnabled };
+}
+
 /** Costs nothing until a client asks for it. */
 export function authorizationServerOf(
   { oauth, hasPasswordLogins }: Pick<Config, 'oauth' | 'hasPasswordLogins'>,

@@ -41,7 +41,7 @@ import { addressesOfWorkers, readByWorkers } from './other-workers.ts';
 import { certificatesOf } from './peer-certificates.ts';
 import type { PeerChannel } from './peer-channel.ts';
 import { openPortsWhenReady, openScrapes, publicTlsOf } from './ports.ts';
-import { authorizationServerOf, openServerAuth, signInOf } from './server-auth.ts';
+import { authorizationServerOf, connectionsOf, openServerAuth, signInOf } from './server-auth.ts';
 import type { ServeQuestion } from './share-with-peers.ts';
 import { countsOf, foreignGrants, foreignPrograms, linesOf } from './start-lines.ts';
 import { openStorage, reaperPipeOf } from './storage.ts';
@@ -256,14 +256,11 @@ async function start(
           },
     protectedPaths: storage.protectedPaths,
     discovery: {
-      env: process.env,
-      namespace: config.sync.namespace,
+      ...{ env: process.env, namespace: config.sync.namespace },
       registryFile: config.registryFile,
       onNotice: (line) => log.warn(line),
     },
-    connections: storage.keepsSecrets
-      ? { address, openNetworks: config.oauth.clientNetworks, hasUsers: config.authEnabled }
-      : undefined,
+    connections: connectionsOf(config, storage, address),
     changedCallers$: auth.changed$,
     onFault: (error) => log.error({ err: error }, 'an MCP request failed'),
   });
