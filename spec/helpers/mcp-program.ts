@@ -11,7 +11,7 @@ const waitSeconds = 20;
 
 /** The body of a registration. */
 export type InstanceBody = { readonly id: string } & (
-  | { readonly endpoint: string }
+  | { readonly endpoint: string; readonly auth?: object }
   | {
       readonly command: string;
       readonly args: readonly string[];
