@@ -1,6 +1,7 @@
 // Accounts of users of an identity provider: when the provider is asked again, and what ends them.
 
 import * as assert from 'uvu/assert';
+import { newUser } from '../../src/auth/accounts.ts';
 import { CompanyAccounts } from '../../src/auth/company-accounts.ts';
 import { type ProviderAnswer, ProviderFailure } from '../../src/auth/identity-provider.ts';
 import type { ProviderSetting } from '../../src/config/provider-settings.ts';
@@ -105,6 +106,54 @@ test('go on for a day without their provider, and for `session_hours` without a 
   await bare.company.confirm(user.id);
   assert.is(await bare.isActive(), false);
   assert.equal(bare.asked, []);
+});
+
+test('are those of local users once an admin links them, until the link ends', async () => {
+  const { company, store, said, pass } = started();
+  const eve = newUser({ username: 'eve', email: 'eve@localhost', role: 'admin' }, 'a hash', 0);
+  await store.accounts.insertUser(newUser({ ...eve, username: 'root' }, 'a hash', 0));
+  await store.accounts.insertUser(eve);
+  const identity = { issuer: SETTING.issuer, subject: 's-1' };
+  const refused = (work: Promise<unknown>) =>
+    work.then(
+      () => 'done',
+      (error: Error) => error.message,
+    );
+  assert.match(
+    await refused(company.signIn(SETTING, said(['staff']))),
+    'stagedoor users link eve --issuer=https://login.example.com --subject=s-1"',
+  );
+  assert.match(
+    await refused(company.link(eve, { ...identity, issuer: 'https://x.example' })),
+    'auth.providers',
+  );
+  await company.link(eve, identity);
+  const linked = await company.signIn(SETTING, said(['staff']));
+  assert.equal([linked.id, linked.role, linked.passwordHash], [eve.id, 'user', 'a hash']);
+
+  const bo = newUser({ username: 'bo', email: 'bo@localhost', role: 'user' }, 'a hash', 0);
+  await store.accounts.insertUser(bo);
+  assert.match(await refused(company.link(bo, identity)), 'the account of eve');
+  await company.link(eve, identity);
+  const [kept] = await store.oauth.list({ kind: 'identity', userId: eve.id }, 2);
+  assert.match(kept?.value ?? '', 'token 0', 'the same link again changes nothing');
+
+  pass(MINUTE_MS);
+  const createdAt = '2030-01-01T00:00:00.000Z';
+  const grant = { kind: 'grant', key: 'g', grantId: 'g-1', userId: eve.id, createdAt, value: '{}' } as const;
+  await store.oauth.save(grant);
+  await company.link(eve, { ...identity, subject: 's-2' });
+  assert.equal(
+    await store.oauth.list({ kind: 'grant', userId: eve.id }, 1),
+    [],
+    'nothing asks about it again',
+  );
+  const [changed] = await store.accounts.findUsers([eve.id]);
+  assert.is(changed?.credentialsChangedAt, '2030-01-01T00:01:00.000Z', 'the sign-ins of s-1 ended');
+  assert.match(await refused(company.signIn(SETTING, said(['staff']))), 'users link eve');
+  await company.unlink(eve);
+  assert.equal(await store.oauth.list({ kind: 'identity', userId: eve.id }, 1), []);
+  assert.match(await refused(company.unlink(eve)), 'has no account of an identity provider');
 });
 
 test.run();

@@ -196,6 +196,10 @@ const ROWS: Readonly<Record<string, Row>> = {
   ...rows(['GET /auth/users/:user_id', 'PATCH /auth/users/:user_id', 'DELETE /auth/users/:user_id'], {
     ...{ needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody, body: () => ({ email: 'a@b' }) },
   }),
+  ...rows(['POST /auth/users/:user_id/link', 'DELETE /auth/users/:user_id/link'], {
+    ...{ needs: admin, admitted: '404 USER_NOT_FOUND', params: nobody },
+    body: () => ({ issuer: 'https://login.example.com', subject: 's-1' }),
+  }),
   'POST /auth/api-keys': {
     ...{ needs: admin, admitted: '201' },
     body: () => ({ name: 'k', permissions: ['tools:call'] }),

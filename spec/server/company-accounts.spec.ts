@@ -106,6 +106,24 @@ test('refuses users without a role, and the name of a local account, and says wh
   }
 });
 
+test('signs in to a local account that an admin has linked, by the command that the page shows', async () => {
+  const { accounts } = server.auth;
+  const local = { username: 'hal', email: 'hal@localhost', password: PASSWORD, role: 'admin' } as const;
+  const { id } = await accounts.createUser(local);
+  provider.users.set('-s 7', { preferred_username: 'hal', groups: ['staff'] });
+  const refused = textOf(await signInAt(provider, (await opened()).browser, '-s 7'));
+  assert.match(refused, `users link hal --issuer=${provider.issuer} --subject='-s 7'`);
+  const { key } = await accounts.createApiKey({ name: 'links', permissions: ['admin'] });
+  const { status } = await fetch(`${oauth.url}/auth/users/${id}/link`, {
+    method: 'POST',
+    headers: { 'X-API-Key': key, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ issuer: provider.issuer, subject: '-s 7' }),
+  });
+  assert.is(status, 200);
+  assert.is(await oauth.use((await tokensOf('-s 7')).access), 200);
+  assert.is((await accounts.user(id)).role, 'user', 'its groups decide');
+});
+
 test('takes an answer once, and only in the browser that asked for it', async () => {
   provider.users.set('s-5', { preferred_username: 'carl', groups: ['staff'] });
   const answered = async () => {

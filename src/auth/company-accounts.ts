@@ -6,11 +6,18 @@ import type { GroupRole } from '../config/issuer-settings.ts';
 import type { ProviderSetting } from '../config/provider-settings.ts';
 import { NO_PASSWORD, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
-import { accountDisabled, nameOfLocalAccount, noRoleForGroups } from '../domain/error-catalogue.ts';
+import {
+  accountDisabled,
+  linkedElsewhere,
+  nameOfLocalAccount,
+  noRoleForGroups,
+  notLinked,
+  unknownProvider,
+} from '../domain/error-catalogue.ts';
 import { asGatewayError, hasCode } from '../domain/errors.ts';
 import { Email, Username } from '../domain/input-schemas.ts';
 import { LruMap } from '../domain/lru-map.ts';
-import type { AccountStore, OAuthRow, OAuthStore } from '../persistence/store.ts';
+import { type AccountStore, MAX_OAUTH_ROWS, type OAuthRow, type OAuthStore } from '../persistence/store.ts';
 import { newUser } from './accounts.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
 import {
@@ -33,7 +40,7 @@ export interface CompanyAccountsOptions extends Pick<Clock, 'wall'> {
 }
 
 /** Which user of which provider an account belongs to. */
-interface Identity {
+export interface Identity {
   readonly issuer: string;
   readonly subject: string;
 }
@@ -87,6 +94,36 @@ export class CompanyAccounts {
     };
     await store.save(rowOf(stored, user));
     return user;
+  }
+
+  /**
+   * From now on this user of the provider signs in to the account, with the rights that the provider gives; an earlier link of the account
+   * ends. VALIDATION_ERROR for another issuer, and for a user who has an account already.
+   */
+  async link(user: User, identity: Identity): Promise<void> {
+    const { store, providers } = this.#options;
+    if (!providers.some(({ setting }) => setting.issuer === identity.issuer)) throw unknownProvider();
+    const owner = await this.#find(identity);
+    if (owner?.id === user.id) return;
+    if (owner !== undefined) throw linkedElsewhere(owner.username);
+    await this.#endLink(user);
+    if (!(await store.replace(rowOf(identity, user), 0))) throw linkedElsewhere();
+  }
+
+  /** The account is one of this gateway only, and the tokens and grants of the user end; keys stay. NOT_FOUND without a link. */
+  async unlink(user: User): Promise<void> {
+    if (!(await this.#endLink(user))) throw notLinked(user.username);
+  }
+
+  async #endLink(user: User): Promise<boolean> {
+    const { store, accounts, wall, onChange } = this.#options;
+    if (!(await store.end({ kind: 'identity', userId: user.id }))) return false;
+    const grants = await store.list({ kind: 'grant', userId: user.id }, MAX_OAUTH_ROWS);
+    for (const { grantId } of grants) if (grantId !== undefined) await store.end({ grantId });
+    const updatedAt = new Date(wall()).toISOString();
+    await accounts.changeUser(user.id, { credentialsChangedAt: updatedAt, updatedAt });
+    onChange(`user:${user.id}`);
+    return true;
   }
 
   /** Asks the provider again in the background, unless this node did so within the last 15 min. Costs a look-up. */
@@ -193,13 +230,15 @@ export class CompanyAccounts {
     try {
       await accounts.insertUser(user);
     } catch (thrown) {
-      throw hasCode(thrown, 'DUPLICATE_USERNAME') ? nameOfLocalAccount(username) : thrown;
+      throw hasCode(thrown, 'DUPLICATE_USERNAME')
+        ? nameOfLocalAccount(username, identity.issuer, identity.subject)
+        : thrown;
     }
     if (await store.replace(rowOf(identity, user), 0)) return user;
     // Two sign-ins at once: the other one was first.
     await accounts.deleteUser(user.id);
     const first = await this.#find(identity);
-    if (first === undefined) throw nameOfLocalAccount(username);
+    if (first === undefined) throw nameOfLocalAccount(username, identity.issuer, identity.subject);
     return first;
   }
 

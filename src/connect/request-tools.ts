@@ -1,5 +1,6 @@
 // Tools that send single requests to the HTTP API.
 
+import { shellWord } from '../domain/text.ts';
 import { type Connection, type ConnectKind, KEY_PLACEHOLDER, SET_VARIABLE } from './kind.ts';
 
 export const curl: ConnectKind = {
@@ -30,10 +31,6 @@ export const curl: ConnectKind = {
   ],
   documentation: ['https://curl.se/docs/manpage.html'],
 };
-
-function shellWord(text: string): string {
-  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
-}
 
 export const postman: ConnectKind = {
   name: 'postman',

@@ -12,7 +12,7 @@ import {
 } from './errors.ts';
 import type { InstanceDefinition, InstanceSnapshot } from './instance.ts';
 import { LIMITS } from './limits.ts';
-import { cutText } from './text.ts';
+import { cutText, shellWord } from './text.ts';
 
 // --- requests ------------------------------------------------------------------------------------------------------
 
@@ -209,9 +209,25 @@ export function duplicateUsername(username: string): GatewayError {
 }
 
 /** An account that a provider vouches for is never found by its name. */
-export function nameOfLocalAccount(username: string): GatewayError {
-  const message = `An account of this gateway has the name ${username} already, and accounts are never joined by name. An admin can delete it, or choose another claim for names.`;
+export function nameOfLocalAccount(username: string, issuer: string, subject: string): GatewayError {
+  const command = `stagedoor users link ${shellWord(username)} --issuer=${shellWord(issuer)} --subject=${shellWord(subject)}`;
+  const message = `An account of this gateway has the name ${username} already, and accounts are never joined by name. If both are yours, an admin can run "${command}". Else an admin can delete that account, or choose another claim for names.`;
   return new GatewayError('DUPLICATE_USERNAME', message);
+}
+
+export function unknownProvider(): GatewayError {
+  const msg = 'Input should be the issuer of an entry of auth.providers';
+  return validationFailed([{ loc: ['body', 'issuer'], msg, type: 'value_error' }]);
+}
+
+/** `owner`: undefined when it was linked at the same time. */
+export function linkedElsewhere(owner = 'another user'): GatewayError {
+  const msg = `It belongs to the account of ${owner}; delete that account, or unlink it`;
+  return validationFailed([{ loc: ['body', 'subject'], msg, type: 'value_error' }]);
+}
+
+export function notLinked(username: string): GatewayError {
+  return new GatewayError('NOT_FOUND', `The user ${username} has no account of an identity provider.`);
 }
 
 export function lastAdmin(): GatewayError {

@@ -114,3 +114,8 @@ export function lastWords(lines: readonly string[], most: number): readonly stri
   const messages = lines.filter((line) => !STACK.test(line));
   return (messages.length === 0 ? lines : messages).slice(-most);
 }
+
+/** `text` as one word of a POSIX shell. */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

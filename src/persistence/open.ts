@@ -4,6 +4,7 @@
 import { access, constants, open, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { codeOf } from '../domain/errors.ts';
+import { shellWord } from '../domain/text.ts';
 import { ownCommand } from '../domain/version.ts';
 import type { Cipher } from './cipher.ts';
 import { type ConnectOptions, type DatabaseAddress, failureOf, retryConflicts } from './database.ts';
@@ -186,10 +187,6 @@ export async function fileExposureOf(file: string): Promise<string | undefined> 
   const paths = (await Promise.all(modes)).flat();
   if (paths.length === 0) return undefined;
   return `other users can read the database: run "chmod 600 ${paths.join(' ')}"`;
-}
-
-function shellWord(path: string): string {
-  return /^[\w./-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
 }
 
 async function upToDate(parsed: ParsedDatabaseUrl, orm: Orm, creation: Creation): Promise<void> {

@@ -74,6 +74,15 @@ test('set changes what its options name, and nothing else', async () => {
   assert.match((await gateway.run('users set ada --role user')).out, /^ada +user/m);
 });
 
+test('link only to a user of a provider that the gateway knows, and say so', async () => {
+  assert.match(await complaint(gateway.run('users link ada --issuer x'), 2), 'needs --issuer and --subject');
+  assert.match(
+    await complaint(gateway.run('users link ada --issuer=https://login.example.com --subject=-1')),
+    /body\.issuer: .*auth\.providers.*\(VALIDATION_ERROR\)$/m,
+  );
+  assert.match(await complaint(gateway.run('users unlink ada')), /ada has no account .*\(NOT_FOUND\)$/m);
+});
+
 test('accept a password on the command line with a warning', async () => {
   const words = 'gateway create-user cy@example.com --password planted-password --json';
   const { code, out, err } = await gateway.run(words);

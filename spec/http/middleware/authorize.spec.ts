@@ -85,10 +85,12 @@ test('without accounts requires a local caller for every route that changes an a
     'DELETE /auth/api-keys/:key_id',
     'DELETE /auth/clients/:client_id',
     'DELETE /auth/users/:user_id',
+    'DELETE /auth/users/:user_id/link',
     'PATCH /auth/users/:user_id',
     'POST /auth/api-keys',
     'POST /auth/clients',
     'POST /auth/users',
+    'POST /auth/users/:user_id/link',
   ]);
   assert.equal(guarded(true), []);
 });

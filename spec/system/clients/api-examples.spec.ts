@@ -11,7 +11,16 @@ import { suite } from '../../helpers/suite.ts';
 const test = suite('journey: examples of the API description', { timeoutMs: 90_000 });
 const ADMIN = { username: 'admin', password: PASSWORD };
 const demo = new Program(['gateway', 'start', '--demo', '--port', '0'], {
-  env: { ...AS_IT_COMES, GATEWAY_ADMIN_PASSWORD: ADMIN.password },
+  env: {
+    ...{ ...AS_IT_COMES, GATEWAY_ADMIN_PASSWORD: ADMIN.password },
+    // Asked at a sign-in only.
+    GATEWAY_AUTH_PROVIDERS: JSON.stringify([
+      {
+        ...{ issuer: 'https://login.example.com', client_id: 'stagedoor', client_secret: 'unused' },
+        ...{ label: 'Example', everyone: { role: 'user' } },
+      },
+    ]),
+  },
 });
 const ended = new AbortController();
 test.after(() => {
@@ -49,6 +58,8 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'GET /auth/users/{user_id}': USER,
   'PATCH /auth/users/{user_id}': USER,
   'DELETE /auth/users/{user_id}': USER,
+  'POST /auth/users/{user_id}/link': USER,
+  'DELETE /auth/users/{user_id}/link': USER,
   'DELETE /auth/api-keys/{key_id}': {
     because: 'the gateway chooses the ids of keys',
     values: async () => ({ key_id: await idOf('/auth/api-keys', 'nightly build') }),
@@ -89,6 +100,8 @@ const LAST: readonly string[] = [
   'POST /gateway/instances/{template}/{instance_id}/restart',
   'DELETE /auth/clients/{client_id}',
   'DELETE /auth/grants/{grant_id}',
+  'POST /auth/users/{user_id}/link',
+  'DELETE /auth/users/{user_id}/link',
   'DELETE /auth/users/{user_id}',
   'DELETE /auth/api-keys/{key_id}',
   'DELETE /servers/{server_id}',

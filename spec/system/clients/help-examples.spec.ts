@@ -62,6 +62,7 @@ const BEFORE: readonly (readonly [pattern: RegExp, line: string])[] = [
   [/^gateway create-user ada/, 'stagedoor gateway delete-user ada'],
   [/^gateway create-user ci/, 'stagedoor gateway delete-user ci'],
   [/^gateway delete-user ada/, 'stagedoor gateway create-user ada --password - < password.txt'],
+  [/^users unlink ada/, 'stagedoor users link ada --issuer https://login.example.com --subject 248289761001'],
   [/^template set search/, `${SEARCH} search-1`],
   [/^template (validate|add)/, 'stagedoor template init search --command "node server.js" --into drafts'],
 ];
@@ -99,6 +100,13 @@ test.needs(process.platform === 'linux', 'the examples are typed into a POSIX sh
         GATEWAY_PORT: gatewayPort,
         GATEWAY_ADMIN_PASSWORD: PASSWORD,
         DOCKER_HOST: engine.address,
+        // Asked at a sign-in only.
+        GATEWAY_AUTH_PROVIDERS: JSON.stringify([
+          {
+            ...{ issuer: 'https://login.example.com', client_id: 'stagedoor', client_secret: 'unused' },
+            ...{ label: 'Example', everyone: { role: 'user' } },
+          },
+        ]),
       };
       const shell = await Shell.open(chosen.some(isStart) ? { ...env, GATEWAY_PORT: '0' } : env, meant);
       try {

@@ -35,13 +35,14 @@ import {
   templateValidate,
 } from './templates.ts';
 import { call, tools } from './tools.ts';
-import { createUser, deleteUser, setPassword, users, usersSet } from './users.ts';
+import { createUser, deleteUser, setPassword, users, usersLink, usersSet, usersUnlink } from './users.ts';
 
 export const COMMANDS: readonly Command[] = [
   ...[start, stop, logs, register, deregister, drain, resume, restart, instanceSet, deleteTemplate, sync],
   ...[list, status, health, stats, events, logLevel, nodes, drainNode, resumeNode],
   ...[sessions, endSession, audit, tools, call],
-  ...[login, logout, createUser, users, usersSet, setPassword, deleteUser, createApiKey, apiKeys, revoke],
+  ...[login, logout, createUser, users, usersSet, usersLink, usersUnlink, setPassword, deleteUser],
+  ...[createApiKey, apiKeys, revoke],
   ...[clients, grants, revokeGrant],
   ...[connect, bridge, dbStatus, dbMigrate, dbExport, dbImport, dbRekey],
   ...[templateList, templateShow, templateSet, templateInit, templateValidate, templateAdd],

@@ -1,4 +1,5 @@
-// `stagedoor gateway users | create-user | set-password | delete-user`: users, at a running gateway or in its database.
+// `stagedoor gateway users | create-user | set-password | delete-user` and `users set`: users, at a running gateway or in its database.
+// `users link | unlink`: at a running gateway, which knows the providers.
 
 import { definedFields } from '../../domain/json.ts';
 import {
@@ -14,6 +15,7 @@ import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { UsageError } from '../failures.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
 
 export const users: Command = {
   name: 'gateway users',
@@ -131,6 +133,44 @@ export const usersSet: Command = {
       return changed;
     });
     return printResult(input, terminal, user, () => table(terminal, USER_COLUMNS, [user]));
+  },
+};
+
+export const usersLink: Command = {
+  name: 'users link',
+  positionals: '<username>',
+  summary: 'Let a user sign in with an account of an identity provider (auth.providers)',
+  options: {
+    '--issuer <url>': 'Issuer of the provider, as in auth.providers',
+    '--subject <id>': 'Id of the user there, not a name; the page that refuses a taken name shows it',
+    ...CLIENT_OPTIONS,
+  },
+  examples: ['users link ada --issuer https://login.example.com --subject 248289761001'],
+  run: async (input, terminal) => {
+    const [issuer, subject] = [input.text('issuer'), input.text('subject')];
+    if (issuer === undefined || subject === undefined)
+      throw new UsageError('users link needs --issuer and --subject');
+    const gateway = await gatewayOf(input, terminal);
+    const { id } = await findUser(gateway, input.positional(0));
+    const path = `/auth/users/${id}/link`;
+    const user = fields(await gateway.request(path, { method: 'POST', body: { issuer, subject } }));
+    const text = `${user.username} can sign in at ${issuer}; each sign-in gives the role of the groups there`;
+    return printResult(input, terminal, user, text);
+  },
+};
+
+export const usersUnlink: Command = {
+  name: 'users unlink',
+  positionals: '<username>',
+  summary: 'End the link of a user with an account of an identity provider, and the sign-ins of the user',
+  options: CLIENT_OPTIONS,
+  examples: ['users unlink ada'],
+  run: async (input, terminal) => {
+    const gateway = await gatewayOf(input, terminal);
+    const { id, username } = await findUser(gateway, input.positional(0));
+    await gateway.request(`/auth/users/${id}/link`, { method: 'DELETE' });
+    const done = { id, username, linked: false };
+    return printResult(input, terminal, done, `${username} signs in here only; API keys go on`);
   },
 };
 

@@ -4,7 +4,12 @@ import Type, { type Static } from 'typebox';
 import type { ApiKeyView } from '../../auth/accounts.ts';
 import type { HashCaller } from '../../auth/passwords.ts';
 import { isOfIssuer, type Principal, ROLES, type Role, SCOPES, type User } from '../../domain/account.ts';
-import { keysNeedAnAccount, validationFailed } from '../../domain/error-catalogue.ts';
+import {
+  keysNeedAnAccount,
+  notLinked,
+  unknownProvider,
+  validationFailed,
+} from '../../domain/error-catalogue.ts';
 import { Email, KeyName, KeyPermissions, TemplateList, Username } from '../../domain/input-schemas.ts';
 import { LIMITS } from '../../domain/limits.ts';
 import { sessionCookie } from '../caller-check.ts';
@@ -234,6 +239,13 @@ const UserChangeBody = closed({
   is_active: Type.Optional(flag(true)),
 });
 
+const LinkBody = closed({
+  /** As in `auth.providers`. */
+  issuer: Type.String({ minLength: 1, maxLength: 2_048, examples: ['https://login.example.com'] }),
+  /** The claim `sub`, or the one that `claims.subject` names. */
+  subject: Type.String({ minLength: 1, maxLength: 1_024, examples: ['248289761001'] }),
+});
+
 export const userRoutes: readonly Route[] = [
   defineRoute('GET', '/auth/users', {
     summary: 'List all users',
@@ -282,6 +294,40 @@ export const userRoutes: readonly Route[] = [
     errors: ['LAST_ADMIN'],
     handler: async ({ params }, { auth }) => {
       await auth.accounts.deleteUser(params.user_id);
+      return noContent();
+    },
+  }),
+  defineRoute('POST', '/auth/users/:user_id/link', {
+    summary: 'Let a user sign in with an account of an identity provider (`auth.providers`)',
+    scope: 'admin',
+    request: { params: UserParams, body: LinkBody },
+    answers: {
+      200: {
+        description:
+          'In force from the next sign-in, which also gives the role of the groups. An earlier link ends',
+        body: UserRecord,
+      },
+    },
+    handler: async ({ params, body }, { auth }) => {
+      const user = await auth.accounts.user(params.user_id);
+      if (auth.company === undefined) throw unknownProvider();
+      await auth.company.link(user, body);
+      const subject = `/auth/users/${user.id} ${body.issuer} ${body.subject}`;
+      return json(200, userRecord(await auth.accounts.user(user.id)), { trail: { subject } });
+    },
+  }),
+  defineRoute('DELETE', '/auth/users/:user_id/link', {
+    summary: 'End the link of a user with an account of an identity provider',
+    scope: 'admin',
+    request: { params: UserParams },
+    answers: {
+      204: { description: 'Ended with the tokens and grants of the user; API keys and a password stay' },
+    },
+    errors: ['NOT_FOUND'],
+    handler: async ({ params }, { auth }) => {
+      const user = await auth.accounts.user(params.user_id);
+      if (auth.company === undefined) throw notLinked(user.username);
+      await auth.company.unlink(user);
       return noContent();
     },
   }),
