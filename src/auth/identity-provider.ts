@@ -171,7 +171,9 @@ export class IdentityProvider {
   #isWrongAuth(thrown: unknown): boolean {
     const methods = this.#known?.configuration.serverMetadata().token_endpoint_auth_methods_supported;
     const other = this.#auth === 'ClientSecretBasic' ? 'client_secret_post' : 'client_secret_basic';
-    return methods?.includes(other) === true && codeOf(thrown) === 'invalid_client';
+    // Some do not decode the secret in the header, in which the library encodes `-` as the specification says; Glewlwyd answers the latter.
+    const codes: readonly unknown[] = ['invalid_client', 'unauthorized_client'];
+    return methods?.includes(other) === true && codes.includes(codeOf(thrown));
   }
 
   async #current(): Promise<Known> {
