@@ -207,6 +207,10 @@ const ROWS: Readonly<Record<string, Row>> = {
   'DELETE /auth/api-keys/:key_id': { needs: admin, admitted: '404 API_KEY_NOT_FOUND', params: nobody },
   'GET /auth/grants': { needs: SCOPES, admitted: '200' },
   'DELETE /auth/grants/:grant_id': { needs: SCOPES, admitted: '404 NOT_FOUND', params: { grant_id: 'none' } },
+  'GET /gateway/connections': { needs: SCOPES, admitted: '200' },
+  'DELETE /gateway/connections/:connection_id': {
+    ...{ needs: SCOPES, admitted: '404 NOT_FOUND', params: { connection_id: 'none' } },
+  },
   // This app has no authorization server.
   ...rows(['GET /auth/clients', 'POST /auth/clients', 'DELETE /auth/clients/:client_id'], {
     ...{ needs: admin, admitted: '404 NOT_FOUND', params: nobody },

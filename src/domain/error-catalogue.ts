@@ -119,6 +119,10 @@ export function grantNotFound(id: string): GatewayError {
   return new GatewayError('NOT_FOUND', `There is no grant "${id}".`);
 }
 
+export function connectionNotFound(id: string): GatewayError {
+  return new GatewayError('NOT_FOUND', `There is no connection "${id}".`);
+}
+
 export function tokenExpired(): GatewayError {
   return new GatewayError('TOKEN_EXPIRED', 'The token has expired; log in again.');
 }

@@ -51,6 +51,7 @@ import type {
 } from './request.ts';
 import { respond } from './respond.ts';
 import type { Route, Services } from './route.ts';
+import { auditConnections } from './routes/connections.ts';
 import { startingReply } from './routes/health.ts';
 import { ROUTES } from './routes/index.ts';
 import { NOT_STORED } from './schemas.ts';
@@ -134,6 +135,7 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     const { openApiDocument } = await import('./openapi/document.ts');
     return openApiDocument(ROUTES);
   });
+  auditConnections(gateway, auth.audit);
   const trail = auditTrail(auth.audit, proxies);
   const challenge = challenges(options.signIn, proxies, log);
   const [logCall, auditCall] = [reportLog(log), callTrail(auth.audit)];

@@ -247,6 +247,12 @@ export const ServerParams = Type.Object({
 const accountId = (example: string) => Type.String({ pattern: '^[A-Za-z0-9-]{1,64}$', examples: [example] });
 export const UserParams = Type.Object({ user_id: accountId('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10') });
 export const ApiKeyParams = Type.Object({ key_id: accountId('00112233445566ff') });
+export const ConnectionParams = Type.Object({
+  connection_id: Type.String({
+    pattern: '^[A-Za-z0-9_-]{1,64}$',
+    examples: ['5d41402abc4b2a76b9719d911017c592'],
+  }),
+});
 export const GrantParams = Type.Object({
   grant_id: Type.String({
     pattern: '^[A-Za-z0-9_-]{1,64}$',

@@ -114,6 +114,7 @@ test('covers exactly the routes that change something, logins and logouts', () =
         'DELETE /auth/grants/:grant_id',
       ],
       ...['DELETE /auth/users/:user_id', 'DELETE /auth/users/:user_id/link'],
+      'DELETE /gateway/connections/:connection_id',
       'DELETE /gateway/deregister/:template/:instance_id',
       ...['DELETE /gateway/sessions/:session_id', 'DELETE /gateway/templates/:template'],
       'DELETE /servers/:server_id',

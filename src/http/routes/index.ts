@@ -6,6 +6,7 @@ import { accountRoutes, apiKeyRoutes, userRoutes } from './accounts.ts';
 import { auditRoutes } from './audit.ts';
 import { clientRoutes } from './clients.ts';
 import { connectRoutes } from './connect.ts';
+import { connectionRoutes } from './connections.ts';
 import { documentRoutes, homeRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
 import { grantRoutes } from './grants.ts';
@@ -30,6 +31,7 @@ export const ROUTES: readonly Route[] = [
   ...instanceRoutes,
   ...syncRoutes,
   ...connectRoutes,
+  ...connectionRoutes,
   ...serverToolRoutes,
   ...serverRoutes,
   ...healthRoutes,

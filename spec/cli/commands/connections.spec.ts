@@ -1,0 +1,42 @@
+// Listing and removing connected accounts.
+
+import * as assert from 'uvu/assert';
+import { suite } from '../../helpers/suite.ts';
+import { complaint, gatewayFor, serverFor } from './against-gateway.ts';
+
+const test = suite('gateway connections list and remove');
+const gateway = gatewayFor(test, { withAccounts: true });
+const serve = serverFor(test);
+
+const connection = {
+  ...{ id: 'c1', who: 'shared', user_id: null, username: null, templates: ['mail'] },
+  ...{ issuer: 'https://login.example', resource: 'https://mail.example/mcp', scopes: ['read'] },
+  ...{ state: 'ended', reason: 'its authorization server refuses (invalid_grant)' },
+  ...{ connected_at: '2026-01-01T00:00:00.000Z', expires_at: null },
+};
+const env = { STAGEDOOR_API_KEY: '' }; // no gateway that could prove anything
+
+test('list template, user and state', async () => {
+  const url = await serve((_, response) => void response.end(JSON.stringify([connection])));
+  const { out } = await gateway.runAt({ env }, 'gateway connections list --url', url);
+  const rows = out.split('\n').map((line) => line.trim().replace(/ {2,}/g, '|'));
+  assert.equal(rows, [
+    'ID|TEMPLATES|USER|STATE|SERVER|CONNECTED',
+    'c1|mail|all (shared)|ended: its authorization server refuses (invalid_grant)|https://mail.example/mcp|2026-01-01 00:00Z',
+  ]);
+});
+
+test('say that there is none, and remove one by its id', async () => {
+  assert.is((await gateway.run('gateway connections list')).out, 'No account is connected.');
+  const unknown = gateway.run('gateway connections remove c9');
+  assert.match(await complaint(unknown), 'There is no connection "c9"');
+  const asked: string[] = [];
+  const url = await serve((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    response.writeHead(204).end();
+  });
+  const { code, out } = await gateway.runAt({ env }, 'gateway connections remove c1 --url', url);
+  assert.equal([code, out, asked], [0, 'the account c1 is disconnected', ['DELETE /gateway/connections/c1']]);
+});
+
+test.run();

@@ -1,0 +1,44 @@
+// `stagedoor gateway connections list | remove`: the connected accounts at servers that want OAuth.
+
+import { type Fields, listOf } from '../answers.ts';
+import type { Command } from '../command.ts';
+import { type Columns, minute, printResult, table } from '../output.ts';
+import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
+
+const PATH = '/gateway/connections';
+
+export const connections: Command = {
+  name: 'gateway connections list',
+  summary: 'List the connected accounts at servers that want OAuth',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway connections list'],
+  run: async (input, terminal) => {
+    const found = listOf(await (await gatewayOf(input, terminal)).request(PATH));
+    return printResult(input, terminal, found, () =>
+      found.length === 0 ? 'No account is connected.' : table(terminal, COLUMNS, found),
+    );
+  },
+};
+
+const COLUMNS: Columns<Fields> = {
+  ID: 'id',
+  TEMPLATES: 'templates',
+  USER: ({ username, user_id, who }) => String(who === 'shared' ? 'all (shared)' : (username ?? user_id)),
+  STATE: ({ state, reason }) => (reason === null ? String(state) : `${state}: ${reason}`),
+  SERVER: 'resource',
+  CONNECTED: ({ connected_at: at }) => minute(at),
+};
+
+export const removeConnection: Command = {
+  name: 'gateway connections remove',
+  positionals: '<id>',
+  summary: 'Disconnect an account: its tokens are deleted here and revoked at its server',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway connections remove 5d41402abc4b2a76b9719d911017c592'],
+  run: async (input, terminal) => {
+    const id = input.positional(0);
+    const gateway = await gatewayOf(input, terminal);
+    await gateway.request(`${PATH}/${encodeURIComponent(id)}`, { method: 'DELETE' });
+    return printResult(input, terminal, { id, removed: true }, `the account ${id} is disconnected`);
+  },
+};

@@ -1,0 +1,102 @@
+// The connected accounts at backends that want OAuth: a list, and their end. The pages below /connections make them.
+
+import Type, { type Static } from 'typebox';
+import type { AuditLog } from '../../auth/audit.ts';
+import { mayDo, mayUse, type Principal, SCOPES } from '../../domain/account.ts';
+import { type Connection, SHARED } from '../../domain/connection.ts';
+import { connectionNotFound } from '../../domain/error-catalogue.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { json, noContent } from '../reply.ts';
+import { ConnectionParams, defineRoute, type Route } from '../route.ts';
+import { NullableTime, named, nullableText, Time, text } from '../schemas.ts';
+
+const ConnectionRecord = named('ConnectionRecord', {
+  id: text('5d41402abc4b2a76b9719d911017c592'),
+  who: Type.Enum(['user', 'shared']),
+  /** Null for a shared account. */
+  user_id: nullableText('3f6c1d0e-8a64-4d53-9f55-5a1c2b7e9d10'),
+  username: nullableText('ada'),
+  /** Where its tokens are used, as far as the caller may see. */
+  templates: Type.Array(Type.String(), { examples: [['mail']] }),
+  issuer: text('https://login.mail.example'),
+  /** The URL of what its tokens are for. */
+  resource: text('https://mcp.mail.example/mcp'),
+  scopes: Type.Array(Type.String(), { examples: [['mail.read']] }),
+  /** `ended`: it has to be connected again. */
+  state: Type.Enum(['connected', 'ended']),
+  reason: nullableText(),
+  connected_at: Time,
+  /** Of its access token, which is renewed before. */
+  expires_at: NullableTime,
+});
+
+export const connectionRoutes: readonly Route[] = [
+  defineRoute('GET', '/gateway/connections', {
+    summary: 'Connected accounts at servers that want OAuth: your own, or all for an admin; newest first',
+    scope: SCOPES,
+    answers: { 200: { description: 'At most 1,000', body: Type.Array(ConnectionRecord) } },
+    handler: async ({ principal }, { auth, gateway }) => {
+      const visible = await visibleTo(principal, gateway);
+      const users = visible.length === 0 ? [] : await auth.accounts.users();
+      const names = new Map(users.map(({ id, username }) => [id, username]));
+      return json(
+        200,
+        visible.map((each) => recordOf(each, names.get(each.owner), gateway, principal)),
+      );
+    },
+  }),
+  defineRoute('DELETE', '/gateway/connections/:connection_id', {
+    summary: 'Disconnect an account: your own, or any for an admin; its tokens are deleted and revoked',
+    scope: SCOPES,
+    request: { params: ConnectionParams },
+    answers: { 204: { description: 'No node uses it any more after 10 s' } },
+    handler: async ({ params, principal }, { gateway }) => {
+      const { connection_id: id } = params;
+      const visible = await visibleTo(principal, gateway);
+      const vault = visible.some((each) => each.id === id) ? await gateway.vault?.open() : undefined;
+      if (!(await vault?.disconnect(id))) throw connectionNotFound(id);
+      return noContent();
+    },
+  }),
+];
+
+/** Records each connection that ended by itself; requests record the others. */
+export function auditConnections({ vault }: Pick<Gateway, 'vault'>, audit: Pick<AuditLog, 'record'>): void {
+  vault?.changes$.subscribe(({ type, owner, resource, reason = 'unknown reason' }) => {
+    if (type !== 'refresh-failed') return;
+    audit.record({
+      ...{ actor: 'gateway', actorName: 'gateway', action: 'REFRESH /gateway/connections', status: 0 },
+      subject: `${resource} for ${owner}: ${reason}`,
+    });
+  });
+}
+
+/** An API key has none, and neither has a client of a user: it only uses them. */
+async function visibleTo(
+  principal: Principal,
+  { vault }: Pick<Gateway, 'vault'>,
+): Promise<readonly Connection[]> {
+  if (vault === undefined) return [];
+  if (mayDo(principal, ['admin']) && principal.templates === undefined) return (await vault.open()).list();
+  const { kind, userId, client } = principal;
+  if (kind !== 'user' || userId === undefined || client !== undefined) return [];
+  return (await vault.open()).list(userId);
+}
+
+function recordOf(
+  { owner, connectedAt, expiresAt, scopes, ...others }: Connection,
+  username: string | undefined,
+  gateway: Pick<Gateway, 'servers'>,
+  viewer: Principal,
+): Static<typeof ConnectionRecord> {
+  const isShared = owner === SHARED;
+  const templates = gateway.servers().flatMap(({ definition: { template, endpoint, auth } }) => {
+    const isUsed = auth !== undefined && (auth.who === 'shared') === isShared;
+    return isUsed && endpoint?.startsWith(others.resource) && mayUse(viewer, template) ? [template] : [];
+  });
+  return {
+    ...{ ...others, scopes: [...scopes], templates: [...new Set(templates)] },
+    ...{ who: isShared ? 'shared' : 'user', user_id: isShared ? null : owner },
+    ...{ username: username ?? null, connected_at: connectedAt, expires_at: expiresAt },
+  };
+}
