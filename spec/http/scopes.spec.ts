@@ -208,6 +208,10 @@ const ROWS: Readonly<Record<string, Row>> = {
   'GET /auth/grants': { needs: SCOPES, admitted: '200' },
   'DELETE /auth/grants/:grant_id': { needs: SCOPES, admitted: '404 NOT_FOUND', params: { grant_id: 'none' } },
   'GET /gateway/connections': { needs: SCOPES, admitted: '200' },
+  'POST /gateway/connections': {
+    ...{ needs: SCOPES, admitted: '404 TEMPLATE_NOT_FOUND' },
+    body: () => ({ template: 'none', instance_id: 'none-1' }),
+  },
   'DELETE /gateway/connections/:connection_id': {
     ...{ needs: SCOPES, admitted: '404 NOT_FOUND', params: { connection_id: 'none' } },
   },

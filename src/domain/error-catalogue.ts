@@ -165,6 +165,12 @@ export function keysNeedAnAccount(): GatewayError {
   return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
 }
 
+/** Its owner is not the person who uses it. */
+export function keysHaveNoAccount(): GatewayError {
+  const message = 'An API key has no account at servers: sign in as the user whose account it is.';
+  return new GatewayError('INSUFFICIENT_PERMISSIONS', message);
+}
+
 /** `anyOf`: one of these scopes is enough. */
 export function insufficientPermissions(anyOf: readonly Scope[]): GatewayError {
   const needed = anyOf.map((scope) => `"${scope}"`).join(' or ');

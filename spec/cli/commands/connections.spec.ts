@@ -39,4 +39,18 @@ test('say that there is none, and remove one by its id', async () => {
   assert.equal([code, out, asked], [0, 'the account c1 is disconnected', ['DELETE /gateway/connections/c1']]);
 });
 
+test('print the address of a connection that is to be made', async () => {
+  const address = 'https://gateway.example/connections/abc';
+  const asked: string[] = [];
+  const url = await serve((request, response) => {
+    request.on('data', (piece) => asked.push(`${request.method} ${request.url} ${piece}`));
+    request.on('end', () => response.writeHead(201).end(JSON.stringify({ url: address })));
+  });
+  const { out } = await gateway.runAt({ env }, 'gateway connections add mail mail-1 --url', url);
+  assert.is(out, `Open ${address} in a browser.`);
+  assert.equal(asked, ['POST /gateway/connections {"template":"mail","instance_id":"mail-1"}']);
+  const unknown = gateway.run('gateway connections add mail mail-1');
+  assert.match(await complaint(unknown), 'No template named "mail" is registered');
+});
+
 test.run();

@@ -205,4 +205,29 @@ test('a user lists and ends the own connections, and no others', async () => {
   );
 });
 
+test('the API gives the address to the user, and none to an API key or to another for all', async () => {
+  const asked = async (credentials: Readonly<Record<string, string>>, instance = 'one') => {
+    const response = await fetch(`${app.url}/gateway/connections`, {
+      method: 'POST',
+      headers: { ...credentials, 'Content-Type': 'application/json' },
+      body: JSON.stringify({ template: 'notes', instance_id: instance }),
+    });
+    return { status: response.status, body: Object(await response.json()) };
+  };
+  const ada = await app.login('ada');
+  const made = await asked(ada);
+  assert.is(made.status, 201);
+  const browser = new Browser(app.url);
+  await browser.open((await begun(browser, made.body.url)).href);
+  assert.is((await vault.find(target, await idOf('ada')))?.state, 'connected');
+  const key = await app.key(['tools:call']);
+  assert.match((await asked(key)).body.detail, 'An API key has no account at servers');
+  assert.equal([(await asked(key)).status, (await asked(ada, 'two')).status], [403, 404]);
+});
+
+test('the document of the gateway is not served where no server could fetch it', async () => {
+  const { status } = await fetch(`${app.url}/connections/client.json`);
+  assert.is(status, 404);
+});
+
 test.run();

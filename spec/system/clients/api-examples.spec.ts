@@ -2,10 +2,11 @@
 // sent unchanged and answered by a success of its description. Requests that need other values are in EXCEPTIONS.
 
 import * as assert from 'uvu/assert';
+import { type OAuthBackend, startOAuthBackend } from '../../fixtures/oauth-backend.ts';
 import { type AnswerCheck, answerCheck } from '../../helpers/answer-check.ts';
 import { PASSWORD } from '../../helpers/http-accounts.ts';
 import { AS_IT_COMES, Program } from '../../helpers/program.ts';
-import { register, tokensOf } from '../../helpers/sign-in.ts';
+import { Browser, register, tokensOf } from '../../helpers/sign-in.ts';
 import { suite } from '../../helpers/suite.ts';
 
 const test = suite('journey: examples of the API description', { timeoutMs: 90_000 });
@@ -23,8 +24,10 @@ const demo = new Program(['gateway', 'start', '--demo', '--port', '0'], {
   },
 });
 const ended = new AbortController();
-test.after(() => {
+let backend: OAuthBackend | undefined;
+test.after(async () => {
   ended.abort();
+  await backend?.close();
   return demo.remove();
 });
 
@@ -80,6 +83,30 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
       return { grant_id: String(grant.id) };
     },
   },
+  'POST /gateway/connections': {
+    because: 'the instance of the example needs a server that wants OAuth',
+    first: async () => {
+      backend = await startOAuthBackend();
+      backend.account = 'office';
+      const auth = { mode: 'oauth', who: 'shared' };
+      const input = { template_name: 'mail', id: 'mail-1', endpoint: backend.url, auth };
+      const body = JSON.stringify(input);
+      const headers = { 'content-type': 'application/json' };
+      const registered = await asAdmin('POST', '/gateway/register', { headers, body });
+      assert.is(registered.status, 201, await registered.text());
+    },
+  },
+  'DELETE /gateway/connections/{connection_id}': {
+    because: 'a connection is made by the consent of a user at its server',
+    values: async () => {
+      const headers = { 'content-type': 'application/json' };
+      const body = JSON.stringify({ template: 'mail', instance_id: 'mail-1' });
+      const made = await asAdmin('POST', '/gateway/connections', { headers, body });
+      await connect(Object(await made.json()).url);
+      const [connection] = Object(await (await asAdmin('GET', '/gateway/connections')).json());
+      return { connection_id: String(connection.id) };
+    },
+  },
   'DELETE /gateway/deregister/{template}/{instance_id}': {
     because: 'the instance of the example is gone: it was the server of DELETE /servers/{server_id}',
     values: async () => ({ instance_id: 'remote-1' }),
@@ -99,6 +126,7 @@ const LAST: readonly string[] = [
   'POST /auth/login', // of the user that POST /auth/users makes
   'POST /gateway/instances/{template}/{instance_id}/restart',
   'DELETE /auth/clients/{client_id}',
+  'DELETE /gateway/connections/{connection_id}',
   'DELETE /auth/grants/{grant_id}',
   'POST /auth/users/{user_id}/link',
   'DELETE /auth/users/{user_id}/link',
@@ -128,6 +156,15 @@ test('are all answered by the demo with a success of their description', async (
   }
   assert.equal(problems, []);
 });
+
+/** In a browser, as the admin. */
+async function connect(address: string): Promise<void> {
+  const browser = new Browser(await demo.url());
+  const page = await browser.signIn(await browser.open(address), 'admin');
+  const there = await browser.submit(page, `Continue to ${new URL(backend?.url ?? '').host}`);
+  const answer = await fetch(there.url, { redirect: 'manual' });
+  await browser.open(answer.headers.get('location') ?? '');
+}
 
 interface Operation {
   readonly name: string;

@@ -1,6 +1,6 @@
-// `stagedoor gateway connections list | remove`: the connected accounts at servers that want OAuth.
+// `stagedoor gateway connections list | add | remove`: the connected accounts at servers that want OAuth.
 
-import { type Fields, listOf } from '../answers.ts';
+import { type Fields, fields, listOf } from '../answers.ts';
 import type { Command } from '../command.ts';
 import { type Columns, minute, printResult, table } from '../output.ts';
 import { CLIENT_OPTIONS, gatewayOf } from '../remote.ts';
@@ -27,6 +27,21 @@ const COLUMNS: Columns<Fields> = {
   STATE: ({ state, reason }) => (reason === null ? String(state) : `${state}: ${reason}`),
   SERVER: 'resource',
   CONNECTED: ({ connected_at: at }) => minute(at),
+};
+
+export const addConnection: Command = {
+  name: 'gateway connections add',
+  positionals: '<template> <id>',
+  summary:
+    'Print the address at which a browser connects an account: your own, or the shared one for an admin',
+  options: CLIENT_OPTIONS,
+  examples: ['gateway connections add mail mail-1'],
+  run: async (input, terminal) => {
+    const body = { template: input.positional(0), instance_id: input.positional(1) };
+    const gateway = await gatewayOf(input, terminal);
+    const address = await gateway.request(PATH, { method: 'POST', body });
+    return printResult(input, terminal, address, () => `Open ${fields(address).url} in a browser.`);
+  },
 };
 
 export const removeConnection: Command = {

@@ -18,8 +18,7 @@ const WAYS = '/oauth/ways';
 /** Source: RFC 8414, OpenID Connect Discovery. */
 const METADATA = /^\/\.well-known\/(?:oauth-authorization-server|openid-configuration)$/;
 
-/** Not the document of the gateway as a client. */
-const CONNECTING = /^\/connections(?:\/(?!client\.json$)|$)/;
+const CONNECTING = /^\/connections(?:\/|$)/;
 
 export class AuthorizationServer {
   /** Also for the login of the console. */

@@ -20,14 +20,16 @@ import {
   loginPage,
   othersPage,
 } from './connection-views.ts';
-import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
+import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from './exchange.ts';
 import { faultPage, type Page } from './pages.ts';
 import { PasswordForm } from './password-form.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
 
 /** What the gateway knows of them. */
 export interface Accounts {
-  open(): Promise<Pick<Vault, 'begin' | 'finish' | 'list' | 'disconnect' | 'find' | 'discover'>>;
+  open(): Promise<
+    Pick<Vault, 'begin' | 'finish' | 'list' | 'disconnect' | 'find' | 'discover' | 'clientDocument'>
+  >;
   readonly visits: Pick<Visits, 'find' | 'connected'>;
   /** Undefined when there is no such instance, or none that wants OAuth. */
   targetOf(template: string, instanceId: string): Target | undefined;
@@ -78,12 +80,20 @@ export class ConnectionPages {
     const isGet = request.method === 'GET' || request.method === 'HEAD';
     if (more.length > 0 || !(isGet || isPost)) return sendPage(response, NO_PAGE);
     if (isGet && id === 'callback' && step === '') return this.#callback(exchange);
+    if (isGet && step === '' && id === 'client.json') return this.#document(exchange);
     if (isGet && step === '' && id === 'done') return sendPage(response, connectedPage());
     if (id === '' || OWN_STEPS.has(id)) return this.#own(exchange, id);
     const goal = await this.#options.accounts.visits.find(id);
     const target = goal && this.#options.accounts.targetOf(goal.template, goal.instanceId);
     if (goal === undefined || target === undefined) return sendPage(response, OVER);
     return this.#visit(exchange, { id, step, goal, target });
+  }
+
+  /** By which authorization servers know the gateway. Undefined where they could not fetch it. */
+  async #document({ response }: OAuthExchange): Promise<void> {
+    const { clientDocument } = await this.#options.accounts.open();
+    if (clientDocument === undefined) sendPage(response, NO_PAGE);
+    else sendJson(response, 200, clientDocument);
   }
 
   /** The list, which belongs to no address. */

@@ -2,9 +2,18 @@
 
 import Type, { type Static } from 'typebox';
 import type { AuditLog } from '../../auth/audit.ts';
-import { mayDo, mayUse, type Principal, SCOPES } from '../../domain/account.ts';
+import { mayDo, mayUse, type Principal, SCOPES, userIdIn } from '../../domain/account.ts';
 import { type Connection, SHARED } from '../../domain/connection.ts';
-import { connectionNotFound } from '../../domain/error-catalogue.ts';
+import {
+  connectionNotFound,
+  insufficientPermissions,
+  keysHaveNoAccount,
+  templateNotFound,
+  validationFailed,
+} from '../../domain/error-catalogue.ts';
+import type { GatewayError } from '../../domain/errors.ts';
+import { TemplateId } from '../../domain/input-schemas.ts';
+import { InstanceId } from '../../domain/instance.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { json, noContent } from '../reply.ts';
 import { ConnectionParams, defineRoute, type Route } from '../route.ts';
@@ -30,6 +39,14 @@ const ConnectionRecord = named('ConnectionRecord', {
   expires_at: NullableTime,
 });
 
+const NewConnectionBody = Type.Object(
+  { template: TemplateId, instance_id: InstanceId },
+  { examples: [{ template: 'mail', instance_id: 'mail-1' }] },
+);
+const ConnectionAddress = named('ConnectionAddress', {
+  url: text('https://gateway.example/connections/p8vVbJ0dS2nS4b7k1mT0yQ3wR5uX8zA2cE6gI9lN1oQ'),
+});
+
 export const connectionRoutes: readonly Route[] = [
   defineRoute('GET', '/gateway/connections', {
     summary: 'Connected accounts at servers that want OAuth: your own, or all for an admin; newest first',
@@ -43,6 +60,24 @@ export const connectionRoutes: readonly Route[] = [
         200,
         visible.map((each) => recordOf(each, names.get(each.owner), gateway, principal)),
       );
+    },
+  }),
+  defineRoute('POST', '/gateway/connections', {
+    summary: 'The address at which a browser connects an account: your own, or the shared one for an admin',
+    scope: SCOPES,
+    request: { body: NewConnectionBody },
+    answers: { 201: { description: 'It is valid for at least five minutes', body: ConnectionAddress } },
+    errors: ['TEMPLATE_NOT_FOUND', 'SERVER_NOT_FOUND'],
+    handler: async ({ body, principal }, { gateway }) => {
+      const { template, instance_id: instanceId } = body;
+      if (!mayUse(principal, template)) throw templateNotFound(template);
+      gateway.instance(template, instanceId);
+      const { accounts } = gateway;
+      const target = accounts?.targetOf(template, instanceId);
+      if (accounts === undefined || target === undefined) throw wantsNoAccount();
+      const owner = ownerOf(principal, target.auth.who);
+      const { url } = await accounts.visits.visit({ template, instanceId, owner });
+      return json(201, { url }, { trail: { subject: `${template}/${instanceId} for ${owner}` } });
     },
   }),
   defineRoute('DELETE', '/gateway/connections/:connection_id', {
@@ -69,6 +104,23 @@ export function auditConnections({ vault }: Pick<Gateway, 'vault'>, audit: Pick<
       subject: `${resource} for ${owner}: ${reason}`,
     });
   });
+}
+
+/** An admin connects the shared account, a user the own one. An API key has none. */
+function ownerOf(principal: Principal, who: 'user' | 'shared'): string {
+  if (who === 'shared') {
+    if (!mayDo(principal, ['admin'])) throw insufficientPermissions(['admin']);
+    return SHARED;
+  }
+  const userId = userIdIn(principal.id);
+  if (userId === undefined) throw keysHaveNoAccount();
+  return userId;
+}
+
+function wantsNoAccount(): GatewayError {
+  return validationFailed([
+    { loc: ['body', 'instance_id'], msg: 'The instance wants no account.', type: 'value_error' },
+  ]);
 }
 
 /** An API key has none, and neither has a client of a user: it only uses them. */
