@@ -94,8 +94,9 @@ export class AuthorizationServer {
   #pagesFor(accounts: Accounts): Promise<ConnectionPages> {
     this.#pages ??= import('./connection-pages.ts').then(({ ConnectionPages }) => {
       const { signIns } = this;
-      const { auth, log, clock } = this.#options;
-      return new ConnectionPages({ accounts, signIns, auth, log, now: clock.now });
+      const { auth, log } = this.#options;
+      const login = async () => (await this.#loaded()).login;
+      return new ConnectionPages({ accounts, signIns, auth, log, login });
     });
     return this.#pages;
   }

@@ -3,7 +3,6 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
-import type { Clock } from '../../domain/clock.ts';
 import { SHARED } from '../../domain/connection.ts';
 import { hasCode } from '../../domain/errors.ts';
 import type { Target } from '../../vault/backends.ts';
@@ -12,17 +11,10 @@ import { ProviderRefusal } from '../../vault/provider.ts';
 import { ProviderFailure } from '../../vault/provider-fetch.ts';
 import type { Vault } from '../../vault/vault.ts';
 import type { VisitGoal, Visits } from '../../vault/visits.ts';
-import {
-  connectedPage,
-  connectPage,
-  type LoginView,
-  listPage,
-  loginPage,
-  othersPage,
-} from './connection-views.ts';
+import { connectedPage, connectPage, listPage, othersPage } from './connection-views.ts';
 import { formOf, type OAuthExchange, redirect, sendJson, sendPage } from './exchange.ts';
+import type { LoginForm, LoginPlace } from './login-form.ts';
 import { faultPage, type Page } from './pages.ts';
-import { PasswordForm } from './password-form.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
 
 /** What the gateway knows of them. */
@@ -40,8 +32,9 @@ export interface Accounts {
 export interface ConnectionPagesOptions {
   readonly accounts: Accounts;
   readonly signIns: SignIns;
-  readonly auth: Pick<Auth, 'checkPassword' | 'audit'>;
-  readonly now: Clock['now'];
+  readonly auth: Pick<Auth, 'audit'>;
+  /** Of the other pages: loaded for the first who has to sign in. */
+  readonly login: () => Promise<LoginForm>;
   readonly log: Pick<Logger, 'error'>;
 }
 
@@ -49,11 +42,9 @@ const CONNECTIONS = '/connections';
 
 export class ConnectionPages {
   readonly #options: ConnectionPagesOptions;
-  readonly #passwords: PasswordForm;
 
   constructor(options: ConnectionPagesOptions) {
     this.#options = options;
-    this.#passwords = new PasswordForm(options);
   }
 
   /** Never rejects: what cannot be answered is a page. */
@@ -76,17 +67,18 @@ export class ConnectionPages {
     const { request, response, path } = exchange;
     const isPost = request.method === 'POST';
     if (isPost && exchange.isForeign) return sendPage(response, FOREIGN);
-    const [id = '', step = '', ...more] = path.slice(CONNECTIONS.length + 1).split('/');
+    const [id = '', step = '', choice = '', ...more] = path.slice(CONNECTIONS.length + 1).split('/');
     const isGet = request.method === 'GET' || request.method === 'HEAD';
-    if (more.length > 0 || !(isGet || isPost)) return sendPage(response, NO_PAGE);
+    const isTooDeep = more.length > 0 || (choice !== '' && step !== 'provider');
+    if (isTooDeep || !(isGet || isPost)) return sendPage(response, NO_PAGE);
     if (isGet && id === 'callback' && step === '') return this.#callback(exchange);
     if (isGet && step === '' && id === 'client.json') return this.#document(exchange);
     if (isGet && step === '' && id === 'done') return sendPage(response, connectedPage());
-    if (id === '' || OWN_STEPS.has(id)) return this.#own(exchange, id);
+    if (id === '' || OWN_STEPS.has(id)) return this.#own(exchange, id, step);
     const goal = await this.#options.accounts.visits.find(id);
     const target = goal && this.#options.accounts.targetOf(goal.template, goal.instanceId);
     if (goal === undefined || target === undefined) return sendPage(response, OVER);
-    return this.#visit(exchange, { id, step, goal, target });
+    return this.#visit(exchange, { id, step, choice, goal, target });
   }
 
   /** By which authorization servers know the gateway. Undefined where they could not fetch it. */
@@ -97,12 +89,12 @@ export class ConnectionPages {
   }
 
   /** The list, which belongs to no address. */
-  async #own(exchange: OAuthExchange, step: string): Promise<void> {
+  async #own(exchange: OAuthExchange, step: string, choice: string): Promise<void> {
     const { request, response } = exchange;
-    const view = { action: CONNECTIONS, intro: 'Sign in to see the accounts that you have connected.' };
-    if (step === 'login') return this.#login(exchange, view);
+    const place = placeOf(CONNECTIONS, 'Sign in to see the accounts that you have connected.');
+    if (await this.#login(exchange, place, step, choice)) return;
     const signedIn = await this.#signedIn(exchange);
-    if (signedIn === undefined) return sendPage(response, loginPage(view));
+    if (signedIn === undefined) return sendPage(response, (await this.#options.login()).page(place));
     if (request.method !== 'POST') return sendPage(response, await this.#list(signedIn));
     const form = await this.#formOf(exchange, signedIn);
     if (form === undefined) return redirect(response, CONNECTIONS);
@@ -121,17 +113,17 @@ export class ConnectionPages {
     return listPage({ formToken, username: user.username, connections });
   }
 
-  async #visit(exchange: OAuthExchange, { id, step, goal, target }: Visited): Promise<void> {
+  async #visit(exchange: OAuthExchange, { id, step, choice, goal, target }: Visited): Promise<void> {
     const { request, response } = exchange;
     const action = `${CONNECTIONS}/${id}`;
     const isPost = request.method === 'POST';
-    const view = {
+    const place = placeOf(
       action,
-      intro: `"${goal.template}" needs your account there. Sign in to the gateway first.`,
-    };
-    if (isPost && step === 'login') return this.#login(exchange, view);
+      `"${goal.template}" needs your account there. Sign in to the gateway first.`,
+    );
+    if (await this.#login(exchange, place, step, choice)) return;
     const signedIn = await this.#signedIn(exchange);
-    if (signedIn === undefined) return sendPage(response, loginPage(view));
+    if (signedIn === undefined) return sendPage(response, (await this.#options.login()).page(place));
     const { user, formToken } = signedIn;
     const form = isPost ? await this.#formOf(exchange, signedIn) : undefined;
     if (isPost && form === undefined) return redirect(response, action);
@@ -185,8 +177,14 @@ export class ConnectionPages {
     }
   }
 
-  #login(exchange: OAuthExchange, view: LoginView): Promise<void> {
-    return this.#passwords.take(exchange, view, CONNECTIONS);
+  /** Whether the request was a way to sign in, and is answered. */
+  async #login(exchange: OAuthExchange, place: LoginPlace, step: string, choice: string): Promise<boolean> {
+    const isPost = exchange.request.method === 'POST';
+    if (step === 'login' && isPost) await (await this.#options.login()).take(exchange, place);
+    else if (step === 'provider' && !isPost)
+      return (await this.#options.login()).toProvider(exchange, place, choice);
+    else return false;
+    return true;
   }
 
   #signedIn({ request }: OAuthExchange): Promise<SignedIn | undefined> {
@@ -219,12 +217,17 @@ export class ConnectionPages {
 interface Visited {
   readonly id: string;
   readonly step: string;
+  readonly choice: string;
   readonly goal: VisitGoal;
   readonly target: Target;
 }
 
 /** Steps that are no ids of addresses, which are longer. */
-const OWN_STEPS: ReadonlySet<string> = new Set(['login', 'sign-out', 'disconnect']);
+const OWN_STEPS: ReadonlySet<string> = new Set(['login', 'provider', 'sign-out', 'disconnect']);
+
+function placeOf(action: string, intro: string): LoginPlace {
+  return { action, intro, subject: CONNECTIONS, purpose: { kind: 'connections', path: action } };
+}
 
 function mayConnect({ user }: SignedIn, { template, owner }: VisitGoal): boolean {
   if (user.templates !== undefined && !user.templates.includes(template)) return false;

@@ -3,28 +3,6 @@
 import type { Connection } from '../../domain/connection.ts';
 import { html, type Page, page } from './pages.ts';
 
-export interface LoginView {
-  readonly action: string;
-  /** Why it is asked for. */
-  readonly intro: string;
-  readonly username?: string | undefined;
-  readonly problem?: string | undefined;
-  readonly status?: number;
-}
-
-export function loginPage({ action, intro, username, problem, status = 200 }: LoginView): Page {
-  return page(
-    status,
-    problem === undefined ? 'Sign in' : 'Sign in again',
-    html`<p class="muted">${intro}</p>
-${problem === undefined ? undefined : html`<p class="bad" role="alert">${problem}</p>`}
-<form method="post" action="${action}/login">
-<label>User name <input name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="1024"></label>
-<label>Password <input name="password" type="password" autocomplete="current-password" required maxlength="1024"></label>
-<button class="main">Sign in</button></form>`,
-  );
-}
-
 export interface ConnectView {
   readonly action: string;
   readonly formToken: string;

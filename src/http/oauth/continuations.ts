@@ -17,8 +17,7 @@ interface ContinuationOptions {
 
 export function continuationOf(purpose: Purpose, options: ContinuationOptions): Continuation {
   if (purpose.kind === 'console') return consoleOf(options);
-  const path =
-    purpose.kind === 'device' ? `${DEVICE_PATH}/${purpose.code}` : `/oauth/interaction/${purpose.uid}`;
+  const path = pathOf(purpose);
   return {
     back: path,
     go: async (user, { request }) => ({
@@ -26,6 +25,11 @@ export function continuationOf(purpose: Purpose, options: ContinuationOptions): 
       headers: await options.signIns.begin(user, request.headers.cookie, true),
     }),
   };
+}
+
+function pathOf(purpose: Exclude<Purpose, { readonly kind: 'console' }>): string {
+  if (purpose.kind === 'connections') return purpose.path;
+  return purpose.kind === 'device' ? `${DEVICE_PATH}/${purpose.code}` : `/oauth/interaction/${purpose.uid}`;
 }
 
 /** As a login of the console: its token is a cookie, and the pages know the browser, too. */

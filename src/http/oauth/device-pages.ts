@@ -15,9 +15,11 @@ import {
   DENIED,
   type Interactions,
   originOf,
+  placeOf,
   templatesOf,
   WORDS,
 } from './interaction.ts';
+import type { LoginForm } from './login-form.ts';
 import { DEVICE_PATH } from './metadata.ts';
 import { codePage, consentPage, decidedPage, faultPage, foreignFormPage, powerlessPage } from './pages.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
@@ -51,7 +53,8 @@ function keyOfUserCode(userCode: string): string {
 export interface DevicePagesOptions extends Pick<Clock, 'now' | 'wall'> {
   readonly store: OAuthStore;
   readonly signIns: SignIns;
-  readonly interactions: Interactions;
+  readonly login: LoginForm;
+  readonly interactions: Pick<Interactions, 'decide'>;
   /** The path of a resource; undefined when it is none of this gateway. */
   readonly pathOf: (resource: string) => string | undefined;
 }
@@ -73,7 +76,7 @@ export class DevicePages {
   /** `path`: below /oauth/device. */
   async serve(exchange: OAuthExchange, path: string): Promise<void> {
     const { request, response } = exchange;
-    const { signIns, interactions } = this.#options;
+    const { signIns, login } = this.#options;
     const isPost = request.method === 'POST';
     if (isPost && exchange.isForeign) return sendPage(response, foreignFormPage());
     const [, written = '', step = '', choice = ''] = path.split('/');
@@ -81,14 +84,12 @@ export class DevicePages {
     const code = codeIn(written);
     if (code === undefined) return redirect(response, DEVICE_PATH);
     const action = `${DEVICE_PATH}/${code}`;
-    if (isPost && step === 'login') return interactions.login(exchange, action, COMMAND_LINE);
+    const place = placeOf(action, COMMAND_LINE, { kind: 'device', code });
+    if (isPost && step === 'login') return login.take(exchange, place);
     const signedIn = await signIns.find(request.headers.cookie);
-    if (!isPost && step === 'provider')
-      return interactions.provider(exchange, action, COMMAND_LINE, choice, { kind: 'device', code });
+    if (!isPost && step === 'provider' && (await login.toProvider(exchange, place, choice))) return;
     if (signedIn === undefined)
-      return isPost
-        ? redirect(response, action)
-        : sendPage(response, interactions.loginPage(action, COMMAND_LINE));
+      return isPost ? redirect(response, action) : sendPage(response, login.page(place));
     if (!isPost) return this.#ask(exchange, code, signedIn);
     const form = new URLSearchParams((await formOf(request)) ?? '');
     // The page was for another sign-in, or none of ours.

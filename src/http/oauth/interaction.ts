@@ -2,28 +2,18 @@
 
 import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
-import type { Auth } from '../../auth/auth.ts';
-import { ProviderFailure } from '../../auth/identity-provider.ts';
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
 import { ROLE_SCOPES, SCOPES, type Scope, type User } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
-import { asGatewayError } from '../../domain/errors.ts';
 import type { Grant } from '../../domain/grant.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
 import { type ClientRecord, COMMAND_LINE, isLoopback } from './client-record.ts';
 import type { Clients } from './clients.ts';
 import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
-import {
-  consentPage,
-  faultPage,
-  foreignFormPage,
-  type LoginView,
-  loginPage,
-  type Page,
-  powerlessPage,
-} from './pages.ts';
-import type { ProviderSignIns, Purpose } from './provider-sign-ins.ts';
+import type { LoginForm, LoginPlace } from './login-form.ts';
+import { consentPage, foreignFormPage, powerlessPage } from './pages.ts';
+import type { Purpose } from './provider-sign-ins.ts';
 import type { SignedIn, SignIns } from './sign-ins.ts';
 import type { Trail } from './trail.ts';
 
@@ -45,10 +35,8 @@ export interface InteractionOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
   readonly clients: Clients;
   readonly signIns: SignIns;
-  readonly auth: Pick<Auth, 'checkPassword'>;
+  readonly login: LoginForm;
   readonly trail: Trail;
-  /** Undefined: there are none. */
-  readonly providers: ProviderSignIns | undefined;
   /** The path of a resource; undefined when it is none of this gateway. */
   readonly pathOf: (resource: string) => string | undefined;
 }
@@ -83,7 +71,9 @@ export class Interactions {
     if (path_ === undefined)
       return finish({ error: 'invalid_target', error_description: 'one resource of this gateway' });
     const signedIn = await this.#options.signIns.find(request.headers.cookie);
-    if (isPost && step === 'login') return this.login(exchange, actionOf(details.uid), client);
+    const { login } = this.#options;
+    const place = placeOf(actionOf(uid), client, { kind: 'interaction', uid });
+    if (isPost && step === 'login') return login.take(exchange, place);
     if (isPost && (step === 'consent' || step === 'sign-out')) {
       const form = new URLSearchParams((await formOf(request)) ?? '');
       // The page was for another sign-in, or none of ours.
@@ -104,101 +94,17 @@ export class Interactions {
         finish,
       });
     }
-    if (!isPost && step === 'provider')
-      return this.provider(exchange, actionOf(uid), client, choice, { kind: 'interaction', uid });
+    if (!isPost && step === 'provider' && (await login.toProvider(exchange, place, choice))) return;
     if (isPost || step !== '') throw new errors.SessionNotFound('no such page');
     // A client may ask for a new sign-in.
     const wantsNew = /\b(?:login|select_account)\b/.test(String(details.params.prompt ?? ''));
     const beganMs = (details.iat ?? 0) * 1_000;
     if (signedIn === undefined || (wantsNew && signedIn.atMs < beganMs))
-      return sendPage(response, this.loginPage(actionOf(uid), client));
+      return sendPage(response, login.page(place));
     sendPage(
       response,
       this.#consent(uid, client, signedIn, asked, path_, String(details.params.redirect_uri)),
     );
-  }
-
-  /** The login page, whose ways lead on below `action`. */
-  loginPage(
-    action: string,
-    client: ClientRecord,
-    more: Pick<LoginView, 'username' | 'problem' | 'status'> = {},
-  ): Page {
-    const providers = this.#options.providers?.choices ?? [];
-    return loginPage({ action, clientName: client.name, providers, ...more });
-  }
-
-  /** To an identity provider, from which the browser comes back to what `purpose` names. */
-  async provider(
-    exchange: OAuthExchange,
-    action: string,
-    client: ClientRecord,
-    id: string,
-    purpose: Purpose,
-  ): Promise<void> {
-    const { providers } = this.#options;
-    try {
-      if (await providers?.begin(exchange, id, purpose)) return;
-    } catch (thrown) {
-      if (!(thrown instanceof ProviderFailure)) throw thrown;
-      const problem = `${thrown.message}. Try again in a minute, or sign in another way.`;
-      return sendPage(exchange.response, this.loginPage(action, client, { problem, status: 503 }));
-    }
-    throw new errors.SessionNotFound('no such provider');
-  }
-
-  /** The same for the login page of the console, which is no page of these. */
-  async fromConsole(exchange: OAuthExchange, id: string): Promise<void> {
-    try {
-      if (await this.#options.providers?.begin(exchange, id, { kind: 'console' })) return;
-      redirect(exchange.response, '/console');
-    } catch (thrown) {
-      if (!(thrown instanceof ProviderFailure)) throw thrown;
-      const next = 'Try again in a minute, or sign in another way.';
-      const back = { text: 'Back to the console', path: '/console' };
-      sendPage(exchange.response, faultPage(503, 'You are not signed in', `${thrown.message}.`, next, back));
-    }
-  }
-
-  /** Checks the form of the login page below `action`, and leads back there. */
-  async login(exchange: OAuthExchange, action: string, client: ClientRecord): Promise<void> {
-    const { request, response, address, isLocal, requestId } = exchange;
-    const form = new URLSearchParams((await formOf(request)) ?? '');
-    const username = form.get('username') ?? '';
-    const { auth, signIns, trail } = this.#options;
-    const entryOf = (actor: string, actorName: string, status: number) => ({
-      actor,
-      actorName,
-      action: 'POST /oauth/login',
-      subject: `/oauth/clients/${client.id}`,
-      status,
-      address,
-      requestId,
-    });
-    try {
-      const user = await auth.checkPassword({
-        username,
-        password: form.get('password') ?? '',
-        address,
-        isLocal,
-      });
-      trail.record(entryOf(`user:${user.id}`, user.username, 200));
-      redirect(response, action, await signIns.begin(user, request.headers.cookie));
-    } catch (thrown) {
-      const error = asGatewayError(thrown);
-      trail.recordFailure(entryOf('unknown', 'unknown', error.status));
-      const problem =
-        error.code === 'INVALID_CREDENTIALS'
-          ? 'The user name or the password is wrong. Try again.'
-          : error.code === 'TOO_MANY_ATTEMPTS'
-            ? 'There were too many attempts. Try again in a minute.'
-            : error.code === 'PASSWORDS_OFF'
-              ? 'This gateway takes no passwords. Sign in with the account of your company.'
-              : 'The gateway cannot check passwords at this moment. Try again in a minute.';
-      const { retryAfterSeconds } = error.facts;
-      const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
-      sendPage(response, this.loginPage(action, client, { username, problem, status: error.status }), later);
-    }
   }
 
   #consent(
@@ -311,6 +217,12 @@ export function askedFor({ params }: Pick<Details, 'params'>, client: ClientReco
 
 export function allowedTo({ role }: User, scopes: readonly Scope[]): readonly Scope[] {
   return scopes.filter((scope) => ROLE_SCOPES[role].includes(scope));
+}
+
+/** Where a client asks for access. */
+export function placeOf(action: string, { id, name }: ClientRecord, purpose: Purpose): LoginPlace {
+  const intro = `${name} asks for access to this gateway. After signing in you decide what it gets.`;
+  return { action, intro, subject: `/oauth/clients/${id}`, purpose };
 }
 
 function actionOf(uid: string): string {

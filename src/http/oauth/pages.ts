@@ -109,7 +109,8 @@ function headersOf(formTargets: readonly string[]): readonly string[] {
 
 export interface LoginView {
   readonly action: string;
-  readonly clientName: string;
+  /** Why it is asked for. */
+  readonly intro: string;
   readonly username?: string | undefined;
   readonly problem?: string | undefined;
   readonly status?: number;
@@ -123,12 +124,12 @@ export interface ProviderChoice {
 }
 
 export function loginPage(view: LoginView): Page {
-  const { action, clientName, username, problem, status = 200, providers } = view;
+  const { action, intro, username, problem, status = 200, providers } = view;
   const title = problem === undefined ? 'Sign in' : 'Sign in again';
   return page(
     status,
     title,
-    html`<p class="muted">${clientName} asks for access to this gateway. After signing in you decide what it gets.</p>
+    html`<p class="muted">${intro}</p>
 ${problem === undefined ? undefined : html`<p class="bad" role="alert">${problem}</p>`}
 <form method="post" action="${action}/login">
 <label>User name <input name="username" value="${username}" autocomplete="username" autocapitalize="none" spellcheck="false" required maxlength="1024"></label>

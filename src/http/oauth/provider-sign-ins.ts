@@ -28,6 +28,7 @@ const BROWSER = /^[\w-]{43}$/;
 export type Purpose =
   | { readonly kind: 'interaction'; readonly uid: string }
   | { readonly kind: 'device'; readonly code: string }
+  | { readonly kind: 'connections'; readonly path: string }
   | { readonly kind: 'console' };
 
 /** How a purpose goes on. */

@@ -24,6 +24,7 @@ import { DevicePages } from './device-pages.ts';
 import { copyFor, formOf, NOT_STORED, type OAuthExchange, sendBusy, sendJson, sendPage } from './exchange.ts';
 import { GuardedFetch } from './guarded-fetch.ts';
 import { Interactions, OPEN_SCOPES } from './interaction.ts';
+import { LoginForm } from './login-form.ts';
 import { DEVICE_PATH, METADATA_PATHS, metadataDocument } from './metadata.ts';
 import { faultPage } from './pages.ts';
 import { makeProvider } from './provider.ts';
@@ -82,6 +83,7 @@ const LABEL = 'stagedoor cookies of interactions';
 
 export class OAuthService {
   readonly clients: Clients;
+  readonly login: LoginForm;
   readonly #options: OAuthServiceOptions;
   readonly #served = new AsyncLocalStorage<Served>();
   readonly #fetch: GuardedFetch;
@@ -119,12 +121,20 @@ export class OAuthService {
         },
         continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
       });
+    this.login = new LoginForm({ auth, signIns, trail, providers: this.#providerSignIns });
     this.#interactions = new Interactions({
-      ...{ store: store.oauth, clients: this.clients, signIns, auth, wall, trail, pathOf },
-      providers: this.#providerSignIns,
+      ...{ store: store.oauth, clients: this.clients, signIns, login: this.login, wall, trail, pathOf },
     });
     this.#device = new DevicePages({
-      ...{ store: store.oauth, signIns, interactions: this.#interactions, wall, now, pathOf },
+      ...{
+        store: store.oauth,
+        signIns,
+        login: this.login,
+        interactions: this.#interactions,
+        wall,
+        now,
+        pathOf,
+      },
     });
   }
 
@@ -175,7 +185,7 @@ export class OAuthService {
     if (method === 'GET' && path.startsWith(CALLBACK) && this.#providerSignIns !== undefined)
       return this.#providerSignIns.finish(exchange, path.slice(CALLBACK.length));
     if (isGet && path.startsWith(CONSOLE_PATH))
-      return this.#interactions.fromConsole(exchange, path.slice(CONSOLE_PATH.length));
+      return this.login.fromConsole(exchange, path.slice(CONSOLE_PATH.length));
     if (method === 'POST' && path === '/oauth/token') return this.#token(exchange);
     if (method === 'POST' && path === '/oauth/revoke')
       return this.#asClient(exchange, () => this.#revoke(exchange));

@@ -1,0 +1,99 @@
+// The login page of all pages of the authorization server, and what it leads to: a password is checked as that of POST /auth/login, with
+// the same throttle and the same two hashes at once, or the browser goes to an identity provider.
+
+import type { Auth } from '../../auth/auth.ts';
+import { ProviderFailure } from '../../auth/identity-provider.ts';
+import { asGatewayError } from '../../domain/errors.ts';
+import { formOf, type OAuthExchange, redirect, sendPage } from './exchange.ts';
+import { faultPage, type LoginView, loginPage, type Page } from './pages.ts';
+import type { ProviderSignIns, Purpose } from './provider-sign-ins.ts';
+import type { SignIns } from './sign-ins.ts';
+import type { Trail } from './trail.ts';
+
+/** A page that a sign-in leads to. */
+export interface LoginPlace {
+  /** Its path; the ways to sign in are below it. */
+  readonly action: string;
+  /** Why the page wants a sign-in. */
+  readonly intro: string;
+  /** For the audit log. */
+  readonly subject: string;
+  readonly purpose: Purpose;
+}
+
+export interface LoginFormOptions {
+  readonly signIns: SignIns;
+  readonly auth: Pick<Auth, 'checkPassword'>;
+  readonly trail: Trail;
+  /** Undefined: there are none. */
+  readonly providers: ProviderSignIns | undefined;
+}
+
+export class LoginForm {
+  readonly #options: LoginFormOptions;
+
+  constructor(options: LoginFormOptions) {
+    this.#options = options;
+  }
+
+  page({ action, intro }: LoginPlace, more: Pick<LoginView, 'username' | 'problem' | 'status'> = {}): Page {
+    return loginPage({ action, intro, providers: this.#options.providers?.choices ?? [], ...more });
+  }
+
+  /** To an identity provider, from which the browser comes back. False when there is no such provider. */
+  async toProvider(exchange: OAuthExchange, place: LoginPlace, id: string): Promise<boolean> {
+    try {
+      return (await this.#options.providers?.begin(exchange, id, place.purpose)) ?? false;
+    } catch (thrown) {
+      if (!(thrown instanceof ProviderFailure)) throw thrown;
+      const problem = `${thrown.message}. Try again in a minute, or sign in another way.`;
+      sendPage(exchange.response, this.page(place, { problem, status: 503 }));
+      return true;
+    }
+  }
+
+  /** The same for the login page of the console, which is no page of these. */
+  async fromConsole(exchange: OAuthExchange, id: string): Promise<void> {
+    try {
+      if (await this.#options.providers?.begin(exchange, id, { kind: 'console' })) return;
+      redirect(exchange.response, '/console');
+    } catch (thrown) {
+      if (!(thrown instanceof ProviderFailure)) throw thrown;
+      const next = 'Try again in a minute, or sign in another way.';
+      const back = { text: 'Back to the console', path: '/console' };
+      sendPage(exchange.response, faultPage(503, 'You are not signed in', `${thrown.message}.`, next, back));
+    }
+  }
+
+  /** Signs the browser in and sends it to the page, or shows the form again. */
+  async take(exchange: OAuthExchange, place: LoginPlace): Promise<void> {
+    const { request, response, address, isLocal, requestId } = exchange;
+    const form = new URLSearchParams((await formOf(request)) ?? '');
+    const username = form.get('username') ?? '';
+    const { auth, signIns, trail } = this.#options;
+    const { action, subject } = place;
+    const entryOf = (actor: string, actorName: string, status: number) => ({
+      ...{ actor, actorName, action: 'POST /oauth/login', subject, status, address, requestId },
+    });
+    try {
+      const password = form.get('password') ?? '';
+      const user = await auth.checkPassword({ username, password, address, isLocal });
+      trail.record(entryOf(`user:${user.id}`, user.username, 200));
+      redirect(response, action, await signIns.begin(user, request.headers.cookie));
+    } catch (thrown) {
+      const error = asGatewayError(thrown);
+      trail.recordFailure(entryOf('unknown', 'unknown', error.status));
+      const { retryAfterSeconds } = error.facts;
+      const later = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)];
+      const problem = PROBLEMS[error.code] ?? UNCHECKED;
+      sendPage(response, this.page(place, { username, problem, status: error.status }), later);
+    }
+  }
+}
+
+const PROBLEMS: Readonly<Record<string, string>> = {
+  INVALID_CREDENTIALS: 'The user name or the password is wrong. Try again.',
+  TOO_MANY_ATTEMPTS: 'There were too many attempts. Try again in a minute.',
+  PASSWORDS_OFF: 'This gateway takes no passwords. Sign in with the account of your company.',
+};
+const UNCHECKED = 'The gateway cannot check passwords at this moment. Try again in a minute.';
