@@ -111,14 +111,8 @@ export class OAuthService {
     this.#providerSignIns =
       auth.company &&
       new ProviderSignIns({
-        ...{
-          store: store.oauth,
-          providers: options.providers ?? [],
-          accounts: auth.company,
-          address,
-          wall,
-          trail,
-        },
+        ...{ store: store.oauth, providers: options.providers ?? [], accounts: auth.company },
+        ...{ address, wall, trail },
         continue: (purpose) => continuationOf(purpose, { auth, signIns, issuer: address.issuer }),
       });
     this.login = new LoginForm({ auth, signIns, trail, providers: this.#providerSignIns });

@@ -81,7 +81,7 @@ export const connectionRoutes: readonly Route[] = [
     },
   }),
   defineRoute('DELETE', '/gateway/connections/:connection_id', {
-    summary: 'Disconnect an account: your own, or any for an admin; its tokens are deleted and revoked',
+    summary: 'Disconnect an account: your own, or any for an admin; its tokens are revoked',
     scope: SCOPES,
     request: { params: ConnectionParams },
     answers: { 204: { description: 'No node uses it any more after 10 s' } },
