@@ -124,6 +124,13 @@ test('signs in to a local account that an admin has linked, by the command that 
   assert.is((await accounts.user(id)).role, 'user', 'its groups decide');
 });
 
+test('signs in on the page of connections, too, and comes back to it', async () => {
+  provider.users.set('s-8', { preferred_username: 'ivy', groups: ['staff'] });
+  const browser = new ScriptedBrowser(oauth.url);
+  assert.match(textOf(pageOf(await browser.open(`${oauth.url}/connections`))), 'Sign in to see the accounts');
+  assert.match(textOf(await signInAt(provider, browser, 's-8')), 'None yet');
+});
+
 test('takes an answer once, and only in the browser that asked for it', async () => {
   provider.users.set('s-5', { preferred_username: 'carl', groups: ['staff'] });
   const answered = async () => {
