@@ -16,9 +16,7 @@ const defaultTimeoutMs = 300_000;
 const systemTimeoutMs = 480_000;
 /** Marks, in the head comment, a spec file that cannot share its process with others; the reason follows. */
 const ownProcessMark = '@own-process';
-/** Marks, in the head comment, a spec file that mostly waits; what it waits for follows. One of them runs beside the others. */
-const waitsMark = '@mostly-waits';
-/** In the text of a spec file. The longest says whether the file should start early, and whether it may take more than is usual. */
+/** In the text of a spec file. The longest says whether it may take more than is usual. */
 const timeLimits = /timeoutMs: (\d[\d_]*)/g;
 
 /** Runs every chosen file and prints. Zero passed and zero failed means that nothing was run, which is a failure. */
@@ -29,7 +27,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   const results = new Map<string, FileResult>();
   const processes = new Set<SpecProcess>();
   const stopWatching = onInterrupt(processes);
-  const [besides, others] = [files.filter(mostlyWaits), files.filter((file) => !mostlyWaits(file))];
+  const waiting = [...files];
 
   const limitsOf = (file: SpecFile): FileLimits => ({
     timeoutMs: Math.max(isSystem(file) ? systemTimeoutMs : defaultTimeoutMs, 2 * longestTestMs(file)),
@@ -52,9 +50,9 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
     await closed(specProcess);
     return result;
   };
-  const worker = async (next: () => SpecFile | undefined): Promise<void> => {
+  const worker = async (): Promise<void> => {
     let shared: SpecProcess | undefined;
-    for (let file = next(); file !== undefined; file = next()) {
+    for (let file = waiting.shift(); file !== undefined; file = waiting.shift()) {
       const { name } = file;
       if (needsOwnProcess(file)) {
         results.set(name, await runAlone(file));
@@ -71,11 +69,7 @@ export async function runSpecs(options: RunOptions): Promise<Totals> {
   let flaky: ReadonlyMap<string, FileResult>;
   try {
     await findServers(files, servers);
-    const workers = Array.from({ length: options.jobs }, () =>
-      worker(() => others.shift() ?? besides.shift()),
-    );
-    if (options.jobs > 1) workers.push(worker(() => besides.shift()));
-    await Promise.all(workers);
+    await Promise.all(Array.from({ length: options.jobs }, worker));
     flaky = await retryFlaky(files, results, (file) => runAlone(file, 'at its second attempt'));
   } finally {
     stopWatching();
@@ -104,8 +98,8 @@ interface SpecFile {
 }
 
 /**
- * The chosen spec files; those of the system tier first, and there those with the longest time limits, so that none of them begins when
- * all others have ended. Without a filter that tier (real programs, servers, browsers, containers) is left out.
+ * The chosen spec files; those of the system tier first, because they take longest. Without a filter that tier (real programs, servers,
+ * browsers, containers) is left out.
  */
 async function findSpecs({ root, filters }: RunOptions): Promise<SpecFile[]> {
   const entries = await readdir(root, { recursive: true, withFileTypes: true });
@@ -117,8 +111,8 @@ async function findSpecs({ root, filters }: RunOptions): Promise<SpecFile[]> {
   const files = await Promise.all(
     names.map(async (name) => ({ name, text: await readFile(join(root, name), 'utf8') })),
   );
-  const rank = (file: SpecFile): number => (isSystem(file) ? 1 + longestTestMs(file) : 0);
-  return files.sort((a, b) => rank(b) - rank(a) || a.name.localeCompare(b.name));
+  const rank = (file: SpecFile): number => (isSystem(file) ? 0 : 1);
+  return files.sort((a, b) => rank(a) - rank(b) || a.name.localeCompare(b.name));
 }
 
 /** 0 for a file whose tests have the usual time limit. */
@@ -142,15 +136,7 @@ function isSystem({ name }: Pick<SpecFile, 'name'>): boolean {
 }
 
 function needsOwnProcess(file: SpecFile): boolean {
-  return isSystem(file) || isMarked(file.text, ownProcessMark);
-}
-
-function mostlyWaits({ text }: SpecFile): boolean {
-  return isMarked(text, waitsMark);
-}
-
-function isMarked(text: string, mark: string): boolean {
-  return text.slice(0, 2_000).includes(mark);
+  return isSystem(file) || file.text.slice(0, 2_000).includes(ownProcessMark);
 }
 
 /** The spec processes lead separate groups and do not get Ctrl-C: an interrupted run ends them itself. */

@@ -1,5 +1,4 @@
 // Programs that any node may run: real gateway processes on one PostgreSQL, and programs as real processes.
-// @mostly-waits for the lives of killed nodes to end.
 
 import { writeFile } from 'node:fs/promises';
 import * as assert from 'uvu/assert';

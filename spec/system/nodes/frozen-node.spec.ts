@@ -1,6 +1,5 @@
 // A node that is frozen, as by SIGSTOP: its program of any node is gone before another node starts it, whatever the program ignores. Real
 // gateway processes on one PostgreSQL; the process groups of the program are sampled all the time.
-// @mostly-waits for the lives of frozen nodes to end.
 
 import * as assert from 'uvu/assert';
 import { listed } from '../../helpers/caller.ts';

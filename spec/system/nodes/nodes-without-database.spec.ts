@@ -1,6 +1,5 @@
 // The database does not answer for a minute: callers that are known are served at every node, the program of any node goes on, and no life
 // ends. Real gateways, each with its own way to one PostgreSQL.
-// @mostly-waits for half a minute without the database.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import * as assert from 'uvu/assert';

@@ -1,6 +1,5 @@
 // A gateway with several workers: real processes that share one port, on PostgreSQL and on SQLite. Sessions are used at each of them, and go
 // on when a worker is killed.
-// @mostly-waits for the times after which a silent worker is killed.
 
 import { readdirSync } from 'node:fs';
 import { request } from 'node:http';

@@ -120,38 +120,6 @@ test('runs the system tier only when a filter chooses it', async () => {
   assert.is(await lastLine('.spec'), '2 passed, 0 failed, 0 skipped');
 });
 
-test('starts the files of the system tier with the longest time limits first', async () => {
-  const limited = (ms: string) => `suite('one', { timeoutMs: ${ms} }); ${A} test.run();`;
-  const samples = { 'system/a': '400', 'system/b': '90_000', b: '99_000', 'system/c': '5_000' };
-  const files = Object.entries(samples).map(([name, ms]) => [`${name}.spec.ts`, limited(ms)]);
-  const { lines } = await runSamples(join(folder, 'order'), Object.fromEntries(files), [
-    '.spec',
-    '--jobs',
-    '1',
-  ]);
-  const order = lines.flatMap((line) => /^FAIL (\S+)\.spec/.exec(line)?.[1] ?? []).slice(0, 4);
-  assert.equal(order, ['system/b', 'system/c', 'system/a', 'b']);
-});
-
-test('runs a file that mostly waits beside the others', async () => {
-  const root = join(folder, 'beside');
-  /** Passes when all three have begun. */
-  const meets = `
-import { readdirSync, writeFileSync } from 'node:fs';
-const here = new URL('.', import.meta.url);
-const slow = suite('meets', { timeoutMs: 20_000 });
-slow('a', async () => {
-  writeFileSync(import.meta.url.slice(7) + '.begun', '');
-  while (readdirSync(here).filter((name) => name.endsWith('.begun')).length < 3)
-    await new Promise((resolve) => setTimeout(resolve, 20));
-});
-slow.run();
-${A} test.run();`;
-  const files = { 'a.spec.ts': meets, 'b.spec.ts': meets, 'c.spec.ts': `// @mostly-waits\n${meets}` };
-  const { lines } = await runSamples(root, files, ['--jobs', '2']);
-  assert.is(lines.at(-1), '6 passed, 0 failed, 0 skipped');
-});
-
 const PASSES = `${A} test.run();`;
 const FAILS = `test('a', () => { throw new Error('no'); }); test.run();`;
 const SKIPS = `${A} test.skip('b', 'not today'); test.run();`;
