@@ -26,7 +26,7 @@ function withBackend(run: (world: World) => Promise<void>) {
       await run({
         ...{ backend, gateway },
         connect: async () => {
-          const vault = await gateway.vault?.open();
+          const vault = await gateway.accounts?.open();
           const { definition } = gateway.instance('mail', 'mail-1');
           const { template, id, endpoint = '', auth } = definition;
           assert.ok(vault && auth);

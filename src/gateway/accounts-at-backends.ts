@@ -1,10 +1,10 @@
 // The accounts of users at backends that want OAuth, as the parts of a gateway need them: the addresses at which they are connected, the
 // transports that use them, and the notices when one is connected. Source: ADR 220, ADR 221.
 
-import { filter, map, Subject } from 'rxjs';
-import type { Fleet } from '../actors/fleet.ts';
-import { listNotice } from '../domain/client.ts';
+import { filter, map, type Observable, Subject } from 'rxjs';
+import { listNotice, type ServerNotification } from '../domain/client.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { ConnectionChange } from '../domain/connection.ts';
 import { backendUnavailable } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { NOTICED_LISTS } from '../domain/mcp.ts';
@@ -14,14 +14,31 @@ import type { Target } from '../vault/backends.ts';
 import type { Vault } from '../vault/vault.ts';
 import type { VaultDoor } from '../vault/vault-door.ts';
 import { Visits } from '../vault/visits.ts';
-import type { UserNotice } from './template-backends.ts';
+
+/** A notice for the clients of one user, at one template. */
+export interface UserNotice {
+  readonly template: string;
+  readonly userId: string;
+  readonly notice: ServerNotification;
+}
 
 export interface AccountsAtBackendsOptions {
   readonly store: OAuthStore;
   readonly vault: VaultDoor;
   readonly clock: Clock;
   readonly address: { readonly issuer: string };
-  readonly fleet: () => Pick<Fleet, 'templates' | 'find' | 'refs'>;
+  readonly fleet: () => Instances;
+}
+
+/** What is needed of the fleet, whose types would bring those of its actors into those of the package. */
+interface Instances {
+  readonly templates: readonly string[];
+  find(template: string, id: string): Defined | undefined;
+  refs(template: string): readonly Defined[];
+}
+
+interface Defined {
+  readonly definition: InstanceDefinition;
 }
 
 /** Opens the transport of one user. */
@@ -55,6 +72,10 @@ export class AccountsAtBackends {
 
   get notices$(): Subject<UserNotice> {
     return this.#notices$;
+  }
+
+  get changes$(): Observable<ConnectionChange> {
+    return this.#options.vault.changes$;
   }
 
   open(): Promise<Vault> {

@@ -166,7 +166,6 @@ export function composeGateway(
     fleet,
     registry,
     shared,
-    vault,
     accounts: userAccounts,
     dispatcher,
     mcp,

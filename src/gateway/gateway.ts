@@ -28,6 +28,7 @@ import type { FileContents, RegisterOptions, Registration } from '../registry/re
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 import { shortSecrets } from '../transports/secrets.ts';
+import type { AccountsAtBackends } from './accounts-at-backends.ts';
 import { checkEventName, checkedOptions, refusalOfTimeout } from './checked-input.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import type {
@@ -86,8 +87,7 @@ export class Gateway {
   /** The instances of this node, for calls that other nodes run. */
   readonly host: InstanceHost;
   /** Accounts at backends that want OAuth; undefined where there are none. */
-  readonly vault: GatewayDeps['vault'];
-  readonly accounts: GatewayDeps['accounts'];
+  readonly accounts: AccountsAtBackends | undefined;
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
   readonly #deps: GatewayDeps;
@@ -104,7 +104,7 @@ export class Gateway {
     this.mcp = this.#deps.mcp.endpoint;
     this.requestBytes = this.#deps.requestBytes;
     this.host = this.#deps.host;
-    ({ vault: this.vault, accounts: this.accounts } = this.#deps);
+    this.accounts = this.#deps.accounts;
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 

@@ -24,8 +24,9 @@ import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
 import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
+import type { UserNotice } from './accounts-at-backends.ts';
 import type { GatewayOptions } from './gateway-types.ts';
-import { type BackendDeps, TemplateBackends, type UserNotice } from './template-backends.ts';
+import { type BackendDeps, TemplateBackends } from './template-backends.ts';
 import { WithheldItems } from './withheld-items.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */

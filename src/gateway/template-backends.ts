@@ -31,6 +31,7 @@ import { changedList, type ListField, type Peer, type Tool, type WantedChanges }
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { CachedLists, type ListCache } from '../protocol/cached-lists.ts';
 import type { Backends, McpSession, Owner, SessionlessOptions, SessionOpening } from '../protocol/ports.ts';
+import type { UserNotice } from './accounts-at-backends.ts';
 
 export interface BackendDeps {
   readonly clock: Clock;
@@ -43,13 +44,6 @@ export interface BackendDeps {
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** The stored lists of all templates. */
   readonly cache: ListCache;
-}
-
-/** A notice for the clients of one user, at one template. */
-export interface UserNotice {
-  readonly template: string;
-  readonly userId: string;
-  readonly notice: ServerNotification;
 }
 
 /** Backends of one template. Its creator closes them when nothing uses the template any more. */

@@ -88,7 +88,7 @@ export const connectionRoutes: readonly Route[] = [
     handler: async ({ params, principal }, { gateway }) => {
       const { connection_id: id } = params;
       const visible = await visibleTo(principal, gateway);
-      const vault = visible.some((each) => each.id === id) ? await gateway.vault?.open() : undefined;
+      const vault = visible.some((each) => each.id === id) ? await gateway.accounts?.open() : undefined;
       if (!(await vault?.disconnect(id))) throw connectionNotFound(id);
       return noContent();
     },
@@ -96,8 +96,11 @@ export const connectionRoutes: readonly Route[] = [
 ];
 
 /** Records each connection that ended by itself; requests record the others. */
-export function auditConnections({ vault }: Pick<Gateway, 'vault'>, audit: Pick<AuditLog, 'record'>): void {
-  vault?.changes$.subscribe(({ type, owner, resource, reason = 'unknown reason' }) => {
+export function auditConnections(
+  { accounts }: Pick<Gateway, 'accounts'>,
+  audit: Pick<AuditLog, 'record'>,
+): void {
+  accounts?.changes$.subscribe(({ type, owner, resource, reason = 'unknown reason' }) => {
     if (type !== 'refresh-failed') return;
     audit.record({
       ...{ actor: 'gateway', actorName: 'gateway', action: 'REFRESH /gateway/connections', status: 0 },
@@ -126,13 +129,13 @@ function wantsNoAccount(): GatewayError {
 /** An API key has none, and neither has a client of a user: it only uses them. */
 async function visibleTo(
   principal: Principal,
-  { vault }: Pick<Gateway, 'vault'>,
+  { accounts }: Pick<Gateway, 'accounts'>,
 ): Promise<readonly Connection[]> {
-  if (vault === undefined) return [];
-  if (mayDo(principal, ['admin']) && principal.templates === undefined) return (await vault.open()).list();
+  if (accounts === undefined) return [];
+  if (mayDo(principal, ['admin']) && principal.templates === undefined) return (await accounts.open()).list();
   const { kind, userId, client } = principal;
   if (kind !== 'user' || userId === undefined || client !== undefined) return [];
-  return (await vault.open()).list(userId);
+  return (await accounts.open()).list(userId);
 }
 
 function recordOf(

@@ -184,12 +184,12 @@ export function registeredRecord(server: Server, viewer: Principal): InstanceRec
 
 /** Finds the authorization server of a backend that wants OAuth. A registration also confirms another one than before. */
 async function warningsOfAccount(
-  { vault }: Pick<Gateway, 'vault'>,
+  { accounts }: Pick<Gateway, 'accounts'>,
   { template, id, endpoint, auth }: Server['definition'],
 ): Promise<string[]> {
-  if (vault === undefined || endpoint === undefined || auth === undefined) return [];
+  if (accounts === undefined || endpoint === undefined || auth === undefined) return [];
   try {
-    const { way, backend } = await (await vault.open()).discover({ template, id, endpoint, auth }, true);
+    const { way, backend } = await (await accounts.open()).discover({ template, id, endpoint, auth }, true);
     const { issuer } = backend.server;
     return way === undefined
       ? [`the authorization server ${issuer} does not register this gateway by itself: give a client_id`]
