@@ -14,6 +14,9 @@ export interface InstanceAuth {
   readonly scopes?: readonly string[];
 }
 
+/** How the authorization server knows the gateway: by an id that an admin gave, its document, or a registration that it made. */
+export type WayToBeKnown = 'given' | 'document' | 'registration';
+
 /** Why there is no token. `none`: never connected; `ended`: the account has to be connected again; `scopes`: with more scopes. */
 export type WhyNotConnected = 'none' | 'ended' | 'scopes';
 

@@ -17,6 +17,23 @@ export type Target = Pick<InstanceDefinition, 'template' | 'id'> & {
   readonly auth: InstanceAuth;
 };
 
+/** A connection that is to be made. */
+export interface BeginRequest {
+  /** SHARED, or the id of a user. */
+  readonly owner: string;
+  /** What proves that the callback comes to the browser and the user that began: a secret of its sign-in. */
+  readonly binding: string;
+  /** An id of the caller, which `finish` returns: never a URL. */
+  readonly returnTo?: string | undefined;
+}
+
+/** What `finish` has done. */
+export interface Finished {
+  readonly target: Target;
+  readonly owner: string;
+  readonly returnTo: string | undefined;
+}
+
 /** The metadata of an authorization server that the gateway uses. Source: RFC 8414. */
 export type ServerMetadata = {
   readonly issuer: string;

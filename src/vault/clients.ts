@@ -4,6 +4,7 @@
 import type * as OAuth from 'oauth4webapi';
 import { oauthKey } from '../auth/oauth-rows.ts';
 import type { Clock } from '../domain/clock.ts';
+import type { WayToBeKnown } from '../domain/connection.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { Backend, ServerMetadata, Target } from './backends.ts';
 import type { Provider } from './provider.ts';
@@ -15,8 +16,6 @@ export interface OwnClient {
   /** Ms since 1970; undefined: its secret does not expire. */
   readonly expiresAtMs?: number | undefined;
 }
-
-export type WayToBeKnown = 'given' | 'document' | 'registration';
 
 export interface OwnClientsOptions extends Pick<Clock, 'wall'> {
   readonly store: Pick<OAuthStore, 'find' | 'save'>;

@@ -5,28 +5,12 @@ import { hash } from 'node:crypto';
 import { oauthKey } from '../auth/oauth-rows.ts';
 import type { Clock } from '../domain/clock.ts';
 import type { OAuthStore } from '../persistence/store.ts';
-import type { Backend, Backends, Target } from './backends.ts';
+import type { Backend, Backends, BeginRequest, Finished, Target } from './backends.ts';
 import type { OwnClients } from './clients.ts';
 import { type Connections, connectionKey, type StoredConnection } from './connections.ts';
 import type { Provider } from './provider.ts';
 import { ProviderFailure } from './provider-fetch.ts';
 import { tokensIn } from './refresh.ts';
-
-export interface BeginRequest {
-  /** SHARED, or the id of a user. */
-  readonly owner: string;
-  /** What proves that the callback comes to the browser and the user that began: a secret of its sign-in. */
-  readonly binding: string;
-  /** An id of the caller, which `finish` returns: never a URL. */
-  readonly returnTo?: string | undefined;
-}
-
-/** What `finish` has done. */
-export interface Finished {
-  readonly target: Target;
-  readonly owner: string;
-  readonly returnTo: string | undefined;
-}
 
 /** The callback belongs to no request of this browser, or to one that is over. */
 export class UnknownState extends Error {

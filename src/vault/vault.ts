@@ -3,13 +3,13 @@
 
 import type { Subject } from 'rxjs';
 import type { Clock } from '../domain/clock.ts';
-import { type Connection, type ConnectionChange, SHARED } from '../domain/connection.ts';
+import { type Connection, type ConnectionChange, SHARED, type WayToBeKnown } from '../domain/connection.ts';
 import { connectionRequired, endpointUnavailable } from '../domain/error-catalogue.ts';
 import type { OAuthStore } from '../persistence/store.ts';
 import type { AddressCheck } from '../transports/network-guard.ts';
 import type { BackendAccount, BearerTokens } from '../transports/transport.ts';
-import { type Backend, Backends, type Target } from './backends.ts';
-import { OwnClients, type WayToBeKnown } from './clients.ts';
+import { type Backend, Backends, type BeginRequest, type Finished, type Target } from './backends.ts';
+import { OwnClients } from './clients.ts';
 import {
   Connections,
   connectionKey,
@@ -17,7 +17,7 @@ import {
   SHOWN_DIGITS,
   shownConnection,
 } from './connections.ts';
-import { type BeginRequest, type Finished, Flow, SERVER_CHANGED } from './flow.ts';
+import { Flow, SERVER_CHANGED } from './flow.ts';
 import { Provider } from './provider.ts';
 import { ProviderFailure, ProviderFetch } from './provider-fetch.ts';
 import { NotConnected, Refreshes } from './refresh.ts';

@@ -48,10 +48,8 @@ export interface Ways {
   readonly providers: readonly { readonly label: string; readonly url: string }[];
 }
 
-/** How users sign in here; passwords alone where the gateway does not say. */
-export async function signInWays(): Promise<Ways> {
-  return get<Ways>('oauth/ways').catch(() => ({ passwords: true, providers: [] }));
-}
+/** How users sign in here. Rejects where the gateway does not say. */
+export const signInWays = () => get<Ways>('oauth/ways');
 
 export async function signIn(username: string, password: string): Promise<void> {
   await change('POST', 'auth/login', { username, password });

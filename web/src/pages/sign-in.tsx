@@ -11,7 +11,7 @@ export function SignInPage() {
   const [error, setError] = useState<string | undefined>();
   const [isBusy, setBusy] = useState(false);
   const [ways, setWays] = useState<Ways>({ passwords: true, providers: [] });
-  useEffect(() => void signInWays().then(setWays), []);
+  useEffect(() => void signInWays().then(setWays, () => {}), []);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
@@ -40,7 +40,7 @@ export function SignInPage() {
         </button>
       </form>
       <p class="muted">
-        The first start of a gateway creates the user <code>admin</code>, and says where its password is.
+        The first start creates the user <code>admin</code>, and says where its password is.
       </p>
     </>
   );
@@ -48,15 +48,11 @@ export function SignInPage() {
     <main class="sign-in">
       <Logo />
       <h1>Sign in</h1>
-      {hasExpired.value && (
-        <p class="callout idle">Your session has ended. Sign in to continue where you were.</p>
-      )}
+      {hasExpired.value && <p class="callout idle">Your session has ended. Sign in to continue.</p>}
       {ways.providers.map(({ label, url }) => (
-        <p key={url}>
-          <a class="button primary" href={url}>
-            Sign in with {label}
-          </a>
-        </p>
+        <a class="button primary" href={url}>
+          Sign in with {label}
+        </a>
       ))}
       {ways.passwords ? (
         form
