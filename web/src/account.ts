@@ -43,14 +43,6 @@ export async function loadAccount(): Promise<void> {
   }
 }
 
-export interface Ways {
-  readonly passwords: boolean;
-  readonly providers: readonly { readonly label: string; readonly url: string }[];
-}
-
-/** How users sign in here. Rejects where the gateway does not say. */
-export const signInWays = () => get<Ways>('oauth/ways');
-
 export async function signIn(username: string, password: string): Promise<void> {
   await change('POST', 'auth/login', { username, password });
   await loadAccount();

@@ -1,17 +1,23 @@
 // Sign-in. It is shown in place of the requested page, whose address stays.
 
-import { useEffect, useState } from 'preact/hooks';
-import { hasExpired, signIn, signInWays, type Ways } from '../account.ts';
-import { messageOf } from '../api.ts';
+import { useState } from 'preact/hooks';
+import { hasExpired, signIn } from '../account.ts';
+import { get, messageOf } from '../api.ts';
 import { Field } from '../parts/field.tsx';
+import { useLoaded } from '../parts/load.ts';
 import { Logo } from '../parts/logo.tsx';
 import { Failure } from '../parts/status.tsx';
+
+interface Ways {
+  readonly passwords: boolean;
+  readonly providers: readonly { readonly label: string; readonly url: string }[];
+}
 
 export function SignInPage() {
   const [error, setError] = useState<string | undefined>();
   const [isBusy, setBusy] = useState(false);
-  const [ways, setWays] = useState<Ways>({ passwords: true, providers: [] });
-  useEffect(() => void signInWays().then(setWays, () => {}), []);
+  // Where the gateway does not say, there are passwords alone.
+  const { data: ways } = useLoaded(() => get<Ways>('oauth/ways'), []);
   const submit = async (event: SubmitEvent): Promise<void> => {
     event.preventDefault();
     const form = new FormData(event.currentTarget as HTMLFormElement);
@@ -40,7 +46,7 @@ export function SignInPage() {
         </button>
       </form>
       <p class="muted">
-        The first start creates the user <code>admin</code>, and says where its password is.
+        The first start of a gateway creates the user <code>admin</code>, and says where its password is.
       </p>
     </>
   );
@@ -48,19 +54,21 @@ export function SignInPage() {
     <main class="sign-in">
       <Logo />
       <h1>Sign in</h1>
-      {hasExpired.value && <p class="callout idle">Your session has ended. Sign in to continue.</p>}
-      {ways.providers.map(({ label, url }) => (
-        <a class="button primary" href={url}>
+      {hasExpired.value && (
+        <p class="callout idle">Your session has ended. Sign in to continue where you were.</p>
+      )}
+      {ways?.providers.map(({ label, url }) => (
+        <a key={url} class="button primary" href={url}>
           Sign in with {label}
         </a>
       ))}
-      {ways.passwords ? (
-        form
-      ) : (
+      {ways?.passwords === false ? (
         <details>
           <summary>Other ways</summary>
           {form}
         </details>
+      ) : (
+        form
       )}
     </main>
   );
