@@ -183,6 +183,7 @@ tokenSuite('carry the documented claims, and are read back', async () => {
     id: jti,
     credentialsAtMs: START_MS - 5_000,
     expiresAtMs: (seconds + 3_600) * 1_000,
+    isOfProvider: false,
   });
 });
 
