@@ -9,9 +9,6 @@ const NO_NAMES =
 const NO_SUCH_ERROR =
   'a legacy server is told exactly what its client can be asked, and has no error for what it cannot: it answers in its own way';
 
-const NOT_IN_TIME =
-  'the suite waits for 600 ms, and a program for the capabilities of this client has to start first: a slow machine needs longer';
-
 /** A modern client, and backends that support only the legacy era. */
 export const MODERN_TO_LEGACY: readonly Allowance[] = (
   [
@@ -19,9 +16,21 @@ export const MODERN_TO_LEGACY: readonly Allowance[] = (
     ['input-required-result-basic-elicitation', 'sep-2322-elicitation-complete', 'absent', NO_NAMES],
     ['server-stateless', 'sep-2575-server-rejects-undeclared-capability', 'FAILURE', NO_SUCH_ERROR],
     ['server-stateless', 'sep-2575-missing-capability-http-400', 'FAILURE', NO_SUCH_ERROR],
-    ['server-stateless', 'sep-2575-http-server-no-independent-requests-on-stream', 'FAILURE', NOT_IN_TIME],
   ] as const
 ).map(([scenario, id, here, reason]) => ({ suite: '2026-07-28', scenario, id, here, reason }));
+
+/** The same, where the backend is a program: each call that may ask its client gets a process, which keeps the call while it waits. */
+export const MODERN_TO_LEGACY_PROGRAM: readonly Allowance[] = [
+  ...MODERN_TO_LEGACY,
+  {
+    suite: '2026-07-28',
+    scenario: 'server-stateless',
+    id: 'sep-2575-http-server-no-independent-requests-on-stream',
+    here: 'FAILURE',
+    reason:
+      'the suite waits for 600 ms, in which that process has to start: on a slow machine it takes up to 740 ms',
+  },
+];
 
 /** A legacy client, and backends that support only the modern era. */
 export const LEGACY_TO_MODERN: readonly Allowance[] = [

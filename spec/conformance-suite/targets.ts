@@ -4,7 +4,7 @@
 import type { EverythingEra } from '../fixtures/everything/http-face.ts';
 import type { Allowance } from './compare.ts';
 import { API_CLIENT, CLIENT_ACROSS } from './expected-clients.ts';
-import { LEGACY_TO_MODERN, MODERN_TO_LEGACY } from './expected-crossed.ts';
+import { LEGACY_TO_MODERN, MODERN_TO_LEGACY, MODERN_TO_LEGACY_PROGRAM } from './expected-crossed.ts';
 import type { SuiteName } from './suites.ts';
 
 /** A gateway with instances of the fixture behind it. */
@@ -47,7 +47,8 @@ export const TARGETS: readonly Target[] = [
 
 /** Two instances of one era, for the suites of the other era. */
 function crossed(era: 'legacy' | 'modern', transport: Target['transport']): Target {
-  const [suites, allowed] = era === 'legacy' ? [modern, MODERN_TO_LEGACY] : [legacy, LEGACY_TO_MODERN];
+  const toLegacy = transport === 'stdio' ? MODERN_TO_LEGACY_PROGRAM : MODERN_TO_LEGACY;
+  const [suites, allowed] = era === 'legacy' ? [modern, toLegacy] : [legacy, LEGACY_TO_MODERN];
   return { name: `crossed-${era}-${transport}`, era, transport, instances: 2, suites, allowed };
 }
 
