@@ -19,18 +19,22 @@ let vault: Vault;
 let visits: Visits;
 let target: Target;
 let passedMs = 0;
+let isPublic = false;
 const clock = { ...systemClock, wall: () => systemClock.wall() + passedMs };
 const app = appFor(
   test,
   async () => {
     passedMs = 0;
+    isPublic = false;
     backend = await startOAuthBackend();
     backend.account = 'ada at work';
     target = { template: 'notes', id: 'one', endpoint: backend.url, auth: { who: 'user' } };
     const store = new MemoryStore();
     let url = '';
     const address = {
-      isPublic: false,
+      get isPublic() {
+        return isPublic;
+      },
       get issuer() {
         return url;
       },
@@ -225,9 +229,12 @@ test('the API gives the address to the user, and none to an API key or to anothe
   assert.equal([(await asked(key)).status, (await asked(ada, 'two')).status], [403, 404]);
 });
 
-test('the document of the gateway is not served where no server could fetch it', async () => {
-  const { status } = await fetch(`${app.url}/connections/client.json`);
-  assert.is(status, 404);
+test('the document of the gateway is served only where other servers can fetch it', async () => {
+  const document = `${app.url}/connections/client.json`;
+  assert.is((await fetch(document)).status, 404);
+  isPublic = true;
+  const { client_id, redirect_uris } = Object(await (await fetch(document)).json());
+  assert.equal([client_id, redirect_uris], [document, [`${app.url}/connections/callback`]]);
 });
 
 test.run();
