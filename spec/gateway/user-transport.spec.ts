@@ -1,4 +1,4 @@
-// The transport of an instance that is used with the account of each user: who gets which answer, before and after connecting.
+// The transport of an instance that is used with the account of each user: which answer each user gets, before and after connecting.
 
 import { mock } from 'node:test';
 import { Subject } from 'rxjs';

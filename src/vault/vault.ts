@@ -146,7 +146,7 @@ export class Vault {
   }
 
   /**
-   * Ends a connection: its tokens are deleted, and its authorization server is told, if it takes that. `owner`: only one of this owner.
+   * Ends a connection: its tokens are deleted, and revoked at its authorization server, if that has an endpoint for it. `owner`: only one of this owner.
    * False when there is none.
    */
   async disconnect(id: string, owner?: string): Promise<boolean> {

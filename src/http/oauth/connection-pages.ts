@@ -33,7 +33,7 @@ export interface ConnectionPagesOptions {
   readonly accounts: Accounts;
   readonly signIns: SignIns;
   readonly auth: Pick<Auth, 'audit'>;
-  /** Of the other pages: loaded for the first who has to sign in. */
+  /** Of the other pages: loaded with the first request that has to sign in. */
   readonly login: () => Promise<LoginForm>;
   readonly log: Pick<Logger, 'error'>;
 }
@@ -269,7 +269,7 @@ const NO_PAGE = faultPage(
 const UNAVAILABLE = faultPage(
   503,
   'The gateway cannot answer now',
-  'It could not read its database.',
+  'Its database does not answer, or a part of it failed; its log says what.',
   'Try again in a minute.',
 );
 const OVER = faultPage(

@@ -43,7 +43,7 @@ export function othersPage(action: string, formToken: string, username: string):
   return page(
     403,
     'This address is for another user',
-    html`<p>You are signed in as <strong>${username}</strong>, and a program of another user made this address. If somebody sent it to you, close this page.</p>
+    html`<p>You are signed in as <strong>${username}</strong>, and a program of another user made this address. If it came in a message, close this page.</p>
 <form method="post" action="${action}/sign-out"><input type="hidden" name="form_token" value="${formToken}">
 <p>If it is yours: <button class="link">Sign in with another account</button></p></form>`,
   );

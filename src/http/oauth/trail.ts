@@ -1,4 +1,4 @@
-// The entries of the audit log for sign-ins at the pages. The log keeps a bounded number of entries, and anybody can fail to sign in:
+// The entries of the audit log for sign-ins at the pages. The log keeps a bounded number of entries, and failing to sign in needs no account:
 // failures beyond some per minute are counted instead.
 
 import type { Auth } from '../../auth/auth.ts';
