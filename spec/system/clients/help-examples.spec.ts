@@ -14,7 +14,7 @@ import { type Replacements, Shell } from '../../helpers/shell.ts';
 import { suite } from '../../helpers/suite.ts';
 
 // Over 130 programs start one after the other, beside another file of specs: 240 s on two busy cores.
-const test = suite('journey: the examples of the help texts', { timeoutMs: 900_000 });
+const test = suite('journey: the examples of the help texts', { timeoutMs: 600_000 });
 const SERVER = fileURLToPath(new URL('../../../node_modules/.bin/mcp-server-everything', import.meta.url));
 const PASSWORD = 'correct horse battery staple';
 /** These need a browser and a consent: specs in spec/cli/commands run them. */
