@@ -21,6 +21,8 @@ const readsWallClock: ReadonlySet<string> = new Set([
   'src/registry/follower.ts',
   // The end of a certificate.
   'src/server/public-tls.ts',
+  // The age of a list that outlives the gateway.
+  'src/gateway/kept-lists.ts',
   // Times in answers, samples and traces.
   'src/actors/sessions/client-sessions.ts',
   'src/actors/sessions/session-keeper.ts',

@@ -153,6 +153,7 @@ export function composeGateway(
     heldQuestions,
     dispatcher,
     userNotices$: userAccounts?.notices$,
+    lists: store.kind === 'memory' ? undefined : store.lists,
   });
   events.on('gateway.draining').subscribe(() => mcp.sessions.drain());
   events.on('gateway.resumed').subscribe(() => mcp.sessions.resume());

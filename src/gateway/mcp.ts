@@ -19,6 +19,7 @@ import type { GatewayEvent } from '../domain/events.ts';
 import type { ByteBudget, HeldBytes } from '../domain/held-bytes.ts';
 import { changedList } from '../domain/mcp.ts';
 import type { TaskScheduler } from '../domain/task-scheduler.ts';
+import type { ListStore } from '../persistence/store.ts';
 import { AggregateBackends } from '../protocol/aggregate/aggregate-backends.ts';
 import { ListCache } from '../protocol/cached-lists.ts';
 import { Endpoint } from '../protocol/endpoint.ts';
@@ -26,7 +27,8 @@ import { type McpEndpoint, nonThrowing } from '../protocol/endpoint-types.ts';
 import type { Backends } from '../protocol/ports.ts';
 import type { UserNotice } from './accounts-at-backends.ts';
 import type { GatewayOptions } from './gateway-types.ts';
-import { type BackendDeps, TemplateBackends } from './template-backends.ts';
+import { keptLists } from './kept-lists.ts';
+import { type BackendDeps, hasUserAccounts, TemplateBackends } from './template-backends.ts';
 import { WithheldItems } from './withheld-items.ts';
 
 /** Interval at which a gateway that closes checks for calls in flight. */
@@ -56,6 +58,8 @@ export interface McpDeps
   readonly declarations: ByteBudget;
   /** Stores the sessions of clients, so that another life can recover them. Default: they end with the gateway. */
   readonly keeper?: SessionKeeper | undefined;
+  /** Keeps the lists of templates over restarts. Default: they are read again. */
+  readonly lists?: ListStore | undefined;
   /** See BackendDeps. */
   readonly userNotices$?: Observable<UserNotice> | undefined;
   /** Counts questions and results of parked calls. Default: they are not bounded. */
@@ -122,6 +126,12 @@ export class Mcp {
       onListed: this.withheld.listed,
       hasInstances: (template) => fleet.has(template) && fleet.members(template).length > 0,
       recovered$: deps.recovered$,
+      kept:
+        deps.lists &&
+        keptLists({
+          ...{ store: deps.lists, clock },
+          hasUserLists: (template) => hasUserAccounts(fleet, template),
+        }),
     });
     this.endpoint = new Endpoint({
       backends: (template) => {

@@ -138,11 +138,8 @@ export class TemplateBackends implements Backends {
   #noticesFor(ownerId: string): Observable<ServerNotification> | undefined {
     const { fleet, userNotices$ } = this.#deps;
     const userId = userIdIn(ownerId);
-    const hasAccounts =
-      userId !== undefined &&
-      fleet.has(this.#template) &&
-      fleet.refs(this.#template).some(({ definition }) => definition.auth?.who === 'user');
-    if (!hasAccounts || userNotices$ === undefined) return undefined;
+    if (userId === undefined || userNotices$ === undefined) return undefined;
+    if (!hasUserAccounts(fleet, this.#template)) return undefined;
     return userNotices$.pipe(
       filter((each) => each.template === this.#template && each.userId === userId),
       map(({ notice }) => notice),
@@ -167,6 +164,13 @@ export class TemplateBackends implements Backends {
   get #healthy(): readonly InstanceRef[] {
     return this.#deps.fleet.group(this.#template).pool.candidates;
   }
+}
+
+/** True when an instance of the template is used with the accounts of users. */
+export function hasUserAccounts(fleet: Fleet, template: string): boolean {
+  return (
+    fleet.has(template) && fleet.refs(template).some(({ definition }) => definition.auth?.who === 'user')
+  );
 }
 
 function find(name: string, refs: readonly InstanceRef[]): Tool | undefined {

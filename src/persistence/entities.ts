@@ -201,6 +201,18 @@ export function tablesFor(kind: DatabaseKind) {
         value: document(),
       },
     }),
+    /** Lists of templates as they were read last. Source: ADR 225. */
+    lists: defineEntity({
+      name: 'List',
+      tableName: 'lists',
+      properties: {
+        key: id(64).primary(),
+        template: id(128).index(),
+        readAt: time().index(),
+        /** Encrypted where there is a cipher. */
+        value: document(),
+      },
+    }),
     /** One row that counts the changes of registry and accounts. Each change updates it first, which locks it for other writers. */
     revision: defineEntity({
       name: 'Revision',

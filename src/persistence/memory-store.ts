@@ -23,21 +23,25 @@ import {
 } from '../domain/error-catalogue.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
 import { memoryOAuth } from './memory-oauth.ts';
-import type {
-  AccountStore,
-  AuditStore,
-  InstanceSave,
-  NodeStore,
-  OAuthStore,
-  ProgramStore,
-  RekeyResult,
-  SessionStore,
-  SettingStore,
-  Store,
-  StoredLife,
-  StoredProgram,
-  StoredSession,
-  TemplateChange,
+import {
+  type AccountStore,
+  type AuditStore,
+  type InstanceSave,
+  type ListStore,
+  MAX_LIST_DAYS,
+  MAX_STORED_LISTS,
+  type NodeStore,
+  type OAuthStore,
+  type ProgramStore,
+  type RekeyResult,
+  type SessionStore,
+  type SettingStore,
+  type Store,
+  type StoredLife,
+  type StoredList,
+  type StoredProgram,
+  type StoredSession,
+  type TemplateChange,
 } from './store.ts';
 
 export class MemoryStore implements Store {
@@ -54,6 +58,7 @@ export class MemoryStore implements Store {
   readonly sessions: SessionStore = memorySessions(this.#sessionRows);
   readonly nodes: NodeStore = memoryNodes(this.#sessionRows);
   readonly programs: ProgramStore = memoryPrograms();
+  readonly lists: ListStore = memoryLists();
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);
@@ -284,6 +289,22 @@ function memoryPrograms(): ProgramStore {
     },
     delete: async (read) => {
       for (const row of read) if (isAsRead(row)) rows.delete(row.program);
+    },
+  };
+}
+
+function memoryLists(): ListStore {
+  const rows = new Map<string, StoredList>();
+  return {
+    find: async (key) => rows.get(key),
+    save: async (list) => {
+      rows.set(list.key, list);
+      const oldest = new Date(Date.parse(list.readAt) - MAX_LIST_DAYS * 24 * 60 * 60_000).toISOString();
+      const newest = [...rows.values()]
+        .filter(({ template }) => template === list.template)
+        .toSorted((a, b) => b.readAt.localeCompare(a.readAt) || a.key.localeCompare(b.key));
+      const surplus = new Set(newest.slice(MAX_STORED_LISTS));
+      for (const [key, row] of rows) if (row.readAt < oldest || surplus.has(row)) rows.delete(key);
     },
   };
 }

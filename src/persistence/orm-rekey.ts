@@ -5,7 +5,14 @@ import type { QBFilterQuery, SqlEntityManager } from '@mikro-orm/sql';
 import { type Cipher, CipherError } from './cipher.ts';
 import type { Tables } from './entities.ts';
 import type { OrmSession } from './orm-session.ts';
-import { purposeOfInstance, purposeOfOAuth, purposeOfSession, resealed, SECRET_FIELDS } from './sealed.ts';
+import {
+  purposeOfInstance,
+  purposeOfList,
+  purposeOfOAuth,
+  purposeOfSession,
+  resealed,
+  SECRET_FIELDS,
+} from './sealed.ts';
 import { MAX_REKEY_REASONS, type RekeyResult } from './store.ts';
 
 /** Rows of one query: each may have some 100 kB. */
@@ -16,7 +23,7 @@ type Row = Readonly<Record<string, string | null>>;
 
 /** A column with encrypted texts. */
 interface Encrypted {
-  readonly table: 'instances' | 'oauth' | 'sessions';
+  readonly table: 'instances' | 'lists' | 'oauth' | 'sessions';
   readonly column: string;
   /** Rows are found, and read in the order of, this unique column. */
   readonly key: string;
@@ -46,6 +53,11 @@ const ALL: readonly Encrypted[] = [
     ...{ table: 'sessions', column: 'value', key: 'key', others: [] },
     purpose: ({ key }) => purposeOfSession(String(key)),
     name: ({ key }) => `the session row ${key}`,
+  },
+  {
+    ...{ table: 'lists', column: 'value', key: 'key', others: ['template'] },
+    purpose: ({ key }) => purposeOfList(String(key)),
+    name: ({ template }) => `a list of the template ${template}`,
   },
 ];
 

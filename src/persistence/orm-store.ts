@@ -16,6 +16,7 @@ import { type Cipher, CipherError } from './cipher.ts';
 import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
+import { ormLists } from './orm-lists.ts';
 import { ormNodes } from './orm-nodes.ts';
 import { ormOAuth } from './orm-oauth.ts';
 import { ormPrograms } from './orm-programs.ts';
@@ -42,6 +43,7 @@ export function ormStore(
     settings: ormSettings(session),
     audit: new OrmAudit(session),
     sessions: ormSessions(session, cipher),
+    lists: ormLists(session, cipher),
     nodes: ormNodes(session),
     programs: ormPrograms(session),
     oauth: ormOAuth(session, cipher),

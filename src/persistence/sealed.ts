@@ -49,6 +49,10 @@ export function purposeOfSession(key: string): string {
   return `session:${key}`;
 }
 
+export function purposeOfList(key: string): string {
+  return `list:${key}`;
+}
+
 export function purposeOfOAuth({ kind, key }: { readonly kind: string; readonly key: string }): string {
   return `oauth:${kind}:${key}`;
 }

@@ -23,6 +23,7 @@ export interface Store {
   readonly nodes: NodeStore;
   readonly programs: ProgramStore;
   readonly oauth: OAuthStore;
+  readonly lists: ListStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   saveTemplate(change: TemplateChange): Promise<number>;
@@ -87,6 +88,29 @@ export interface TemplateChange {
 
 /** Most changes of one `append`: databases limit the values in a list. */
 export const MAX_APPENDED = 500;
+
+/** Lists of templates as they were read last, so that a gateway has them before its instances are healthy. Source: ADR 225. */
+export interface ListStore {
+  /** Undefined when there is none, or it cannot be decrypted. */
+  find(key: string): Promise<StoredList | undefined>;
+  /** Inserts or replaces it, and drops what is too much: see MAX_STORED_LISTS and MAX_LIST_DAYS. Never a change of the revision. */
+  save(list: StoredList): Promise<void>;
+}
+
+export interface StoredList {
+  /** Up to 64 ASCII characters. */
+  readonly key: string;
+  readonly template: string;
+  /** Encrypted in the database where there is a cipher. */
+  readonly value: string;
+  /** ISO 8601. */
+  readonly readAt: string;
+}
+
+/** Most lists of one template. The oldest ones make room. */
+export const MAX_STORED_LISTS = 32;
+/** A list that was not saved again for so long is dropped when another one is saved. */
+export const MAX_LIST_DAYS = 30;
 
 /** Users and API keys. User names are unique without regard to case. */
 export interface AccountStore {

@@ -36,4 +36,9 @@ export const migrations: Migrations = {
     'create index [oauth_expires_at_index] on [oauth] ([expires_at]);',
   ],
   Migration20261126195812_auth_of_instances: ['alter table [instances] add [auth] varchar(max) null;'],
+  Migration20261126232206_lists: [
+    'create table [lists] ([key] nvarchar(64) collate Latin1_General_BIN2 not null, [template] nvarchar(128) collate Latin1_General_BIN2 not null, [read_at] datetime2(3) not null, [value] varchar(max) not null, constraint [lists_pkey] primary key ([key]));',
+    'create index [lists_template_index] on [lists] ([template]);',
+    'create index [lists_read_at_index] on [lists] ([read_at]);',
+  ],
 };

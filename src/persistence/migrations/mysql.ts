@@ -36,4 +36,9 @@ export const migrations: Migrations = {
     'alter table `oauth` add index `oauth_expires_at_index` (`expires_at`);',
   ],
   Migration20261126195802_auth_of_instances: ['alter table `instances` add `auth` longtext null;'],
+  Migration20261126232206_lists: [
+    'create table `lists` (`key` varchar(64) not null, `template` varchar(128) not null, `read_at` datetime(3) not null, `value` longtext not null, primary key (`key`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+    'alter table `lists` add index `lists_template_index` (`template`);',
+    'alter table `lists` add index `lists_read_at_index` (`read_at`);',
+  ],
 };

@@ -36,4 +36,9 @@ export const migrations: Migrations = {
     'create index "oauth_expires_at_index" on "oauth" ("expires_at");',
   ],
   Migration20261126195813_auth_of_instances: ['alter table "instances" add "auth" clob null;'],
+  Migration20261126232206_lists: [
+    'create table "lists" ("key" varchar2(64) not null, "template" varchar2(128) not null, "read_at" timestamp(3) with time zone not null, "value" clob not null, primary key ("key"));',
+    'create index "lists_template_index" on "lists" ("template");',
+    'create index "lists_read_at_index" on "lists" ("read_at");',
+  ],
 };

@@ -36,4 +36,9 @@ export const migrations: Migrations = {
     'create index "oauth_expires_at_index" on "oauth" ("expires_at");',
   ],
   Migration20261126195800_auth_of_instances: ['alter table "instances" add "auth" text null;'],
+  Migration20261126232206_lists: [
+    'create table "lists" ("key" varchar(64) collate "C" not null, "template" varchar(128) collate "C" not null, "read_at" timestamptz(3) not null, "value" text not null, primary key ("key"));',
+    'create index "lists_template_index" on "lists" ("template");',
+    'create index "lists_read_at_index" on "lists" ("read_at");',
+  ],
 };

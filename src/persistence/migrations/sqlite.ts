@@ -36,4 +36,9 @@ export const migrations: Migrations = {
     'create index `oauth_expires_at_index` on `oauth` (`expires_at`);',
   ],
   Migration20261126195758_auth_of_instances: ['alter table `instances` add column `auth` text null;'],
+  Migration20261126232206_lists: [
+    'create table `lists` (`key` text not null primary key, `template` text not null, `read_at` datetime not null, `value` text not null);',
+    'create index `lists_template_index` on `lists` (`template`);',
+    'create index `lists_read_at_index` on `lists` (`read_at`);',
+  ],
 };

@@ -49,7 +49,7 @@ const PEERS_REMEMBERED = 100;
 const LOOKUP_MS = 1_000;
 
 export type AggregateOptions = Omit<AggregateSessionDeps, 'directory'> &
-  Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$'>;
+  Pick<AggregateListsOptions, 'onListed' | 'hasInstances' | 'recovered$' | 'kept'>;
 
 export class AggregateBackends implements Backends {
   readonly #options: AggregateOptions;

@@ -3,6 +3,7 @@
 // template without an instance that offers the list is left out. Source: ADR 117.
 
 import { filter, firstValueFrom, type Observable, Subject, type Subscription } from 'rxjs';
+import type { ClientProfile } from '../../domain/client.ts';
 import { type Clock, settlesWithin } from '../../domain/clock.ts';
 import { noHealthyInstance } from '../../domain/error-catalogue.ts';
 import { type ExchangeRequest, isFinalAnswer } from '../../domain/exchange.ts';
@@ -54,6 +55,23 @@ export interface AggregateListsOptions {
   readonly onListed?:
     | ((list: ListField, template: string, withheld: readonly WithheldItem[]) => void)
     | undefined;
+  /** Lists that outlive the gateway. Default: none do. */
+  readonly kept?: KeptLists | undefined;
+}
+
+/** Keeps each list of a template as it was read last, for clients with equal capabilities. */
+export interface KeptLists {
+  /** Undefined when there is none, or it cannot be read. Never rejects. */
+  find(template: string, list: ListField, profile: ClientProfile): Promise<KeptList | undefined>;
+  /** Returns at once, and never throws. */
+  keep(template: string, list: ListField, profile: ClientProfile, items: readonly JsonObject[]): void;
+}
+
+interface KeptList {
+  readonly items: readonly JsonObject[];
+  /** Memory of the items: see memoryOf. */
+  readonly bytes: number;
+  readonly ageMs: number;
 }
 
 type Found = Omit<GatheredList, 'template'> & Pick<Crawled, 'bytes'>;
@@ -102,12 +120,14 @@ export class AggregateLists {
 
   async #listed(list: ListField, template: string, client: Client): Promise<Found> {
     const { owner, profile } = client;
-    const { backendsOf, hasInstances } = this.#options;
+    const { backendsOf, hasInstances, kept } = this.#options;
     const backends = backendsOf(template);
     if (backends.peers(owner).length === 0) {
       if (hasInstances?.(template) === false) return NOTHING;
-      await this.#untilConnected(list, template, client);
+      const last = await kept?.find(template, list, profile);
+      await this.#untilConnected(list, template, client, last !== undefined);
       if (backends.peers(owner).length === 0) {
+        if (last !== undefined) return this.#incompleteList(list, template, { ...last, staleMs: last.ageMs });
         const missing = clientMessageOf(backends.noneHealthy?.() ?? noHealthyInstance(template));
         return this.#incompleteList(list, template, { ...NOTHING, missing });
       }
@@ -121,10 +141,15 @@ export class AggregateLists {
   }
 
   /** Waits while the template is starting for the first time. */
-  async #untilConnected(list: ListField, template: string, { owner }: Client): Promise<void> {
+  async #untilConnected(
+    list: ListField,
+    template: string,
+    { owner }: Client,
+    isKept: boolean,
+  ): Promise<void> {
     const started = this.#options.backendsOf(template).whenStarted?.(owner);
-    if (started !== undefined)
-      await settlesWithin(started, this.#firstWaitMs(list, template, owner), this.#options.clock);
+    const waitMs = isKept ? WAIT_MS : this.#firstWaitMs(list, template, owner);
+    if (started !== undefined) await settlesWithin(started, waitMs, this.#options.clock);
   }
 
   /** The rest of FIRST_WAIT_MS since the first request; later requests do not wait as long again. */
@@ -155,7 +180,7 @@ export class AggregateLists {
   }
 
   #begin(key: string, list: ListField, template: string, client: Client): Promise<Found> {
-    const { backendsOf, listChanges$, onListed, clock } = this.#options;
+    const { backendsOf, listChanges$, onListed, kept, clock } = this.#options;
     const last = this.#remembered.get(key);
     const isCurrent = () => this.#crawls.get(key) === crawl;
     const remove = () => isCurrent() && this.#crawls.delete(key);
@@ -164,21 +189,24 @@ export class AggregateLists {
     const watch = listChanges$.subscribe(
       (change) => change.template === template && change.list === announced && remove(),
     );
-    const without = (reason: string): Found =>
-      this.#incompleteList(
-        list,
-        template,
-        last === undefined
-          ? { ...NOTHING, missing: reason }
-          : { ...last, staleMs: clock.now() - last.readAtMs },
-      );
+    const without = async (reason: string): Promise<Found> => {
+      const stale = async () => {
+        if (last !== undefined) return { ...last, staleMs: clock.now() - last.readAtMs };
+        const found = await kept?.find(template, list, client.profile);
+        return found === undefined ? { ...NOTHING, missing: reason } : { ...found, staleMs: found.ageMs };
+      };
+      return this.#incompleteList(list, template, await stale());
+    };
     const read = async (): Promise<Crawled | string> => {
       try {
         const listed = await crawlList(list, backendsOf(template), client, clock.now);
         if (typeof listed === 'string') return listed;
         onListed?.(list, template, listed.withheld);
         // One that was requested before a change is not stored after it.
-        if (isCurrent() && listed.staleMs === undefined) this.#remembered.set(client.owner.id, key, listed);
+        if (isCurrent() && listed.staleMs === undefined) {
+          this.#remembered.set(client.owner.id, key, listed);
+          kept?.keep(template, list, client.profile, listed.items);
+        }
         return listed;
       } catch (thrown) {
         return clientMessageOf(thrown);
@@ -187,7 +215,7 @@ export class AggregateLists {
         remove();
       }
     };
-    const foundIn = (listed: Crawled | string): Found => {
+    const foundIn = (listed: Crawled | string): Found | Promise<Found> => {
       if (typeof listed === 'string') return without(listed);
       return listed.staleMs === undefined ? listed : this.#incompleteList(list, template, listed);
     };

@@ -1,0 +1,40 @@
+// The lists of templates as they were read last, in a database. Source: ADR 225.
+
+import type { Cipher } from './cipher.ts';
+import type { OrmSession } from './orm-session.ts';
+import { opened, purposeOfList, sealed } from './sealed.ts';
+import { type ListStore, MAX_LIST_DAYS, MAX_STORED_LISTS } from './store.ts';
+
+export function ormLists(session: OrmSession, cipher: Cipher | undefined): ListStore {
+  return {
+    find: (key) =>
+      session.run(async (em, { lists }) => {
+        const [row] = await em.findAll(lists, { where: { key } });
+        const value = row && opened(row.value, purposeOfList(key), cipher);
+        return row === undefined || value === undefined
+          ? undefined
+          : { key, template: row.template, value, readAt: row.readAt.toISOString() };
+      }),
+    save: ({ key, template, value, readAt }) =>
+      session.writeBehind(async (em, { lists }) => {
+        const row = {
+          key,
+          template,
+          value: sealed(value, purposeOfList(key), cipher),
+          readAt: new Date(readAt),
+        };
+        if ((await em.nativeUpdate(lists, { key }, row)) > 0) return;
+        await em.insert(lists, row);
+        const oldest = new Date(row.readAt.getTime() - MAX_LIST_DAYS * 24 * 60 * 60_000);
+        await em.nativeDelete(lists, { readAt: { $lt: oldest } });
+        const surplus = await em.findAll(lists, {
+          where: { template },
+          orderBy: { readAt: 'desc', key: 'asc' },
+          offset: MAX_STORED_LISTS,
+          limit: MAX_STORED_LISTS,
+          fields: ['key'],
+        });
+        if (surplus.length > 0) await em.nativeDelete(lists, { key: { $in: surplus.map(({ key }) => key) } });
+      }),
+  };
+}
