@@ -226,7 +226,14 @@ test('read identity providers without showing their secrets, and name what is wr
   assert.equal(required?.everyone, { role: 'user' });
   const [all] = load({ yaml: yaml({ ...open, everyone: { role: 'admin' } }) }).oauth.providers;
   assert.equal(all?.everyone, { role: 'admin' });
+  const limited = { ...good, roles: { staff: { role: 'user', scopes: ['gateway:read'] } } };
+  const [reader] = load({ yaml: yaml(limited) }).oauth.providers;
+  assert.equal(reader?.roles, [['staff', { role: 'user', scopes: ['gateway:read'] }]]);
   const bad: [object, string][] = [
+    ...['admin', 'gateway:wirte'].map((scope): [object, string] => [
+      { ...good, everyone: { role: 'user', scopes: [scope] } },
+      'auth.providers, entry 1: `everyone`: `scopes` must be a list of scopes of the role user: gateway:read, tools:call',
+    ]),
     [open, 'each account of the provider could sign in'],
     [{ ...good, issuer: 'http://login.example.com' }, '`issuer` must be an https URL'],
     [{ ...good, issuer: 'https://login.microsoftonline.com/common/v2.0' }, 'stands for all companies'],

@@ -85,6 +85,7 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       isActive: false,
       passwordHash: 'another',
       credentialsChangedAt: updatedAt,
+      scopes: ['tools:call'],
       templates: ['a'],
       updatedAt,
     } as const;
@@ -102,8 +103,9 @@ export function accountConformance(test: Suite, open: () => Promise<Store>): voi
       ...later,
       templates: [],
     });
-    const { templates: _, ...unrestricted } = { ...zoe, ...change, ...later };
-    assert.equal(await accounts.changeUser(zoe.id, { templates: null, updatedAt }), unrestricted);
+    const { scopes: _, templates: __, ...unrestricted } = { ...zoe, ...change, ...later };
+    const all = { scopes: null, templates: null, updatedAt };
+    assert.equal(await accounts.changeUser(zoe.id, all), unrestricted);
     assert.equal(await accounts.findUsers(), [unrestricted, ada]);
   });
 

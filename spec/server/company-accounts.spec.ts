@@ -31,6 +31,8 @@ test.before(async () => {
   const roles = {
     staff: { role: 'user', templates: ['tools'] },
     writers: { role: 'user', templates: ['secrets'] },
+    readers: { role: 'user', scopes: ['gateway:read'] },
+    operators: { role: 'admin', scopes: ['gateway:read', 'gateway:write'], templates: ['tools'] },
   };
   const env = {
     ...{ GATEWAY_ADMIN_PASSWORD: PASSWORD, GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' },
@@ -89,6 +91,52 @@ test('a refresh reads the groups again; a leaver is out then, until the next sig
   assert.is(await oauth.use(token, '/mcp/secrets/tools/list'), 401);
   provider.users.set('s-6', claims);
   assert.is(await oauth.use((await tokensOf('s-6')).access), 200);
+});
+
+/** What a token may do, as the gateway says and as it does. */
+async function rightsOf(token: string) {
+  const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
+  const me = await fetch(`${oauth.url}/auth/me`, { headers });
+  const { scopes } = (await me.json()) as { readonly scopes: readonly string[] };
+  const body = JSON.stringify({ name: 'any', arguments: {} });
+  const called = await fetch(`${oauth.url}/mcp/tools/tools/call`, { method: 'POST', headers, body });
+  await called.body?.cancel();
+  return { scopes, mayCall: called.status !== 403 };
+}
+
+test('the scopes of a group limit the account at every door, and follow the group', async () => {
+  const claims = { preferred_username: 'lea', groups: ['readers'] };
+  provider.users.set('s-9', claims);
+  const proof = newProof();
+  const browser = new ScriptedBrowser(oauth.url);
+  await browser.open(await oauth.authorizationUrl(clientId, proof));
+  assert.not.match(textOf(await signInAt(provider, browser, 's-9')), 'Call tools');
+  const back = (await browser.press('Allow')) as URL;
+  const { body } = await oauth.redeem(clientId, back.searchParams.get('code') ?? '', proof);
+  const LIMITED = { scopes: ['gateway:read'], mayCall: false };
+  assert.is(body.scope, 'gateway:read');
+  assert.equal(await rightsOf(String(body.access_token)), LIMITED);
+
+  const { accounts } = server.auth;
+  const lea = (await accounts.users()).find(({ username }) => username === 'lea');
+  assert.ok(lea);
+  const console = await server.auth.tokenOfProvider(lea);
+  assert.equal(await rightsOf(console.accessToken), LIMITED, 'the token of the console');
+  const { key } = await accounts.createApiKey({ name: 'of lea', permissions: ['admin'], ownerId: lea.id });
+  assert.equal(await rightsOf(key), LIMITED, 'a key of the account');
+
+  provider.users.set('s-9', { ...claims, groups: ['staff'] });
+  const wider = await oauth.refresh(clientId, String(body.refresh_token));
+  assert.is(wider.body.scope, 'gateway:read', 'the consent was for no more');
+  const ALL = { scopes: ['gateway:read', 'tools:call'], mayCall: true };
+  assert.equal(await rightsOf(key), ALL);
+  const { access, refresh } = await tokensOf('s-9');
+  assert.equal(await rightsOf(access), ALL);
+  provider.users.set('s-9', { ...claims, groups: ['operators'] });
+  const { body: renewed } = await oauth.refresh(clientId, refresh);
+  assert.equal(await rightsOf(String(renewed.access_token)), LIMITED);
+  assert.equal(await rightsOf(access), LIMITED, 'also the earlier token');
+  assert.equal(await rightsOf(key), { scopes: ['gateway:read', 'gateway:write'], mayCall: false });
 });
 
 test('refuses users without a role, and the name of a local account, and says what to do', async () => {

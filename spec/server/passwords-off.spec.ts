@@ -91,7 +91,12 @@ test('ends what passwords gave, except for admin, whose login is loud and who st
   const [user] = (await ask('GET', '/auth/users', now)).body.filter(
     (each: Json) => each.username === 'admin',
   );
-  for (const change of [{ role: 'user' }, { is_active: false }, { templates: ['tools'] }])
+  for (const change of [
+    { role: 'user' },
+    { is_active: false },
+    { templates: ['tools'] },
+    { scopes: ['admin'] },
+  ])
     assert.is((await ask('PATCH', `/auth/users/${user.id}`, now, change)).body.error_code, 'LAST_ADMIN');
   assert.is((await ask('DELETE', `/auth/users/${user.id}`, now)).body.error_code, 'LAST_ADMIN');
   assert.is((await ask('PATCH', `/auth/users/${user.id}`, now, { email: 'a@localhost' })).status, 200);

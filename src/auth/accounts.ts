@@ -8,6 +8,7 @@ import {
   grantPrincipalId,
   nameWithClient,
   passwordIssue,
+  type Scope,
   type User,
   type UserChange,
   usernameKey,
@@ -29,14 +30,15 @@ export function isFirstAdmin({ username }: Pick<User, 'username'>): boolean {
   return usernameKey(username) === FIRST_ADMIN;
 }
 
-/** `templates`: null for all. */
+/** `scopes`: null for all of the role; `templates`: null for all. */
 export type NewUser = Pick<User, 'username' | 'email' | 'role'> & {
   readonly password: string;
+  readonly scopes?: readonly Scope[] | null | undefined;
   readonly templates?: readonly string[] | null | undefined;
 };
 
 /** A change of a user as an admin writes it, with a new password in plain text; else as in UserChange. */
-export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'templates' | 'isActive'> & {
+export type UserUpdate = Pick<UserChange, 'email' | 'role' | 'scopes' | 'templates' | 'isActive'> & {
   readonly password?: string | undefined;
 };
 
@@ -109,14 +111,15 @@ export class Accounts {
     const { password, ...fields } = change;
     if (password !== undefined) checkPassword(password);
     const before = await this.user(id);
-    const { role = 'admin', isActive = true, templates = null } = fields;
-    if (role !== 'admin' || !isActive || templates !== null) this.#keepFirstAdmin(before);
+    const { role = 'admin', isActive = true, scopes = null, templates = null } = fields;
+    if (role !== 'admin' || !isActive || scopes !== null || templates !== null) this.#keepFirstAdmin(before);
     const passwordHash =
       password === undefined ? undefined : await this.#options.passwords.hash(password, caller);
     const updatedAt = new Date(this.#options.wall()).toISOString();
     const user = await this.#store.changeUser(id, { ...fields, passwordHash, updatedAt });
     const isVoid = user.credentialsChangedAt !== before.credentialsChangedAt;
-    if (isVoid || fields.templates !== undefined) this.#options.onChange?.(`user:${id}`);
+    if (isVoid || fields.scopes !== undefined || fields.templates !== undefined)
+      this.#options.onChange?.(`user:${id}`);
     if (passwordHash !== undefined) this.#adminChanged(before);
     return user;
   }
@@ -203,13 +206,13 @@ export function idsBehind(kind: string, principalIds: readonly string[]): readon
 /** A new user, from checked input. */
 export function newUser(input: Omit<NewUser, 'password'>, passwordHash: string, nowMs: number): User {
   const at = new Date(nowMs).toISOString();
-  const { username, email, role, templates } = input;
+  const { username, email, role, scopes, templates } = input;
   return {
     id: randomUUID(),
     username,
     email,
     role,
-    ...definedFields({ templates: templates ?? undefined }),
+    ...definedFields({ scopes: scopes ?? undefined, templates: templates ?? undefined }),
     isActive: true,
     passwordHash,
     credentialsChangedAt: at,

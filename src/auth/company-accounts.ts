@@ -4,7 +4,7 @@
 import { Check } from 'typebox/schema';
 import type { GroupRole } from '../config/issuer-settings.ts';
 import type { ProviderSetting } from '../config/provider-settings.ts';
-import { NO_PASSWORD, type User } from '../domain/account.ts';
+import { NO_PASSWORD, ROLE_SCOPES, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import {
   accountDisabled,
@@ -221,12 +221,12 @@ export class CompanyAccounts {
     setting: ProviderSetting,
     identity: Identity,
     claims: Claims,
-    { role, templates }: GroupRole,
+    role: GroupRole,
   ): Promise<User> {
     const { store, accounts, wall } = this.#options;
     const username = nameIn(setting, claims);
     const email = emailIn(setting, claims) ?? `${username.replaceAll('@', '.')}@localhost`;
-    const user = newUser({ username, email, role, templates }, NO_PASSWORD, wall());
+    const user = newUser({ username, email, ...rightsOf(role) }, NO_PASSWORD, wall());
     try {
       await accounts.insertUser(user);
     } catch (thrown) {
@@ -245,15 +245,25 @@ export class CompanyAccounts {
   async #update(user: User, setting: ProviderSetting, claims: Claims, role: GroupRole): Promise<User> {
     const { accounts, wall, onChange } = this.#options;
     const email = emailIn(setting, claims) ?? user.email;
-    const { templates = null } = role;
+    const rights = rightsOf(role);
+    const { scopes, templates } = rights;
     const isSame =
-      role.role === user.role && email === user.email && templates?.join() === user.templates?.join();
+      rights.role === user.role &&
+      email === user.email &&
+      scopes?.join() === user.scopes?.join() &&
+      templates?.join() === user.templates?.join();
     if (isSame) return user;
     const updatedAt = new Date(wall()).toISOString();
-    const changed = await accounts.changeUser(user.id, { role: role.role, templates, email, updatedAt });
+    const changed = await accounts.changeUser(user.id, { ...rights, email, updatedAt });
     onChange(`user:${user.id}`);
     return changed;
   }
+}
+
+/** As they are stored: null where the account has all. */
+function rightsOf({ role, scopes, templates }: GroupRole) {
+  const isLimited = scopes !== undefined && scopes.length < ROLE_SCOPES[role].length;
+  return { role, scopes: isLimited ? scopes : null, templates: templates ?? null };
 }
 
 function keyOf({ issuer, subject }: Identity): string {

@@ -13,6 +13,7 @@ import {
   ROLE_SCOPES,
   SCOPES,
   type Scope,
+  scopesOfUser,
   type User,
 } from '../domain/account.ts';
 import type { Grant } from '../domain/grant.ts';
@@ -24,7 +25,7 @@ export type HourlyLimits = Pick<Config, 'userHourlyLimit' | 'apiKeyHourlyLimit'>
 export function userPrincipal(user: User, { userHourlyLimit }: HourlyLimits): Principal {
   return principal(
     { id: `user:${user.id}`, kind: 'user', name: user.username, userId: user.id },
-    new Set(ROLE_SCOPES[user.role]),
+    new Set(scopesOfUser(user)),
     user.templates,
     userHourlyLimit,
   );
@@ -120,7 +121,7 @@ export function scopesOfRole({ role, scopes }: GroupRole): readonly Scope[] {
 /** `admin` is expanded before the intersection, so that the admin key of a demoted owner has the rights of its owner. */
 function effectiveScopes(permissions: readonly Scope[], owner: User | undefined): ReadonlySet<Scope> {
   const wanted = permissions.includes('admin') ? SCOPES : permissions;
-  const allowed = owner === undefined ? SCOPES : ROLE_SCOPES[owner.role];
+  const allowed = owner === undefined ? SCOPES : scopesOfUser(owner);
   return new Set(wanted.filter((scope) => allowed.includes(scope)));
 }
 
@@ -169,8 +170,9 @@ export function statusOf(
   const expiresAt = grant?.expiresAt ?? key?.expiresAt;
   const endsAtMs = expiresAt === undefined ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
   if (owner === undefined) return { stamp: '', endsAtMs };
-  const { id: userId, credentialsChangedAt, templates } = owner;
-  return { userId, stamp: `${credentialsChangedAt} ${templates?.join() ?? '*'}`, endsAtMs };
+  const { id: userId, credentialsChangedAt, scopes, templates } = owner;
+  const stamp = `${credentialsChangedAt} ${scopes?.join() ?? '*'} ${templates?.join() ?? '*'}`;
+  return { userId, stamp, endsAtMs };
 }
 
 export function isActive(user: User | undefined): user is User {

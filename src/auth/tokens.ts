@@ -5,7 +5,7 @@ import { createSecretKey, type KeyObject, randomUUID } from 'node:crypto';
 import { JWSSignatureVerificationFailed, JWTExpired } from 'jose/errors';
 import { SignJWT } from 'jose/jwt/sign';
 import { type JWTVerifyOptions, jwtVerify } from 'jose/jwt/verify';
-import { ROLE_SCOPES, type User } from '../domain/account.ts';
+import { scopesOfUser, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import { invalidCredentials, tokenExpired } from '../domain/error-catalogue.ts';
 import { LIMITS } from '../domain/limits.ts';
@@ -68,7 +68,7 @@ export class Tokens {
     const expiresAt = issuedAt + this.#lifetimeSeconds;
     const accessToken = await new SignJWT({
       role: user.role,
-      scope: ROLE_SCOPES[user.role].join(' '),
+      scope: scopesOfUser(user).join(' '),
       credentials_at: Date.parse(user.credentialsChangedAt),
       ...(isOfProvider && { of_provider: true }),
     })

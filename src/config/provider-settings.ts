@@ -97,8 +97,6 @@ function providerIn(value: unknown, place: string): ProviderSetting {
     );
   const rights = roles === undefined ? [] : rolesIn(roles, fail);
   const others = everyoneIn(everyone, roles === undefined, fail);
-  if ([others.everyone, ...rights.map(([, role]) => role)].some((role) => role?.scopes !== undefined))
-    fail('an account has all `scopes` of its role');
   return {
     id: idOf(issuer),
     ...{ issuer, label },

@@ -24,6 +24,8 @@ export interface User {
   readonly username: string;
   readonly email: string;
   readonly role: Role;
+  /** Absent: all of the role. */
+  readonly scopes?: readonly Scope[];
   /** Absent: all. */
   readonly templates?: readonly string[];
   readonly isActive: boolean;
@@ -68,15 +70,23 @@ export function usernameKey(username: string): string {
   return username.toLowerCase();
 }
 
-/** True for an active admin who may manage accounts, which needs all templates; the last one cannot be removed. */
-export function isActiveAdmin({ role, isActive, templates }: User): boolean {
-  return role === 'admin' && isActive && templates === undefined;
+/** What a user may do: the scopes of the role, within those of the account. */
+export function scopesOfUser({ role, scopes }: Pick<User, 'role' | 'scopes'>): readonly Scope[] {
+  return scopes === undefined
+    ? ROLE_SCOPES[role]
+    : ROLE_SCOPES[role].filter((scope) => scopes.includes(scope));
 }
 
-/** A change of a user: a defined field replaces the old one. `templates: null` removes the restriction. */
+/** True for an active admin who may manage accounts, which needs all scopes and templates; the last one cannot be removed. */
+export function isActiveAdmin({ role, isActive, scopes, templates }: User): boolean {
+  return role === 'admin' && isActive && scopes === undefined && templates === undefined;
+}
+
+/** A change of a user: a defined field replaces the old one. `scopes: null` and `templates: null` remove the restriction. */
 export interface UserChange {
   readonly email?: string | undefined;
   readonly role?: Role | undefined;
+  readonly scopes?: readonly Scope[] | null | undefined;
   readonly templates?: readonly string[] | null | undefined;
   readonly isActive?: boolean | undefined;
   readonly passwordHash?: string | undefined;
@@ -219,14 +229,18 @@ export function mayUse({ templates }: Pick<Principal, 'templates'>, template: st
  * The user after a change; each store calls it inside its transaction. `templates: null` removes the restriction. Two changes
  * of credentials never have the same time, not even on two nodes, because a token is valid for one `credentialsChangedAt`.
  */
-export function withChange(user: User, { templates, credentialsChangedAt, ...change }: UserChange): User {
-  const { templates: before, ...rest } = user;
+export function withChange(
+  user: User,
+  { scopes, templates, credentialsChangedAt, ...change }: UserChange,
+): User {
+  const { scopes: scopesBefore, templates: before, ...rest } = user;
   const { passwordHash, role = user.role, isActive = user.isActive, updatedAt } = change;
   const isVoid = passwordHash !== undefined || role !== user.role || isActive !== user.isActive;
   const changedAt = credentialsChangedAt ?? (isVoid ? updatedAt : undefined);
   const fields = definedFields({
     ...change,
     credentialsChangedAt: changedAt && laterThan(user.credentialsChangedAt, changedAt),
+    scopes: scopes === undefined ? scopesBefore : (scopes ?? undefined),
     templates: templates === undefined ? before : (templates ?? undefined),
   });
   return { ...rest, ...fields };

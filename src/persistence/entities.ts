@@ -72,6 +72,7 @@ export function tablesFor(kind: DatabaseKind) {
         position: counter(),
         email: text(),
         role: id(16),
+        scopes: document().nullable(),
         templates: document().nullable(),
         isActive: flag(),
         passwordHash: id(128),
@@ -319,7 +320,7 @@ export function fromDocument(text: string): unknown {
 
 /** Columns with a time, and columns with a document for one field of a record. */
 const TIMES = ['at', 'createdAt', 'updatedAt', 'credentialsChangedAt', 'expiresAt', 'lastUsedAt'] as const;
-const VALUES = ['permissions', 'templates', 'metadata', 'loadBalancer'] as const;
+const VALUES = ['permissions', 'scopes', 'templates', 'metadata', 'loadBalancer'] as const;
 
 /** The columns of a record with these fields. */
 type ColumnsOf<Fields> = {

@@ -171,7 +171,7 @@ async function endedTokensOf(
 }
 
 /** As `isActiveAdmin`. */
-const ACTIVE_ADMIN = { role: 'admin', isActive: 1, templates: null } as const;
+const ACTIVE_ADMIN = { role: 'admin', isActive: 1, scopes: null, templates: null } as const;
 
 /** LAST_ADMIN when the change would leave no active admin of all templates. */
 async function keepAnAdmin(
@@ -186,7 +186,12 @@ async function keepAnAdmin(
 }
 
 function rowOfUser(user: User): Columns<UserRow> {
-  return columnsOf({ templates: undefined, ...user, usernameKey: usernameKey(user.username) });
+  return columnsOf({
+    scopes: undefined,
+    templates: undefined,
+    ...user,
+    usernameKey: usernameKey(user.username),
+  });
 }
 
 function userOf({ usernameKey: _, ...row }: UserRow): User {

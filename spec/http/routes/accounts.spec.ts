@@ -67,6 +67,11 @@ test('change a user, with effect on its next request', async () => {
   for (const templates of [[], null])
     assert.equal((await ask('PATCH', `/auth/users/${id}`, { templates })).body.templates, templates);
   assert.equal((await mine()).body.templates, null);
+  const scopes = ['gateway:read'];
+  assert.equal((await ask('PATCH', `/auth/users/${id}`, { scopes })).body.scopes, scopes);
+  assert.equal((await mine()).body.scopes, scopes);
+  assert.is((await ask('PATCH', `/auth/users/${id}`, { scopes: null })).body.scopes, undefined);
+  assert.equal((await mine()).body.scopes, ['gateway:read', 'tools:call']);
   const promoted = await ask('PATCH', `/auth/users/${id}`, { is_superuser: true });
   assert.equal([promoted.body.role, promoted.body.is_superuser], ['admin', true]);
   assert.is((await mine()).status, 401, 'a new role needs a new token');
@@ -82,6 +87,7 @@ test('refuse to delete, demote or disable the last admin', async () => {
     ['PATCH', { is_superuser: false }],
     ['PATCH', { is_active: false }],
     ['PATCH', { templates: ['demo'] }],
+    ['PATCH', { scopes: ['admin'] }],
   ] as const)
     assert.is((await app.as(app.admin, method, `/auth/users/${id}`, { body })).outcome, '400 LAST_ADMIN');
   assert.is((await app.as(app.admin, 'GET', '/auth/users')).status, 200);

@@ -3,6 +3,7 @@
 
 import type { Logger } from 'pino';
 import type { Auth } from '../../auth/auth.ts';
+import { scopesOfUser } from '../../domain/account.ts';
 import { SHARED } from '../../domain/connection.ts';
 import { hasCode } from '../../domain/errors.ts';
 import type { Target } from '../../vault/backends.ts';
@@ -231,7 +232,7 @@ function placeOf(action: string, intro: string): LoginPlace {
 
 function mayConnect({ user }: SignedIn, { template, owner }: VisitGoal): boolean {
   if (user.templates !== undefined && !user.templates.includes(template)) return false;
-  return owner === SHARED ? user.role === 'admin' : owner === user.id;
+  return owner === SHARED ? scopesOfUser(user).includes('admin') : owner === user.id;
 }
 
 function providerFault(thrown: unknown, template: string): Page {

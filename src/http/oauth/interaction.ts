@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { errors, type Provider } from 'oidc-provider';
 import { networkOf } from '../../auth/network-of.ts';
 import { oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
-import { ROLE_SCOPES, SCOPES, type Scope, type User } from '../../domain/account.ts';
+import { SCOPES, type Scope, scopesOfUser, type User } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
 import type { Grant } from '../../domain/grant.ts';
 import type { OAuthStore } from '../../persistence/store.ts';
@@ -215,8 +215,9 @@ export function askedFor({ params }: Pick<Details, 'params'>, client: ClientReco
   };
 }
 
-export function allowedTo({ role }: User, scopes: readonly Scope[]): readonly Scope[] {
-  return scopes.filter((scope) => ROLE_SCOPES[role].includes(scope));
+export function allowedTo(user: User, scopes: readonly Scope[]): readonly Scope[] {
+  const own = scopesOfUser(user);
+  return scopes.filter((scope) => own.includes(scope));
 }
 
 /** Where a client asks for access. */

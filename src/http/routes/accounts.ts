@@ -195,6 +195,8 @@ const UserRecord = named('UserRecord', {
   email: text('ada@localhost'),
   role: Type.Enum([...ROLES], { examples: ['user'] }),
   is_superuser: flag(false),
+  /** Absent = all of the role. */
+  scopes: Type.Optional(Type.Array(Type.Enum([...SCOPES]), { examples: [['gateway:read']] })),
   templates: nullableTemplates(null),
   is_active: flag(true),
   created_at: Time,
@@ -208,6 +210,7 @@ function userRecord(user: User): Static<typeof UserRecord> {
     email: user.email,
     role: user.role,
     is_superuser: user.role === 'admin',
+    ...(user.scopes === undefined ? {} : { scopes: [...user.scopes] }),
     templates: user.templates === undefined ? null : [...user.templates],
     is_active: user.isActive,
     created_at: user.createdAt,
@@ -226,6 +229,8 @@ const rights = {
   role: Type.Optional(Type.Enum([...ROLES], { examples: ['user'] })),
   /** The same as the role `admin`. */
   is_superuser: Type.Optional(flag(false)),
+  /** Limits those of the role; null = all of them. */
+  scopes: Type.Optional(Type.Union([KeyPermissions, Type.Null()], { examples: [null] })),
   /** null = all. */
   templates: Type.Optional(Type.Union([TemplateList, Type.Null()], { examples: [null] })),
 };
@@ -281,8 +286,8 @@ export const userRoutes: readonly Route[] = [
     answers: { 200: { description: 'The user as it is now', body: UserRecord } },
     errors: ['LAST_ADMIN', 'TOO_MANY_ATTEMPTS'],
     handler: async ({ params, body, ...from }, { auth }) => {
-      const { email, password, templates, is_active: isActive } = body;
-      const change = { email, password, templates, isActive, role: roleOf(body) };
+      const { email, password, scopes, templates, is_active: isActive } = body;
+      const change = { email, password, scopes, templates, isActive, role: roleOf(body) };
       return json(200, userRecord(await auth.accounts.changeUser(params.user_id, change, hashCaller(from))));
     },
   }),

@@ -41,4 +41,5 @@ export const migrations: Migrations = {
     'create index [lists_template_index] on [lists] ([template]);',
     'create index [lists_read_at_index] on [lists] ([read_at]);',
   ],
+  Migration20261126233727_scopes_of_users: ['alter table [users] add [scopes] varchar(max) null;'],
 };

@@ -41,4 +41,5 @@ export const migrations: Migrations = {
     'alter table `lists` add index `lists_template_index` (`template`);',
     'alter table `lists` add index `lists_read_at_index` (`read_at`);',
   ],
+  Migration20261126233726_scopes_of_users: ['alter table `users` add `scopes` longtext null;'],
 };
