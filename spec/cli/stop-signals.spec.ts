@@ -99,6 +99,14 @@ test('treats a Ctrl-C that arrives twice, by the terminal and by npm, as one', a
     });
     await untilSignal(async () => {});
     assert.is(process.listenerCount('SIGINT'), before);
+    await untilSignal(async () => void process.emit('SIGINT'));
+    assert.is(
+      process.listenerCount('SIGINT'),
+      before + 1,
+      'the same Ctrl-C may arrive again while the process ends',
+    );
+    mock.timers.tick(LIMITS.sameSignalMs);
+    assert.is(process.listenerCount('SIGINT'), before);
   } finally {
     mock.timers.reset();
   }

@@ -79,7 +79,8 @@ export function listenForStop(onError: (error: unknown) => void, options: StopOp
 
 /**
  * Runs work that ends with Ctrl-C: `signal` aborts at the first SIGINT or SIGTERM, or when the reader of the output ends (`| head -1`).
- * The signals are returned to Node when the work has ended, or LIMITS.sameSignalMs after the first.
+ * The signals are returned to Node when the work has ended without one, else LIMITS.sameSignalMs after the first: until then the
+ * same Ctrl-C may arrive again, and must not end the process while its output is written.
  */
 export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
   const ending = new AbortController();
@@ -98,7 +99,7 @@ export async function untilSignal<T>(work: (signal: AbortSignal) => Promise<T>):
   try {
     return await work(ending.signal);
   } finally {
-    dispose();
+    if (timer === undefined) dispose();
   }
 }
 
