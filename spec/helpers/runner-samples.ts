@@ -19,7 +19,10 @@ export interface SamplesRun {
   readonly lines: readonly string[];
 }
 
-/** Runs samples in `root`, given by path with the text after the preamble; `env` is added to this process's. */
+/**
+ * Runs samples in `root`, given by path with the text after the preamble. `env` is added to that of this process, without `CI`: failed
+ * files run once.
+ */
 export async function runSamples(
   root: string,
   files: Readonly<Record<string, string>>,
@@ -30,7 +33,7 @@ export async function runSamples(
   for (const [name, body] of Object.entries(files)) await writeSample(join(root, name), preamble + body);
   const child = spawn(process.execPath, [runner, '--root', root, ...args], {
     stdio: ['ignore', 'pipe', 'ignore'],
-    env: { ...process.env, ...env },
+    env: { ...process.env, CI: '', ...env },
   });
   const [output, [code]] = await Promise.all([text(child.stdout), once(child, 'close')]);
   return { code, lines: output.trimEnd().split('\n') };
