@@ -4,6 +4,7 @@ import { createCipher } from '../../src/persistence/cipher.ts';
 import type { Store } from '../../src/persistence/store.ts';
 import { accountConformance } from '../conformance/accounts.ts';
 import { auditConformance } from '../conformance/audit.ts';
+import { definitionConformance } from '../conformance/definitions.ts';
 import { listConformance } from '../conformance/lists.ts';
 import { nodeConformance } from '../conformance/nodes.ts';
 import { oauthConformance } from '../conformance/oauth.ts';
@@ -24,6 +25,7 @@ export function everyConformance(test: Suite, open: () => Promise<Store>): void 
   programConformance(test, open);
   oauthConformance(test, open);
   listConformance(test, open);
+  definitionConformance(test, open);
 }
 
 /** A cipher for stores that keep secrets. */

@@ -23,6 +23,18 @@ export function tablesFor(kind: DatabaseKind) {
         position: counter(),
       },
     }),
+    /** Template definitions that were stored through the API. Source: ADR 235. */
+    definitions: defineEntity({
+      name: 'Definition',
+      tableName: 'definitions',
+      properties: {
+        id: id(128).primary(),
+        /** See StoredDefinition. */
+        value: document(),
+        /** Revision of the insert; lists are in this order. */
+        position: counter(),
+      },
+    }),
     /** Values for queries and for database tools have columns; the others are in documents. */
     instances: defineEntity({
       name: 'Instance',

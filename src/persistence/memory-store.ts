@@ -26,6 +26,7 @@ import { memoryOAuth } from './memory-oauth.ts';
 import {
   type AccountStore,
   type AuditStore,
+  type DefinitionStore,
   type InstanceSave,
   type ListStore,
   MAX_LIST_DAYS,
@@ -37,6 +38,7 @@ import {
   type SessionStore,
   type SettingStore,
   type Store,
+  type StoredDefinition,
   type StoredLife,
   type StoredList,
   type StoredProgram,
@@ -59,6 +61,7 @@ export class MemoryStore implements Store {
   readonly nodes: NodeStore = memoryNodes(this.#sessionRows);
   readonly programs: ProgramStore = memoryPrograms();
   readonly lists: ListStore = memoryLists();
+  readonly definitions: DefinitionStore = memoryDefinitions(() => this.#changed());
 
   async listTemplates(): Promise<TemplateSettings[]> {
     return copiesOf(this.#templates);
@@ -148,6 +151,18 @@ export class MemoryStore implements Store {
     this.#revision += count;
     return this.#revision;
   }
+}
+
+function memoryDefinitions(changed: () => number): DefinitionStore {
+  const stored = new Map<string, StoredDefinition>();
+  return {
+    list: async () => copiesOf(stored),
+    save: async (definition) => {
+      stored.set(definition.id, structuredClone(definition));
+      return changed();
+    },
+    delete: async (id) => (stored.delete(id) ? changed() : undefined),
+  };
 }
 
 function memorySettings(): SettingStore {

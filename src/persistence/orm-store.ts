@@ -1,4 +1,4 @@
-// The store in a database, without accounts (orm-accounts.ts), the audit log (orm-audit.ts) the sessions (orm-sessions.ts) and
+// The store in a database, without accounts (orm-accounts.ts), the audit log (orm-audit.ts), the sessions (orm-sessions.ts) and
 // the lives of nodes (orm-nodes.ts). Rows become domain types; secrets
 // of an instance (values of environment variables and headers, and how it reaches an account) are encrypted in its row.
 
@@ -16,6 +16,7 @@ import { type Cipher, CipherError } from './cipher.ts';
 import { type Columns, columnsOf, fromDocument, type InstanceRow, recordOf, toDocument } from './entities.ts';
 import { ormAccounts } from './orm-accounts.ts';
 import { OrmAudit } from './orm-audit.ts';
+import { ormDefinitions } from './orm-definitions.ts';
 import { ormLists } from './orm-lists.ts';
 import { ormNodes } from './orm-nodes.ts';
 import { ormOAuth } from './orm-oauth.ts';
@@ -47,6 +48,7 @@ export function ormStore(
     nodes: ormNodes(session),
     programs: ormPrograms(session),
     oauth: ormOAuth(session, cipher),
+    definitions: ormDefinitions(session),
     listTemplates: () =>
       session.run(async (em, { templates }) => {
         const rows = await em.createQueryBuilder(templates).orderBy({ position: 'asc' }).execute('all');

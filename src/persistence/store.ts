@@ -5,6 +5,7 @@ import type { LoadBalancerChange, TemplateSettings } from '../balancing/load-bal
 import type { ApiKey, EndedToken, User, UserChange } from '../domain/account.ts';
 import type { AuditEntry, AuditFilter, CallBlock } from '../domain/audit.ts';
 import type { InstanceDefinition } from '../domain/instance.ts';
+import type { JsonObject } from '../domain/json.ts';
 import type { LifeEnd } from '../domain/life.ts';
 
 /**
@@ -24,6 +25,7 @@ export interface Store {
   readonly programs: ProgramStore;
   readonly oauth: OAuthStore;
   readonly lists: ListStore;
+  readonly definitions: DefinitionStore;
   listTemplates(): Promise<TemplateSettings[]>;
   /** Merges the settings into those of the template, which it creates if there is none. One transaction. */
   saveTemplate(change: TemplateChange): Promise<number>;
@@ -84,6 +86,22 @@ export interface InstanceSave {
 export interface TemplateChange {
   readonly name: string;
   readonly loadBalancer: LoadBalancerChange;
+}
+
+/** A template definition: the id of its template, and the document. It holds no secrets, and is not encrypted. */
+export interface StoredDefinition {
+  readonly id: string;
+  readonly value: JsonObject;
+}
+
+/** Template definitions that were stored through the API. */
+export interface DefinitionStore {
+  /** In the order of the first save. */
+  list(): Promise<StoredDefinition[]>;
+  /** Inserts or replaces by id. */
+  save(definition: StoredDefinition): Promise<number>;
+  /** Undefined when there was none. */
+  delete(id: string): Promise<number | undefined>;
 }
 
 /** Most changes of one `append`: databases limit the values in a list. */

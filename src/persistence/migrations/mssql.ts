@@ -42,4 +42,7 @@ export const migrations: Migrations = {
     'create index [lists_read_at_index] on [lists] ([read_at]);',
   ],
   Migration20261126233727_scopes_of_users: ['alter table [users] add [scopes] varchar(max) null;'],
+  Migration20261126234142_definitions: [
+    'create table [definitions] ([id] nvarchar(128) collate Latin1_General_BIN2 not null, [value] varchar(max) not null, [position] bigint not null, constraint [definitions_pkey] primary key ([id]));',
+  ],
 };

@@ -42,4 +42,7 @@ export const migrations: Migrations = {
     'alter table `lists` add index `lists_read_at_index` (`read_at`);',
   ],
   Migration20261126233726_scopes_of_users: ['alter table `users` add `scopes` longtext null;'],
+  Migration20261126234141_definitions: [
+    'create table `definitions` (`id` varchar(128) not null, `value` longtext not null, `position` bigint not null, primary key (`id`)) default character set utf8mb4 collate utf8mb4_bin engine = InnoDB;',
+  ],
 };

@@ -42,4 +42,7 @@ export const migrations: Migrations = {
     'create index "lists_read_at_index" on "lists" ("read_at");',
   ],
   Migration20261126233727_scopes_of_users: ['alter table "users" add "scopes" clob null;'],
+  Migration20261126234142_definitions: [
+    'create table "definitions" ("id" varchar2(128) not null, "value" clob not null, "position" number(10, 0) not null, primary key ("id"));',
+  ],
 };

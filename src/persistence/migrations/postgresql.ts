@@ -42,4 +42,7 @@ export const migrations: Migrations = {
     'create index "lists_read_at_index" on "lists" ("read_at");',
   ],
   Migration20261126233726_scopes_of_users: ['alter table "users" add "scopes" text null;'],
+  Migration20261126234141_definitions: [
+    'create table "definitions" ("id" varchar(128) collate "C" not null, "value" text not null, "position" bigint not null, primary key ("id"));',
+  ],
 };

@@ -42,4 +42,7 @@ export const migrations: Migrations = {
     'create index `lists_read_at_index` on `lists` (`read_at`);',
   ],
   Migration20261126233726_scopes_of_users: ['alter table `users` add column `scopes` text null;'],
+  Migration20261126234141_definitions: [
+    'create table `definitions` (`id` text not null primary key, `value` text not null, `position` bigint not null);',
+  ],
 };
