@@ -140,6 +140,15 @@ const ROWS: Readonly<Record<string, Row>> = {
   },
   'PATCH /gateway/templates/:template': { needs: write, body: () => ({ max_retries: 3 }), ...toDemo },
   'DELETE /gateway/templates/:template': { needs: write, admitted: '422 VALIDATION_ERROR', ...hidden },
+  'PUT /gateway/templates/:template/definition': {
+    ...{ needs: admin, admitted: '422 VALIDATION_ERROR', params: { template: 'stored' } },
+    body: () => ({ name: 'Stored' }),
+  },
+  ...rows(['GET /gateway/templates/:template/definition', 'DELETE /gateway/templates/:template/definition'], {
+    needs: admin,
+    admitted: '404 TEMPLATE_NOT_FOUND',
+    params: { template: 'none' },
+  }),
   'POST /gateway/register': {
     ...{ needs: write, admitted: '201', ...hidden },
     body: () => ({ template_name: 'demo', id: unique(), endpoint: 'http://127.0.0.1:1' }),

@@ -6,6 +6,7 @@ import { keptBytes } from '../../src/domain/held-bytes.ts';
 import type { InstanceDefinition } from '../../src/domain/instance.ts';
 import { LIMITS } from '../../src/domain/limits.ts';
 import { ActiveRegistry } from '../../src/registry/active-registry.ts';
+import { Definitions } from '../../src/templates/definitions.ts';
 import type { InProcessHandler } from '../../src/transports/transport.ts';
 import { definition, Harness } from '../helpers/failing-backend.ts';
 import { simulatedClock } from '../helpers/simulated-time.ts';
@@ -96,7 +97,7 @@ test('lists a locked instance with the reason, and starts it when its secrets ca
 });
 
 test('deletes an empty template, and only the settings of one with a definition', () => {
-  const defined = new Map([['d', {}]]);
+  const definitions = new Definitions([{ id: 'd' }]);
   const { fleet, emit } = harness;
   active = new ActiveRegistry({
     clock: simulatedClock,
@@ -104,7 +105,7 @@ test('deletes an empty template, and only the settings of one with a definition'
     policy: DEFAULT_POLICY,
     handlers,
     emit,
-    defined,
+    definitions,
   });
   for (const template of ['d', 'r']) active.applySettings(template, { timeout: 5 });
   active.start(http);

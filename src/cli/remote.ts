@@ -46,7 +46,7 @@ export function namedUrl(written: string | undefined, env: Terminal['env']): str
 }
 
 interface RemoteRequest {
-  readonly method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
+  readonly method?: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
   readonly body?: unknown;
   /** Sent as a form, without credentials: a login. */
   readonly form?: Readonly<Record<string, string>>;

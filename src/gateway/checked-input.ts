@@ -9,10 +9,11 @@ import { validationFailed } from '../domain/error-catalogue.ts';
 import type { GatewayError, ValidationItem } from '../domain/errors.ts';
 import { EVENTS, type EventName } from '../domain/events.ts';
 import type { ExchangeOptions } from '../domain/exchange.ts';
+import type { InstanceInput } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
 import { LIMITS } from '../domain/limits.ts';
 import { compileShape, locatedAt, refuse } from '../domain/validation.ts';
-import type { GatewayOptions } from './gateway-types.ts';
+import type { GatewayOptions, InProcessInput } from './gateway-types.ts';
 
 /** The same options, without undefined fields in the policy. VALIDATION_ERROR names each invalid option, and what is expected. */
 export function checkedOptions(options: GatewayOptions): GatewayOptions {
@@ -86,4 +87,8 @@ function invalid(field: string, msg: string): GatewayError {
 
 function issue(loc: ValidationItem['loc'], msg: string): ValidationItem {
   return { loc, msg, type: 'value_error' };
+}
+
+export function isFunction(input: InstanceInput | InProcessInput): input is InProcessInput {
+  return typeof input === 'object' && input !== null && 'handler' in input;
 }

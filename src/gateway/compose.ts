@@ -22,6 +22,7 @@ import { databaseStatus } from '../registry/database-status.ts';
 import { Registry } from '../registry/registry.ts';
 import { RunShared } from '../registry/shared-programs.ts';
 import { protectedDatabase } from '../templates/command-exposure.ts';
+import { Definitions } from '../templates/definitions.ts';
 import { Tracing } from '../tracing/tracing.ts';
 import { addressesIn } from '../transports/network-guard.ts';
 import { LeaseReaper } from '../transports/stdio/lease-reaper.ts';
@@ -57,7 +58,7 @@ export function composeGateway(
   const emit = (event: GatewayEvent) => events.emit(event);
   const policy = { ...DEFAULT_POLICY, ...options.policy };
   const handlers = new Map<string, InProcessHandler>();
-  const definitions = new Map(options.definitions?.map((definition) => [definition.id, definition]));
+  const definitions = new Definitions(options.definitions);
   const protectedPaths = [
     ...(store.file === undefined ? [] : protectedDatabase(store.file)),
     ...(options.protectedPaths ?? []),
@@ -107,12 +108,11 @@ export function composeGateway(
     dedicatedBounds: options.sessions,
     toolLists: new ByteBudget(bounds.declarations),
   });
-  const defined = new Map(Array.from(definitions, ([id, { load_balancer = {} }]) => [id, load_balancer]));
   const shared =
     leaseReaper && new RunShared({ fleet, reaper: leaseReaper, nodeId: nodeId && nodeOf(nodeId, worker) });
   if (shared) options.sharePrograms?.(shared);
   const registryDeps = {
-    ...{ clock, store, scheduler, fleet, policy, defined, handlers, emit, isDenied, nodeId, worker },
+    ...{ clock, store, scheduler, fleet, policy, definitions, handlers, emit, isDenied, nodeId, worker },
   };
   const registry = new Registry({
     ...{ ...registryDeps, storeChanges$, protectedPaths, shared, isAnyDefault, hasEphemeralNodes },

@@ -25,11 +25,12 @@ import type { McpEndpoint } from '../protocol/endpoint-types.ts';
 import type { DatabaseState } from '../registry/database-status.ts';
 import { importContents } from '../registry/registry-sync.ts';
 import type { FileContents, RegisterOptions, Registration } from '../registry/registry-types.ts';
+import type { TemplateDefinitions } from '../registry/template-definitions.ts';
 import { uncheckedRequirements } from '../templates/requirements.ts';
 import type { InstanceHost } from '../transports/instance-host.ts';
 import { shortSecrets } from '../transports/secrets.ts';
 import type { AccountsAtBackends } from './accounts-at-backends.ts';
-import { checkEventName, checkedOptions, refusalOfTimeout } from './checked-input.ts';
+import { checkEventName, checkedOptions, isFunction, refusalOfTimeout } from './checked-input.ts';
 import { composeGateway, type GatewayDeps } from './compose.ts';
 import type {
   CallResult,
@@ -90,6 +91,8 @@ export class Gateway {
   readonly accounts: AccountsAtBackends | undefined;
   /** Drains the gateway, and announces its stop. */
   readonly readiness: Readiness;
+  /** The template definitions of the store. */
+  readonly storedDefinitions: TemplateDefinitions;
   readonly #deps: GatewayDeps;
   readonly #requests = new Requests((...exchange) => this.exchange(...exchange));
   readonly #graceMs: number;
@@ -105,6 +108,7 @@ export class Gateway {
     this.requestBytes = this.#deps.requestBytes;
     this.host = this.#deps.host;
     this.accounts = this.#deps.accounts;
+    this.storedDefinitions = this.#deps.registry.definitions;
     this.#graceMs = options.graceMs ?? LIMITS.graceMs;
   }
 
@@ -443,8 +447,4 @@ export class Gateway {
     fleet.listChanged$.complete(); // the endpoint has ended its streams of changes, over several turns
     this.#events.close();
   }
-}
-
-function isFunction(input: InstanceInput | InProcessInput): input is InProcessInput {
-  return typeof input === 'object' && input !== null && 'handler' in input;
 }

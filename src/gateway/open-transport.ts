@@ -40,7 +40,7 @@ export interface OpenTransportOptions
   readonly vault?: VaultDoor | undefined;
   /** Paths that no command may get. Default: none. */
   readonly protectedPaths?: readonly ProtectedPath[];
-  readonly definitions?: ReadonlyMap<string, TemplateRules>;
+  readonly definitions?: Pick<ReadonlyMap<string, TemplateRules>, 'get'>;
   /** Opens instances that are used with the account of each user. Default: none can be. */
   readonly accounts?: Pick<AccountsAtBackends, 'openFor'> | undefined;
   /** Gets the server id of an instance that must not be started here. Default: its error is all. */

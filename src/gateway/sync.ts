@@ -25,7 +25,7 @@ import type { DiscoveryOptions } from './gateway-types.ts';
 /** What sync needs of a gateway. Without `env` there are no sources. */
 export interface SyncDeps extends Partial<DiscoveryOptions> {
   readonly registry: Registry;
-  readonly definitions: ReadonlyMap<string, TemplateHints>;
+  readonly definitions: Pick<ReadonlyMap<string, TemplateHints>, 'get'>;
 }
 
 /** The providers of deployments, by name. */

@@ -129,7 +129,10 @@ export function createApp(gateway: Gateway, options: AppOptions): HttpApp {
     bytes: body(readDirect, maxBodyBytes, 'bytes', costs),
   };
   const koaBody = body(koaBodyReader(), maxBodyBytes, 'json', costs, HTTP_LIMITS.managementValues);
-  const definitions = new Map(options.definitions.map((definition) => [definition.id, definition]));
+  const folder = new Map(options.definitions.map((definition) => [definition.id, definition]));
+  const definitions = {
+    get: (id: string) => folder.get(id) ?? gateway.storedDefinitions.find(id),
+  };
   const documents = documentsOf(async () => {
     // Loaded on demand: the module is large, and most apps never serve the description.
     const { openApiDocument } = await import('./openapi/document.ts');

@@ -41,7 +41,7 @@ import type { Reply } from './reply.ts';
 import type { HttpRequest } from './request.ts';
 import type { RecentEvents } from './sse/recent-events.ts';
 
-export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 export interface Services {
   readonly gateway: Gateway;
@@ -57,7 +57,7 @@ export interface Services {
   /** Commands that callers without the scope `admin` may register. */
   readonly allowedCommands: readonly AllowedCommand[];
   /** By id. */
-  readonly definitions: ReadonlyMap<string, TemplateDefinition>;
+  readonly definitions: Pick<ReadonlyMap<string, TemplateDefinition>, 'get'>;
   readonly events: RecentEvents;
   /** Undefined without other nodes, and for a request of another node: it gets the events of this node alone. */
   readonly peerEvents?: PeerEvents | undefined;

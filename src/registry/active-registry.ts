@@ -21,6 +21,8 @@ import { LIMITS } from '../domain/limits.ts';
 import { isShared } from '../domain/nodes.ts';
 import { counted } from '../domain/text.ts';
 import { isStored } from '../domain/transport-kinds.ts';
+import type { TemplateDefinition } from '../templates/definition.ts';
+import { Definitions } from '../templates/definitions.ts';
 import type { InProcessHandler } from '../transports/transport.ts';
 import type { RunShared } from './shared-programs.ts';
 
@@ -30,8 +32,8 @@ export interface ActiveRegistryDeps {
   /** Functions of in-process instances, by server id; the transport looks them up here. */
   readonly handlers: Map<string, InProcessHandler>;
   readonly emit: (event: GatewayEvent) => void;
-  /** Templates that exist without being stored: those with a definition, and its settings. Default: none. */
-  readonly defined?: ReadonlyMap<string, LoadBalancerSettings> | undefined;
+  /** The definitions of templates, which exist without an instance, too. Default: none. */
+  readonly definitions?: Definitions | undefined;
   readonly clock: Clock;
   /** This node: programs of other nodes are listed and never started. Default: every program runs here. */
   readonly nodeId?: string | undefined;
@@ -44,18 +46,22 @@ export interface ActiveRegistryDeps {
 export interface StoredRegistry {
   readonly templates: readonly TemplateSettings[];
   readonly instances: readonly InstanceDefinition[];
+  /** Default: none. */
+  readonly definitions?: readonly TemplateDefinition[];
 }
 
 export class ActiveRegistry {
   readonly #deps: ActiveRegistryDeps;
   readonly #settings = new Map<string, LoadBalancerSettings>();
+  readonly #definitions: Definitions;
   #isLoading = false;
   /** Memory of the large definitions. */
   #definitionBytes = 0;
 
   constructor(deps: ActiveRegistryDeps) {
     this.#deps = deps;
-    for (const template of deps.defined?.keys() ?? []) this.#setPolicy(template, {});
+    this.#definitions = deps.definitions ?? new Definitions();
+    for (const template of this.#definitions.folderIds()) this.#setPolicy(template, {});
   }
 
   /** TEMPLATE_NOT_FOUND when nothing was registered or set under the name. */
@@ -120,8 +126,9 @@ export class ActiveRegistry {
 
   /** The settings of the template go before those of its definition, and these before the defaults of the gateway. */
   #setPolicy(template: string, loadBalancer: LoadBalancerSettings): void {
-    const { fleet, policy, defined } = this.#deps;
-    fleet.setPolicy(template, policyOf({ ...defined?.get(template), ...loadBalancer }, policy));
+    const { fleet, policy } = this.#deps;
+    const defined = this.#definitions.get(template)?.load_balancer;
+    fleet.setPolicy(template, policyOf({ ...defined, ...loadBalancer }, policy));
   }
 
   /** VALIDATION_ERROR while the template has instances, TEMPLATE_NOT_FOUND. */
@@ -135,10 +142,30 @@ export class ActiveRegistry {
 
   /** A template with a definition remains, with the settings of the definition. */
   deleteTemplate(template: string): void {
-    const { fleet, defined } = this.#deps;
+    const { fleet } = this.#deps;
     this.#settings.delete(template);
-    if (defined?.has(template)) this.#setPolicy(template, {});
+    if (this.#definitions.has(template)) this.#setPolicy(template, {});
     else fleet.deleteTemplate(template);
+    this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
+  }
+
+  /** A stored definition: the template exists from now on. Programs that run keep what they started with. */
+  putDefinition(definition: TemplateDefinition): void {
+    this.#definitions.put(definition);
+    this.#definitionChanged(definition.id);
+  }
+
+  /** A template with instances or settings of its own remains. */
+  deleteDefinition(template: string): void {
+    const { fleet } = this.#deps;
+    this.#definitions.delete(template);
+    const remains = this.#definitions.has(template) || this.#settings.has(template);
+    if (!remains && fleet.members(template).length === 0) this.deleteTemplate(template);
+    else this.#definitionChanged(template);
+  }
+
+  #definitionChanged(template: string): void {
+    this.#setPolicy(template, this.#settings.get(template) ?? {});
     this.#emit({ type: 'template.changed', atMs: this.#deps.clock.wall(), template });
   }
 
@@ -211,7 +238,12 @@ export class ActiveRegistry {
     }
   }
 
-  *#changes({ templates, instances }: StoredRegistry): Generator<boolean> {
+  *#changes({ templates, instances, definitions = [] }: StoredRegistry): Generator<boolean> {
+    for (const definition of definitions) {
+      const isSame = isDeepStrictEqual(definition, this.#definitions.stored(definition.id));
+      if (!isSame) this.putDefinition(definition);
+      yield false;
+    }
     // A node may register an instance in a template that another node has just deleted.
     const settings = new Map<string, LoadBalancerSettings>(instances.map(({ template }) => [template, {}]));
     for (const { name, loadBalancer } of templates) settings.set(name, loadBalancer);
@@ -237,6 +269,11 @@ export class ActiveRegistry {
     }
     for (const name of [...this.#settings.keys()]) {
       if (!settings.has(name) && this.#deps.fleet.members(name).length === 0) this.deleteTemplate(name);
+      yield false;
+    }
+    const defined = new Set(definitions.map(({ id }) => id));
+    for (const id of this.#definitions.storedIds()) {
+      if (!defined.has(id)) this.deleteDefinition(id);
       yield false;
     }
   }

@@ -13,12 +13,7 @@ import {
   type TemplateSettings,
 } from '../balancing/load-balancer.ts';
 import { timer$ } from '../domain/clock-streams.ts';
-import {
-  commandExposes,
-  duplicateServer,
-  endpointNotAllowed,
-  notHealthyInTime,
-} from '../domain/error-catalogue.ts';
+import { duplicateServer, notHealthyInTime } from '../domain/error-catalogue.ts';
 import { databaseUnavailable, hasCode, shuttingDown } from '../domain/errors.ts';
 import type { InstanceChange, InstanceDefinition, InstanceInput } from '../domain/instance.ts';
 import { definedFields } from '../domain/json.ts';
@@ -29,25 +24,21 @@ import type { TaskScheduler } from '../domain/task-scheduler.ts';
 import { isStored } from '../domain/transport-kinds.ts';
 import type { RevisionChange } from '../persistence/revision-watch.ts';
 import type { Store } from '../persistence/store.ts';
-import { exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
-import { type AddressCheck, deniedAddress } from '../transports/network-guard.ts';
 import { ActiveRegistry, type ActiveRegistryDeps } from './active-registry.ts';
 import { ChangeQueue } from './change-queue.ts';
 import { checkedInstance, checkedInstanceChange, checkedSettings, checkName } from './checked-input.ts';
 import { Follower } from './follower.ts';
+import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
 import type { RegisterOptions, Registration, RegistryInput } from './registry-types.ts';
+import { TemplateDefinitions } from './template-definitions.ts';
 
 /** Attempts to store an instance that other nodes change meanwhile. */
 const ATTEMPTS = 5;
 
-interface RegistryDeps extends ActiveRegistryDeps {
+interface RegistryDeps extends ActiveRegistryDeps, Protection {
   readonly store: Store;
   /** Spreads the starts and ends of thousands of instances over several turns of the event loop. */
   readonly scheduler: TaskScheduler;
-  /** Addresses that no endpoint may name. Default: none. */
-  readonly isDenied?: AddressCheck;
-  /** Paths that no command may be given. Default: none. */
-  readonly protectedPaths?: readonly ProtectedPath[];
   /** See RegistrationContext. */
   readonly isAnyDefault?: boolean | undefined;
   readonly accounts?: RegistrationContext['accounts'];
@@ -63,6 +54,8 @@ export class Registry {
   readonly #store: Store;
   readonly active: Pick<ActiveRegistry, 'find' | 'definitions' | 'belongsHere' | 'hasSettings' | 'settings'>;
   readonly #active: ActiveRegistry;
+  /** The template definitions of the store. */
+  readonly definitions: TemplateDefinitions;
   readonly #queue: ChangeQueue;
   readonly #follower: Follower;
   /** Revision of the store that is in force here: from right before the last read, or of a later change of this node alone. */
@@ -75,6 +68,13 @@ export class Registry {
     this.#queue = new ChangeQueue(deps.scheduler, deps.clock.now);
     this.#active = new ActiveRegistry(deps);
     this.active = this.#active;
+    this.definitions = new TemplateDefinitions({
+      ...deps,
+      active: this.#active,
+      change: (work) => this.#change(work),
+      reload: () => this.#reload(),
+      advance: (revision) => this.#advance(revision),
+    });
     this.#follower = new Follower(() => this.catchUp(), deps.emit, deps.clock);
   }
 
@@ -104,7 +104,7 @@ export class Registry {
     const settings = checkedSettings(options.loadBalancer ?? {});
     const { member: made, replaced } = await this.#change(async () => {
       // First, so that nothing is stored for an instance that is refused.
-      await this.#refuseExposing(this.#define(template, input, options));
+      await refuseExposing(this.#define(template, input, options), this.#deps);
       const areSettingsStored = await this.#saveSettings(template, settings);
       const saved = this.#save(() => this.#define(template, input, options));
       const definition = await saved.catch((thrown: unknown) => {
@@ -147,7 +147,7 @@ export class Registry {
             return definition;
           });
         };
-        await Promise.all(define().map((definition) => this.#refuseExposing(definition)));
+        await Promise.all(define().map((definition) => refuseExposing(definition, this.#deps)));
         for (const template of new Set(entries.map(({ template }) => template)))
           await this.#saveSettings(template, {});
         const definitions = define();
@@ -190,7 +190,7 @@ export class Registry {
     options: RegisterOptions = {},
   ): Promise<InstanceDefinition> {
     const definition = this.#define(template, checkedInstance(template, written, options), options);
-    await this.#refuseExposing(definition);
+    await refuseExposing(definition, this.#deps);
     return definition;
   }
 
@@ -313,7 +313,8 @@ export class Registry {
     const visit = () => {
       if (this.#isClosed) throw shuttingDown(); // what was not applied yet would only be ended again
     };
-    const steps = this.#active.apply({ templates, instances }, isStart);
+    const definitions = await this.definitions.read();
+    const steps = this.#active.apply({ templates, instances, definitions }, isStart);
     await this.#deps.scheduler.each(steps, visit, (hasStarted) => (hasStarted ? LIMITS.startTasks : 1));
     this.#revision = revision;
   }
@@ -346,26 +347,11 @@ export class Registry {
       randomHex: () => randomBytes(4).toString('hex'),
     });
     this.#active.refuseOverflow(definition);
-    this.#refuseDenied(definition);
+    refuseDenied(definition.endpoint, this.#deps);
     const { source } = definition;
     if (source !== 'api' && (this.#active.find(template, definition.id)?.source ?? source) !== source)
       throw duplicateServer(definition.id);
     return definition;
-  }
-
-  /** Refuses early; the guard of connections also covers host names. */
-  #refuseDenied({ endpoint }: InstanceDefinition): void {
-    const { isDenied } = this.#deps;
-    if (endpoint === undefined || isDenied === undefined) return;
-    const address = deniedAddress(endpoint, isDenied);
-    if (address !== undefined) throw endpointNotAllowed(`The address ${address} lies in a denied network.`);
-  }
-
-  async #refuseExposing(definition: InstanceDefinition): Promise<void> {
-    if (definition.container !== undefined) return; // its paths are those of the container
-    const exposure = await exposureOf(definition, this.#deps.protectedPaths ?? []);
-    // After a check that did not end the instance is registered, and each attempt to start it checks again.
-    if (exposure?.isFound === true) throw commandExposes(exposure.reason);
   }
 
   /**

@@ -82,7 +82,12 @@ const fields = Object.keys(TemplateFile.properties);
  * name of its folder. Throws TemplateError with all faults.
  */
 export function readTemplate(text: string, folder?: string): TemplateDefinition {
-  const { value } = tolerated(parseTemplate(text), folder);
+  return definitionOf(parseTemplate(text), folder);
+}
+
+/** The same for the value of the text. */
+export function definitionOf(written: unknown, folder?: string): TemplateDefinition {
+  const { value } = tolerated(written, folder);
   if (!templateFile.accepts(value)) throw new TemplateError(issueLines(templateFile.issues(value)));
   const issues = [...faultsOfCommand(value), ...faultsOfSchema(value)];
   if (issues.length > 0) throw new TemplateError(issues);

@@ -95,9 +95,7 @@ function isHidden(value: string): boolean {
  * and the passwords in URLs. Not all variables, because programs name the folders, modes and levels that they got.
  */
 export function programSecrets({ env, secretEnv = [] }: ProgramVariables): readonly string[] {
-  const named = Object.entries(env).filter(
-    ([name]) => secretEnv.includes(name) || (SECRET_NAME.test(name) && !NAMED_PLACE.test(name)),
-  );
+  const named = Object.entries(env).filter(([name]) => secretEnv.includes(name) || isSecretName(name));
   const inUrls = Object.entries(env).flatMap(([name, value]) => {
     const { password = '' } = URL.canParse(value) ? new URL(value) : {};
     return [
@@ -109,6 +107,11 @@ export function programSecrets({ env, secretEnv = [] }: ProgramVariables): reado
 }
 
 type ProgramVariables = Pick<InstanceDefinition, 'env' | 'secretEnv'>;
+
+/** True for the name of a variable that usually holds a credential. */
+export function isSecretName(name: string): boolean {
+  return SECRET_NAME.test(name) && !NAMED_PLACE.test(name);
+}
 
 const SECRET_NAME =
   /key|token(?!s|_?(?:limit|count))|secret|passw|passphrase|pwd|credential|auth(?!or)|cookie|(?:^|_)(?:pat|pass|pin|dsn)(?:_|$)/i;

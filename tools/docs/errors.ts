@@ -21,6 +21,11 @@ const ADVICE: Readonly<Record<ErrorCode, Advice>> = {
     cause: 'An instance with this `server_id` or instance id already exists.',
     remedy: 'Choose another id, or deregister the existing instance first.',
   },
+  DUPLICATE_TEMPLATE: {
+    cause:
+      'A file in the folder of templates defines this template; a stored definition would have no effect.',
+    remedy: 'Choose another id, or change the file.',
+  },
   LAST_ADMIN: {
     cause:
       'The change would remove, disable, demote or limit to templates the last active admin that has all templates, or, while ' +

@@ -117,6 +117,7 @@ test('covers exactly the routes that change something, logins and logouts', () =
       'DELETE /gateway/connections/:connection_id',
       'DELETE /gateway/deregister/:template/:instance_id',
       ...['DELETE /gateway/sessions/:session_id', 'DELETE /gateway/templates/:template'],
+      'DELETE /gateway/templates/:template/definition',
       'DELETE /servers/:server_id',
       ...['PATCH /auth/users/:user_id', 'PATCH /gateway/instances/:template/:instance_id'],
       ...['PATCH /gateway/log-level', 'PATCH /gateway/templates/:template'],
@@ -128,6 +129,7 @@ test('covers exactly the routes that change something, logins and logouts', () =
       'POST /gateway/instances/:template/:instance_id/resume',
       ...['POST /gateway/nodes/:node_id/drain', 'POST /gateway/nodes/:node_id/resume'],
       ...['POST /gateway/register', 'POST /gateway/sync', 'POST /gateway/test', 'POST /servers'],
+      'PUT /gateway/templates/:template/definition',
     ],
   );
 });

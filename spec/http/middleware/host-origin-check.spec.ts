@@ -154,7 +154,7 @@ test('allows the headers of MCP, of tools and of credentials in the preflight of
     );
     assert.is(status, 204);
     assert.is(/^Access-Control-Allow-Origin: (.*)\r$/m.exec(text)?.[1], shown);
-    assert.match(text, /^Access-Control-Allow-Methods: GET, HEAD, POST, PATCH, DELETE\r$/m);
+    assert.match(text, /^Access-Control-Allow-Methods: GET, HEAD, POST, PUT, PATCH, DELETE\r$/m);
     const [, allowed = ''] = /^Access-Control-Allow-Headers: (.*)\r$/m.exec(text) ?? [];
     for (const name of ['Content-Type', 'Authorization', 'X-API-Key']) assert.match(allowed, name);
     assert.equal(allowed.split(', ').slice(5), [

@@ -46,6 +46,10 @@ const USER: Exception = {
   because: 'the gateway chooses the ids of users',
   values: async () => ({ user_id: await idOf('/auth/users', 'ada') }),
 };
+const STORED: Exception = {
+  because: 'the folder of the demo defines the template of the example',
+  values: async () => ({ template: 'weather' }),
+};
 const EXCEPTIONS: Readonly<Record<string, Exception>> = {
   'POST /mcp/{template}/messages': {
     because: 'the gateway chooses the ids of connections',
@@ -111,6 +115,9 @@ const EXCEPTIONS: Readonly<Record<string, Exception>> = {
     because: 'the instance of the example is gone: it was the server of DELETE /servers/{server_id}',
     values: async () => ({ instance_id: 'remote-1' }),
   },
+  'PUT /gateway/templates/{template}/definition': STORED,
+  'GET /gateway/templates/{template}/definition': STORED,
+  'DELETE /gateway/templates/{template}/definition': STORED,
   'DELETE /gateway/templates/{template}': {
     because: 'only a template without instances can be deleted',
     first: async () => {
@@ -134,6 +141,7 @@ const LAST: readonly string[] = [
   'DELETE /auth/api-keys/{key_id}',
   'DELETE /servers/{server_id}',
   'DELETE /gateway/deregister/{template}/{instance_id}',
+  'DELETE /gateway/templates/{template}/definition',
   'DELETE /gateway/templates/{template}',
   'POST /auth/logout', // ends the token of all
 ];

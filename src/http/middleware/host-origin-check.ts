@@ -140,7 +140,7 @@ function preflightHeaders({ headers }: IncomingMessage, allowed: readonly string
   const requested = (headers['access-control-request-headers'] ?? '').split(',').map((name) => name.trim());
   const parameters = requested.filter((name) => PARAMETER_HEADER.test(name));
   return [
-    ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PATCH, DELETE'],
+    ...['Access-Control-Allow-Methods', 'GET, HEAD, POST, PUT, PATCH, DELETE'],
     ...['Access-Control-Allow-Headers', [...allowed, ...parameters].join(', ')],
     ...['Access-Control-Max-Age', String(HTTP_LIMITS.preflightSeconds)],
   ];

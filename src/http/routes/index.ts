@@ -7,6 +7,7 @@ import { auditRoutes } from './audit.ts';
 import { clientRoutes } from './clients.ts';
 import { connectRoutes } from './connect.ts';
 import { connectionRoutes } from './connections.ts';
+import { definitionRoutes } from './definitions.ts';
 import { documentRoutes, homeRoutes } from './documents.ts';
 import { eventRoutes } from './events.ts';
 import { grantRoutes } from './grants.ts';
@@ -28,6 +29,7 @@ export const ROUTES: readonly Route[] = [
   ...mcpRequestRoutes,
   ...registrationRoutes,
   ...templateRoutes,
+  ...definitionRoutes,
   ...instanceRoutes,
   ...syncRoutes,
   ...connectRoutes,

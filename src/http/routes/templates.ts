@@ -39,7 +39,10 @@ const TemplateRecord = Type.Object({
   /** Names of the variables that every program of the template gets. */
   environment: Texts,
   transport: Type.Union([Type.String(), Type.Null()]),
+  /** By a file in the folder of templates, or through the API. */
   is_defined: Type.Boolean(),
+  /** True: through the API. Its definition can be replaced and deleted. */
+  is_stored: Type.Boolean(),
   /** The settings that an instance takes in `config`; null for none. */
   config_schema: Type.Union([Type.Record(Type.String(), Type.Unknown()), Type.Null()]),
   instances: Type.Integer(),
@@ -47,7 +50,7 @@ const TemplateRecord = Type.Object({
 });
 
 function templateRecord(
-  gateway: Pick<Gateway, 'template'>,
+  gateway: Pick<Gateway, 'template' | 'storedDefinitions'>,
   id: string,
   definition: TemplateDefinition | undefined,
 ): Static<typeof TemplateRecord> {
@@ -60,6 +63,7 @@ function templateRecord(
     environment: Object.keys(environment),
     transport,
     is_defined: definition !== undefined,
+    is_stored: definition !== undefined && gateway.storedDefinitions.find(id) === definition,
     config_schema: schema === undefined ? null : withoutSecrets(schema),
     instances: instances.length,
     load_balancer: loadBalancerView(policy),

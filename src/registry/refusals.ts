@@ -1,0 +1,31 @@
+// What no instance and no template definition may name: an address in a denied network, a protected path in a command.
+
+import { commandExposes, endpointNotAllowed } from '../domain/error-catalogue.ts';
+import type { InstanceDefinition } from '../domain/instance.ts';
+import { type ExposedProgram, exposureOf, type ProtectedPath } from '../templates/command-exposure.ts';
+import { type AddressCheck, deniedAddress } from '../transports/network-guard.ts';
+
+export interface Protection {
+  /** Addresses that no endpoint may name. Default: none. */
+  readonly isDenied?: AddressCheck | undefined;
+  /** Paths that no command may be given. Default: none. */
+  readonly protectedPaths?: readonly ProtectedPath[] | undefined;
+}
+
+/** ENDPOINT_NOT_ALLOWED. Refuses early; the guard of connections also covers host names. */
+export function refuseDenied(endpoint: string | undefined, { isDenied }: Protection): void {
+  if (endpoint === undefined || isDenied === undefined) return;
+  const address = deniedAddress(endpoint, isDenied);
+  if (address !== undefined) throw endpointNotAllowed(`The address ${address} lies in a denied network.`);
+}
+
+/** COMMAND_NOT_ALLOWED. */
+export async function refuseExposing(
+  program: ExposedProgram & Pick<InstanceDefinition, 'container'>,
+  { protectedPaths = [] }: Protection,
+): Promise<void> {
+  if (program.container !== undefined) return; // its paths are those of the container
+  const exposure = await exposureOf(program, protectedPaths);
+  // After a check that did not end the program is accepted, and each attempt to start it checks again.
+  if (exposure?.isFound === true) throw commandExposes(exposure.reason);
+}

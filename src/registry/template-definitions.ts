@@ -1,0 +1,157 @@
+// The template definitions that are kept in the store: checks and stores them, and puts them in force on this node; other nodes read
+// them with the registry. Source: ADR 235.
+
+import { isDeepStrictEqual } from 'node:util';
+import type { Fleet } from '../actors/fleet.ts';
+import { registryFull, templateNotFound, validationFailed } from '../domain/error-catalogue.ts';
+import { GatewayError } from '../domain/errors.ts';
+import type { JsonObject } from '../domain/json.ts';
+import { LIMITS } from '../domain/limits.ts';
+import type { Store } from '../persistence/store.ts';
+import { definitionOf, SCRATCH, type TemplateDefinition, TemplateError } from '../templates/definition.ts';
+import { Definitions } from '../templates/definitions.ts';
+import { instanceInputOf } from '../templates/launch.ts';
+import { settingsOf } from '../templates/settings.ts';
+import { isSecretName } from '../transports/secrets.ts';
+import type { ActiveRegistry } from './active-registry.ts';
+import { checkName } from './checked-input.ts';
+import { type Protection, refuseDenied, refuseExposing } from './refusals.ts';
+
+/** Characters of one stored definition as JSON. */
+const MOST_CHARACTERS = 256 * 1024;
+/** Stored definitions of one registry. */
+const MOST_DEFINITIONS = 1_000;
+
+interface TemplateDefinitionsDeps extends Protection {
+  readonly store: Pick<Store, 'definitions'>;
+  readonly fleet: Pick<Fleet, 'isFullFor'>;
+  readonly definitions?: Definitions | undefined;
+  readonly active: Pick<ActiveRegistry, 'putDefinition' | 'deleteDefinition'>;
+  /** Runs one change of the registry after the other. */
+  readonly change: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Applies the changes of other nodes. */
+  readonly reload: () => Promise<void>;
+  /** Notes the revision of an own change. */
+  readonly advance: (revision: number | undefined) => boolean;
+}
+
+export class TemplateDefinitions {
+  readonly #deps: TemplateDefinitionsDeps;
+  readonly #definitions: Definitions;
+
+  constructor(deps: TemplateDefinitionsDeps) {
+    this.#deps = deps;
+    this.#definitions = deps.definitions ?? new Definitions();
+  }
+
+  /** The definitions in the store, without the ids of rows whose form is that of another version of this program. */
+  async read(): Promise<TemplateDefinition[]> {
+    const rows = await this.#deps.store.definitions.list();
+    return rows.flatMap(({ id, value }) => {
+      try {
+        return definitionOf(value, id);
+      } catch (thrown) {
+        if (thrown instanceof TemplateError) return [];
+        throw thrown;
+      }
+    });
+  }
+
+  /** The stored definition. TEMPLATE_NOT_FOUND. */
+  get(template: string): TemplateDefinition {
+    const stored = this.#definitions.stored(template);
+    if (stored === undefined) throw templateNotFound(template);
+    return stored;
+  }
+
+  /** Undefined: none is stored. */
+  find(template: string): TemplateDefinition | undefined {
+    return this.#definitions.stored(template);
+  }
+
+  /**
+   * The definition that `put` would store. VALIDATION_ERROR, also for a value of a secret; ENDPOINT_NOT_ALLOWED,
+   * COMMAND_NOT_ALLOWED.
+   */
+  async check(template: string, written: unknown): Promise<TemplateDefinition> {
+    checkName(template);
+    const definition = checkedDefinition(template, written);
+    const { command = '', args = [], env_vars: env = {}, endpoint } = instanceInputOf(definition, SCRATCH);
+    refuseDenied(endpoint, this.#deps);
+    if (command !== '') await refuseExposing({ command, args, env }, this.#deps);
+    return definition;
+  }
+
+  /**
+   * Stores a definition, in the form of a template.json, and puts it in force. Resolves with false when it replaced one. Errors of
+   * `check`; DUPLICATE_TEMPLATE when a folder defines the template; REGISTRY_FULL.
+   */
+  async put(template: string, written: unknown): Promise<boolean> {
+    const definition = await this.check(template, written);
+    const { store, fleet, active, change, reload, advance } = this.#deps;
+    return change(async () => {
+      await reload();
+      if (this.#definitions.isInFolder(template)) throw duplicateTemplate(template);
+      const before = this.#definitions.stored(template);
+      if (isDeepStrictEqual(before, definition)) return false;
+      if (before === undefined && this.#definitions.storedIds().length >= MOST_DEFINITIONS)
+        throw registryFull('stored definitions', MOST_DEFINITIONS);
+      if (fleet.isFullFor(template)) throw registryFull('templates', LIMITS.templates);
+      advance(await store.definitions.save({ id: template, value: definition as JsonObject }));
+      active.putDefinition(definition);
+      return before === undefined;
+    });
+  }
+
+  /** Deletes a stored definition; instances and settings of the template remain. TEMPLATE_NOT_FOUND. */
+  delete(template: string): Promise<void> {
+    const { store, active, change, reload, advance } = this.#deps;
+    return change(async () => {
+      await reload();
+      this.get(template);
+      advance(await store.definitions.delete(template));
+      active.deleteDefinition(template);
+    });
+  }
+}
+
+function duplicateTemplate(template: string): GatewayError {
+  const where = `The template "${template}" has a definition in the folder of templates, which counts`;
+  return new GatewayError('DUPLICATE_TEMPLATE', `${where}: choose another id.`);
+}
+
+function checkedDefinition(template: string, written: unknown): TemplateDefinition {
+  const issues = (messages: readonly string[]) =>
+    validationFailed(messages.map((msg) => ({ loc: ['body'], msg, type: 'value_error' })));
+  try {
+    const definition = definitionOf(written, template);
+    const faults = [
+      ...(definition.id === template ? [] : [`id: is "${definition.id}", but the path names "${template}"`]),
+      ...secretsIn(definition),
+    ];
+    const { length } = JSON.stringify(definition);
+    if (length > MOST_CHARACTERS) faults.push(`a stored definition may have ${MOST_CHARACTERS} characters`);
+    if (faults.length > 0) throw issues(faults);
+    return definition;
+  } catch (thrown) {
+    if (thrown instanceof TemplateError) throw issues(thrown.issues);
+    throw thrown;
+  }
+}
+
+/** Definitions are stored as they are and shown to admins: secrets belong to instances, which are encrypted. */
+function secretsIn(definition: TemplateDefinition): string[] {
+  const settings = settingsOf(definition);
+  const declared = settings.flatMap(({ isSecret, variable }) => (isSecret ? (variable ?? []) : []));
+  const variables = Object.entries(definition.environment ?? {}).flatMap(([name, value]) =>
+    value !== '' && (declared.includes(name) || isSecretName(name))
+      ? [`environment.${name}: a secret has no value in a definition: each instance gets its own`]
+      : [],
+  );
+  const defaults = settings.flatMap(({ name, isSecret, schema }) =>
+    isSecret && typeof schema === 'object' && schema !== null && 'default' in schema
+      ? [`config_schema.properties.${name}.default: a secret has no default in a stored definition`]
+      : [],
+  );
+  return [...variables, ...defaults];
+}

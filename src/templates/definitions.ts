@@ -1,0 +1,47 @@
+// The template definitions in force: those of the folder, which stay as they are while the process runs, and those of the database,
+// which any node changes. Where both have an id, the folder's counts. Source: ADR 235.
+
+import type { TemplateDefinition, TemplateRules } from './definition.ts';
+
+export class Definitions {
+  readonly #folder: ReadonlyMap<string, TemplateRules>;
+  readonly #stored = new Map<string, TemplateDefinition>();
+
+  constructor(folder: readonly TemplateRules[] = []) {
+    this.#folder = new Map(folder.map((definition) => [definition.id, definition]));
+  }
+
+  get(id: string): TemplateRules | undefined {
+    return this.#folder.get(id) ?? this.#stored.get(id);
+  }
+
+  has(id: string): boolean {
+    return this.#folder.has(id) || this.#stored.has(id);
+  }
+
+  isInFolder(id: string): boolean {
+    return this.#folder.has(id);
+  }
+
+  /** That of the database, also where the folder's counts. */
+  stored(id: string): TemplateDefinition | undefined {
+    return this.#stored.get(id);
+  }
+
+  /** Ids of the folder's. */
+  folderIds(): string[] {
+    return [...this.#folder.keys()];
+  }
+
+  storedIds(): string[] {
+    return [...this.#stored.keys()];
+  }
+
+  put(definition: TemplateDefinition): void {
+    this.#stored.set(definition.id, definition);
+  }
+
+  delete(id: string): void {
+    this.#stored.delete(id);
+  }
+}
