@@ -108,6 +108,36 @@ test('go on for a day without their provider, and for `session_hours` without a 
   assert.equal(bare.asked, []);
 });
 
+test('are those of an identity assertion, unless the provider has said something since', async () => {
+  const { company, store, said, pass, answerWith, asked } = started();
+  const vouch = async (issuedAtMs: number, groups?: readonly string[]) => {
+    const claims = { sub: 's-1', preferred_username: 'eve', ...(groups && { groups }) };
+    const { account } = await company.vouched(SETTING, { subject: 's-1', claims, issuedAtMs });
+    return account();
+  };
+  const messageOf = (work: Promise<unknown>) => work.then(String, (error: Error) => error.message);
+  const startMs = Date.parse('2030-01-01T00:00:00Z');
+  assert.match(await messageOf(vouch(startMs)), 'sign in once in a browser');
+  assert.match(await messageOf(vouch(startMs, ['others'])), 'No group');
+  const { id } = await vouch(startMs, ['staff']);
+  await company.signIn(SETTING, said(['staff']));
+  pass(MINUTE_MS);
+  assert.is((await vouch(startMs + MINUTE_MS, ['staff'])).id, id);
+  pass(15 * MINUTE_MS);
+  assert.is((await vouch(startMs)).id, id);
+  assert.equal(asked, ['token 0'], 'the refresh token was kept, and the provider is asked as for each use');
+
+  answerWith(() => Promise.reject(new ProviderFailure('over', true)));
+  await company.confirm(id);
+  const sleptMs = startMs + 16 * MINUTE_MS;
+  assert.match(await messageOf(vouch(sleptMs - 1_000, ['staff'])), 'is disabled', 'made before the end');
+  assert.match(await messageOf(vouch(sleptMs)), 'is disabled', 'it does not say what the user may do');
+  assert.is((await vouch(sleptMs, ['staff'])).isActive, true);
+  pass(MINUTE_MS);
+  await store.accounts.changeUser(id, { isActive: false, updatedAt: '2030-01-02T00:00:00.000Z' });
+  assert.match(await messageOf(vouch(sleptMs + MINUTE_MS, ['staff'])), 'is disabled', 'by an admin');
+});
+
 test('are those of local users once an admin links them, until the link ends', async () => {
   const { company, store, said, pass } = started();
   const eve = newUser({ username: 'eve', email: 'eve@localhost', role: 'admin' }, 'a hash', 0);

@@ -229,7 +229,9 @@ test('read identity providers without showing their secrets, and name what is wr
   const limited = { ...good, roles: { staff: { role: 'user', scopes: ['gateway:read'] } } };
   const [reader] = load({ yaml: yaml(limited) }).oauth.providers;
   assert.equal(reader?.roles, [['staff', { role: 'user', scopes: ['gateway:read'] }]]);
+  assert.is(load({ yaml: yaml({ ...good, id_jag: true }) }).oauth.providers[0]?.idJag, true);
   const bad: [object, string][] = [
+    [{ ...good, id_jag: 'yes' }, '`id_jag` must be true or false'],
     ...['admin', 'gateway:wirte'].map((scope): [object, string] => [
       { ...good, everyone: { role: 'user', scopes: [scope] } },
       'auth.providers, entry 1: `everyone`: `scopes` must be a list of scopes of the role user: gateway:read, tools:call',

@@ -1,8 +1,10 @@
 // An identity provider for specs: a second authorization server of the same library, whose page signs in any user that it knows.
 
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { SignJWT } from 'jose/jwt/sign';
 import { exportJWK } from 'jose/key/export';
 import { generateKeyPair } from 'jose/key/generate/keypair';
 import { Provider } from 'oidc-provider';
@@ -21,6 +23,8 @@ export interface CompanyProvider {
   readonly tokenRequests: () => number;
   /** The entry of `auth.providers`. */
   readonly setting: (more: object) => object;
+  /** An identity assertion (ID-JAG) for a client of a gateway, signed by the provider. */
+  readonly assertion: (claims: Readonly<Record<string, unknown>>) => Promise<string>;
   readonly close: () => Promise<void>;
 }
 
@@ -84,6 +88,13 @@ export async function startCompanyProvider({
     setting: (more) => ({
       ...{ issuer, client_id: 'gateway', client_secret: CLIENT_SECRET, label: 'Example Corp', ...more },
     }),
+    assertion: (claims) =>
+      new SignJWT({ jti: randomUUID(), ...claims })
+        .setProtectedHeader({ alg: 'RS256', kid: 'one', typ: 'oauth-id-jag+jwt' })
+        .setIssuer(issuer)
+        .setIssuedAt()
+        .setExpirationTime('5m')
+        .sign(privateKey),
     close: async () => {
       server.close().closeAllConnections();
       await once(server, 'close');

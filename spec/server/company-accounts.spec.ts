@@ -1,8 +1,10 @@
 // A gateway whose users sign in at an identity provider: a second authorization server, on a port of its own. Another provider is down.
 
+import { decodeJwt } from 'jose/jwt/decode';
 import { pino } from 'pino';
 import * as assert from 'uvu/assert';
 import { loadConfig } from '../../src/config/config.ts';
+import { ConfigError } from '../../src/config/config-error.ts';
 import { type RunningServer, startServer } from '../../src/server/server.ts';
 import {
   answerOf,
@@ -14,7 +16,8 @@ import {
 import { folderOfAll } from '../helpers/folder.ts';
 import { serving } from '../helpers/function-backend.ts';
 import { PASSWORD } from '../helpers/http-accounts.ts';
-import { OAuthCaller } from '../helpers/oauth-caller.ts';
+import { CALLBACK, OAuthCaller } from '../helpers/oauth-caller.ts';
+import { rejects } from '../helpers/outcome.ts';
 import { newProof, pageOf, ScriptedBrowser, textOf } from '../helpers/scripted-browser.ts';
 import { suite } from '../helpers/suite.ts';
 
@@ -36,7 +39,10 @@ test.before(async () => {
   };
   const env = {
     ...{ GATEWAY_ADMIN_PASSWORD: PASSWORD, GATEWAY_DATABASE_URL: 'sqlite:///gateway.db' },
-    GATEWAY_AUTH_PROVIDERS: JSON.stringify([provider.setting({ roles }), { ...DOWN, roles }]),
+    GATEWAY_AUTH_PROVIDERS: JSON.stringify([
+      provider.setting({ roles, require: { hd: 'a.example' }, id_jag: true }),
+      { ...DOWN, roles },
+    ]),
   };
   const config = loadConfig({ cwd: folder(), env, flags: { port: '0', host: '127.0.0.1' } });
   server = await startServer(config, { log: pino({ level: 'silent' }) });
@@ -68,17 +74,22 @@ async function tokensOf(user: string) {
 }
 
 test('makes an account at the first sign-in, with the role of its group, and finds it again by its subject', async () => {
-  provider.users.set('s-1', { preferred_username: 'eve', email: 'eve@example.com', groups: ['staff'] });
+  provider.users.set('s-1', {
+    preferred_username: 'eve',
+    hd: 'a.example',
+    email: 'eve@example.com',
+    groups: ['staff'],
+  });
   const { access: token } = await tokensOf('s-1');
   assert.is(await oauth.use(token), 200);
   assert.is(await oauth.use(token, '/mcp/secrets/tools/list'), 404);
-  provider.users.set('s-1', { preferred_username: 'renamed', groups: ['staff'] });
+  provider.users.set('s-1', { preferred_username: 'renamed', hd: 'a.example', groups: ['staff'] });
   const { browser } = await opened();
   assert.match(textOf(await signInAt(provider, browser, 's-1')), 'It acts as eve', 'a name is only a name');
 });
 
 test('a refresh reads the groups again; a leaver is out then, until the next sign-in', async () => {
-  const claims = { preferred_username: 'fay', groups: ['staff'] };
+  const claims = { preferred_username: 'fay', hd: 'a.example', groups: ['staff'] };
   provider.users.set('s-6', claims);
   const { access, refresh } = await tokensOf('s-6');
   assert.is(await oauth.use(access), 200);
@@ -105,7 +116,7 @@ async function rightsOf(token: string) {
 }
 
 test('the scopes of a group limit the account at every door, and follow the group', async () => {
-  const claims = { preferred_username: 'lea', groups: ['readers'] };
+  const claims = { preferred_username: 'lea', hd: 'a.example', groups: ['readers'] };
   provider.users.set('s-9', claims);
   const proof = newProof();
   const browser = new ScriptedBrowser(oauth.url);
@@ -139,9 +150,82 @@ test('the scopes of a group limit the account at every door, and follow the grou
   assert.equal(await rightsOf(key), { scopes: ['gateway:read', 'gateway:write'], mayCall: false });
 });
 
+test('its identity assertions give tokens of the account, by issuer and subject, and nothing else', async () => {
+  const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer';
+  const agent = { grant_types: ['authorization_code', JWT_BEARER] };
+  const { body: client } = await oauth.register({
+    ...{ client_name: 'Agent', redirect_uris: [CALLBACK], token_endpoint_auth_method: 'client_secret_post' },
+    ...agent,
+  });
+  const { client_id: id, client_secret: secret } = client;
+  const exchange = async (claims: object, more: Readonly<Record<string, string>> = {}) => {
+    const own = {
+      aud: oauth.url,
+      client_id: id,
+      hd: 'a.example',
+      preferred_username: 'kim',
+      groups: ['staff'],
+    };
+    const assertion = await provider.assertion({ ...own, ...claims });
+    const fields = {
+      grant_type: JWT_BEARER,
+      client_id: String(id),
+      client_secret: String(secret),
+      assertion,
+    };
+    return { ...(await oauth.token({ ...fields, ...more })), assertion };
+  };
+  const metadata = await oauth.metadata();
+  assert.ok((metadata.grant_types_supported as string[]).includes(JWT_BEARER));
+  const refused = {
+    'no account, and nothing that makes one': { sub: 's-10', groups: undefined },
+    'another company': { sub: 's-10', hd: 'b.example' },
+    'no group with a role': { sub: 's-10', groups: ['admin'] },
+    'the name of a local account': { sub: 's-10', preferred_username: 'admin' },
+    'another client': { sub: 's-10', client_id: clientId },
+    'another gateway': { sub: 's-10', aud: 'https://other.example' },
+  };
+  for (const [what, claims] of Object.entries(refused)) {
+    const { status, body } = await exchange(claims);
+    assert.equal([status, body.error], [400, 'invalid_grant'], `${what}: ${JSON.stringify(body)}`);
+  }
+  const { body, assertion } = await exchange({ sub: 's-10' });
+  const token = String(body.access_token);
+  assert.equal([body.refresh_token, await oauth.use(token)], [undefined, 200], JSON.stringify(body));
+  assert.is(await oauth.use(token, '/mcp/secrets/tools/list'), 404, 'the templates of its group');
+  assert.is(await oauth.use(assertion), 401, 'it is no access token');
+  const kim = (await server.auth.accounts.users()).find(({ username }) => username === 'kim');
+  assert.match(JSON.stringify(decodeJwt(token)), `"sub":"${kim?.id}"`);
+
+  provider.users.set('s-10', { preferred_username: 'kim', hd: 'a.example', groups: ['staff'] });
+  const consented = await tokensOf('s-10');
+  const limited = await exchange({ sub: 's-10', groups: ['readers'], preferred_username: 'other' });
+  assert.equal([limited.status, limited.body.scope], [200, 'gateway:read'], JSON.stringify(limited.body));
+  const bare = await exchange({ sub: 's-10', hd: undefined, groups: undefined });
+  assert.is(bare.status, 200, 'the account is there, and its provider knows the user');
+  const again = await exchange({ sub: 's-10', jti: decodeJwt(assertion).jti });
+  assert.is(again.body.error, 'invalid_grant', 'used before');
+
+  provider.users.delete('s-10');
+  assert.is((await oauth.refresh(clientId, consented.refresh)).body.error, 'invalid_grant');
+  assert.is(await oauth.use(token), 401, 'the account is disabled');
+  assert.is((await exchange({ sub: 's-10', groups: undefined })).body.error, 'invalid_grant');
+});
+
+test('does not start when an issuer vouches for accounts and for subjects without one', async () => {
+  const both = { issuer: provider.issuer, id_jag: true, roles: { staff: { role: 'user' } } };
+  const env = {
+    ...{ GATEWAY_ADMIN_PASSWORD: PASSWORD, GATEWAY_DATABASE_URL: 'memory://' },
+    GATEWAY_AUTH_PROVIDERS: JSON.stringify([provider.setting(both)]),
+    GATEWAY_AUTH_ISSUERS: JSON.stringify([both]),
+  };
+  const config = loadConfig({ cwd: folder(), env, flags: { port: '0', host: '127.0.0.1' } });
+  await rejects(startServer(config, { log: pino({ level: 'silent' }) }), ConfigError, /auth\.issuers, too/);
+});
+
 test('refuses users without a role, and the name of a local account, and says what to do', async () => {
-  provider.users.set('s-2', { preferred_username: 'guest', groups: ['guests'] });
-  provider.users.set('s-3', { preferred_username: 'admin', groups: ['staff'] });
+  provider.users.set('s-2', { preferred_username: 'guest', hd: 'a.example', groups: ['guests'] });
+  provider.users.set('s-3', { preferred_username: 'admin', hd: 'a.example', groups: ['staff'] });
   for (const [user, words] of [
     ['s-2', 'No group of the token has a role'],
     ['s-3', 'has the name admin already'],
@@ -158,7 +242,7 @@ test('signs in to a local account that an admin has linked, by the command that 
   const { accounts } = server.auth;
   const local = { username: 'hal', email: 'hal@localhost', password: PASSWORD, role: 'admin' } as const;
   const { id } = await accounts.createUser(local);
-  provider.users.set('-s 7', { preferred_username: 'hal', groups: ['staff'] });
+  provider.users.set('-s 7', { preferred_username: 'hal', hd: 'a.example', groups: ['staff'] });
   const refused = textOf(await signInAt(provider, (await opened()).browser, '-s 7'));
   assert.match(refused, `users link hal --issuer=${provider.issuer} --subject='-s 7'`);
   const { key } = await accounts.createApiKey({ name: 'links', permissions: ['admin'] });
@@ -173,14 +257,14 @@ test('signs in to a local account that an admin has linked, by the command that 
 });
 
 test('signs in on the page of connections, too, and comes back to it', async () => {
-  provider.users.set('s-8', { preferred_username: 'ivy', groups: ['staff'] });
+  provider.users.set('s-8', { preferred_username: 'ivy', hd: 'a.example', groups: ['staff'] });
   const browser = new ScriptedBrowser(oauth.url);
   assert.match(textOf(pageOf(await browser.open(`${oauth.url}/connections`))), 'Sign in to see the accounts');
   assert.match(textOf(await signInAt(provider, browser, 's-8')), 'None yet');
 });
 
 test('takes an answer once, and only in the browser that asked for it', async () => {
-  provider.users.set('s-5', { preferred_username: 'carl', groups: ['staff'] });
+  provider.users.set('s-5', { preferred_username: 'carl', hd: 'a.example', groups: ['staff'] });
   const answered = async () => {
     const { browser } = await opened();
     const there = await browser.open(linkTo('Example Corp', browser));

@@ -4,7 +4,7 @@
 import { Check } from 'typebox/schema';
 import type { GroupRole } from '../config/issuer-settings.ts';
 import type { ProviderSetting } from '../config/provider-settings.ts';
-import { NO_PASSWORD, ROLE_SCOPES, type User } from '../domain/account.ts';
+import { NO_PASSWORD, ROLE_SCOPES, scopesOfUser, type User } from '../domain/account.ts';
 import type { Clock } from '../domain/clock.ts';
 import {
   accountDisabled,
@@ -27,6 +27,7 @@ import {
   ProviderFailure,
 } from './identity-provider.ts';
 import { oauthKey } from './oauth-rows.ts';
+import { scopesOfRole } from './permissions.ts';
 
 export interface CompanyAccountsOptions extends Pick<Clock, 'wall'> {
   readonly store: OAuthStore;
@@ -43,6 +44,12 @@ export interface CompanyAccountsOptions extends Pick<Clock, 'wall'> {
 export interface Identity {
   readonly issuer: string;
   readonly subject: string;
+}
+
+/** What an identity assertion says. */
+export interface Vouched extends Pick<ProviderAnswer, 'subject' | 'claims'> {
+  /** In ms since 1970. */
+  readonly issuedAtMs: number;
 }
 
 /** As it is stored. Times are in ms since 1970. */
@@ -94,6 +101,51 @@ export class CompanyAccounts {
     };
     await store.save(rowOf(stored, user));
     return user;
+  }
+
+  /**
+   * What a provider says about a user in an identity assertion, and, once that is used, the account. An assertion with the claims from which
+   * the role follows counts as a sign-in, unless the provider has said something since; one without them is for accounts that are there.
+   * INSUFFICIENT_PERMISSIONS when the user may not sign in, or has no account that can be used.
+   */
+  async vouched(setting: ProviderSetting, { subject, claims, issuedAtMs }: Vouched) {
+    const identity = { issuer: setting.issuer, subject };
+    const role = hasRights(setting, claims) ? roleOf(setting, claims) : undefined;
+    const row = await this.#rowOf(identity);
+    const known = await this.#userOf(row);
+    const stored: Partial<Stored> = row === undefined ? {} : JSON.parse(row.value);
+    const { confirmedAtMs = 0, sleptAt = '1970-01-01' } = stored;
+    // Assertions have whole seconds.
+    const isLate = issuedAtMs + 999 < Math.max(confirmedAtMs, Date.parse(sleptAt));
+    if (known === undefined || row === undefined) {
+      if (role === undefined)
+        throw noRoleForGroups(
+          `The user of ${setting.label} has no account here, and the assertion does not say its role: sign in once in a browser.`,
+        );
+      return { scopes: scopesOfRole(role), account: () => this.signIn(setting, { subject, claims }) };
+    }
+    if (role === undefined || isLate) {
+      if (!known.isActive) throw accountDisabled(known.username);
+      const own = scopesOfUser(known);
+      const scopes = role === undefined ? own : own.filter((scope) => scopesOfRole(role).includes(scope));
+      const account = async () => {
+        await this.confirm(known.id, CONFIRM_MS);
+        const user = await this.#find(identity);
+        if (user?.isActive !== true) throw accountDisabled(known.username);
+        return user;
+      };
+      return { scopes, account };
+    }
+    const account = async () => {
+      const user = await this.#update(await this.#awake(known), setting, claims, role);
+      const { sleptAt: _, ...kept } = stored;
+      const saidAtMs = Math.max(issuedAtMs, confirmedAtMs);
+      const now = { ...kept, ...identity, sub: String(claims.sub), confirmedAtMs: saidAtMs };
+      // Unless a node asks the provider at this moment, whose refresh token would be lost.
+      await this.#options.store.replace(rowOf(now, user), row.version);
+      return user;
+    };
+    return { scopes: scopesOfRole(role), account };
   }
 
   /**
@@ -211,9 +263,17 @@ export class CompanyAccounts {
   }
 
   async #find(identity: Identity): Promise<User | undefined> {
-    const { store, accounts } = this.#options;
-    const [row] = await store.find('identity', [keyOf(identity)]);
-    const [user] = row?.userId === undefined ? [] : await accounts.findUsers([row.userId]);
+    return this.#userOf(await this.#rowOf(identity));
+  }
+
+  async #rowOf(identity: Identity): Promise<OAuthRow | undefined> {
+    const [row] = await this.#options.store.find('identity', [keyOf(identity)]);
+    return row;
+  }
+
+  async #userOf(row: OAuthRow | undefined): Promise<User | undefined> {
+    if (row?.userId === undefined) return undefined;
+    const [user] = await this.#options.accounts.findUsers([row.userId]);
     return user;
   }
 
@@ -275,6 +335,18 @@ function rowOf(identity: Identity | Stored, { id, createdAt }: User): Omit<OAuth
     ...{ kind: 'identity', key: keyOf(identity), userId: id, createdAt },
     value: JSON.stringify(identity),
   };
+}
+
+/** True for claims from which the role of the user follows. */
+function hasRights({ require, roles, claims: names }: ProviderSetting, claims: Claims): boolean {
+  const needed = [
+    ...require.map(([name]) => name),
+    ...(roles.length === 0 ? [] : [names.groups ?? 'groups']),
+  ];
+  const { groups = 'groups' } = names;
+  // Too many to be in the assertion: an error of its own.
+  if (roles.length > 0) groupsIn(claims, groups);
+  return needed.every((name) => claimOf(claims, name) !== undefined);
 }
 
 /** INSUFFICIENT_PERMISSIONS when the user may not sign in. */

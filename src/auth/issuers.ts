@@ -7,6 +7,7 @@ import type { JWTPayload, JWTVerifyOptions } from 'jose';
 import { JWKSNoMatchingKey, JWTExpired } from 'jose/errors';
 import { jwtVerify } from 'jose/jwt/verify';
 import type { IssuerSetting } from '../config/issuer-settings.ts';
+import type { ProviderSetting } from '../config/provider-settings.ts';
 import {
   CLIENT_SCOPES,
   grantPrincipalId,
@@ -25,6 +26,7 @@ import { cutText } from '../domain/text.ts';
 import { type AccessClaims, isScope } from './access-tokens.ts';
 import type { ForeignTokens, Identity } from './authenticator.ts';
 import { claimOf, groupsIn, roleForGroups } from './claims.ts';
+import type { CompanyAccounts } from './company-accounts.ts';
 import { IssuerKeys, type KeySet } from './issuer-keys.ts';
 import { type HourlyLimits, issuedPrincipal, scopesOfRole } from './permissions.ts';
 
@@ -47,9 +49,24 @@ const UNSEEN = /[\p{C}\p{Zl}\p{Zp}]/gu;
 
 export interface IssuersOptions extends Pick<Clock, 'now' | 'wall' | 'alarm'> {
   readonly settings: readonly IssuerSetting[];
+  /** Those whose assertions are for accounts here. Their tokens are not accepted. */
+  readonly providers?: readonly ProviderSetting[] | undefined;
+  /** The accounts of the providers. */
+  readonly company?: (() => Pick<CompanyAccounts, 'vouched'> | undefined) | undefined;
   readonly address: GatewayAddress;
   readonly limits: HourlyLimits;
   readonly warn: (line: string) => void;
+}
+
+/** For whom an issuer vouches. */
+export interface AssertionHolder {
+  /** Of the grant. Without an account: the id of the principal that the subject has with a token of the issuer. */
+  readonly userId: string;
+  /** As the audit log names it. */
+  readonly actor: string;
+  readonly name: string;
+  /** Without an account. */
+  readonly subject?: IssuedSubject;
 }
 
 /** What an issuer says in an identity assertion: this client may act for this subject. */
@@ -57,38 +74,36 @@ export interface Assertion {
   /** Unique among all assertions of all issuers. */
   readonly id: string;
   readonly expiresAtMs: number;
-  /** The id of the principal that the subject has with a token of the issuer. */
-  readonly holderId: string;
-  readonly subject: IssuedSubject;
+  /** Makes the account of the user, or changes it, if the assertion says so: to be called once the assertion is used. Rejects as CompanyAccounts.signIn. */
+  readonly holder: () => Promise<AssertionHolder>;
   /** What the role of its groups allows. */
   readonly scopes: readonly Scope[];
   /** Those of this gateway that it names; undefined: it does not limit the resource. */
   readonly resources: readonly ResourcePath[] | undefined;
 }
 
-interface KnownIssuer {
-  readonly setting: IssuerSetting;
+interface KnownIssuer<Setting = IssuerSetting> {
+  readonly setting: Setting;
   readonly keys: IssuerKeys;
 }
 
 export class Issuers implements ForeignTokens {
   readonly #options: IssuersOptions;
   readonly #issuers: ReadonlyMap<string, KnownIssuer>;
+  readonly #providers: ReadonlyMap<string, KnownIssuer<ProviderSetting>>;
 
   constructor(options: IssuersOptions) {
     this.#options = options;
-    const { now, alarm, warn, settings } = options;
-    this.#issuers = new Map(
-      settings.map((setting) => [
-        setting.issuer,
-        { setting, keys: new IssuerKeys(setting, { now, alarm, log: warn }) },
-      ]),
-    );
+    const { now, alarm, warn, settings, providers = [] } = options;
+    const known = <Setting extends Pick<IssuerSetting, 'issuer' | 'jwksUri'>>(setting: Setting) =>
+      [setting.issuer, { setting, keys: new IssuerKeys(setting, { now, alarm, log: warn }) }] as const;
+    this.#issuers = new Map(settings.map(known));
+    this.#providers = new Map(providers.map(known));
   }
 
   /** True for a token that only another issuer can have signed, by its claim and its algorithm. Nothing is verified. */
   has(token: string): boolean {
-    return this.#issuerOf(token) !== undefined;
+    return this.#signerOf(token, this.#issuers) !== undefined;
   }
 
   /**
@@ -96,7 +111,7 @@ export class Issuers implements ForeignTokens {
    * ISSUER_UNAVAILABLE when the keys cannot be read.
    */
   async verify(token: string, isKnown: boolean): Promise<Identity> {
-    const found = this.#issuerOf(token);
+    const found = this.#signerOf(token, this.#issuers);
     if (found === undefined) throw invalidCredentials();
     const { setting } = found;
     const { claims } = setting;
@@ -129,12 +144,12 @@ export class Issuers implements ForeignTokens {
 
   /**
    * An identity assertion for this client. That it is used once is up to the caller. INVALID_CREDENTIALS, whose message says what is wrong;
-   * TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`.
+   * TOKEN_EXPIRED, INSUFFICIENT_PERMISSIONS, ISSUER_UNAVAILABLE as `verify`; DATABASE_UNAVAILABLE.
    */
   async readAssertion(token: string, clientId: string): Promise<Assertion> {
-    const found = this.#issuerOf(token);
+    const provider = this.#signerOf(token, this.#providers);
+    const found = provider ?? this.#signerOf(token, this.#issuers);
     if (found?.setting.idJag !== true) throw invalidCredentials('No such issuer makes assertions for us');
-    const { setting } = found;
     const { issuer } = this.#options.address;
     if (typeOf(token) !== ASSERTION)
       throw invalidCredentials(`The type of the assertion is not ${ASSERTION}`);
@@ -150,20 +165,32 @@ export class Issuers implements ForeignTokens {
     if (client !== clientId) throw invalidCredentials('The assertion is for another client');
     if (typeof jti !== 'string' || jti === '' || jti.length > LONGEST_ID)
       throw invalidCredentials('The assertion has no usable id');
-    const { holderId, name } = subjectOf(payload, setting);
-    const known = new Set(setting.roles.map(([group]) => group));
-    const groups = groupsIn(payload, setting.claims.groups).filter((group) => known.has(group));
-    const allowed = scopesOfRole(roleForGroups(groups, setting.roles));
+    const { scopes: allowed, holder } =
+      provider === undefined
+        ? rightsOfSubject(payload, (found as KnownIssuer).setting)
+        : await this.#rightsOfAccount(payload, provider.setting);
     const own = scope === undefined ? undefined : scopesIn(payload, 'scope');
     const resources = resource === undefined ? undefined : [resource].flat().map(String);
     return {
-      id: JSON.stringify([setting.issuer, jti]),
+      id: JSON.stringify([found.setting.issuer, jti]),
       expiresAtMs: (exp + SKEW_SECONDS) * 1_000,
-      holderId,
-      subject: { issuer: setting.issuer, name, groups: [...new Set(groups)] },
+      holder,
       scopes: allowed.filter((each) => own === undefined || own.includes(each)),
       resources: resources?.flatMap((each) => this.#options.address.pathOf(each) ?? []),
     };
+  }
+
+  async #rightsOfAccount(payload: JWTPayload, setting: ProviderSetting): Promise<Rights> {
+    const company = this.#options.company?.();
+    const subject = subjectIn(payload, setting.claims.subject);
+    if (company === undefined) throw invalidCredentials();
+    const said = { subject, claims: { ...payload }, issuedAtMs: (payload.iat ?? 0) * 1_000 };
+    const { scopes, account } = await company.vouched(setting, said);
+    const holder = async () => {
+      const { id, username } = await account();
+      return { userId: id, actor: `user:${id}`, name: username };
+    };
+    return { scopes, holder };
   }
 
   /** Undefined when the issuer, its assertions, or the roles of the groups are not in the settings any more. */
@@ -187,19 +214,19 @@ export class Issuers implements ForeignTokens {
     );
   }
 
-  #issuerOf(token: string): KnownIssuer | undefined {
+  #signerOf<Known>(token: string, known: ReadonlyMap<string, Known>): Known | undefined {
     const [head = '', body = ''] = token.split('.', 2);
     const { alg } = partOf(head);
     if (typeof alg !== 'string' || !ALGORITHMS.includes(alg)) return undefined;
     const { iss } = partOf(body);
     // Its own tokens are never those of another issuer, whatever the settings say.
     if (typeof iss !== 'string' || iss === this.#options.address.issuer) return undefined;
-    return this.#issuers.get(iss);
+    return known.get(iss);
   }
 
   async #payloadOf(
     token: string,
-    { setting: { issuer }, keys }: KnownIssuer,
+    { setting: { issuer }, keys }: KnownIssuer<Pick<IssuerSetting, 'issuer'>>,
     isKnown: boolean,
     checks: JWTVerifyOptions,
   ): Promise<JWTPayload> {
@@ -249,10 +276,32 @@ function typeOf(token: string): string {
     .replace(/^application\//, '');
 }
 
+interface Rights extends Pick<Assertion, 'holder'> {
+  readonly scopes: readonly Scope[];
+}
+
+/** INSUFFICIENT_PERMISSIONS when no group of the assertion has a role. */
+function rightsOfSubject(payload: JWTPayload, setting: IssuerSetting): Rights {
+  const { holderId: userId, name } = subjectOf(payload, setting);
+  const known = new Set(setting.roles.map(([group]) => group));
+  const groups = groupsIn(payload, setting.claims.groups).filter((group) => known.has(group));
+  const subject = { issuer: setting.issuer, name, groups: [...new Set(groups)] };
+  return {
+    scopes: scopesOfRole(roleForGroups(groups, setting.roles)),
+    holder: async () => ({ userId, actor: userId, name, subject }),
+  };
+}
+
+/** Throws INVALID_CREDENTIALS. */
+function subjectIn(payload: JWTPayload, claim = 'sub'): string {
+  const subject = claimOf(payload, claim);
+  if (typeof subject !== 'string' || subject === '') throw invalidCredentials('The token names no subject');
+  return subject;
+}
+
 /** Throws INVALID_CREDENTIALS. */
 function subjectOf(payload: JWTPayload, { issuer, claims }: IssuerSetting) {
-  const subject = claimOf(payload, claims.subject ?? 'sub');
-  if (typeof subject !== 'string' || subject === '') throw invalidCredentials('The token names no subject');
+  const subject = subjectIn(payload, claims.subject);
   return {
     holderId: issuerPrincipalId(hash('sha256', JSON.stringify([issuer, subject]), 'base64url')),
     name: `${shown(subject)} of ${new URL(issuer).host}`,

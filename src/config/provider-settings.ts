@@ -32,6 +32,8 @@ export interface ProviderSetting {
   readonly require: readonly (readonly [claim: string, values: readonly string[]])[];
   /** The role of users whose groups have none. */
   readonly everyone?: GroupRole;
+  /** Whether its identity assertions (ID-JAG) are exchanged for access tokens of the accounts. Absent: no. */
+  readonly idJag?: true;
   /** How long a sign-in counts when the provider cannot be asked again. */
   readonly sessionMs: number;
 }
@@ -42,7 +44,7 @@ const MOST_HOURS = 168;
 const LABEL = /^[^\p{C}\p{Zl}\p{Zp}]{1,60}$/u;
 const FIELDS = [
   ...['issuer', 'client_id', 'client_secret', 'label', 'claims', 'roles'],
-  ...['require', 'everyone', 'session_hours'],
+  ...['require', 'everyone', 'session_hours', 'id_jag'],
 ];
 /** Of Microsoft Entra: any account of any company. */
 const ANYBODY = /^\/(?:common|organizations|consumers)(?:\/|$)/i;
@@ -82,6 +84,7 @@ function providerIn(value: unknown, place: string): ProviderSetting {
   const unknown = Object.keys(value).find((name) => !FIELDS.includes(name));
   if (unknown !== undefined) fail(`unknown key ${JSON.stringify(unknown)}; known: ${FIELDS.join(', ')}`);
   const { issuer, label, claims = {}, roles, require = {}, everyone, session_hours: hours = 12 } = value;
+  const { id_jag: idJag = false } = value;
   if (typeof issuer !== 'string' || !isSafeUrl(issuer))
     return fail('`issuer` must be an https URL, or http on loopback, as in the metadata of the provider');
   if (ANYBODY.test(new URL(issuer).pathname))
@@ -90,6 +93,7 @@ function providerIn(value: unknown, place: string): ProviderSetting {
     return fail('`label` must be a text of 1 to 60 characters');
   if (typeof hours !== 'number' || !(hours > 0 && hours <= MOST_HOURS))
     return fail(`\`session_hours\` must be a number up to ${MOST_HOURS}`);
+  if (typeof idJag !== 'boolean') return fail('`id_jag` must be true or false');
   const required = requiredIn(require, fail);
   if (roles === undefined && everyone === undefined && required.length === 0)
     fail(
@@ -106,6 +110,7 @@ function providerIn(value: unknown, place: string): ProviderSetting {
     roles: rights,
     require: required,
     ...others,
+    ...(idJag ? { idJag } : {}),
     sessionMs: hours * HOUR_MS,
   };
 }
@@ -137,13 +142,22 @@ function idOf(issuer: string): string {
   return `${host}${pathname}`.replace(/[^A-Za-z0-9.]+/g, '-').replace(/-$/, '');
 }
 
-function written({ clientId, clientSecret, roles, require, sessionMs, ...rest }: ProviderSetting): unknown {
+function written({
+  clientId,
+  clientSecret,
+  roles,
+  require,
+  sessionMs,
+  idJag,
+  ...rest
+}: ProviderSetting): unknown {
   const { id: _, ...fields } = rest;
   return {
     ...fields,
     ...{ client_id: clientId, client_secret: clientSecret },
     ...(roles.length === 0 ? {} : { roles: Object.fromEntries(roles) }),
     ...(require.length === 0 ? {} : { require: Object.fromEntries(require) }),
+    ...(idJag === undefined ? {} : { id_jag: idJag }),
     session_hours: sessionMs / HOUR_MS,
   };
 }

@@ -1,5 +1,5 @@
 // A grant: what a user has allowed a client of the authorization server. Each answered consent makes one. So does the identity assertion
-// of another issuer, in which a company has allowed it (ADR 224).
+// of another issuer, or of a provider, in which a company has allowed it (ADR 224, 227).
 
 import type { Scope } from './account.ts';
 
@@ -10,6 +10,8 @@ export interface Grant {
   readonly userId: string;
   /** For whom another issuer vouched. Absent: the user has an account here. */
   readonly subject?: IssuedSubject | undefined;
+  /** The provider of the account has allowed it by an identity assertion. Absent: the user has, or there is a subject. */
+  readonly isAsserted?: true | undefined;
   /** As the client names itself: a random text, or the URL of its document. */
   readonly clientId: string;
   /** For people; the client has chosen it. */

@@ -3,7 +3,7 @@
 
 import type { Logger } from 'pino';
 import type { Observable } from 'rxjs';
-import { createAuth } from '../auth/auth.ts';
+import { type Auth, createAuth } from '../auth/auth.ts';
 import { type Announcements, ensureFirstAdmin, forgetInitialPassword } from '../auth/first-admin.ts';
 import type { Issuers } from '../auth/issuers.ts';
 import { OAuthKeys } from '../auth/oauth-keys.ts';
@@ -36,13 +36,14 @@ export async function openServerAuth(
   const { now, wall } = systemClock;
   const keys = new OAuthKeys({ store: store.oauth, now, wall });
   const hasOAuth = config.authEnabled && config.oauth.isEnabled;
-  const issuers = await issuersOf(config, address, log);
   const company = await companyOf(config, { store, keepsSecrets }, address, log);
-  const auth = await createAuth({
+  const issuers = await issuersOf(config, address, log, () => auth.company);
+  const auth: Auth = await createAuth({
     ...config,
     store,
     oauth: hasOAuth ? { store: store.oauth, keys, address } : undefined,
-    issuers,
+    // Its providers only vouch.
+    issuers: config.oauth.issuers.length === 0 ? undefined : issuers,
     company: company?.accounts,
     secrets: signing.secrets,
     storeChanges$,
@@ -79,7 +80,8 @@ export async function openServerAuth(
     await auth.close();
     if (store.kind === 'memory') await forgetInitialPassword(passwordFile);
   };
-  const hasAssertions = config.oauth.issuers.some(({ idJag }) => idJag === true);
+  const { issuers: others, providers } = config.oauth;
+  const hasAssertions = [...others, ...providers].some(({ idJag }) => idJag === true);
   const assertions = hasAssertions ? issuers : undefined;
   return { auth, keys, assertions, providers: company?.providers ?? [], ensureAdmin, close };
 }
@@ -114,10 +116,23 @@ async function companyOf(
   };
 }
 
-/** Undefined, and nothing is loaded, without other issuers. ConfigError for one that is this gateway. */
-async function issuersOf(config: Config, address: GatewayAddress, log: Logger): Promise<Issuers | undefined> {
+/** Undefined, and nothing is loaded, without other issuers. ConfigError for one that is this gateway, or that vouches twice. */
+async function issuersOf(
+  config: Config,
+  address: GatewayAddress,
+  log: Logger,
+  company: () => Auth['company'],
+): Promise<Issuers | undefined> {
   const settings = config.oauth.issuers;
-  if (!config.authEnabled || settings.length === 0) return undefined;
+  const providers = config.oauth.providers.filter(({ idJag }) => idJag === true);
+  if (!config.authEnabled || settings.length + providers.length === 0) return undefined;
+  const twice = providers.find((provider) =>
+    settings.some(({ issuer, idJag }) => issuer === provider.issuer && idJag === true),
+  );
+  if (twice !== undefined)
+    throw new ConfigError(
+      `auth.providers: ${twice.issuer} has \`id_jag\` in auth.issuers, too: its assertions are for accounts, or for subjects without one`,
+    );
   const own = settings.find(({ issuer }) => issuer.replace(/\/$/, '') === address.issuer);
   if (own !== undefined) throw new ConfigError(`auth.issuers: ${own.issuer} is this gateway itself`);
   if (!config.oauth.isEnabled && settings.some(({ idJag }) => idJag === true))
@@ -125,7 +140,7 @@ async function issuersOf(config: Config, address: GatewayAddress, log: Logger): 
   const { Issuers } = await import('../auth/issuers.ts');
   const { now, wall, background } = systemClock;
   return new Issuers({
-    ...{ settings, address, now, wall, alarm: background.alarm, limits: config },
+    ...{ settings, providers, company, address, now, wall, alarm: background.alarm, limits: config },
     warn: (line) => log.warn(line),
   });
 }

@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { errors, type KoaContextWithOIDC, type Provider } from 'oidc-provider';
 import type { AuditLog } from '../../auth/audit.ts';
-import type { Assertion, Issuers } from '../../auth/issuers.ts';
+import type { Assertion, AssertionHolder, Issuers } from '../../auth/issuers.ts';
 import { clientKeyOf, grantOf, oauthKey, rowOfGrant } from '../../auth/oauth-rows.ts';
 import { CLIENT_SCOPES, nameWithClient, type ResourcePath, type Scope } from '../../domain/account.ts';
 import type { Clock } from '../../domain/clock.ts';
@@ -48,24 +48,16 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
     if (assertions === undefined) throw new errors.UnsupportedGrantType();
     if (typeof token !== 'string' || token === '')
       throw new errors.InvalidRequest("missing required parameter(s) 'assertion'");
-    try {
-      return await assertions.readAssertion(token, clientId);
-    } catch (thrown) {
-      const { code, message } = asGatewayError(thrown);
-      if (code === 'ISSUER_UNAVAILABLE') {
-        const later = new errors.TemporarilyUnavailable('the keys of the issuer cannot be read');
-        later.status = 503;
-        later.statusCode = 503;
-        throw later;
-      }
-      if (code === 'INTERNAL_ERROR') throw thrown;
-      throw new errors.CustomOIDCProviderError('invalid_grant', message);
-    }
+    return assertions.readAssertion(token, clientId).catch(refuse);
   };
 
   /** The present grant for the same, else a new one. */
-  const grantFor = async (assertion: Assertion, client: ClientRecord, wanted: Wanted): Promise<Grant> => {
-    const { holderId: userId, subject } = assertion;
+  const grantFor = async (
+    { userId, subject, actor, name }: AssertionHolder,
+    client: ClientRecord,
+    wanted: Wanted,
+  ): Promise<Grant> => {
+    const isAsserted = subject === undefined ? true : undefined;
     const nowMs = wall();
     const at = new Date(nowMs).toISOString();
     const expiresAt = new Date(nowMs + options.tokenSeconds * 1_000 + REST_MS).toISOString();
@@ -73,18 +65,19 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
     for (const row of await store.list(filter, MOST_GRANTS)) {
       const present = grantOf(row);
       if (present === undefined || present.expiresAt <= at || !isFor(present, wanted)) continue;
+      if (present.isAsserted !== isAsserted) continue;
       const prolonged = { ...present, subject, expiresAt };
       // It may have ended meanwhile.
       if (await store.replace(rowOfGrant(prolonged), row.version)) return prolonged;
     }
     const grant: Grant = {
-      ...{ id: randomUUID(), userId, subject, clientId: client.id, clientName: client.name },
+      ...{ id: randomUUID(), userId, subject, isAsserted, clientId: client.id, clientName: client.name },
       ...{ ...wanted, createdAt: at, expiresAt },
     };
     await store.save(rowOfGrant(grant));
     const { address, requestId } = options.request();
     options.audit.record({
-      ...{ actor: userId, actorName: nameWithClient(subject.name, client.name), action: 'POST /oauth/token' },
+      ...{ actor, actorName: nameWithClient(name, client.name), action: 'POST /oauth/token' },
       subject: `/auth/grants/${grant.id} for ${client.name} (${client.id})`,
       ...{ status: 201, address, requestId },
     });
@@ -106,7 +99,7 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
     const expiresAt = new Date(assertion.expiresAtMs).toISOString();
     if (!(await store.replace({ ...use, expiresAt, value: '' }, 0)))
       throw new errors.CustomOIDCProviderError('invalid_grant', 'The assertion was used before');
-    const grant = await grantFor(assertion, record, wanted);
+    const grant = await grantFor(await assertion.holder().catch(refuse), record, wanted);
     const access = new provider.AccessToken({
       ...{ client, accountId: grant.userId, grantId: grant.id, gty: 'jwt_bearer' },
     });
@@ -120,6 +113,19 @@ export function assertionHandler(provider: Provider, options: AssertionOptions) 
     };
     await clients.used(grant.clientId);
   };
+}
+
+/** As an error of OAuth; a fault of the gateway stays one. */
+function refuse(thrown: unknown): never {
+  const { code, message } = asGatewayError(thrown);
+  if (code === 'ISSUER_UNAVAILABLE') {
+    const later = new errors.TemporarilyUnavailable('the keys of the issuer cannot be read');
+    later.status = 503;
+    later.statusCode = 503;
+    throw later;
+  }
+  if (code === 'INTERNAL_ERROR' || code === 'DATABASE_UNAVAILABLE') throw thrown;
+  throw new errors.CustomOIDCProviderError('invalid_grant', message);
 }
 
 type Wanted = Pick<Grant, 'resource' | 'scopes'>;
